@@ -1,0 +1,46 @@
+# Every target sets up what it needs: .venv is made with the first Python >= 3.12 found.
+VENV := .venv
+STAMP := $(VENV)/.installed
+SUITABLE := import sys; sys.exit(sys.version_info < (3, 12))
+# A pyenv shim may answer to a name and still refuse to run, so each candidate is tried, not just looked up.
+CANDIDATES := $(PYTHON) python3.12 python3.13 python3.14 python3 python $(wildcard $(HOME)/.pyenv/versions/*/bin/python3)
+
+.PHONY: install demo test slow check gallery clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@if [ ! -x $(VENV)/bin/python ] || ! $(VENV)/bin/python -c '$(SUITABLE)' 2>/dev/null; then \
+	  for candidate in $(CANDIDATES); do \
+	    if "$$candidate" -c '$(SUITABLE)' >/dev/null 2>&1; then found="$$candidate"; break; fi; \
+	  done; \
+	  if [ -z "$$found" ]; then \
+	    echo "simkit needs Python 3.12 or newer, and none was found; install one, or name it: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "Making $(VENV) with $$($$found --version)"; \
+	  "$$found" -m venv --clear $(VENV) || exit 1; \
+	fi
+	@echo "Installing simkit and its dependencies into $(VENV) (a minute or two)"
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: install
+	$(VENV)/bin/simkit run channel_flow --output runs/demo --overwrite
+
+test: install
+	$(VENV)/bin/python -m pytest -n auto --dist loadfile
+
+slow: install
+	$(VENV)/bin/python -m pytest -m slow
+
+check: install
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/pyright
+
+gallery: install
+	$(VENV)/bin/simkit gallery
+
+clean:
+	rm -rf $(VENV) build dist runs .pytest_cache .ruff_cache
