@@ -1,0 +1,1 @@
+"""The simulation record and its transformations; knows no physics and no files."""

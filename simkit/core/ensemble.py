@@ -1,0 +1,56 @@
+"""Many members as one simulation: vmap over seeds and over any subset of the parameters."""
+
+import dataclasses
+from collections.abc import Callable, Collection
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params, Simulation, State
+from simkit.core.status import status_of
+
+
+def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
+    """Return the simulation whose state is a batch of states of ``simulation``.
+
+    Its ``init`` takes one key per member, and its ``params`` carry a leading member axis on the names in ``over``
+    (the others are shared). It is a `Simulation` like any other, so it runs, checkpoints, resumes and differentiates
+    like one. Members that are done stay as they are; the ensemble is done when all are; ``status`` is one per member.
+
+    Args:
+        simulation: the member.
+        over: names of the parameters that differ between members.
+    """
+    axes = {name: 0 if name in over else None for name in simulation.params}
+
+    def batched[**P](function: Callable[P, Any]) -> Callable[P, Any]:
+        return jax.vmap(function, in_axes=(0, axes))
+
+    done = simulation.done
+    if done is None:
+        step, all_done = batched(simulation.step), None
+    else:
+        members_done = batched(done)
+
+        def frozen_step(state: State, params: Params) -> State:
+            stepped, finished = simulation.step(state, params), done(state, params)
+            return jax.tree.map(lambda old, new: jnp.where(finished, old, new), state, stepped)
+
+        def all_done(state: State, params: Params) -> jax.Array:
+            return jnp.all(members_done(state, params))
+
+        step = batched(frozen_step)
+
+    return dataclasses.replace(
+        simulation,
+        init=jax.vmap(simulation.init, in_axes=(axes, 0)),
+        step=step,
+        observe=batched(simulation.observe),
+        diagnose=batched(simulation.diagnose),
+        done=all_done,
+        # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
+        equilibrium=None,
+        status=batched(status_of(simulation)),
+        dimensions={name: ("member", *dimensions) for name, dimensions in simulation.dimensions.items()},
+    )

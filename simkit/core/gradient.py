@@ -1,0 +1,138 @@
+"""Derivatives of objectives: reverse and forward mode, and central differences to check them."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.objective import Objective
+from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
+
+type Mode = Literal["reverse", "forward"]
+type Function = Callable[[Params, jax.Array], jax.Array]
+
+
+def value_and_grad(
+    objective: Function, wrt: Sequence[str], mode: Mode = "reverse"
+) -> Callable[[Params, jax.Array], tuple[jax.Array, Params]]:
+    """Return ``(params, key) -> (value, {name: derivative})`` with respect to the parameters named in ``wrt``.
+
+    Args:
+        objective: ``(params, key) -> scalar``, an `Objective` or any such function.
+        wrt: names of parameters; each derivative has its parameter's shape.
+        mode: ``"reverse"`` (cost independent of the number of parameters) or ``"forward"`` (no stored states; best
+            for few parameters).
+
+    Raises:
+        UserError: if a name is not a parameter (when called).
+    """
+
+    def run(params: Params, key: jax.Array) -> tuple[jax.Array, Params]:
+        chosen, of_chosen = _partial(lambda params: objective(params, key), params, wrt)
+        if mode == "reverse":
+            return jax.value_and_grad(of_chosen)(chosen)
+
+        def twice(chosen: Params) -> tuple[jax.Array, jax.Array]:
+            value = of_chosen(chosen)
+            return value, value
+
+        derivative, value = jax.jacfwd(twice, has_aux=True)(chosen)
+        return value, derivative
+
+    return run
+
+
+def central_difference(
+    function: Callable[[Params], jax.Array], params: Params, wrt: Sequence[str], relative_step: float | None = None
+) -> dict[str, np.ndarray]:
+    """Differentiate by ``(f(p + h) - f(p - h)) / 2h``, one number at a time.
+
+    Args:
+        function: ``params -> scalar``.
+        params: where to differentiate.
+        wrt: names of the parameters.
+        relative_step: h relative to the parameter (or absolute where that is zero); by default the cube root of the
+            rounding unit, where truncation and rounding errors balance.
+
+    Raises:
+        UserError: if a name is not a parameter.
+    """
+    chosen, of_chosen = _partial(function, params, wrt)
+    compiled = jax.jit(of_chosen)
+    differences: dict[str, np.ndarray] = {}
+    for name, value in chosen.items():
+        exact = np.asarray(value)
+        step = relative_step or float(np.finfo(exact.dtype).eps) ** (1 / 3)
+        difference = np.empty(exact.shape, exact.dtype)
+        for index in np.ndindex(exact.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = exact.copy()
+                moved[index] += sign * step * (abs(exact[index]) or 1.0)
+                ends.append((moved[index], compiled({**chosen, name: jnp.asarray(moved)})))
+            (above, value_above), (below, value_below) = ends
+            difference[index] = (value_above - value_below) / (above - below)
+        differences[name] = difference
+    return differences
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientCheck:
+    """A derivative beside its central difference.
+
+    Attributes:
+        value: the objective.
+        derivative: by automatic differentiation, ``{name: array}``.
+        difference: by central differences, likewise.
+        relative_difference: largest relative difference between the two, per name.
+    """
+
+    value: float
+    derivative: dict[str, np.ndarray]
+    difference: dict[str, np.ndarray]
+    relative_difference: dict[str, float]
+
+
+def check(
+    objective: Objective, params: Params, key: jax.Array, wrt: Sequence[str], mode: Mode = "reverse"
+) -> GradientCheck:
+    """Compare the derivative of an objective with central differences (meaningful in float64).
+
+    Args:
+        objective: what to differentiate; one that converges is converged again from its own solution.
+        params: where.
+        key: random key of the initial state.
+        wrt: names of the parameters.
+        mode: see `value_and_grad`.
+
+    Raises:
+        UserError: if a name is not a parameter.
+    """
+    value, derivative = jax.jit(value_and_grad(objective, wrt, mode))(params, key)
+    exact = {name: np.asarray(array) for name, array in derivative.items()}
+    difference = central_difference(objective.near(params, key), params, wrt)
+    return GradientCheck(
+        value=float(value),
+        derivative=exact,
+        difference=difference,
+        relative_difference={name: relative_difference(exact[name], difference[name]) for name in exact},
+    )
+
+
+def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
+    """Return ``max |a - b| / max(|a|, |b|)``, zero where both vanish."""
+    scale = max(np.max(np.abs(a)), np.max(np.abs(b)))
+    return float(np.max(np.abs(a - b)) / scale) if scale else 0.0
+
+
+def _partial(
+    function: Callable[[Params], jax.Array], params: Params, wrt: Sequence[str]
+) -> tuple[Params, Callable[[Params], jax.Array]]:
+    for name in wrt:
+        if name not in params:
+            raise UserError(f"unknown parameter '{name}'{nearest(name, list(params))}")
+    return {name: params[name] for name in wrt}, lambda chosen: function({**params, **chosen})

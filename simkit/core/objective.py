@@ -1,0 +1,93 @@
+"""A run reduced to the one number that is differentiated or optimized."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.converge import converge
+from simkit.core.rollout import Memory, segment, trajectory, width_for
+from simkit.core.simulation import Params, Simulation, State
+
+type Reduce = Literal["final", "mean", "maximum", "minimum", "sum"]
+
+REDUCTIONS: dict[Reduce, Callable[[jax.Array], jax.Array]] = {
+    "final": lambda series: series[-1],
+    "mean": jnp.mean,
+    "maximum": jnp.max,
+    "minimum": jnp.min,
+    "sum": jnp.sum,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """``(params, key) -> scalar``: one diagnostic of one run.
+
+    A simulation that converges is run to convergence and differentiated implicitly; any other is run for its steps
+    and differentiated through them.
+
+    Attributes:
+        simulation: what to run.
+        quantity: name of the diagnostic.
+        steps: number of steps (at most, if the simulation converges).
+        every: steps between the samples that ``reduce`` sees.
+        reduce: how the series becomes one number; a simulation that converges has only its ``"final"`` value.
+        square: whether to return the square of that number.
+        memory: how much reverse mode may hold, see `simkit.core.rollout.trajectory`.
+    """
+
+    simulation: Simulation
+    quantity: str
+    steps: int
+    every: int = 1
+    reduce: Reduce = "final"
+    square: bool = False
+    memory: Memory = "balanced"
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning.
+
+        Raises:
+            ValueError: if a simulation that converges is asked for anything but its final value.
+        """
+        if self.converges and self.reduce != "final":
+            raise ValueError(f"reduce = '{self.reduce}' needs a simulation that runs a fixed number of steps")
+
+    @property
+    def converges(self) -> bool:
+        """Whether the run ends at an equilibrium, so that the derivative is the implicit one."""
+        return self.simulation.equilibrium is not None
+
+    def __call__(self, params: Params, key: jax.Array) -> jax.Array:
+        """Run from the initial state that ``key`` draws and return the number."""
+        if self.reduce == "final":
+            return self.from_state(self.simulation.init(params, key), params)
+        run = trajectory(self.simulation, self.steps, self.every, memory=self.memory)
+        return self._shape(REDUCTIONS[self.reduce](run(params, key)[2][self.quantity]))
+
+    def from_state(self, state: State, params: Params) -> jax.Array:
+        """Return the final value of a run that starts from ``state``."""
+        return self._shape(self.simulation.diagnose(self.last_state(state, params), params)[self.quantity])
+
+    def last_state(self, state: State, params: Params) -> State:
+        """Return the state in which a run from ``state`` ends."""
+        if self.converges:
+            return converge(self.simulation, self.steps)(state, params).state
+        return segment(self.simulation, self.steps, width=width_for(self.steps, self.memory))(state, params)
+
+    def near(self, params: Params, key: jax.Array) -> Callable[[Params], jax.Array]:
+        """Return ``params -> scalar`` that follows the same solution when the parameters change a little.
+
+        A relaxation from a random start may end in another minimum after any change, which no derivative describes;
+        so one that converges starts again from the solution at ``params``.
+        """
+        if not self.converges:
+            return lambda params: self(params, key)
+        state = jax.jit(lambda params: self.last_state(self.simulation.init(params, key), params))(params)
+        return lambda params: self.from_state(state, params)
+
+    def _shape(self, value: jax.Array) -> jax.Array:
+        return value**2 if self.square else value

@@ -1,0 +1,208 @@
+"""Optimization as a simulation: each step is one update of the parameters."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from simkit.core.gradient import Function, value_and_grad
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.status import Status, is_finite
+
+type Method = Literal["adam", "lbfgs"]
+type Bounds = Mapping[str, tuple[float, float]]
+
+
+@pytree
+class Optimization:
+    """The state of an optimization.
+
+    Attributes:
+        position: chosen parameters in unbounded coordinates, see `to_unbounded`.
+        optimizer: state of the optax optimizer.
+        value: objective at ``position``.
+        gradient: its derivative in unbounded coordinates.
+        best_value: best objective so far.
+        best: parameters (in their own units) that reached it.
+        iteration: int32, updates made.
+        key: random key of the objective, the same at every iteration.
+    """
+
+    position: Params
+    optimizer: Any
+    value: jax.Array
+    gradient: Params
+    best_value: jax.Array
+    best: Params
+    iteration: jax.Array
+    key: jax.Array
+
+
+def optimize(
+    objective: Function,
+    params: Params,
+    wrt: Sequence[str],
+    bounds: Bounds,
+    *,
+    method: Method = "lbfgs",
+    maximize: bool = False,
+    learning_rate: float = 0.1,
+    tolerance: float = 1e-6,
+) -> Simulation:
+    """Return the optimization of an objective as a `Simulation`, to be run, shown and resumed like any other.
+
+    Each bounded parameter p in (a, b) is replaced by z with ``p = a + (b - a) / (1 + exp(-z))``, so that no step
+    leaves the bounds and one learning rate serves parameters of any magnitude. ``done`` when the largest component of
+    the gradient with respect to z falls below ``tolerance * (1 + |value|)``.
+
+    Args:
+        objective: ``(params, key) -> scalar``.
+        params: starting point; parameters not in ``wrt`` keep these values.
+        wrt: names of the parameters to choose.
+        bounds: ``{name: (low, high)}``; a name without bounds, or with an infinite one, is unbounded.
+        method: ``"lbfgs"`` (smooth objectives; line search) or ``"adam"`` (noisy ones).
+        maximize: whether to look for the largest value.
+        learning_rate: of Adam, in units of z; 0.01 to 0.3 are good values.
+        tolerance: see above.
+
+    Returns:
+        A simulation whose diagnostics are ``iteration``, ``loss``, ``best_loss``, ``gradient_norm`` and every scalar
+        parameter in ``wrt``, and whose frames hold the best parameters so far.
+
+    Raises:
+        UserError: if a name in ``wrt`` is not a parameter (when run).
+    """
+    sign = -1.0 if maximize else 1.0
+    optimizer: Any = optax.lbfgs() if method == "lbfgs" else optax.adam(learning_rate)
+
+    def loss(position: Params, params: Params, key: jax.Array) -> jax.Array:
+        return sign * objective({**params, **to_bounded(position, bounds)}, key)
+
+    def evaluate(position: Params, params: Params, key: jax.Array) -> tuple[jax.Array, Params]:
+        return value_and_grad(lambda position, key: loss(position, params, key), list(position))(position, key)
+
+    def init(params: Params, key: jax.Array) -> Optimization:
+        chosen = {name: params[name] for name in wrt}
+        position = to_unbounded(chosen, bounds)
+        value, gradient = evaluate(position, params, key)
+        return Optimization(
+            position=position,
+            optimizer=jax.tree.map(jnp.asarray, optimizer.init(position)),
+            value=value,
+            gradient=gradient,
+            best_value=value,
+            best=to_bounded(position, bounds),
+            iteration=jnp.int32(0),
+            key=key,
+        )
+
+    def step(state: Optimization, params: Params) -> Optimization:
+        extra = {}
+        if method == "lbfgs":
+            extra = {
+                "value": state.value,
+                "grad": state.gradient,
+                "value_fn": lambda position: loss(position, params, state.key),
+            }
+        updates, memory = optimizer.update(state.gradient, state.optimizer, state.position, **extra)
+        position = optax.apply_updates(state.position, updates)
+        value, gradient = evaluate(position, params, state.key)
+        better = value < state.best_value
+        return _like(
+            state,
+            Optimization(
+                position=position,
+                optimizer=memory,
+                value=value,
+                gradient=gradient,
+                best_value=jnp.where(better, value, state.best_value),
+                best=jax.tree.map(
+                    lambda new, old: jnp.where(better, new, old), to_bounded(position, bounds), state.best
+                ),
+                iteration=state.iteration + 1,
+                key=state.key,
+            ),
+        )
+
+    def gradient_norm(state: Optimization) -> jax.Array:
+        return jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(state.gradient)]).max()
+
+    def diagnose(state: Optimization, params: Params) -> Arrays:
+        scalars = {name: value for name, value in to_bounded(state.position, bounds).items() if value.ndim == 0}
+        return {
+            "iteration": state.iteration,
+            "loss": sign * state.value,
+            "best_loss": sign * state.best_value,
+            "gradient_norm": gradient_norm(state),
+            **scalars,
+        }
+
+    def done(state: Optimization, params: Params) -> jax.Array:
+        return gradient_norm(state) <= tolerance * (1.0 + jnp.abs(state.value))
+
+    def status(state: Optimization, params: Params) -> jax.Array:
+        # An optimizer's memory may start at infinity; what must be finite is the objective and its gradient.
+        finite = is_finite((state.value, state.gradient))
+        return jnp.where(finite, jnp.where(done(state, params), Status.CONVERGED, Status.OK), Status.NON_FINITE)
+
+    return Simulation(
+        init=init,
+        step=step,
+        observe=lambda state, params: {f"best_{name}": value for name, value in state.best.items()},
+        diagnose=diagnose,
+        params=params,
+        done=done,
+        status=status,
+    )
+
+
+def to_unbounded(values: Params, bounds: Bounds) -> Params:
+    """Map parameters in (low, high) to the whole real line: ``z = log((p - a) / (b - p))``.
+
+    Args:
+        values: ``{name: array}``; a value at a bound is first moved inside by a millionth of the interval.
+        bounds: as for `optimize`.
+    """
+
+    def transform(name: str, value: jax.Array) -> jax.Array:
+        interval = _finite_interval(bounds, name)
+        if interval is None:
+            return value
+        low, high = interval
+        fraction = jnp.clip((value - low) / (high - low), 1e-6, 1 - 1e-6)
+        return jnp.log(fraction) - jnp.log1p(-fraction)
+
+    return {name: transform(name, value) for name, value in values.items()}
+
+
+def to_bounded(position: Params, bounds: Bounds) -> Params:
+    """Map unbounded coordinates back to parameters, the inverse of `to_unbounded`.
+
+    Args:
+        position: ``{name: array}``.
+        bounds: as for `optimize`.
+    """
+
+    def transform(name: str, value: jax.Array) -> jax.Array:
+        interval = _finite_interval(bounds, name)
+        return value if interval is None else interval[0] + (interval[1] - interval[0]) * jax.nn.sigmoid(value)
+
+    return {name: transform(name, value) for name, value in position.items()}
+
+
+def _finite_interval(bounds: Bounds, name: str) -> tuple[float, float] | None:
+    low, high = bounds.get(name, (-math.inf, math.inf))
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def _like[T](example: T, tree: T) -> T:
+    """Give every leaf the dtype it has in ``example``: optimizers promote and weaken dtypes between updates."""
+
+    def cast(old: jax.Array, new: jax.Array) -> jax.Array:
+        return new if jnp.issubdtype(old.dtype, jax.dtypes.extended) else jnp.asarray(new).astype(old.dtype)
+
+    return jax.tree.map(cast, example, tree)

@@ -1,0 +1,165 @@
+"""Segments and trajectories: many steps as one compiled scan, with bounded memory in reverse mode."""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Params, Simulation, State
+from simkit.core.status import status_of
+
+type Memory = Literal["balanced", "smallest"]
+
+# Four children per level keep the deepest recursion short (log4 of the steps) and hold few states at each level.
+SMALLEST_WIDTH = 4
+
+
+def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> Callable[[State, Params], State]:
+    """Return ``(state, params) -> state`` that advances ``steps`` steps in one scan.
+
+    A simulation that is ``done`` stays as it is, so the result does not depend on how a run is cut into segments.
+
+    Args:
+        simulation: what to advance.
+        steps: number of steps, a Python integer.
+        width: how many states each level of rematerialization may hold in reverse mode; ``None`` holds about the
+            square root of ``steps``.
+    """
+    advance = _advance(simulation)
+
+    def run(state: State, params: Params) -> State:
+        def body(state: State) -> tuple[State, None]:
+            return advance(state, params), None
+
+        return _checkpointed_scan(body, state, steps, width or width_for(steps, "balanced"))[0]
+
+    return run
+
+
+def trajectory(
+    simulation: Simulation, steps: int, every: int, *, memory: Memory = "balanced"
+) -> Callable[[Params, jax.Array], tuple[State, Arrays, Arrays]]:
+    """Return ``(params, key) -> (state, frames, diagnostics)``, a whole run as one pure function.
+
+    Frames and diagnostics are stacked along a leading axis of ``steps // every + 1``, the initial state first. In
+    reverse mode each segment is recomputed instead of stored: memory grows like the square root of ``steps``
+    (``"balanced"``, about two extra forward runs) or like its logarithm (``"smallest"``, one extra run per level).
+
+    Args:
+        simulation: what to run.
+        steps: total number of steps, a multiple of ``every``.
+        every: steps between frames.
+        memory: ``"balanced"`` or ``"smallest"``.
+
+    Raises:
+        ValueError: if ``steps`` is not a positive multiple of ``every``.
+    """
+    if every < 1 or steps < every or steps % every:
+        raise ValueError(f"steps = {steps} is not a positive multiple of every = {every}")
+    record = frames(simulation, every, steps // every, width=width_for(steps, memory))
+
+    def run(params: Params, key: jax.Array) -> tuple[State, Arrays, Arrays]:
+        start = simulation.init(params, key)
+        first = simulation.observe(start, params), simulation.diagnose(start, params)
+        state, recorded = record(start, params)
+        observed, diagnosed = jax.tree.map(
+            lambda a, b: jnp.concatenate([a[None], b]), first, (recorded.observed, recorded.diagnosed)
+        )
+        return state, observed, diagnosed
+
+    return run
+
+
+@pytree
+class Frames:
+    """What a run stores, each stacked along a leading frame axis.
+
+    Attributes:
+        observed: what ``observe`` returns.
+        diagnosed: what ``diagnose`` returns.
+        status: int32 codes of `simkit.core.status.Status`.
+    """
+
+    observed: Arrays
+    diagnosed: Arrays
+    status: jax.Array
+
+
+def frames(
+    simulation: Simulation, every: int, count: int, *, width: int | None = None
+) -> Callable[[State, Params], tuple[State, Frames]]:
+    """Return ``(state, params) -> (state, Frames)`` that takes ``count`` frames, ``every`` steps apart.
+
+    Args:
+        simulation: what to advance.
+        every: steps before each frame.
+        count: number of frames.
+        width: as for `segment`.
+    """
+    advance, status = segment(simulation, every, width=width), status_of(simulation)
+
+    def run(state: State, params: Params) -> tuple[State, Frames]:
+        def body(state: State) -> tuple[State, Frames]:
+            state = advance(state, params)
+            observed, diagnosed = simulation.observe(state, params), simulation.diagnose(state, params)
+            return state, Frames(observed=observed, diagnosed=diagnosed, status=status(state, params))
+
+        return _checkpointed_scan(body, state, count, width or width_for(count, "balanced"))
+
+    return run
+
+
+def _advance(simulation: Simulation) -> Callable[[State, Params], State]:
+    done = simulation.done
+    if done is None:
+        return simulation.step
+
+    def advance(state: State, params: Params) -> State:
+        return jax.lax.cond(done(state, params), lambda state, _: state, simulation.step, state, params)
+
+    return advance
+
+
+def width_for(steps: int, memory: Memory) -> int:
+    """Return how many states each level of rematerialization holds.
+
+    Args:
+        steps: number of steps in all.
+        memory: ``"balanced"`` holds about the square root of ``steps``, ``"smallest"`` a constant number.
+    """
+    if memory == "smallest":
+        return SMALLEST_WIDTH
+    # A divisor near the square root leaves no remainder to compile apart.
+    root = max(math.isqrt(max(steps - 1, 0)) + 1, 2)
+    return next((width for width in range(root, 2 * root + 1) if steps % width == 0), root)
+
+
+def _checkpointed_scan[Carry, Y](
+    body: Callable[[Carry], tuple[Carry, Y]], carry: Carry, length: int, width: int
+) -> tuple[Carry, Y]:
+    """Scan ``body`` ``length`` times, holding at most ``width`` carries per level of recursion in reverse mode.
+
+    Nested rematerialization after Griewank, Optimization Methods and Software 1, 35 (1992),
+    doi:10.1080/10556789208805505, with a fixed fan-out so that every level is one scan.
+    """
+
+    def scan[C, R](inner: Callable[[C], tuple[C, R]], carry: C, length: int) -> tuple[C, R]:
+        checkpointed = jax.checkpoint(inner, prevent_cse=False)
+        return jax.lax.scan(lambda carry, _: checkpointed(carry), carry, None, length=length)
+
+    if length <= width:
+        return scan(body, carry, length)
+    # Powers of the fan-out nest exactly, so only the top level leaves a remainder and the program stays small.
+    chunk = width
+    while chunk * width < length:
+        chunk *= width
+    count = length // chunk
+    carry, head = scan(lambda carry: _checkpointed_scan(body, carry, chunk, width), carry, count)
+    head = jax.tree.map(lambda y: y.reshape((count * chunk, *y.shape[2:])), head)
+    if count * chunk == length:
+        return carry, head
+    carry, tail = _checkpointed_scan(body, carry, length - count * chunk, width)
+    return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), head, tail)

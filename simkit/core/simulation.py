@@ -1,0 +1,85 @@
+"""The record every domain returns and every transformation takes."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.errors import UserError, nearest
+
+type State = Any
+type Params = dict[str, jax.Array]
+type Arrays = dict[str, jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Equilibrium:
+    """What a converged state satisfies: ``residual(unknowns(state), params) = 0``.
+
+    With it the derivative of a converged state follows from one linear solve at the solution (the implicit
+    function theorem), whatever the iteration that led there.
+
+    Attributes:
+        unknowns: ``state -> x``, the part of the state that solves the equations (any pytree of float arrays).
+        residual: ``(x, params) -> r``, same structure as ``x``; its Jacobian in ``x`` must be symmetric and
+            positive semidefinite, as for the gradient of an energy at a minimum.
+        replace: ``(state, x) -> state``, the state with its unknowns replaced.
+        project: ``x -> x``, removes the zero modes of the Jacobian (rigid translations, for instance).
+    """
+
+    unknowns: Callable[[State], Any]
+    residual: Callable[[Any, Params], Any]
+    replace: Callable[[State, Any], State]
+    project: Callable[[Any], Any] = lambda x: x
+
+
+@dataclasses.dataclass(frozen=True)
+class Simulation:
+    """A simulation as five pure functions and the default parameters they take.
+
+    Attributes:
+        init: ``(params, key) -> state``. Time, iteration count and random key live in the state.
+        step: ``(state, params) -> state``, one time step or one minimizer iteration; shapes and dtypes preserved.
+        observe: ``(state, params) -> {name: array}``, what a frame stores and a renderer draws.
+        diagnose: ``(state, params) -> {name: scalar}``; has ``time`` (or ``iteration``) among its names.
+        params: default parameters, ``{name: float array}``: exactly what may be swept or differentiated.
+        done: ``(state, params) -> bool`` scalar, the convergence test; ``None`` runs a fixed number of steps.
+        equilibrium: what holds once ``done`` is true; ``None`` where no implicit derivative exists.
+        status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member; ``None`` derives
+            it from ``done`` and from whether the state is finite.
+        dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
+        coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate.
+    """
+
+    init: Callable[[Params, jax.Array], State]
+    step: Callable[[State, Params], State]
+    observe: Callable[[State, Params], Arrays]
+    diagnose: Callable[[State, Params], Arrays]
+    params: Params
+    done: Callable[[State, Params], jax.Array] | None = None
+    equilibrium: Equilibrium | None = None
+    status: Callable[[State, Params], jax.Array] | None = None
+    dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def with_params(self, **values: Any) -> "Simulation":
+        """Return the same simulation with other default parameters.
+
+        Args:
+            **values: new values by name, of the default's shape; cast to the default's dtype.
+
+        Raises:
+            UserError: if a name is unknown or a shape does not fit.
+        """
+        params = dict(self.params)
+        for name, value in values.items():
+            if name not in params:
+                raise UserError(f"unknown parameter '{name}'{nearest(name, list(params))}")
+            array = jnp.asarray(value, dtype=params[name].dtype)
+            if array.shape != params[name].shape:
+                raise UserError(f"parameter '{name}' has shape {array.shape}; expected {params[name].shape}")
+            params[name] = array
+        return dataclasses.replace(self, params=params)

@@ -1,0 +1,59 @@
+"""How a simulation stands: failures are values, each with one message and a remedy."""
+
+import enum
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params, Simulation, State
+
+
+class Status(enum.IntEnum):
+    """Codes that compiled code returns, one per simulation (one per member for an ensemble)."""
+
+    OK = 0
+    CONVERGED = 1
+    MAX_STEPS = 2
+    NON_FINITE = 3
+
+
+MESSAGES = {
+    Status.OK: "ran all its steps",
+    Status.CONVERGED: "converged",
+    Status.MAX_STEPS: "did not converge within its steps; give it more (--set steps=...) or loosen its tolerance",
+    Status.NON_FINITE: "turned non-finite; reduce the time step or bring the parameters nearer to their defaults",
+}
+
+FAILURES = (Status.MAX_STEPS, Status.NON_FINITE)
+
+
+def is_finite(tree: State) -> jax.Array:
+    """Tell whether every floating-point number in ``tree`` is finite.
+
+    Args:
+        tree: any pytree of arrays; integers and random keys do not count.
+
+    Returns:
+        A boolean scalar.
+    """
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves])) if leaves else jnp.bool_(True)
+
+
+def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
+    """Return ``(state, params) -> int32`` with the simulation's `Status`.
+
+    Args:
+        simulation: any simulation; one that reports its own status (an ensemble reports one per member) is asked.
+    """
+    if simulation.status is not None:
+        return simulation.status
+
+    def status(state: State, params: Params) -> jax.Array:
+        code = jnp.int32(Status.OK)
+        if simulation.done is not None:
+            code = jnp.where(simulation.done(state, params), jnp.int32(Status.CONVERGED), code)
+        return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
+
+    return status

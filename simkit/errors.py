@@ -1,0 +1,23 @@
+"""The one error type a user is meant to read."""
+
+
+class UserError(Exception):
+    """A mistake in what the user gave: one clear line naming what, where, what is allowed and the remedy.
+
+    The command line prints the message and exits with code 2; Python callers catch it like any exception.
+    """
+
+
+def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
+    """Return a hint such as ``"; did you mean 'reynolds'?"``, or the known names when none is close.
+
+    Args:
+        name: what the user wrote.
+        known: the names that exist.
+    """
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known names: {', '.join(sorted(known))}" if known else ""

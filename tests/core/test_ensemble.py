@@ -1,0 +1,52 @@
+"""Ensembles equal loops over their members."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.core.toys import descent, oscillator
+
+from simkit.core.ensemble import ensemble
+from simkit.core.rollout import segment, trajectory
+from simkit.core.status import Status, status_of
+
+VALUES = {"frequency": np.array([0.5, 1.0, 2.0]), "time_step": np.array([0.01, 0.02, 0.005])}
+
+
+@pytest.mark.parametrize("over", [(), ("frequency",), ("time_step",), ("frequency", "time_step")])
+def test_an_ensemble_over_any_subset_of_params_equals_a_loop(x64, over):
+    simulation = oscillator()
+    keys = jax.random.split(jax.random.key(0), 3)
+    params = {**simulation.params, **{name: jnp.asarray(VALUES[name]) for name in over}}
+    state, frames, diagnostics = jax.jit(trajectory(ensemble(simulation, over), 50, 10))(params, keys)
+    run = jax.jit(trajectory(simulation, 50, 10))
+    for i in range(3):
+        alone = run({**simulation.params, **{name: jnp.asarray(VALUES[name][i]) for name in over}}, keys[i])
+        # Round-off of 50 steps in float64.
+        np.testing.assert_allclose(state.position[i], alone[0].position, rtol=1e-12)
+        np.testing.assert_allclose(frames["position"][:, i], alone[1]["position"], rtol=1e-12)
+        np.testing.assert_allclose(diagnostics["energy"][:, i], alone[2]["energy"], rtol=1e-12)
+
+
+def test_members_that_are_done_stay_as_they_are(x64):
+    simulation = descent(tolerance=1e-6)
+    many = ensemble(simulation)
+    keys = jax.random.split(jax.random.key(1), 4)
+    state = many.init(simulation.params, keys)
+    state = jax.jit(segment(many, 5000))(state, simulation.params)
+    assert many.done(state, simulation.params)
+    alone = [segment(simulation, 5000)(simulation.init(simulation.params, key), simulation.params) for key in keys]
+    assert list(state.iteration) == [int(a.iteration) for a in alone]
+    assert len(set(map(int, state.iteration))) > 1
+
+
+def test_status_is_one_per_member_and_a_failed_member_leaves_the_others_alone():
+    simulation = oscillator()
+    params = {**simulation.params, "frequency": jnp.array([1.0, jnp.nan, 2.0])}
+    many = ensemble(simulation, ["frequency"])
+    state = segment(many, 10)(many.init(params, jax.random.split(jax.random.key(0), 3)), params)
+    assert list(status_of(many)(state, params)) == [Status.OK, Status.NON_FINITE, Status.OK]
+
+
+def test_ensemble_names_the_member_dimension():
+    assert ensemble(oscillator()).dimensions == {"position": ("member", "oscillator")}

@@ -1,0 +1,58 @@
+"""Derivatives agree in reverse mode, forward mode and by central differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.core.toys import descent, oscillator
+
+from simkit.core import gradient
+from simkit.core.objective import Objective
+from simkit.errors import UserError
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+@pytest.mark.parametrize("reduce", ["final", "mean", "maximum", "minimum", "sum"])
+@pytest.mark.parametrize("square", [False, True])
+def test_derivative_equals_central_difference(x64, mode, reduce, square):
+    simulation = oscillator()
+    objective = Objective(simulation, "position", 200, every=20, reduce=reduce, square=square)
+    checked = gradient.check(objective, simulation.params, jax.random.key(0), ["frequency", "time_step"], mode)
+    # Truncation h^2 and rounding eps / h balance near 1e-10 for a smooth function of order one.
+    assert max(checked.relative_difference.values()) < 1e-7
+
+
+def test_reverse_and_forward_mode_give_the_same_value_and_derivative(x64):
+    simulation, key = oscillator(), jax.random.key(0)
+    objective = Objective(simulation, "energy", 100)
+    reverse = gradient.value_and_grad(objective, ["frequency"], "reverse")(simulation.params, key)
+    forward = gradient.value_and_grad(objective, ["frequency"], "forward")(simulation.params, key)
+    np.testing.assert_allclose(reverse[0], forward[0], rtol=1e-14)
+    np.testing.assert_allclose(reverse[1]["frequency"], forward[1]["frequency"], rtol=1e-12)
+
+
+def test_derivative_per_member_is_the_vmap_of_the_derivative(x64):
+    simulation, key = oscillator(), jax.random.key(0)
+    derive = gradient.value_and_grad(Objective(simulation, "energy", 50), ["frequency"])
+    frequencies = jnp.array([0.5, 1.0, 2.0])
+    _, together = jax.vmap(lambda f: derive({**simulation.params, "frequency": f}, key))(frequencies)
+    alone = [derive({**simulation.params, "frequency": f}, key)[1]["frequency"] for f in frequencies]
+    np.testing.assert_allclose(together["frequency"], np.stack(alone), rtol=1e-12)
+
+
+def test_central_difference_handles_array_parameters(x64):
+    matrix = jnp.arange(4.0).reshape(2, 2)
+    found = gradient.central_difference(lambda params: jnp.sum(params["m"] ** 3), {"m": matrix}, ["m"])
+    np.testing.assert_allclose(found["m"], 3 * np.asarray(matrix) ** 2, rtol=1e-8, atol=1e-9)
+
+
+def test_an_unknown_parameter_is_named_with_the_nearest():
+    simulation = oscillator()
+    derive = gradient.value_and_grad(Objective(simulation, "energy", 5), ["frequenzy"])
+    with pytest.raises(UserError, match="unknown parameter 'frequenzy'; did you mean 'frequency'"):
+        derive(simulation.params, jax.random.key(0))
+
+
+def test_a_converging_objective_has_only_a_final_value():
+    with pytest.raises(ValueError, match="reduce"):
+        Objective(descent(), "length", 10, reduce="mean")

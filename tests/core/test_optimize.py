@@ -1,0 +1,71 @@
+"""Optimization finds what it should, within bounds, as a simulation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.core.toys import oscillator
+
+from simkit.core.objective import Objective
+from simkit.core.optimize import optimize, to_bounded, to_unbounded
+from simkit.core.rollout import segment, trajectory
+
+BOUNDS = {"x": (-2.0, 6.0), "y": (-10.0, 10.0)}
+
+
+def rosenbrock(params, key):
+    return (1 - params["x"]) ** 2 + 100 * (params["y"] - params["x"] ** 2) ** 2
+
+
+@pytest.mark.parametrize(("method", "steps", "error"), [("lbfgs", 100, 1e-5), ("adam", 5000, 1e-2)])
+def test_optimizers_find_the_minimum_of_rosenbrock(x64, method, steps, error):
+    start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
+    simulation = optimize(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
+    state = jax.jit(segment(simulation, steps))(simulation.init(start, jax.random.key(0)), start)
+    # The minimum is (1, 1). L-BFGS converges to its gradient tolerance; Adam at a fixed rate hovers near it.
+    assert abs(state.best["x"] - 1) < error
+    assert abs(state.best["y"] - 1) < error
+
+
+def test_no_iterate_leaves_the_bounds_and_an_outside_optimum_is_met_at_the_bound(x64):
+    start = {"x": jnp.asarray(3.0)}
+    simulation = optimize(lambda params, key: -params["x"], start, ["x"], {"x": (0.0, 4.0)}, tolerance=0.0)
+    _, _, diagnostics = trajectory(simulation, 30, 1)(start, jax.random.key(0))
+    assert np.all((diagnostics["x"] >= 0) & (diagnostics["x"] <= 4))
+    assert diagnostics["x"][-1] > 3.999
+
+
+def test_maximize_reports_the_objective_with_its_own_sign(x64):
+    start = {"x": jnp.asarray(0.5)}
+    simulation = optimize(lambda params, key: 5 - (params["x"] - 2) ** 2, start, ["x"], BOUNDS, maximize=True)
+    state = segment(simulation, 50)(simulation.init(start, jax.random.key(0)), start)
+    np.testing.assert_allclose(simulation.diagnose(state, start)["best_loss"], 5.0, atol=1e-9)
+
+
+def test_a_parameter_of_a_simulation_is_recovered_through_its_run(x64):
+    member, key = oscillator(), jax.random.key(3)
+    objective = Objective(member, "position", 100)
+    target = objective({**member.params, "frequency": jnp.asarray(1.7)}, key)
+    simulation = optimize(
+        lambda params, key: (objective(params, key) - target) ** 2, member.params, ["frequency"], {"frequency": (1, 2)}
+    )
+    state = jax.jit(segment(simulation, 40))(simulation.init(member.params, key), member.params)
+    np.testing.assert_allclose(state.best["frequency"], 1.7, rtol=1e-4)
+
+
+def test_bounded_coordinates_invert(x64):
+    values = {"x": jnp.asarray([-1.9, 0.0, 5.9]), "free": jnp.asarray(12.0)}
+    back = to_bounded(to_unbounded(values, BOUNDS), BOUNDS)
+    for name in values:
+        np.testing.assert_allclose(back[name], values[name], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["adam", "lbfgs"])
+def test_a_step_keeps_the_types_of_the_state(method):
+    start = {"x": jnp.asarray(0.5, dtype=float), "y": jnp.asarray(0.5, dtype=float)}
+    simulation = optimize(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
+    state = simulation.init(start, jax.random.key(0))
+    stepped = jax.eval_shape(simulation.step, state, start)
+    assert [(a.shape, a.dtype) for a in jax.tree.leaves(stepped)] == [
+        (a.shape, a.dtype) for a in jax.tree.leaves(state)
+    ]
