@@ -1,0 +1,1 @@
+"""Scenario files: read, checked, overridden, found and built into simulations."""

@@ -1,0 +1,145 @@
+"""From a scenario to a simulation: call the factory and check that the two fit."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from simkit.errors import UserError, nearest
+from simkit.scenario import checks, registry
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.toml import one_line
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation
+
+# What a renderer needs besides the array that gives the color.
+VIEW_ARRAYS = {
+    "field": (),
+    "particles": ("position", "diameter", "box"),
+    "bodies": ("position", "orientation", "radius"),
+}
+
+
+def build(scenario: Scenario) -> "Simulation":
+    """Return the scenario's simulation, with the scenario's values as its default parameters.
+
+    Arrays have the precision that JAX runs in at the time of the call; run the result in the same precision. A
+    parameter that the scenario does not mention keeps the factory's default. Nothing is computed: the names a
+    simulation offers are found by tracing it with abstract arrays.
+
+    Args:
+        scenario: a checked scenario.
+
+    Raises:
+        UserError: if the factory is unknown or refuses the configuration, if a parameter, diagnostic or observed
+            array that the scenario names does not exist, or if a float64 scenario is built in 32-bit mode.
+    """
+    import jax
+
+    if scenario.run.precision == "float64" and not jax.config.jax_enable_x64:
+        raise UserError(
+            f"{scenario.file}: run.precision = 'float64' but JAX runs in 32 bits; "
+            "build and run inside `with jax.enable_x64(True):`"
+        )
+    factory = registry.resolve(scenario.simulation)
+    simulation = _with_defaults(scenario, _call(scenario, factory))
+    _check_names(scenario, simulation)
+    return simulation
+
+
+def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
+    """Return what the factory makes of the configuration."""
+    import inspect
+
+    from simkit.core.simulation import Simulation
+
+    arguments = inspect.signature(factory).parameters.values()
+    known = [
+        argument.name
+        for argument in arguments
+        if argument.kind in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD)
+    ]
+    if not any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
+        _refuse_unknown(scenario, "config.{}", "not an argument of {}", scenario.config, known)
+    for argument in arguments:
+        if argument.name in known and argument.default is argument.empty and argument.name not in scenario.config:
+            raise UserError(
+                f"{scenario.file}: config.{argument.name} is missing; {scenario.simulation} has no default for it"
+            )
+    try:
+        simulation = factory(**scenario.config)
+    except UserError as error:
+        raise UserError(f"{scenario.file}: [config]: {one_line(error)}") from error
+    except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError) as error:
+        reason = one_line(error) or type(error).__name__
+        given = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))
+        raise UserError(f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}") from error
+    if not isinstance(simulation, Simulation):
+        raise UserError(
+            f"{scenario.file}: simulation = '{scenario.simulation}' made {type(simulation).__name__}; "
+            "its factory must return a Simulation"
+        )
+    return simulation
+
+
+def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation":
+    """Return the simulation with the scenario's parameter values."""
+    import numpy as np
+
+    _refuse_unknown(scenario, "params.{}", "not a parameter of {}", scenario.parameters, simulation.params)
+    for name, parameter in scenario.parameters.items():
+        found, expected = checks.shape(parameter.default), simulation.params[name].shape
+        if found != expected:
+            raise UserError(
+                f"{scenario.file}: params.{name}.default has shape {found}; {scenario.simulation} expects {expected}"
+            )
+        limits = np.finfo(simulation.params[name].dtype)
+        sizes = np.abs(np.asarray(parameter.default, dtype=np.float64))
+        if np.any((sizes > limits.max) | ((sizes > 0.0) & (sizes < limits.tiny))):
+            raise UserError(
+                f"{scenario.file}: params.{name}.default = {checks.show(parameter.default)} is out of the range of "
+                f"{limits.dtype}; use run.precision = 'float64' or another unit"
+            )
+    return simulation.with_params(**{name: parameter.default for name, parameter in scenario.parameters.items()})
+
+
+def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
+    """Refuse names of diagnostics and observed arrays that the simulation does not have."""
+    import jax
+
+    key = jax.eval_shape(jax.random.key, 0)
+    state = jax.eval_shape(simulation.init, simulation.params, key)
+    diagnostics = jax.eval_shape(simulation.diagnose, state, simulation.params)
+    observed = jax.eval_shape(simulation.observe, state, simulation.params)
+    for name, objective in scenario.objectives.items():
+        label = f"objectives.{name}.quantity = '{{}}'"
+        _refuse_unknown(scenario, label, "not a diagnostic of {}", [objective.quantity], diagnostics)
+        if simulation.equilibrium is not None and objective.reduce != "final":
+            raise UserError(
+                f"{scenario.file}: objectives.{name}.reduce = '{objective.reduce}' has no meaning for "
+                f"{scenario.simulation}, which runs until it converges; use 'final'"
+            )
+    for index, validation in enumerate(scenario.validations):
+        label = f"validation[{index}].quantity = '{{}}'"
+        _refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
+    render = scenario.render
+    _refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], observed)
+    missing = [name for name in VIEW_ARRAYS[render.view] if name not in observed]
+    if missing:
+        raise UserError(
+            f"{scenario.file}: render.view = '{render.view}' needs the observed array '{missing[0]}', "
+            f"which {scenario.simulation} does not have; choose another view"
+        )
+    if render.view == "field" and observed[render.quantity].ndim != 2:
+        raise UserError(
+            f"{scenario.file}: render.quantity = '{render.quantity}' has {observed[render.quantity].ndim} axes; "
+            "the view 'field' draws arrays with 2"
+        )
+
+
+def _refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for the first of ``names`` that is not among ``known``."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            what = f"{scenario.file}: {label.format(one_line(name, 80))}"
+            raise UserError(f"{what} is {problem.format(scenario.simulation)}{nearest(name[:64], known)}")

@@ -1,0 +1,101 @@
+"""Where scenarios are found: by name among the shipped files, or by path."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+from simkit.errors import UserError, nearest
+from simkit.scenario.checks import show
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.schema import read_scenario
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A scenario file that cannot be used.
+
+    Attributes:
+        path: the file.
+        message: one line saying why.
+    """
+
+    path: Path
+    message: str
+
+
+def list_scenarios() -> tuple[list[Scenario], list[Problem]]:
+    """Return every shipped scenario, sorted by domain and name, and the files that could not be read.
+
+    Raises:
+        UserError: if the folder of shipped scenarios is missing.
+    """
+    scenarios: dict[str, Scenario] = {}
+    problems = []
+    for path in _files():
+        try:
+            scenario = _read_shipped(path)
+        except UserError as error:
+            problems.append(Problem(path, str(error)))
+            continue
+        if scenario.name in scenarios:
+            problems.append(Problem(path, _twice(scenario.name, scenarios[scenario.name].source, path)))
+        else:
+            scenarios[scenario.name] = scenario
+    return sorted(scenarios.values(), key=lambda scenario: (scenario.domain, scenario.name)), problems
+
+
+def find_scenario(name_or_path: str | Path) -> Scenario:
+    """Return the shipped scenario of that name, or the one in that file.
+
+    Args:
+        name_or_path: a name; or a path, which ends in ``.toml`` or contains a slash.
+
+    Raises:
+        UserError: if there is no such scenario, or its file has a mistake.
+    """
+    text = str(name_or_path)
+    separators = tuple(separator for separator in (os.sep, os.altsep) if separator)
+    if isinstance(name_or_path, Path) or text.endswith(".toml") or any(mark in text for mark in separators):
+        return read_scenario(name_or_path)
+    files = _files()
+    found = [path for path in files if path.stem == text]
+    if len(found) > 1:
+        raise UserError(_twice(text, *found[:2]))
+    if not found:
+        hint = nearest(text[:64], [path.stem for path in files])
+        raise UserError(
+            f"unknown scenario {show(text)}{hint}{'' if hint.endswith('?') else ';'} "
+            "`simkit list` shows every name, and a path ends in .toml"
+        )
+    return _read_shipped(found[0])
+
+
+def shipped_folder() -> Path:
+    """Return the folder of shipped scenarios: inside an installed package, or beside it in a source tree.
+
+    Raises:
+        UserError: if there is none.
+    """
+    package = Path(__file__).parents[1]
+    for folder in (package / "_scenarios", package.parent / "scenarios"):
+        if folder.is_dir():
+            return folder
+    raise UserError(f"the shipped scenarios are missing from {show(str(package))}; install simkit again")
+
+
+def _files() -> list[Path]:
+    """Return the shipped files, one folder per domain, in a fixed order."""
+    return sorted(shipped_folder().glob("*/*.toml"))
+
+
+def _read_shipped(path: Path) -> Scenario:
+    """Read a shipped file, whose name must be the scenario's so that it is found without reading the others."""
+    scenario = read_scenario(path)
+    if scenario.name != path.stem:
+        raise UserError(f"{scenario.file}: name = {scenario.name!r} is not the file's name; rename one of them")
+    return scenario
+
+
+def _twice(name: str, first: Path, second: Path) -> str:
+    paths = " and ".join(show("/".join(path.parts[-2:])) for path in (first, second))
+    return f"scenario {show(name)} exists twice: {paths}; rename one of them"

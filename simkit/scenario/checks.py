@@ -1,0 +1,208 @@
+"""Checks of single values: each returns the value as it is kept, or raises one line saying what is allowed.
+
+Every check takes ``where``, the words that name the value in its error, such as ``flow.toml: run.steps``.
+"""
+
+import math
+import re
+from typing import Any, Never
+
+from simkit.errors import UserError, nearest
+from simkit.scenario.scenario import Numbers
+
+MAX_DEPTH = 8
+MAX_STEPS = 2**31 - 1  # iteration counters are 32-bit integers
+MAX_SEED = 2**32 - 1
+PRECISIONS = ("float32", "float64")
+
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_DOTTED = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
+
+
+def refuse(value: Any, where: str, problem: str) -> Never:
+    """Raise the error ``where = value problem``."""
+    raise UserError(f"{where} = {show(value)} {problem}")
+
+
+def string(value: Any, where: str) -> str:
+    """Return ``value`` if it is text that can be printed on one line."""
+    if not isinstance(value, str):
+        refuse(value, where, f"is {kind(value)}; write a string in quotes")
+    if not value.strip():
+        refuse(value, where, "is empty; write at least one word")
+    if not value.isprintable():
+        odd = next(character for character in value if not character.isprintable())
+        refuse(value, where, f"contains the character {odd!r}; write it on one line without control characters")
+    return value
+
+
+def identifier(value: Any, where: str) -> str:
+    """Return ``value`` if it can name a scenario."""
+    if not _IDENTIFIER.fullmatch(string(value, where)):
+        refuse(value, where, "is not a name; use up to 64 lowercase letters, digits and _, starting with a letter")
+    return value
+
+
+def name(value: str, where: str) -> str:
+    """Return ``value`` if it can name a parameter or an objective."""
+    if not _NAME.fullmatch(value):
+        raise UserError(f"{where} is not a name; use up to 64 letters, digits and _, starting with a letter")
+    return value
+
+
+def dotted(value: Any, where: str) -> str:
+    """Return ``value`` if it has the form of a factory's registered name, ``domain.name``."""
+    if not _DOTTED.fullmatch(string(value, where)):
+        refuse(value, where, "is not a simulation's name; write domain.name in lowercase, such as 'flow.channel'")
+    return value
+
+
+def strings(value: Any, where: str) -> tuple[str, ...]:
+    """Return a list of strings as a tuple."""
+    if not isinstance(value, list | tuple):
+        refuse(value, where, f"is {kind(value)}; write a list of strings, such as ['one', 'two']")
+    return tuple(string(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+
+
+def boolean(value: Any, where: str) -> bool:
+    """Return ``value`` if it is true or false."""
+    if not isinstance(value, bool):
+        refuse(value, where, f"is {kind(value)}; write true or false")
+    return value
+
+
+def choice(value: Any, where: str, allowed: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of the words in ``allowed``."""
+    words = ", ".join(repr(word) for word in allowed)
+    if not isinstance(value, str):
+        refuse(value, where, f"is {kind(value)}; choose one of {words}")
+    if value not in allowed:
+        hint = nearest(value, allowed)
+        refuse(value, where, f"is not one of {words}{hint if 'did you mean' in hint else '; choose one of them'}")
+    return value
+
+
+def integer(value: Any, where: str, low: int = -(2**63), high: int = 2**63 - 1) -> int:
+    """Return ``value`` if it is an integer in ``[low, high]``."""
+    if isinstance(value, float) and value.is_integer() and low <= value <= high:
+        refuse(value, where, f"is a float; write the integer {int(value)}")
+    if isinstance(value, bool) or not isinstance(value, int):
+        refuse(value, where, f"is {kind(value)}; write an integer")
+    if not low <= value <= high:
+        refuse(value, where, f"is out of range; choose an integer in [{low}, {high}]")
+    return value
+
+
+def number(value: Any, where: str) -> float:
+    """Return ``value`` as a float if it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        refuse(value, where, f"is {kind(value)}; write a number")
+    if isinstance(value, float) and not math.isfinite(value):
+        refuse(value, where, "is not finite; write a finite number")
+    return float(integer(value, where) if isinstance(value, int) else value)
+
+
+def positive(value: Any, where: str) -> float:
+    """Return ``value`` as a float if it is a finite number above zero."""
+    if number(value, where) <= 0.0:
+        refuse(value, where, "is not positive; write a number above 0")
+    return float(value)
+
+
+def interval(value: Any, where: str) -> tuple[float, float]:
+    """Return ``[low, high]`` as two floats, low below high."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        refuse(value, where, "is not a pair; write [low, high]")
+    low, high = (number(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+    if not low < high:
+        refuse(value, where, f"has its lower bound {show(low)} not below its upper bound {show(high)}; swap or widen")
+    return low, high
+
+
+def numbers(value: Any, where: str, depth: int = 0) -> Numbers:
+    """Return a finite number, or nested lists of them with rows of equal length, as floats in tuples."""
+    if not isinstance(value, list | tuple):
+        return number(value, where)
+    if not value or depth == MAX_DEPTH:
+        refuse(value, where, f"is empty or nested over {MAX_DEPTH} deep; write a number or a list of numbers")
+    entries = tuple(numbers(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value))
+    if len({shape(entry) for entry in entries}) > 1:
+        refuse(value, where, "has rows of different lengths; write rows of one length")
+    return entries
+
+
+def shape(value: Numbers) -> tuple[int, ...]:
+    """Return the lengths of the nested tuples of a checked array, outermost first; ``()`` for a number."""
+    return (len(value), *shape(value[0])) if isinstance(value, tuple) else ()
+
+
+def inside(value: Numbers, where: str, bounds: tuple[float, float]) -> Numbers:
+    """Return ``value`` if every entry of it lies in ``bounds``, ends included."""
+    if isinstance(value, tuple):
+        return tuple(inside(entry, f"{where}[{index}]", bounds) for index, entry in enumerate(value))
+    low, high = bounds
+    if low <= value <= high:
+        return value
+    side = f"below its lower bound {show(low)}" if value < low else f"above its upper bound {show(high)}"
+    refuse(value, where, f"is {side}; choose a value in [{show(low)}, {show(high)}]")
+
+
+def plain(value: Any, where: str, depth: int = 0) -> Any:
+    """Return a factory argument (boolean, integer, finite float, string or nested lists of them), lists as tuples."""
+    if isinstance(value, list | tuple):
+        if depth == MAX_DEPTH:
+            refuse(value, where, f"is nested over {MAX_DEPTH} deep; flatten it")
+        return tuple(plain(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value))
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return integer(value, where)
+    if isinstance(value, float):
+        return number(value, where)
+    refuse(value, where, f"is {kind(value)}; write a number, a string, true, false, or a list of them")
+
+
+def like(value: Any, where: str, template: Any) -> Any:
+    """Return a factory argument if it is of the same kind as ``template``; an integer serves as a float."""
+    if isinstance(template, tuple):
+        if not isinstance(value, list | tuple) or len(value) != len(template):
+            refuse(value, where, f"does not fit; write a list of {len(template)}, such as {show(template)}")
+        return tuple(like(entry, f"{where}[{i}]", template[i]) for i, entry in enumerate(value))
+    if isinstance(template, str):
+        if not isinstance(value, str):
+            refuse(value, where, f"is {kind(value)}; write a string, such as {show(template)}")
+        return value
+    if isinstance(template, bool):
+        return boolean(value, where)
+    return integer(value, where) if isinstance(template, int) else number(value, where)
+
+
+def run_setting(key: str, value: Any, where: str) -> Any:
+    """Return the value of ``steps``, ``every``, ``precision`` or ``seed``."""
+    if key == "precision":
+        return choice(value, where, PRECISIONS)
+    return integer(value, where, *((0, MAX_SEED) if key == "seed" else (1, MAX_STEPS)))
+
+
+def kind(value: Any) -> str:
+    """Return what sort of TOML value this is, in words."""
+    words = {bool: "a boolean", int: "an integer", float: "a float", str: "a string", dict: "a table"}
+    return words.get(type(value), "a list" if isinstance(value, list | tuple) else "a date or time")
+
+
+def show(value: Any, depth: int = 0) -> str:
+    """Return a value as a short printable text, as it would be written in a file."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, dict):
+        return "{...}"
+    if isinstance(value, list | tuple):
+        text = f"[{', '.join(show(entry, depth + 1) for entry in value[:20])}]" if depth < MAX_DEPTH else "[...]"
+    else:
+        text = repr(value) if isinstance(value, int | float | str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

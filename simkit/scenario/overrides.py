@@ -1,0 +1,203 @@
+"""Changing a scenario's values from the command line or from Python: ``--set`` and ``--over``."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from simkit.errors import UserError, nearest
+from simkit.scenario import checks
+from simkit.scenario.scenario import Numbers, RunSettings, Scenario
+from simkit.scenario.toml import one_line, parse_value
+
+RUN_KEYS = ("steps", "every", "precision", "seed")
+MAX_COUNT = 100_000
+
+
+def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
+    """Return the scenario with ``key=value`` settings applied.
+
+    A key is a parameter, a key of ``[config]`` or one of ``[run]``, written ``params.KEY``, ``config.KEY`` or
+    ``run.KEY`` where the bare name is ambiguous. A value is written as in TOML; a bare word is a string.
+    ``config.KEY`` may also name a factory argument that the file does not mention.
+
+    Args:
+        scenario: what to change.
+        settings: such as ``["reynolds=800", "cells=[64, 32]", "steps=2000"]``.
+
+    Raises:
+        UserError: if a key is unknown, ambiguous or given twice, or a value is out of bounds or of the wrong kind.
+    """
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        key, label = key.strip(), f"--set {one_line(key, 80)}"
+        if not equals:
+            raise UserError(f"{label} has no value; write --set {one_line(key, 80) or 'key'}=value")
+        if key in values:
+            raise UserError(f"{label} is given twice; keep one of them")
+        values[key] = parse_value(text, label)
+    return with_values(scenario, values, lambda key: f"--set {one_line(key, 80)}")
+
+
+def with_values(
+    scenario: Scenario, values: Mapping[str, Any], where: Callable[[str], str] = "value of {}".format
+) -> Scenario:
+    """Return the scenario with values replaced by key, each checked as in the file.
+
+    Args:
+        scenario: what to change.
+        values: plain data by key; keys as for ``apply_overrides``.
+        where: gives the words that name a key in an error.
+
+    Raises:
+        UserError: as ``apply_overrides``.
+    """
+    parameters, config, run = dict(scenario.parameters), dict(scenario.config), {}
+    seen: set[tuple[str, str]] = set()
+    for key, value in values.items():
+        label = where(key)
+        section, name = _locate(scenario, key, label)
+        if (section, name) in seen:
+            raise UserError(f"{label} names {section}.{name} twice; keep one of them")
+        seen.add((section, name))
+        if section == "params":
+            checked = parameter_value(scenario, name, value, label)
+            parameters[name] = dataclasses.replace(parameters[name], default=checked)
+        elif section == "run":
+            run[name] = checks.run_setting(name, value, label)
+        elif name in config:
+            config[name] = checks.like(value, label, config[name])
+        else:
+            config[checks.name(name, label)] = checks.plain(value, label)
+    settings = dataclasses.replace(scenario.run, **run)
+    if settings.steps % settings.every:
+        raise UserError(_indivisible(settings, "steps" if "steps" in run else "every", where))
+    return dataclasses.replace(scenario, parameters=parameters, config=config, run=settings)
+
+
+def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Numbers:
+    """Return a value for a parameter, of its default's shape and inside its bounds.
+
+    Args:
+        scenario: whose parameter it is.
+        name: which parameter; must exist.
+        value: a number or nested lists of them.
+        where: the words that name it in an error.
+
+    Raises:
+        UserError: if the shape does not fit or an entry is out of bounds.
+    """
+    parameter = scenario.parameters[name]
+    array = checks.numbers(value, where)
+    if checks.shape(array) != checks.shape(parameter.default):
+        checks.refuse(
+            value, where, f"does not have the default's shape; write it like {checks.show(parameter.default)}"
+        )
+    return checks.inside(array, where, parameter.bounds)
+
+
+def parse_over(scenario: Scenario, text: str) -> tuple[str, tuple[float, ...]]:
+    """Return the parameter's name and the values that ``--over`` asks for.
+
+    ``name=low:high:count`` is linear and ``name=low:high:count:log`` geometric, both ends included; ``name=a,b,c`` is a
+    list.
+
+    Args:
+        scenario: whose parameter it is.
+        text: what follows ``--over``.
+
+    Raises:
+        UserError: if the parameter is unknown or not a single number, the text is malformed, the count is not in
+            [2, 100000], or a value is out of bounds.
+    """
+    key, equals, spec = (part.strip() for part in text.partition("="))
+    label = f"--over {one_line(key, 80)}"
+    if not equals or not spec:
+        raise UserError(
+            f"{label} has no values; write --over name=low:high:count, with :log for geometric, or name=a,b,c"
+        )
+    name = key.removeprefix("params.")
+    if name not in scenario.parameters:
+        if name in (*scenario.config, *RUN_KEYS) or key.startswith(("config.", "run.")):
+            raise UserError(f"{label} is not a parameter of {scenario.name}; only parameters can be swept")
+        raise UserError(f"{label} is not a parameter of {scenario.name}{nearest(name[:64], list(scenario.parameters))}")
+    parameter = scenario.parameters[name]
+    if isinstance(parameter.default, tuple):
+        raise UserError(
+            f"{label} is an array of shape {checks.shape(parameter.default)}; only single numbers are swept"
+        )
+    parts = [part.strip() for part in spec.split(":" if ":" in spec else ",")]
+    if ":" in spec:
+        values = _range(parts, label)
+    else:
+        values = [_number(part, label) for part in parts]
+        if len(set(values)) < len(values):
+            repeated = next(value for index, value in enumerate(values) if value in values[:index])
+            raise UserError(f"{label} lists {checks.show(repeated)} twice; keep one of them")
+    if not 2 <= len(values) <= MAX_COUNT:
+        raise UserError(f"{label} gives {len(values)} values; give 2 to {MAX_COUNT}, or use --set for a single one")
+    for value in values:
+        checks.inside(value, label, parameter.bounds)
+    return name, tuple(values)
+
+
+def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
+    """Return the section and name that a key refers to."""
+    sections = {"params": tuple(scenario.parameters), "config": tuple(scenario.config), "run": RUN_KEYS}
+    prefix, dot, rest = key.partition(".")
+    if dot and prefix in sections:
+        if rest not in sections[prefix] and prefix != "config":
+            raise UserError(f"{label} is not a key of {scenario.name}{nearest(rest[:64], sections[prefix])}")
+        return prefix, rest
+    found = [section for section, names in sections.items() if key in names]
+    if len(found) > 1:
+        raise UserError(f"{label} is ambiguous; write {' or '.join(f'{section}.{key}' for section in found)}")
+    if not found:
+        known = [name for names in sections.values() for name in names]
+        raise UserError(f"{label} is not a key of {scenario.name}{nearest(key[:64], known)}")
+    return found[0], key
+
+
+def _indivisible(run: RunSettings, changed: str, where: Callable[[str], str]) -> str:
+    """Return the message for steps that are not a multiple of every."""
+    steps, every = run.steps, run.every
+    below, above = nearest_multiples(steps, every)
+    pairs = ((divisor, steps // divisor) for divisor in range(1, math.isqrt(steps) + 1) if steps % divisor == 0)
+    closest = min((divisor for pair in pairs for divisor in pair), key=lambda divisor: (abs(divisor - every), divisor))
+    flags = {key: where(key).rpartition(": ")[2] for key in ("steps", "every")}
+    return (
+        f"{where(changed)}: steps = {steps} is not a multiple of every = {every}; "
+        f"use {flags['steps']}={f'{below} or {above}' if below else above}, or {flags['every']}={closest}"
+    )
+
+
+def nearest_multiples(steps: int, every: int) -> tuple[int, int]:
+    """Return the multiples of ``every`` just below and just above ``steps``."""
+    below = steps - steps % every
+    return below, below + every
+
+
+def _range(parts: list[str], label: str) -> list[float]:
+    """Return the values of ``low:high:count`` or ``low:high:count:log``."""
+    if len(parts) not in (3, 4) or (len(parts) == 4 and parts[3] != "log"):
+        raise UserError(
+            f"{label}={one_line(':'.join(parts), 60)} is not a range; write low:high:count or low:high:count:log"
+        )
+    low, high = _number(parts[0], label), _number(parts[1], label)
+    count = checks.integer(parse_value(parts[2], f"{label} count"), f"{label} count", 2, MAX_COUNT)
+    if low == high:
+        raise UserError(f"{label} has equal ends {checks.show(low)}; choose different ends, or use --set for one value")
+    inside = range(1, count - 1)
+    if len(parts) == 3:
+        inner = [low + (high - low) * index / (count - 1) for index in inside]
+    elif low > 0.0 and high > 0.0:
+        inner = [low * math.exp((math.log(high) - math.log(low)) * index / (count - 1)) for index in inside]
+    else:
+        raise UserError(f"{label} has an end that is not positive; a geometric range needs both ends above 0")
+    # Rounding must not carry a value past the ends, which may be the bounds.
+    return [low, *(min(max(value, min(low, high)), max(low, high)) for value in inner), high]
+
+
+def _number(text: str, label: str) -> float:
+    return checks.number(parse_value(text, label), label)

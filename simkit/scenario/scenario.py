@@ -1,0 +1,161 @@
+"""What a scenario file says, as plain immutable data."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+type Numbers = float | tuple[Numbers, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A number (or array of numbers) that may be swept and differentiated.
+
+    Attributes:
+        default: the value, or nested tuples of values for an array.
+        bounds: lowest and highest value allowed, for every entry of an array.
+        unit: physical unit; ``"1"`` for a pure number.
+        doc: what it means.
+    """
+
+    default: Numbers
+    bounds: tuple[float, float]
+    unit: str
+    doc: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+    """How far and how precisely to run.
+
+    Attributes:
+        steps: number of steps, a multiple of ``every``.
+        every: steps between two stored frames.
+        precision: ``"float32"`` or ``"float64"``.
+        seed: seed of the random key.
+    """
+
+    steps: int
+    every: int
+    precision: str
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """A scalar of the run that gradients and optimizers act on.
+
+    Attributes:
+        name: what it is called.
+        doc: what it means.
+        quantity: the diagnostic it is made of.
+        reduce: how the diagnostic's history becomes one number: final, mean, maximum, minimum or sum.
+        square: whether the quantity is squared, which turns a root into a minimum.
+        goal: minimize or maximize.
+    """
+
+    name: str
+    doc: str
+    quantity: str
+    reduce: str
+    square: bool
+    goal: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RenderSettings:
+    """How the stored frames are drawn.
+
+    Attributes:
+        view: field, particles or bodies.
+        quantity: the observed array that gives the color.
+        label: text of the color bar.
+        unit: unit of the quantity; ``"1"`` for a pure number.
+        colormap: name of a color map; ``None`` lets the renderer choose.
+        limits: lowest and highest color value; ``None`` takes them from the data.
+        frames_per_second: speed of the animation.
+    """
+
+    view: str
+    quantity: str
+    label: str
+    unit: str
+    colormap: str | None
+    limits: tuple[float, float] | None
+    frames_per_second: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Validation:
+    """A number the scenario reproduces.
+
+    Attributes:
+        quantity: the diagnostic compared at the end of the run (for a derivative: the objective's quantity).
+        expected: the published or analytic value.
+        tolerance: relative to ``|expected|``; absolute where ``expected`` is zero.
+        source: where the value comes from.
+        overrides: values this check runs with, as for ``--set``.
+        derivative: the parameter with respect to which ``objective`` is differentiated; ``None`` compares the quantity.
+        objective: the objective whose derivative is compared.
+    """
+
+    quantity: str
+    expected: float
+    tolerance: float
+    source: str
+    overrides: dict[str, Any]
+    derivative: str | None
+    objective: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """A scenario file that has passed every check that needs no simulation.
+
+    Attributes:
+        name: identifier, unique among the shipped scenarios.
+        title: a few words.
+        summary: one sentence.
+        simulation: registered name of the factory, ``domain.name``.
+        tags: words to search by.
+        references: sources, such as ``doi:...``.
+        config: static arguments of the factory (lists as tuples).
+        parameters: what may be swept and differentiated, by name.
+        run: length, frame interval, precision and seed.
+        objectives: what gradients act on, by name.
+        render: how frames are drawn.
+        validations: the numbers it reproduces.
+        source: the file it was read from.
+        text: that file's text.
+    """
+
+    name: str
+    title: str
+    summary: str
+    simulation: str
+    tags: tuple[str, ...]
+    references: tuple[str, ...]
+    config: dict[str, Any]
+    parameters: dict[str, Parameter]
+    run: RunSettings
+    objectives: dict[str, Objective]
+    render: RenderSettings
+    validations: tuple[Validation, ...]
+    source: Path
+    text: str
+
+    @property
+    def domain(self) -> str:
+        """The part of ``simulation`` before its first dot: molecular, flow, rigid, or a plugin's own."""
+        return self.simulation.partition(".")[0]
+
+    @property
+    def file(self) -> str:
+        """The file's name as error messages show it."""
+        return file_label(self.source)
+
+
+def file_label(path: Path) -> str:
+    """Return a file's name, quoted if it holds characters that would break a line."""
+    name = path.name or str(path)
+    return name if name.isprintable() else repr(name)

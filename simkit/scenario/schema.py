@@ -1,0 +1,195 @@
+"""Scenario files to ``Scenario``: every mistake in a file becomes one line that says how to repair it."""
+
+import dataclasses
+import stat
+from functools import partial
+from pathlib import Path
+
+from simkit.errors import UserError, nearest
+from simkit.scenario import checks
+from simkit.scenario.overrides import RUN_KEYS, nearest_multiples, with_values
+from simkit.scenario.scenario import (
+    Objective,
+    Parameter,
+    RenderSettings,
+    RunSettings,
+    Scenario,
+    Validation,
+    file_label,
+)
+from simkit.scenario.table import Table
+from simkit.scenario.toml import parse_toml
+
+__all__ = [
+    "Objective",
+    "Parameter",
+    "RenderSettings",
+    "RunSettings",
+    "Scenario",
+    "Validation",
+    "parse_scenario",
+    "read_scenario",
+]
+
+MAX_BYTES = 2**20
+KEYS = ("name", "title", "summary", "simulation", "tags", "references")
+TABLES = ("config", "params", "run", "objectives", "render", "validation")
+PARAMETER_KEYS = ("default", "bounds", "unit", "doc")
+OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal")
+RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second")
+VALIDATION_KEYS = ("quantity", "expected", "tolerance", "source", "set", "derivative", "objective")
+REDUCTIONS = ("final", "mean", "maximum", "minimum", "sum")
+GOALS = ("minimize", "maximize")
+VIEWS = ("field", "particles", "bodies")
+
+
+def read_scenario(path: Path | str) -> Scenario:
+    """Read a scenario file.
+
+    Args:
+        path: the TOML file.
+
+    Raises:
+        UserError: if it cannot be read, is over 1 MiB, or says something that is not allowed.
+    """
+    path = Path(path)
+    label = checks.show(str(path))
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise UserError(f"scenario {label} is {what}; give a .toml file")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        raise UserError(f"scenario {label} does not exist; check the path") from error
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = getattr(error, "strerror", None) or "its path is malformed"
+        raise UserError(f"scenario {label} cannot be read: {reason}; check the path and its permissions") from error
+    if len(content) > MAX_BYTES:
+        raise UserError(
+            f"{file_label(path)}: the file is over 1 MiB; a scenario is a page of text, keep data elsewhere"
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file_label(path)}: byte {error.start} is not UTF-8 text; save the file as UTF-8") from error
+    return parse_scenario(text, path)
+
+
+def parse_scenario(text: str, source: Path | str) -> Scenario:
+    """Return the scenario that a TOML text describes.
+
+    Args:
+        text: the file's text.
+        source: where it comes from; errors show its last part.
+
+    Raises:
+        UserError: if the text says something that is not allowed.
+    """
+    source = Path(source)
+    file = file_label(source)
+    top = Table(parse_toml(text, file), file, "", KEYS + TABLES)
+    name = top.read("name", checks.identifier, example='name = "my_scenario"')
+    config = top.table("config", None)
+    scenario = Scenario(
+        name=name,
+        title=top.read("title", checks.string, example='title = "A few words"'),
+        summary=top.read("summary", checks.string, example='summary = "One sentence."'),
+        simulation=top.read("simulation", checks.dotted, example='simulation = "flow.channel"'),
+        tags=top.read("tags", checks.strings, ()),
+        references=top.read("references", checks.strings, ()),
+        config={checks.name(key, config.where(key)): config.read(key, checks.plain) for key in config.entries},
+        parameters={key: _parameter(table) for key, table in top.tables("params", PARAMETER_KEYS).items()},
+        run=_run(top.table("run", RUN_KEYS, "steps and every")),
+        objectives={key: _objective(key, table) for key, table in top.tables("objectives", OBJECTIVE_KEYS).items()},
+        render=_render(top.table("render", RENDER_KEYS, "view and quantity")),
+        validations=(),
+        source=source,
+        text=text,
+    )
+    tables = top.list_of_tables("validation", VALIDATION_KEYS)
+    return dataclasses.replace(scenario, validations=tuple(_validation(scenario, table) for table in tables))
+
+
+def _parameter(table: Table) -> Parameter:
+    default = table.read("default", checks.numbers, example="default = 1.0")
+    bounds = table.read("bounds", checks.interval, example="bounds = [0.0, 10.0]")
+    return Parameter(
+        default=checks.inside(default, table.where("default"), bounds),
+        bounds=bounds,
+        unit=table.read("unit", checks.string, "1"),
+        doc=table.read("doc", checks.string, example='doc = "what it means"'),
+    )
+
+
+def _run(table: Table) -> RunSettings:
+    examples = {"steps": "steps = 1000", "every": "every = 10"}
+    steps, every = (table.read(key, partial(checks.run_setting, key), example=line) for key, line in examples.items())
+    if steps % every:
+        below, above = nearest_multiples(steps, every)
+        choices = f"{below} or {above}" if below else f"{above}"
+        checks.refuse(steps, table.where("steps"), f"is not a multiple of run.every = {every}; choose {choices}")
+    return RunSettings(
+        steps=steps,
+        every=every,
+        precision=table.read("precision", partial(checks.run_setting, "precision"), "float32"),
+        seed=table.read("seed", partial(checks.run_setting, "seed"), 0),
+    )
+
+
+def _objective(name: str, table: Table) -> Objective:
+    return Objective(
+        name=name,
+        doc=table.read("doc", checks.string, example='doc = "what it means"'),
+        quantity=table.read("quantity", checks.string, name),
+        reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
+        square=table.read("square", checks.boolean, False),
+        goal=table.read("goal", partial(checks.choice, allowed=GOALS), "minimize"),
+    )
+
+
+def _render(table: Table) -> RenderSettings:
+    view = table.read("view", partial(checks.choice, allowed=VIEWS), example='view = "field"')
+    quantity = table.read("quantity", checks.string, example='quantity = "speed"')
+    return RenderSettings(
+        view=view,
+        quantity=quantity,
+        label=table.read("label", checks.string, quantity.replace("_", " ")),
+        unit=table.read("unit", checks.string, "1"),
+        colormap=table.read("colormap", checks.string, None),
+        limits=table.read("limits", checks.interval, None),
+        frames_per_second=table.read("frames_per_second", checks.positive, 20.0),
+    )
+
+
+def _validation(scenario: Scenario, table: Table) -> Validation:
+    derivative = table.read("derivative", partial(_known, names=tuple(scenario.parameters)), None)
+    objective = table.read("objective", partial(_known, names=tuple(scenario.objectives)), None)
+    if (derivative is None) != (objective is None):
+        given, other = ("derivative", "objective") if objective is None else ("objective", "derivative")
+        raise UserError(f"{table.where(given)} needs {other} beside it; add {other}, or remove {given}")
+    if derivative and isinstance(scenario.parameters[derivative].default, tuple):
+        checks.refuse(derivative, table.where("derivative"), "is an array; name a parameter that is a single number")
+    quantity = scenario.objectives[objective].quantity if objective else None
+    compared = table.read("quantity", checks.string, *([quantity] if quantity else []), example='quantity = "energy"')
+    if quantity and compared != quantity:
+        problem = f"is not the quantity {quantity!r} of objective {objective!r}; remove it"
+        checks.refuse(compared, table.where("quantity"), problem)
+    overrides = table.table("set", None)
+    with_values(scenario, overrides.entries, overrides.where)
+    return Validation(
+        quantity=compared,
+        expected=table.read("expected", checks.number, example="expected = 1.5"),
+        tolerance=table.read("tolerance", checks.positive, example="tolerance = 1e-3"),
+        source=table.read("source", checks.string, example='source = "doi:..."'),
+        overrides=dict(overrides.entries),
+        derivative=derivative,
+        objective=objective,
+    )
+
+
+def _known(value: str, where: str, names: tuple[str, ...]) -> str:
+    if checks.string(value, where) not in names:
+        checks.refuse(value, where, f"is not defined in this file{nearest(value[:64], names)}")
+    return value

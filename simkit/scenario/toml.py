@@ -1,0 +1,82 @@
+"""TOML text to plain dictionaries, with every way the parser can fail turned into one line."""
+
+import re
+from typing import Any
+
+from simkit.errors import UserError
+
+MAX_KEY_DEPTH = 32
+
+# Strings and comments, closed or not, so that what is left between them is structure; every branch is
+# possessive and always matches, so the scan is linear in the text.
+_STRING_OR_COMMENT = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5})?'
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5})?"
+    r'|"(?:[^"\\\n]++|\\[^\n])*+"?'
+    r"|'[^'\n]*+'?"
+    r"|#[^\n]*",
+    re.DOTALL,
+)
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_KEY_DEPTH}}}")
+_BARE_WORD = re.compile(r"""[A-Za-z_./~][^\s"'\[\]{},=#]*""")
+_LOOSE_FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """Parse TOML text.
+
+    Args:
+        text: the document.
+        where: what to call it in an error.
+
+    Raises:
+        UserError: if it is not TOML, or nested too deeply to be read.
+    """
+    import tomllib
+
+    # tomllib's memory grows with the square of the number of parts of one dotted key.
+    if _LONG_KEY.search(_STRING_OR_COMMENT.sub("s", text)):
+        raise UserError(f"{where}: not usable TOML: a key has more than {MAX_KEY_DEPTH} dotted parts; shorten it")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{where}: not valid TOML: {one_line(error)}; correct that line") from error
+    except RecursionError as error:
+        raise UserError(f"{where}: not usable TOML: lists or tables are nested too deeply; flatten them") from error
+    except ValueError as error:
+        # An integer of thousands of digits is refused by Python itself, without a position.
+        raise UserError(f"{where}: not usable TOML: {one_line(error, 60)}; numbers must fit in 64 bits") from error
+
+
+def parse_value(text: str, where: str) -> Any:
+    """Parse what a user typed after ``=``: a TOML value, a bare word as a string, or a float such as ``.5``.
+
+    Args:
+        text: what was typed.
+        where: what to call it in an error.
+
+    Raises:
+        UserError: if it is none of these.
+    """
+    text = text.strip()
+    if _LOOSE_FLOAT.fullmatch(text):
+        return float(text)
+    if text.isprintable() and _BARE_WORD.fullmatch(text) and text not in ("true", "false", "inf", "nan"):
+        return text
+    try:
+        document = parse_toml(f"value = {text}", where) if text.isprintable() else {}
+    except UserError:
+        document = {}
+    if set(document) != {"value"}:
+        raise UserError(
+            f"{where}={one_line(text, 60)} is not a value; write a number, true, false, a word, "
+            'a "quoted string" or a [list, of, them]'
+        )
+    return document["value"]
+
+
+def one_line(message: object, limit: int = 200) -> str:
+    """Return a message's text on one printable line of at most ``limit`` characters."""
+    text = "".join(character if character.isprintable() else " " for character in str(message)[: 4 * limit])
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

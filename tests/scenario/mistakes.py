@@ -1,0 +1,305 @@
+"""Mistakes in a scenario file: what is replaced in the good one, by what, and words of the message."""
+
+RATE = "default = 0.5\nbounds = [0.1, 10]"
+MISTAKES = {
+    "below bounds": (
+        RATE,
+        "default = -5\nbounds = [0.1, 10]",
+        "toy.toml: params.rate.default = -5 is below its lower bound 0.1; choose a value in [0.1, 10]",
+    ),
+    "above bounds": (
+        RATE,
+        "default = 20.0\nbounds = [0.1, 10]",
+        "toy.toml: params.rate.default = 20 is above its upper bound 10; choose a value in [0.1, 10]",
+    ),
+    "matrix entry out of bounds": (
+        "[[1, 0.5], [0.5, 1]]",
+        "[[1, 0.5], [0.5, 7]]",
+        "params.coupling.default[1][1] = 7 is above its upper bound 2; choose a value in [0, 2]",
+    ),
+    "ragged matrix": (
+        "[[1, 0.5], [0.5, 1]]",
+        "[[1, 0.5], [0.5]]",
+        "params.coupling.default = [[1, 0.5], [0.5]] has rows of different lengths; write rows of one length",
+    ),
+    "empty array": ("[[1, 0.5], [0.5, 1]]", "[]", "params.coupling.default = [] is empty"),
+    "bounds swapped": (
+        "bounds = [0.1, 10]",
+        "bounds = [10, 0.1]",
+        "params.rate.bounds = [10, 0.1] has its lower bound 10 not below its upper bound 0.1; swap or widen",
+    ),
+    "bounds equal": (
+        "bounds = [0.1, 10]",
+        "bounds = [1, 1]",
+        "params.rate.bounds = [1, 1] has its lower bound 1 not below",
+    ),
+    "bounds not a pair": (
+        "bounds = [0.1, 10]",
+        "bounds = [1]",
+        "params.rate.bounds = [1] is not a pair; write [low, high]",
+    ),
+    "bounds infinite": (
+        "bounds = [0.1, 10]",
+        "bounds = [0, inf]",
+        "params.rate.bounds[1] = inf is not finite; write a finite number",
+    ),
+    "bounds missing": (
+        "bounds = [0.1, 10]\n",
+        "",
+        "toy.toml: params.rate.bounds is missing; add a line such as bounds = [0.0, 10.0]",
+    ),
+    "default nan": (
+        RATE,
+        "default = nan\nbounds = [0.1, 10]",
+        "params.rate.default = nan is not finite; write a finite number",
+    ),
+    "default boolean": (
+        RATE,
+        "default = true\nbounds = [0.1, 10]",
+        "params.rate.default = true is a boolean; write a number",
+    ),
+    "default text": (
+        RATE,
+        "default = '0.5'\nbounds = [0.1, 10]",
+        "params.rate.default = '0.5' is a string; write a number",
+    ),
+    "default date": (
+        RATE,
+        "default = 2020-01-01\nbounds = [0.1, 10]",
+        "params.rate.default = 2020-01-01 is a date or time; write a number",
+    ),
+    "default huge integer": (
+        RATE,
+        f"default = 0x1{'0' * 300}\nbounds = [0.1, 10]",
+        "params.rate.default = an integer of 1201 bits is out of range; choose an integer in",
+    ),
+    "default of too many digits": (RATE, f"default = {'9' * 5000}\nbounds = [0.1, 10]", "numbers must fit in 64 bits"),
+    "doc missing": ('doc = "decay rate"\n', "", "params.rate.doc is missing; add a line such as doc ="),
+    "parameter not a table": (
+        "[params.rate]",
+        "[params]\nspeed = 1\n[params.rate]",
+        "params.speed = 1 is an integer; write the table [params.speed]",
+    ),
+    "parameter name": (
+        "[params.rate]",
+        '[params."my rate"]',
+        "params.'my rate' is not a name; use up to 64 letters, digits and _",
+    ),
+    "parameter name over two lines": ("[params.rate]", '[params."my\\nrate"]', "params.'my\\nrate' is not a name"),
+    "unknown key at the top": (
+        'title = "Decay"',
+        'tittle = "Decay"',
+        "toy.toml: tittle is not a known key; did you mean 'title'?",
+    ),
+    "unknown key over two lines": (
+        'title = "Decay"',
+        '"a\\nb" = "Decay"',
+        "toy.toml: 'a\\nb' is not a known key; known names:",
+    ),
+    "unknown key of a parameter": (
+        'unit = "1/s"',
+        'units = "1/s"',
+        "params.rate.units is not a known key; did you mean 'unit'?",
+    ),
+    "unknown key of run": ("steps = 100\n", "step = 100\n", "run.step is not a known key; did you mean 'steps'?"),
+    "unknown key of an objective": (
+        "square = true",
+        "squared = true",
+        "objectives.decayed.squared is not a known key; did you mean 'square'?",
+    ),
+    "unknown key of render": (
+        "colormap =",
+        "colourmap =",
+        "render.colourmap is not a known key; did you mean 'colormap'?",
+    ),
+    "unknown key of a validation": (
+        "expected = 0.606",
+        "expect = 0.606",
+        "validation[0].expect is not a known key; did you mean 'expected'?",
+    ),
+    "title missing": ('title = "Decay"\n', "", "toy.toml: title is missing; add a line such as title ="),
+    "title empty": ('"Decay"', '" "', "title = ' ' is empty; write at least one word"),
+    "title over two lines": (
+        '"Decay"',
+        '"""De\ncay"""',
+        "title = 'De\\ncay' contains the character '\\n'; write it on one line",
+    ),
+    "title with a terminal escape": (
+        '"Decay"',
+        '"\\u001b[31mred"',
+        "contains the character '\\x1b'; write it on one line without control characters",
+    ),
+    "title not a string": ('"Decay"', "3", "title = 3 is an integer; write a string in quotes"),
+    "name with capitals": (
+        '"toy_decay"',
+        '"Toy-Decay"',
+        "name = 'Toy-Decay' is not a name; use up to 64 lowercase letters, digits and _, starting with a letter",
+    ),
+    "name climbing out of a folder": ('"toy_decay"', '"../toy"', "name = '../toy' is not a name"),
+    "name with a newline at its end": (
+        '"toy_decay"',
+        '"toy_decay\\n"',
+        "name = 'toy_decay\\n' contains the character '\\n'",
+    ),
+    "simulation without a domain": (
+        '"toy.decay"',
+        '"decay"',
+        "simulation = 'decay' is not a simulation's name; write domain.name in lowercase, such as 'flow.channel'",
+    ),
+    "simulation an import path": ('"toy.decay"', '"os:system"', "simulation = 'os:system' is not a simulation's name"),
+    "tags not a list": ('["toy", "test"]', '"toy"', "tags = 'toy' is a string; write a list of strings"),
+    "tag not a string": ('["toy", "test"]', '["toy", 3]', "tags[1] = 3 is an integer; write a string in quotes"),
+    "config nan": ("width = 2.0", "width = nan", "config.width = nan is not finite; write a finite number"),
+    "config table": (
+        "width = 2.0",
+        "width = {a = 1}",
+        "config.width = {...} is a table; write a number, a string, true, false, or a list of them",
+    ),
+    "config date in a list": (
+        "cells = [4, 3]",
+        "cells = [4, 2020-01-01]",
+        "config.cells[1] = 2020-01-01 is a date or time",
+    ),
+    "config nested deep": ("cells = [4, 3]", f"cells = {'[' * 12}1{']' * 12}", "is nested over 8 deep; flatten it"),
+    "config not a table": ("[config]", "[[config]]", "toy.toml: config = [{...}] is a list; write the table [config]"),
+    "steps missing": ("steps = 100\n", "", "run.steps is missing; add a line such as steps = 1000"),
+    "steps zero": (
+        "steps = 100\n",
+        "steps = 0\n",
+        "run.steps = 0 is out of range; choose an integer in [1, 2147483647]",
+    ),
+    "steps a float": ("steps = 100\n", "steps = 100.0\n", "run.steps = 100 is a float; write the integer 100"),
+    "steps a fraction": ("steps = 100\n", "steps = 10.5\n", "run.steps = 10.5 is a float; write an integer"),
+    "steps a boolean": ("steps = 100\n", "steps = true\n", "run.steps = true is a boolean; write an integer"),
+    "steps between multiples": (
+        "steps = 100\n",
+        "steps = 105\n",
+        "run.steps = 105 is not a multiple of run.every = 10; choose 100 or 110",
+    ),
+    "steps below every": (
+        "steps = 100\n",
+        "steps = 7\n",
+        "run.steps = 7 is not a multiple of run.every = 10; choose 10",
+    ),
+    "precision": (
+        '"float32"',
+        '"double"',
+        "run.precision = 'double' is not one of 'float32', 'float64'; choose one of them",
+    ),
+    "precision misspelled": (
+        '"float32"',
+        '"float65"',
+        "run.precision = 'float65' is not one of 'float32', 'float64'; did you mean 'float64'?",
+    ),
+    "seed negative": ("seed = 3", "seed = -1", "run.seed = -1 is out of range; choose an integer in [0, 4294967295]"),
+    "objective name": ("[objectives.amplitude]", '[objectives."a.b"]', "objectives.'a.b' is not a name"),
+    "reduce": (
+        '"mean"',
+        '"average"',
+        "'average' is not one of 'final', 'mean', 'maximum', 'minimum', 'sum'; choose one of them",
+    ),
+    "goal": (
+        '"maximize"',
+        '"maximise"',
+        "objectives.decayed.goal = 'maximise' is not one of 'minimize', 'maximize'; did you mean 'maximize'?",
+    ),
+    "square": ("square = true", "square = 1", "objectives.decayed.square = 1 is an integer; write true or false"),
+    "view": (
+        'view = "field"',
+        'view = "particle"',
+        "render.view = 'particle' is not one of 'field', 'particles', 'bodies'; did you mean 'particles'?",
+    ),
+    "view not a string": (
+        'view = "field"',
+        "view = 2",
+        "render.view = 2 is an integer; choose one of 'field', 'particles', 'bodies'",
+    ),
+    "limits": (
+        "[-1.0, 1.0]",
+        "[1.0, -1.0]",
+        "render.limits = [1, -1] has its lower bound 1 not below its upper bound -1",
+    ),
+    "frames per second": (
+        "frames_per_second = 25",
+        "frames_per_second = 0",
+        "render.frames_per_second = 0 is not positive; write a number above 0",
+    ),
+    "validation in single brackets": (
+        '[[validation]]\nquantity = "amplitude"',
+        '[validation]\nquantity = "amplitude"',
+        "not valid TOML",
+    ),
+    "tolerance": (
+        'tolerance = 1e-2\nsource = "exponential decay"\nset',
+        'tolerance = 0.0\nsource = "exponential decay"\nset',
+        "validation[0].tolerance = 0 is not positive",
+    ),
+    "derivative of nothing": (
+        'objective = "amplitude"\n',
+        "",
+        "validation[1].derivative needs objective beside it; add objective, or remove derivative",
+    ),
+    "objective without derivative": ('derivative = "rate"\n', "", "validation[1].objective needs derivative beside it"),
+    "derivative unknown": (
+        'derivative = "rate"',
+        'derivative = "rat"',
+        "validation[1].derivative = 'rat' is not defined in this file; did you mean 'rate'?",
+    ),
+    "derivative by an array": (
+        'derivative = "rate"',
+        'derivative = "coupling"',
+        "validation[1].derivative = 'coupling' is an array; name a parameter that is a single number",
+    ),
+    "objective unknown": (
+        'objective = "amplitude"',
+        'objective = "amplitud"',
+        "validation[1].objective = 'amplitud' is not defined in this file; did you mean 'amplitude'?",
+    ),
+    "quantity against objective": (
+        'derivative = "rate"',
+        'derivative = "rate"\nquantity = "energy"',
+        "validation[1].quantity = 'energy' is not the quantity 'amplitude' of objective 'amplitude'; remove it",
+    ),
+    "set out of bounds": (
+        "{rate = 0.5,",
+        "{rate = 50,",
+        "toy.toml: validation[0].set.rate = 50 is above its upper bound 10; choose a value in [0.1, 10]",
+    ),
+    "set unknown": (
+        "{rate = 0.5,",
+        "{rat = 0.5,",
+        "validation[0].set.rat is not a key of toy_decay; did you mean 'rate'?",
+    ),
+    "set steps": (
+        "steps = 200}",
+        "steps = 205}",
+        "is not a multiple of every = 10; use validation[0].set.steps=200 or 210, or validation[0].set.every=5",
+    ),
+    "key given twice": (
+        'title = "Decay"',
+        'title = "Decay"\ntitle = "Decay"',
+        "not valid TOML: Cannot overwrite a value (at line 3, column 16)",
+    ),
+    "value missing": (
+        "seed = 3",
+        "seed =",
+        "toy.toml: not valid TOML: Invalid value (at line 35, column 7); correct that line",
+    ),
+    "lists nested without end": (
+        "seed = 3",
+        f"seed = {'[' * 50_000}",
+        "toy.toml: not usable TOML: lists or tables are nested too deeply; flatten them",
+    ),
+    "tables nested without end": (
+        "seed = 3",
+        "seed = " + "{a = " * 50_000,
+        "lists or tables are nested too deeply; flatten them",
+    ),
+    "dotted key without end": ("seed = 3", f"{'a.' * 200_000}a = 3", "a key has more than 32 dotted parts; shorten it"),
+    "dotted key in quotes": (
+        "seed = 3",
+        "seed = {" + '\'=,\'."\\"" . ' * 50_000 + "a = 3}",
+        "a key has more than 32 dotted parts; shorten it",
+    ),
+    "dotted header": ("seed = 3", f"[{'a.' * 200_000}a]", "a key has more than 32 dotted parts; shorten it"),
+}

@@ -1,0 +1,162 @@
+"""A scenario becomes a simulation only where every name it uses exists in that simulation."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.simulation import Equilibrium
+from simkit.errors import UserError
+from simkit.scenario import registry
+from simkit.scenario.build import build
+from simkit.scenario.catalog import list_scenarios
+from simkit.scenario.overrides import apply_overrides
+from simkit.scenario.schema import parse_scenario
+from tests.scenario import examples
+from tests.scenario.examples import GOOD, decay
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    """Register the toy simulation."""
+    monkeypatch.setitem(registry.FACTORIES, "toy.decay", "tests.scenario.examples:decay")
+
+
+def read(text: str = GOOD):
+    return parse_scenario(text, "toy.toml")
+
+
+def refusal(scenario) -> str:
+    with pytest.raises(UserError) as caught:
+        build(scenario)
+    message = str(caught.value)
+    assert message.isprintable(), "an error is one line"
+    assert message.startswith("toy.toml: ")
+    return message
+
+
+def changed(old: str, new: str) -> str:
+    assert GOOD.count(old) == 1
+    return GOOD.replace(old, new)
+
+
+def test_the_files_values_become_the_default_parameters():
+    simulation = build(apply_overrides(read(), ["rate=2", "cells=[5, 7]"]))
+    assert simulation.params["rate"] == 2.0
+    np.testing.assert_array_equal(simulation.params["coupling"], [[1.0, 0.5], [0.5, 1.0]])
+    assert simulation.init(simulation.params, jax.random.key(0))["height"].shape == (5, 7)
+
+
+def test_a_parameter_the_file_leaves_out_keeps_the_factorys_default():
+    assert build(read()).params["offset"] == 7.0
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_arrays_follow_the_precision_that_jax_runs_in(enabled):
+    with jax.enable_x64(enabled):
+        simulation = build(read())
+    assert {array.dtype.name for array in simulation.params.values()} == {"float64" if enabled else "float32"}
+
+
+def test_a_float64_scenario_is_never_built_in_32_bits(x64):
+    scenario = apply_overrides(read(), ["precision=float64"])
+    assert build(scenario).params["rate"].dtype == jnp.float64
+    with jax.enable_x64(False):
+        assert "run.precision = 'float64' but JAX runs in 32 bits" in refusal(scenario)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "phrase"),
+    [
+        ("width = 2.0", "widht = 2.0", "config.widht is not an argument of toy.decay; did you mean 'width'?"),
+        ("[params.rate]", "[params.rates]", "params.rates is not a parameter of toy.decay; did you mean 'rate'?"),
+        ("[[1, 0.5], [0.5, 1]]", "[1, 0.5]", "params.coupling.default has shape (2,); toy.decay expects (2, 2)"),
+        (
+            "[objectives.amplitude]",
+            "[objectives.amplitud]",
+            "objectives.amplitud.quantity = 'amplitud' is not a diagnostic of toy.decay; did you mean 'amplitude'?",
+        ),
+        (
+            'quantity = "amplitude"\nexpected',
+            'quantity = "amplitudes"\nexpected',
+            "validation[0].quantity = 'amplitudes' is not a diagnostic of toy.decay; did you mean 'amplitude'?",
+        ),
+        ('"height"', '"hight"', "render.quantity = 'hight' is not observed by toy.decay; did you mean 'height'?"),
+        ('"height"', '"profile"', "render.quantity = 'profile' has 1 axes; the view 'field' draws arrays with 2"),
+        (
+            'view = "field"',
+            'view = "particles"',
+            "render.view = 'particles' needs the observed array 'position', which toy.decay does not have",
+        ),
+        (
+            "cells = [4, 3]",
+            "cells = [4]",
+            "[config] (cells = [4], width = 2, method = 'euler', periodic = true) is refused by toy.decay: not",
+        ),
+        ('"euler"', '"heun"', "is refused by toy.decay: method 'heun' does not exist choose euler or exact"),
+    ],
+)
+def test_what_does_not_fit_the_simulation_is_refused_in_one_line(old, new, phrase):
+    text = changed(old, new)
+    if "rates]" in new or "amplitud]" in new:
+        text = text[: text.index("[[validation]]")]
+    assert phrase in refusal(read(text))
+
+
+def test_a_parameter_out_of_the_range_of_float32_is_refused(x64):
+    for value in ("1e300", "1e-300"):
+        scenario = read(changed("default = 0.5\nbounds = [0.1, 10]", f"default = {value}\nbounds = [0, 1e301]"))
+        build(scenario)
+        with jax.enable_x64(False):
+            assert f"params.rate.default = {float(value)!r} is out of the range of float32" in refusal(scenario)
+
+
+def test_a_reduction_over_time_is_refused_where_the_run_converges(monkeypatch):
+    equilibrium = Equilibrium(lambda state: state, lambda x, params: x, lambda state, x: x)
+    monkeypatch.setattr(
+        examples, "decay", lambda **config: dataclasses.replace(decay(**config), equilibrium=equilibrium)
+    )
+    text = changed('cells = [4, 3]\nwidth = 2.0\nmethod = "euler"\nperiodic = true', "cells = [4, 3]")
+    assert "objectives.decayed.reduce = 'mean' has no meaning for toy.decay" in refusal(read(text))
+
+
+@pytest.mark.parametrize(
+    ("factory", "phrase"),
+    [
+        (lambda **config: 3, "simulation = 'toy.decay' made int; its factory must return a Simulation"),
+        (lambda *, points, **config: 3, "config.points is missing; toy.decay has no default for it"),
+        (lambda **config: [][1], "is refused by toy.decay: list index out of range"),
+    ],
+)
+def test_a_factory_that_breaks_its_contract_is_named(monkeypatch, factory, phrase):
+    monkeypatch.setattr(examples, "decay", factory)
+    assert phrase in refusal(read())
+
+
+def test_a_factorys_own_message_is_kept(monkeypatch):
+    def refuse(**config):
+        raise UserError("cells = (4, 3) must be even; use (4, 4)")
+
+    monkeypatch.setattr(examples, "decay", refuse)
+    assert refusal(read()) == "toy.toml: [config]: cells = (4, 3) must be even; use (4, 4)"
+
+
+def test_building_computes_nothing(monkeypatch):
+    def untouchable(**config):
+        def init(params, key):
+            assert isinstance(params["rate"], jax.core.Tracer)
+            return simulation.init(params, key)
+
+        simulation = decay(**config)
+        return dataclasses.replace(simulation, init=init)
+
+    monkeypatch.setattr(examples, "decay", untouchable)
+    build(read())
+
+
+@pytest.mark.parametrize("scenario", list_scenarios()[0], ids=lambda scenario: scenario.name)
+def test_every_shipped_scenario_builds(scenario):
+    with jax.enable_x64(scenario.run.precision == "float64"):
+        build(scenario)

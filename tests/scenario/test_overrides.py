@@ -1,0 +1,222 @@
+"""``--set`` and ``--over`` change a scenario only to what its file allows."""
+
+import itertools
+import math
+
+import pytest
+
+from simkit.errors import UserError
+from simkit.scenario.overrides import MAX_COUNT, apply_overrides, parse_over, with_values
+from simkit.scenario.schema import parse_scenario
+from tests.scenario.examples import GOOD
+
+
+@pytest.fixture
+def scenario():
+    return parse_scenario(GOOD, "toy.toml")
+
+
+def refusal(function, *arguments) -> str:
+    with pytest.raises(UserError) as caught:
+        function(*arguments)
+    assert str(caught.value).isprintable(), "an error is one line"
+    return str(caught.value)
+
+
+def test_one_call_changes_params_config_and_run_alike(scenario):
+    settings = ["rate=8", "cells=[64,32]", "steps=2000", "every=20", "precision=float64", "seed=9", "width=3"]
+    changed = apply_overrides(scenario, settings)
+    assert changed.parameters["rate"].default == 8.0
+    assert changed.config == {"cells": (64, 32), "width": 3.0, "method": "euler", "periodic": True}
+    assert isinstance(changed.config["width"], float)
+    assert vars(changed.run) == {"steps": 2000, "every": 20, "precision": "float64", "seed": 9}
+
+
+def test_the_scenario_itself_stays_as_it_was(scenario):
+    apply_overrides(scenario, ["rate=8", "width=3.0"])
+    assert scenario == parse_scenario(GOOD, "toy.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0.25", 0.25), (" 2 ", 2.0), (".5", 0.5), ("+.5e0", 0.5), ("5.", 5.0), ("1e-1", 0.1), ("0.25 # comment", 0.25)],
+)
+def test_numbers_are_read_as_people_write_them(scenario, text, value):
+    assert apply_overrides(scenario, [f"rate={text}"]).parameters["rate"].default == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("exact", "exact"),
+        ('"with space"', "with space"),
+        ("'64'", "64"),
+        ("models/ant.xml", "models/ant.xml"),
+        ("/a.b", "/a.b"),
+    ],
+)
+def test_a_bare_word_is_a_string(scenario, text, value):
+    assert apply_overrides(scenario, [f"method={text}"]).config["method"] == value
+
+
+def test_a_matrix_is_set_whole(scenario):
+    changed = apply_overrides(scenario, ["coupling=[[0, 1], [1.5, 2]]"])
+    assert changed.parameters["coupling"].default == ((0.0, 1.0), (1.5, 2.0))
+
+
+def test_a_prefix_settles_what_a_bare_key_leaves_open():
+    scenario = parse_scenario(GOOD.replace("width = 2.0", "seed = 5"), "toy.toml")
+    message = refusal(apply_overrides, scenario, ["seed=1"])
+    assert "--set seed is ambiguous; write config.seed or run.seed" in message
+    changed = apply_overrides(scenario, ["run.seed=1", "config.seed=2", "params.rate=1.0"])
+    assert (changed.run.seed, changed.config["seed"], changed.parameters["rate"].default) == (1, 2, 1.0)
+
+
+def test_a_config_prefix_reaches_arguments_that_the_file_leaves_at_their_default(scenario):
+    assert apply_overrides(scenario, ["config.order=4"]).config["order"] == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "phrase"),
+    [
+        (["rate=-5"], "--set rate = -5 is below its lower bound 0.1; choose a value in [0.1, 10]"),
+        (["params.rate=50"], "--set params.rate = 50 is above its upper bound 10; choose a value in [0.1, 10]"),
+        (["rate=nan"], "--set rate = nan is not finite; write a finite number"),
+        (["rate=inf"], "--set rate = inf is not finite"),
+        (["rate=1e999"], "--set rate = inf is not finite"),
+        (["rate=true"], "--set rate = true is a boolean; write a number"),
+        (["rate=fast"], "--set rate = 'fast' is a string; write a number"),
+        (["rate=[1]"], "--set rate = [1] does not have the default's shape; write it like 0.5"),
+        (["coupling=1"], "--set coupling = 1 does not have the default's shape; write it like [[1, 0.5], [0.5, 1]]"),
+        (["coupling=[[1,1],[1,9]]"], "--set coupling[1][1] = 9 is above its upper bound 2"),
+        (["raet=1"], "--set raet is not a key of toy_decay; did you mean 'rate'?"),
+        (["params.cells=1"], "--set params.cells is not a key of toy_decay; known names: coupling, rate, time_step"),
+        (["run.step=1"], "--set run.step is not a key of toy_decay; did you mean 'steps'?"),
+        (["zzz=1"], "--set zzz is not a key of toy_decay; known names: cells, coupling, every"),
+        (["config.=1"], "--set config. is not a name"),
+        (["rate"], "--set rate has no value; write --set rate=value"),
+        (["=3"], "--set  is not a key of toy_decay"),
+        (["rate="], "--set rate= is not a value; write a number, true, false, a word"),
+        (["rate=1 2"], "--set rate=1 2 is not a value"),
+        (["rate=1\nx=2"], "--set rate=1 x=2 is not a value"),
+        (["ra\nte=1"], "--set ra te is not a key"),
+        (["rate=1", "rate=2"], "--set rate is given twice; keep one of them"),
+        (["rate=1", "params.rate=2"], "--set params.rate names params.rate twice; keep one of them"),
+        (["cells=64"], "--set cells = 64 does not fit; write a list of 2, such as [4, 3]"),
+        (["cells=[64]"], "--set cells = [64] does not fit; write a list of 2, such as [4, 3]"),
+        (["cells=[64, 1.5]"], "--set cells[1] = 1.5 is a float; write an integer"),
+        (["cells=[64, 2.0]"], "--set cells[1] = 2 is a float; write the integer 2"),
+        (["periodic=1"], "--set periodic = 1 is an integer; write true or false"),
+        (["periodic=True"], "--set periodic = 'True' is a string; write true or false"),
+        (["method=3"], "--set method = 3 is an integer; write a string, such as 'euler'"),
+        (["width=wide"], "--set width = 'wide' is a string; write a number"),
+        (["config.order={a = 1}"], "--set config.order = {...} is a table"),
+        (["steps=1e3"], "--set steps = 1000 is a float; write the integer 1000"),
+        (["steps=0"], "--set steps = 0 is out of range; choose an integer in [1, 2147483647]"),
+        (["precision=half"], "--set precision = 'half' is not one of 'float32', 'float64'"),
+        (["seed=-1"], "--set seed = -1 is out of range; choose an integer in [0, 4294967295]"),
+        (["rate=" + "[" * 50_000], "is not a value"),
+    ],
+)
+def test_a_bad_setting_is_refused_in_one_line(scenario, settings, phrase):
+    assert phrase in refusal(apply_overrides, scenario, settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "phrase"),
+    [
+        (
+            ["steps=1001"],
+            "steps = 1001 is not a multiple of every = 10; use --set steps=1000 or 1010, or --set every=11",
+        ),
+        (
+            ["every=30"],
+            "--set every: steps = 100 is not a multiple of every = 30; use --set steps=90 or 120, or --set every=25",
+        ),
+        (["steps=3"], "--set steps: steps = 3 is not a multiple of every = 10; use --set steps=10, or --set every=3"),
+    ],
+)
+def test_steps_that_every_no_longer_divides_are_refused_with_a_remedy_for_both(scenario, settings, phrase):
+    assert phrase in refusal(apply_overrides, scenario, settings)
+
+
+def test_each_remedy_for_indivisible_steps_works(scenario):
+    for repaired in (["steps=1000"], ["steps=1010"], ["steps=1001", "every=11"]):
+        run = apply_overrides(scenario, repaired).run
+        assert run.steps % run.every == 0
+
+
+def test_values_given_as_data_are_checked_like_settings(scenario):
+    assert with_values(scenario, {"params.rate": 2, "steps": 50}).parameters["rate"].default == 2.0
+    assert "value of rate = 50 is above its upper bound 10" in refusal(with_values, scenario, {"rate": 50})
+
+
+def test_every_value_of_a_scenario_can_be_set_to_itself(scenario):
+    values = {
+        **{f"params.{name}": parameter.default for name, parameter in scenario.parameters.items()},
+        **{f"config.{name}": value for name, value in scenario.config.items()},
+        **{f"run.{name}": value for name, value in vars(scenario.run).items()},
+    }
+    assert with_values(scenario, values) == scenario
+
+
+def test_a_linear_range_has_both_ends_and_equal_steps(scenario):
+    name, values = parse_over(scenario, "rate=1:10:4")
+    assert (name, values) == ("rate", (1.0, 4.0, 7.0, 10.0))
+
+
+def test_a_range_may_descend(scenario):
+    assert parse_over(scenario, "params.rate = 10:1:4") == ("rate", (10.0, 7.0, 4.0, 1.0))
+
+
+def test_a_geometric_range_has_both_ends_exactly_and_equal_ratios(scenario):
+    _, values = parse_over(scenario, "rate=0.1:10:5:log")
+    assert (values[0], values[-1]) == (0.1, 10.0)
+    # exp(log x) is good to a few units of 2.2e-16.
+    for left, right in itertools.pairwise(values):
+        assert math.isclose(right / left, math.sqrt(10.0), rel_tol=1e-14)
+
+
+@pytest.mark.parametrize("spec", ["0.1:10:99991", "0.1:10:99991:log", "10:0.1:777:log"])
+def test_rounding_never_carries_a_range_past_the_bounds(scenario, spec):
+    _, values = parse_over(scenario, f"rate={spec}")
+    assert min(values) == 0.1
+    assert max(values) == 10.0
+    assert len(values) == len(set(values)) == int(spec.split(":")[2])
+
+
+def test_a_list_is_taken_as_it_is(scenario):
+    assert parse_over(scenario, "rate=1, .5,4e0")[1] == (1.0, 0.5, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("rat=1:2:3", "--over rat is not a parameter of toy_decay; did you mean 'rate'?"),
+        ("cells=1:2:3", "--over cells is not a parameter of toy_decay; only parameters can be swept"),
+        ("run.steps=1:2:3", "--over run.steps is not a parameter of toy_decay; only parameters can be swept"),
+        ("coupling=0:1:3", "--over coupling is an array of shape (2, 2); only single numbers are swept"),
+        ("rate", "--over rate has no values; write --over name=low:high:count"),
+        ("rate=", "--over rate has no values"),
+        ("rate=1", "--over rate gives 1 values; give 2 to 100000, or use --set for a single one"),
+        ("rate=1:2", "--over rate=1:2 is not a range; write low:high:count or low:high:count:log"),
+        ("rate=1:2:3:geo", "--over rate=1:2:3:geo is not a range"),
+        ("rate=1:2:3:log:4", "is not a range"),
+        ("rate=1:2:1", "--over rate count = 1 is out of range; choose an integer in [2, 100000]"),
+        (f"rate=1:2:{MAX_COUNT + 1}", "--over rate count = 100001 is out of range"),
+        ("rate=1:2:2.5", "--over rate count = 2.5 is a float; write an integer"),
+        ("rate=1:2:many", "--over rate count = 'many' is a string; write an integer"),
+        ("rate=0.01:2:3", "--over rate = 0.01 is below its lower bound 0.1; choose a value in [0.1, 10]"),
+        ("rate=1:20:3", "--over rate = 10.5 is above its upper bound 10; choose a value in [0.1, 10]"),
+        ("rate=0:2:3:log", "--over rate has an end that is not positive; a geometric range needs both ends above 0"),
+        ("rate=1:1:3", "--over rate has equal ends 1; choose different ends"),
+        ("rate=1,2,1.0", "--over rate lists 1 twice; keep one of them"),
+        ("rate=1,,2", "--over rate= is not a value"),
+        ("rate=1,two", "--over rate = 'two' is a string; write a number"),
+        ("rate=nan,1", "--over rate = nan is not finite"),
+        ("rate=1:inf:3", "--over rate = inf is not finite"),
+        ("ra\nte=1:2:3", "--over ra te is not a parameter"),
+    ],
+)
+def test_a_bad_range_is_refused_in_one_line(scenario, text, phrase):
+    assert phrase in refusal(parse_over, scenario, text)

@@ -1,0 +1,245 @@
+"""A scenario file is read whole, or refused with one line that names file, key, value, what is allowed and a remedy."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from simkit.errors import UserError
+from simkit.scenario.schema import parse_scenario, read_scenario
+from tests.scenario.examples import GOOD
+from tests.scenario.mistakes import MISTAKES
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(UserError) as caught:
+        parse_scenario(text, "folder/toy.toml")
+    message = str(caught.value)
+    assert message.isprintable(), "an error is one line"
+    return message
+
+
+def changed(old: str, new: str) -> str:
+    assert GOOD.count(old) == 1
+    return GOOD.replace(old, new)
+
+
+def test_every_key_of_a_complete_file_is_kept():
+    scenario = parse_scenario(GOOD, "folder/toy.toml")
+    assert (scenario.name, scenario.simulation, scenario.domain) == ("toy_decay", "toy.decay", "toy")
+    assert scenario.tags == ("toy", "test")
+    assert scenario.config == {"cells": (4, 3), "width": 2.0, "method": "euler", "periodic": True}
+    rate = scenario.parameters["rate"]
+    assert (rate.default, rate.bounds, rate.unit, rate.doc) == (0.5, (0.1, 10.0), "1/s", "decay rate")
+    assert scenario.parameters["coupling"].default == ((1.0, 0.5), (0.5, 1.0))
+    assert vars(scenario.run) == {"steps": 100, "every": 10, "precision": "float32", "seed": 3}
+    decayed = scenario.objectives["decayed"]
+    assert (decayed.quantity, decayed.reduce, decayed.square, decayed.goal) == ("amplitude", "mean", True, "maximize")
+    assert (scenario.render.label, scenario.render.limits) == ("surface height", (-1.0, 1.0))
+    assert scenario.validations[0].overrides == {"rate": 0.5, "steps": 200}
+    assert scenario.source == Path("folder/toy.toml")
+    assert scenario.text == GOOD
+
+
+def test_absent_optional_keys_take_their_documented_defaults():
+    text = """
+        name = "small"
+        title = "Small"
+        summary = "The least a file can say."
+        simulation = "toy.decay"
+        run = {steps = 10, every = 5}
+        render = {view = "field", quantity = "surface_height"}
+        objectives = {amplitude = {doc = "size"}}
+    """
+    scenario = parse_scenario(text, "small.toml")
+    assert (scenario.tags, scenario.references, scenario.config, scenario.parameters) == ((), (), {}, {})
+    assert (scenario.run.precision, scenario.run.seed) == ("float32", 0)
+    assert scenario.render.label == "surface height"
+    assert (scenario.render.unit, scenario.render.colormap, scenario.render.limits) == ("1", None, None)
+    assert scenario.render.frames_per_second == 20.0
+    objective = scenario.objectives["amplitude"]
+    assert (objective.name, objective.quantity, objective.reduce) == ("amplitude", "amplitude", "final")
+    assert (objective.square, objective.goal) == (False, "minimize")
+    assert scenario.validations == ()
+
+
+def test_a_derivative_check_takes_the_quantity_of_its_objective():
+    validation = parse_scenario(GOOD, "toy.toml").validations[1]
+    assert (validation.quantity, validation.derivative, validation.objective) == ("amplitude", "rate", "amplitude")
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):
+    path = tmp_path / "toy.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
+    assert read_scenario(path).title == "Decay"
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_refused_in_one_line_with_a_remedy(mistake):
+    old, new, phrase = MISTAKES[mistake]
+    message = refusal(changed(old, new))
+    assert phrase in message
+    assert message.startswith("toy.toml: ")
+
+
+@pytest.mark.parametrize("table", ["run", "render"])
+def test_a_missing_table_is_asked_for_by_name(table):
+    text = "\n".join(line for line in GOOD.split("\n\n") if not line.startswith(f"[{table}]"))
+    assert f"toy.toml: the table [{table}] is missing; add [{table}] with" in refusal(text)
+
+
+def test_an_array_of_tables_in_single_brackets_is_explained():
+    head = GOOD[: GOOD.index("[[validation]]")]
+    assert "toy.toml: validation is a table; write it as [[validation]]" in refusal(
+        head + "[validation]\nexpected = 1.0\n"
+    )
+
+
+def test_of_several_mistakes_the_same_one_is_always_reported():
+    text = changed("seed = 3", "sead = 3").replace('title = "Decay"', "title = 3").replace("[0.1, 10]", "[10, 0.1]")
+    assert len({refusal(text) for _ in range(5)}) == 1
+    assert "title = 3" in refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("make", "phrase"),
+    [
+        (lambda path: None, "does not exist; check the path"),
+        (lambda path: path.mkdir(), "is a directory; give a .toml file"),
+        (lambda path: os.mkfifo(path), "is not a regular file; give a .toml file"),
+        (lambda path: path.write_bytes(GOOD.encode("utf-16")), "is not UTF-8 text; save the file as UTF-8"),
+        (lambda path: path.write_bytes(b'name = "\xff"'), "toy.toml: byte 8 is not UTF-8 text"),
+        (lambda path: path.write_bytes(b"[" * (2**20 + 1)), "toy.toml: the file is over 1 MiB"),
+        (lambda path: path.write_bytes(b""), "toy.toml: name is missing; add a line such as name ="),
+        (lambda path: path.symlink_to(path), "cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path, make, phrase):
+    path = tmp_path / "toy.toml"
+    make(path)
+    with pytest.raises(UserError) as caught:
+        read_scenario(path)
+    assert phrase in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["a\nb.toml", "null\0.toml", "x" * 5000 + ".toml"])
+def test_an_odd_path_is_refused_in_one_line(tmp_path, name):
+    with pytest.raises(UserError) as caught:
+        read_scenario(tmp_path / name)
+    assert str(caught.value).isprintable()
+
+
+def test_a_file_name_over_two_lines_does_not_break_the_message():
+    with pytest.raises(UserError) as caught:
+        parse_scenario("", "two\nlines.toml")
+    assert str(caught.value).startswith("'two\\nlines.toml': name is missing")
+
+
+def test_damaged_files_give_a_scenario_or_one_line_and_nothing_else():
+    generator = random.Random(20)
+    pieces = [
+        "\n",
+        "[",
+        "]",
+        "=",
+        '"',
+        "'",
+        "#",
+        ".",
+        "{",
+        "}",
+        ",",
+        "-",
+        "0",
+        "1e999",
+        "nan",
+        "true",
+        "\0",
+        "\u2028",
+        "[[",
+        "é",
+        "'''",
+    ]
+    refused = 0
+    for _ in range(600):
+        text = GOOD
+        for _ in range(generator.randint(1, 3)):
+            start = generator.randrange(len(text))
+            end = min(len(text), start + generator.randint(0, 12))
+            kind = generator.randrange(4)
+            if kind == 0:
+                text = text[: max(1, start)]
+            elif kind == 1:
+                text = text[:start] + text[end:]
+            elif kind == 2:
+                text = text[:start] + generator.choice(pieces) + text[end:]
+            else:
+                text = text[:start] + text[end : end + 20] + text[start:end] + text[end + 20 :]
+        try:
+            parse_scenario(text, "toy.toml")
+        except UserError as error:
+            refused += 1
+            assert str(error).isprintable()
+            assert len(str(error)) < 500
+    # Damage inside a comment-free file mostly hurts; a validator that lets everything pass fails here.
+    assert refused > 300
+
+
+def test_values_swapped_for_any_other_toml_value_give_one_line():
+    values = [
+        "-1",
+        "1e400",
+        "true",
+        "nan",
+        "''",
+        "'word'",
+        "[]",
+        "[[1], 2]",
+        "{}",
+        "{a = {b = [1]}}",
+        "[{}]",
+        "1979-05-27",
+        "07:32:00",
+    ]
+    for line in [line for line in GOOD.splitlines() if "=" in line]:
+        for value in values:
+            try:
+                parse_scenario(GOOD.replace(line, f"{line.partition('=')[0]}= {value}"), "toy.toml")
+            except UserError as error:
+                assert str(error).isprintable()
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        '"' + '\\"' * 400_000,
+        "a" * 900_000,
+        "a." * 15 + "a" * 900_000,
+        "'" * 900_000,
+        '"""' + '"" ' * 300_000,
+        "x = [" + "[],\n" * 200_000 + "]",
+        "a = '" + "." * 900_000 + "'",
+        "a " * 450_000,
+    ],
+    ids=["escapes", "word", "long part", "quotes", "triple quotes", "many lists", "dots in a string", "words"],
+)
+def test_a_hostile_file_is_refused_quickly(hostile):
+    start = time.process_time()
+    message = refusal(hostile)
+    # A linear scan of 1 MiB takes well under a second; quadratic behavior would take minutes.
+    assert time.process_time() - start < 5.0
+    assert len(message) < 500
+
+
+def test_reading_scenarios_imports_neither_jax_nor_numpy():
+    code = (
+        "import sys; import simkit.scenario.catalog, simkit.scenario.overrides, simkit.scenario.registry\n"
+        f"from simkit.scenario.schema import parse_scenario; parse_scenario({GOOD!r}, 'toy.toml')\n"
+        "assert not {'jax', 'numpy', 'importlib.metadata', 'difflib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
