@@ -1,0 +1,1 @@
+"""Runs on disk and the host loops that drive them."""

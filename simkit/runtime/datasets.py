@@ -1,0 +1,64 @@
+"""Stored arrays as labeled data sets."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray
+
+    from simkit.core.simulation import Simulation
+
+
+def labels_of(simulation: "Simulation") -> dict[str, Any]:
+    """Return the dimensions and coordinates of a simulation as plain data, for a manifest."""
+    return {
+        "dimensions": {name: list(names) for name, names in simulation.dimensions.items()},
+        "coordinates": {name: np.asarray(values).tolist() for name, values in simulation.coordinates.items()},
+    }
+
+
+def join(pieces: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Concatenate segments along their frame axis."""
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def split(arrays: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return what was observed and what was diagnosed, each by its own name."""
+    observed, diagnosed = (
+        {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}
+        for group in ("observed.", "diagnosed.")
+    )
+    return observed, diagnosed
+
+
+def to_dataset(
+    arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> "xarray.Dataset":
+    """Return frames and diagnostics as one data set with a ``frame`` dimension.
+
+    Args:
+        arrays: as joined from segments.
+        labels: from `labels_of`.
+        attributes: what to note on the data set.
+    """
+    import xarray
+
+    observed, diagnosed = split(arrays)
+    dimensions, known = labels["dimensions"], labels["coordinates"]
+    variables = {name: (_dimensions(name, array, dimensions), array) for name, array in observed.items()}
+    variables |= {name: (("frame", "member")[: array.ndim], array) for name, array in diagnosed.items()}
+    used = {dimension for names, _ in variables.values() for dimension in names}
+    coordinates = {name: values for name, values in known.items() if name in used}
+    for clock in ("time", "iteration"):
+        if clock in variables and variables[clock][1].ndim == 1:
+            coordinates[clock] = variables.pop(clock)
+    return xarray.Dataset(variables, coords=coordinates, attrs=dict(attributes))
+
+
+def _dimensions(name: str, array: np.ndarray, dimensions: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    named = dimensions.get(name)
+    if named is None or len(named) != array.ndim - 1:
+        named = [f"{name}_{axis}" for axis in range(array.ndim - 1)]
+    return ("frame", *named)

@@ -1,0 +1,126 @@
+"""Derivatives and optima of a scenario's objectives."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from simkit.errors import UserError, nearest
+from simkit.runtime.environment import precision, use_compilation_cache
+from simkit.runtime.runs import load
+from simkit.scenario.build import build
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from simkit.core.gradient import GradientCheck
+    from simkit.core.objective import Objective
+    from simkit.core.simulation import Simulation
+
+type Mode = Literal["reverse", "forward"]
+
+
+def value_and_grad(
+    scenario: "str | Path | Scenario",
+    wrt: str | Sequence[str],
+    *,
+    objective: str | None = None,
+    mode: Mode = "reverse",
+    **values: Any,
+) -> tuple[float, dict[str, np.ndarray]]:
+    """Return an objective's value and its derivatives.
+
+    Args:
+        scenario: shipped name, path of a TOML file, or a `Scenario`.
+        wrt: parameter name or names.
+        objective: which objective; ``None`` takes the first in the file.
+        mode: ``"reverse"`` or ``"forward"``.
+        **values: parameters, config or run settings.
+
+    Raises:
+        UserError: if anything given is wrong.
+    """
+    import jax
+
+    from simkit.core import gradient
+
+    use_compilation_cache()
+    found = load(scenario, values)
+    names = [wrt] if isinstance(wrt, str) else list(wrt)
+    check_wrt(found, names)
+    with precision(found.run.precision):
+        simulation = build(found)
+        function = objective_of(found, simulation, objective)
+        derive = jax.jit(gradient.value_and_grad(function, names, mode))
+        value, derivative = derive(simulation.params, jax.random.key(found.run.seed))
+        return float(value), {name: np.asarray(array) for name, array in derivative.items()}
+
+
+def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode: Mode) -> "GradientCheck":
+    """Compare derivatives with central differences, in the scenario's precision.
+
+    Args:
+        scenario: overrides applied; float64 unless the check is to be a rough one.
+        wrt: parameter names.
+        objective: which objective; ``None`` takes the first in the file.
+        mode: ``"reverse"`` or ``"forward"``.
+
+    Raises:
+        UserError: if a name is unknown.
+    """
+    import jax
+
+    from simkit.core import gradient
+
+    check_wrt(scenario, wrt)
+    with precision(scenario.run.precision):
+        simulation = build(scenario)
+        function = objective_of(scenario, simulation, objective)
+        return gradient.check(function, simulation.params, jax.random.key(scenario.run.seed), wrt, mode)
+
+
+def check_wrt(scenario: Scenario, wrt: Sequence[str]) -> None:
+    """Refuse names that are not parameters of the scenario.
+
+    Raises:
+        UserError: with the nearest name.
+    """
+    for name in wrt:
+        if name not in scenario.parameters:
+            known = list(scenario.parameters)
+            raise UserError(f"'{name}' is not a parameter of {scenario.name}{nearest(name, known)}")
+    if len(set(wrt)) != len(wrt) or not wrt:
+        raise UserError("name each parameter once, such as --wrt a,b")
+
+
+def objective_name(scenario: Scenario, name: str | None) -> str:
+    """Return the objective's name, the first one if none is asked for.
+
+    Raises:
+        UserError: if the scenario has no such objective.
+    """
+    if not scenario.objectives:
+        raise UserError(f"{scenario.name} has no objectives; add an [objectives.NAME] table to {scenario.file}")
+    if name is None:
+        return next(iter(scenario.objectives))
+    if name not in scenario.objectives:
+        raise UserError(f"'{name}' is not an objective of {scenario.name}{nearest(name, list(scenario.objectives))}")
+    return name
+
+
+def objective_of(scenario: Scenario, simulation: "Simulation", name: str | None) -> "Objective":
+    """Return a scenario's objective as a function of ``(params, key)``.
+
+    Raises:
+        UserError: if the scenario has no such objective, or its reduction does not fit the simulation.
+    """
+    from simkit.core.objective import Objective
+
+    name = objective_name(scenario, name)
+    spec = scenario.objectives[name]
+    try:
+        return Objective(
+            simulation, spec.quantity, scenario.run.steps, scenario.run.every, reduce=spec.reduce, square=spec.square
+        )
+    except ValueError as error:
+        raise UserError(f"{scenario.file}: objectives.{name}: {error}") from None

@@ -1,0 +1,74 @@
+"""The process around a run: where compiled programs are cached, which precision and devices it uses."""
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+PACKAGES = ("jax", "jaxlib", "numpy", "jax-md", "jax-cfd", "brax", "matplotlib", "imageio", "optax", "xarray")
+
+
+def cache_directory() -> Path | None:
+    """Return where compiled programs are kept, or ``None`` if ``SIMKIT_COMPILATION_CACHE`` is ``off``."""
+    chosen = os.environ.get("SIMKIT_COMPILATION_CACHE", "")
+    if chosen.lower() == "off":
+        return None
+    if chosen:
+        return Path(chosen).expanduser()
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "simkit" / "compiled"
+
+
+def use_compilation_cache() -> Path | None:
+    """Keep compiled programs on disk between processes; must run before JAX makes its first array.
+
+    Returns:
+        The directory, or ``None`` if the cache is off or cannot be written.
+    """
+    import jax
+
+    directory = cache_directory()
+    if directory is None:
+        return None
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    if not os.access(directory, os.W_OK):
+        return None
+    jax.config.update("jax_compilation_cache_dir", str(directory))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    return directory
+
+
+@contextmanager
+def precision(name: str) -> Iterator[None]:
+    """Compute in ``"float32"`` or ``"float64"`` inside the block.
+
+    Args:
+        name: the precision.
+    """
+    import jax
+
+    with jax.enable_x64(name == "float64"):
+        yield
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that decide a result."""
+    found = {"python": platform.python_version()}
+    for package in ("simkit", *PACKAGES):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def devices() -> list[str]:
+    """Return the devices JAX computes on, such as ``cpu:0``."""
+    import jax
+
+    return [f"{device.platform}:{device.id}" for device in jax.devices()]

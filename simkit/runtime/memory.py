@@ -1,0 +1,61 @@
+"""How much memory a compiled program needs, and how much there is."""
+
+import os
+from typing import Any
+
+import jax
+
+from simkit.errors import UserError
+
+# The rest is for the results kept on the host, the operating system and whoever else uses the machine.
+SHARE = 0.6
+
+
+def needed_bytes(compiled: Any) -> int:
+    """Return the memory that one execution of a compiled program takes, as the compiler reports it.
+
+    Args:
+        compiled: from ``jax.jit(f).lower(...).compile()``.
+    """
+    analysis = compiled.memory_analysis()
+    return (
+        analysis.argument_size_in_bytes
+        + analysis.output_size_in_bytes
+        + analysis.temp_size_in_bytes
+        - analysis.alias_size_in_bytes
+    )
+
+
+def available_bytes() -> int:
+    """Return the memory free for arrays: of the first device if it tells, else of this machine."""
+    statistics = jax.local_devices()[0].memory_stats()
+    if statistics and "bytes_limit" in statistics:
+        return statistics["bytes_limit"] - statistics.get("bytes_in_use", 0)
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes in a size such as ``"8GiB"`` or ``"500 MB"``.
+
+    Raises:
+        UserError: if it is not a positive number with one of the units B, kB, MB, GB, KiB, MiB, GiB.
+    """
+    units = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+    digits = text.strip().rstrip("bBiIkKmMgG ")
+    unit = text.strip()[len(digits) :].strip().upper() or "B"
+    try:
+        size = float(digits) * units[unit]
+        if not 1 <= size < 2**60:
+            raise ValueError
+        return int(size)
+    except (ValueError, KeyError):
+        raise UserError(f"'{text}' is not a memory size; write a number and a unit, such as 8GiB or 500MB") from None
+
+
+def show_size(size: float) -> str:
+    """Return a size for people, such as ``"1.5 GiB"``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.3g} {unit}"

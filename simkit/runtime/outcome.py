@@ -1,0 +1,176 @@
+"""What comes of driving a simulation to its end, in memory and in a run directory."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit.runtime import datasets
+from simkit.runtime.files import write_json
+from simkit.runtime.run_directory import RunDirectory
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    import jax
+    import xarray
+
+    from simkit.core.simulation import Simulation
+    from simkit.runtime.driver import Piece, Plan
+    from simkit.runtime.store import Store
+
+type Report = Callable[["Piece", int], None]
+"""Told after every segment: the piece, and how many segments there are at most."""
+
+
+class RunFailedError(Exception):
+    """A run that turned non-finite; its message names the segment and the parameters."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What came of a run.
+
+    Attributes:
+        arrays: joined frames and diagnostics, ``{"observed.NAME" | "diagnosed.NAME" | "status": array}``.
+        labels: dimensions and coordinates, see `simkit.runtime.datasets.labels_of`.
+        status: final `simkit.core.status.Status` code, one per member for an ensemble.
+        segments: index of the last segment.
+        directory: where it is stored, or ``None``.
+        scenario: what was run, overrides applied.
+    """
+
+    arrays: dict[str, np.ndarray]
+    labels: dict[str, Any]
+    status: np.ndarray
+    segments: int
+    directory: Path | None
+    scenario: Scenario
+
+    @property
+    def failed(self) -> bool:
+        """Whether any member turned non-finite or did not converge."""
+        from simkit.core.status import FAILURES
+
+        return bool(np.isin(self.status, FAILURES).any())
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """The last value of every diagnostic."""
+        return {name: array[-1].item() for name, array in datasets.split(self.arrays)[1].items()}
+
+    @property
+    def message(self) -> str:
+        """The status in words, naming the segment and the parameters where the run failed."""
+        from simkit.core.status import FAILURES, MESSAGES, Status
+
+        status = Status(int(self.status))
+        if status not in FAILURES:
+            return f"{self.scenario.name} {MESSAGES[status]}"
+        return f"{self.scenario.name} {MESSAGES[status]} (in segment {self.segments}, with {describe(self.scenario)})"
+
+    def dataset(self) -> "xarray.Dataset":
+        """Return frames and diagnostics as a labeled data set."""
+        from simkit.core.status import Status
+
+        attributes = {"title": self.scenario.title, "scenario": self.scenario.name} | {
+            name: parameter.default for name, parameter in self.scenario.parameters.items()
+        }
+        status = Status(int(self.status)).name.lower()
+        return datasets.to_dataset(self.arrays, self.labels, attributes | {"status": status})
+
+
+def checked(outcome: Outcome) -> Outcome:
+    """Return an outcome, raising if it is not finite and warning if it did not converge."""
+    from simkit.core.status import Status
+
+    if (outcome.status == Status.NON_FINITE).any():
+        raise RunFailedError(outcome.message)
+    if outcome.failed:
+        warnings.warn(outcome.message, stacklevel=3)
+    return outcome
+
+
+def describe(scenario: Scenario) -> str:
+    """Return the parameters of a scenario in one line."""
+    return ", ".join(f"{name} = {parameter.default}" for name, parameter in scenario.parameters.items())
+
+
+def execute(
+    scenario: Scenario,
+    simulation: "Simulation",
+    plan: "Plan",
+    directory: RunDirectory | None,
+    report: Report,
+    warn: Callable[[str], None] = lambda message: None,
+    summarize: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {},
+) -> Outcome:
+    """Drive a simulation to its end, from wherever its directory left off.
+
+    Args:
+        scenario: what is run, overrides applied.
+        simulation: the scenario's simulation, or one derived from it.
+        plan: steps and frames.
+        directory: where it is kept, or ``None``.
+        report: told after every segment.
+        warn: told in one line of damaged files.
+        summarize: what else goes into the summary file.
+    """
+    import jax
+
+    from simkit.core.status import Status
+    from simkit.runtime.driver import final_status
+
+    key = jax.random.key(scenario.run.seed)
+    arrays, last = record(simulation, key, plan, directory.store if directory else None, report, warn)
+    outcome = Outcome(
+        arrays=arrays,
+        labels=datasets.labels_of(simulation),
+        status=final_status(simulation, last),
+        segments=last.index,
+        directory=directory.path if directory else None,
+        scenario=scenario,
+    )
+    if directory:
+        summary = {
+            "status": Status(int(outcome.status)).name,
+            "status_code": int(outcome.status),
+            "segments": outcome.segments,
+            "diagnostics": outcome.diagnostics,
+            **summarize(outcome),
+        }
+        write_json(directory.path / "summary.json", summary)
+    return outcome
+
+
+def record(
+    simulation: "Simulation",
+    key: "jax.Array",
+    plan: "Plan",
+    store: "Store | None",
+    report: Report,
+    warn: Callable[[str], None],
+    **options: Any,
+) -> "tuple[dict[str, np.ndarray], Piece]":
+    """Drive a simulation to its end and return all its arrays (with those stored earlier) and its last piece.
+
+    Args:
+        simulation: what to run, with its own ``params``; ``options`` may name other ``params``.
+        key: random key.
+        plan: steps and frames.
+        store: where it is kept, or ``None``.
+        report: told after every segment.
+        warn: told of damaged files.
+        **options: passed on to `simkit.runtime.driver.drive`.
+    """
+    from simkit.runtime.driver import drive
+
+    params = options.pop("params", simulation.params)
+    pieces = []
+    for piece in drive(simulation, params, key, plan, store=store, warn=warn, **options):
+        report(piece, plan.segments)
+        pieces.append(piece)
+    arrays = store.read() if store else [piece.arrays for piece in pieces]
+    return datasets.join(arrays), pieces[-1]

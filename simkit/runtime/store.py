@@ -1,0 +1,119 @@
+"""What a run leaves on disk while it runs: one file per segment, and the last two checkpoints."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.runtime.files import DamagedFileError, read_arrays, write_arrays
+
+CHECKPOINTS = ("checkpoint.npz", "checkpoint_previous.npz")
+
+
+class Store:
+    """The segments and checkpoints of one run in one folder.
+
+    A segment is written before the checkpoint that follows it, and the previous checkpoint is kept, so that after a
+    crash at any moment, or damage to any one file, the run goes on from a state that is known to be whole.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.segments = folder / "segments"
+
+    def create(self) -> None:
+        """Make the folders."""
+        self.segments.mkdir(parents=True, exist_ok=True)
+
+    def write(self, index: int, state: Any, arrays: dict[str, np.ndarray]) -> None:
+        """Store segment ``index`` and the state in which it ends.
+
+        Args:
+            index: 0 for the initial frame, then 1, 2, ...
+            state: a pytree of arrays.
+            arrays: the frames and diagnostics of the segment.
+        """
+        write_arrays(self._segment(index), arrays)
+        current, previous = (self.folder / name for name in CHECKPOINTS)
+        if current.exists():
+            current.replace(previous)
+        write_arrays(current, {"segment": np.asarray(index), **_state_to_arrays(state)})
+
+    def restore(self, template: Any) -> tuple[int, Any, list[str]] | None:
+        """Find the newest state from which the run can go on.
+
+        Args:
+            template: a pytree of the state's structure, shapes and dtypes (from ``jax.eval_shape``).
+
+        Returns:
+            ``(index, state, warnings)`` of the newest checkpoint that is whole and whose segments are whole too, or
+            ``None`` if the run has to start again.
+        """
+        warnings: list[str] = []
+        for name in CHECKPOINTS:
+            path = self.folder / name
+            if not path.exists():
+                continue
+            try:
+                arrays = read_arrays(path)
+                index = int(arrays.pop("segment"))
+                state = _state_from_arrays(arrays, template, path)
+                for earlier in range(index + 1):
+                    read_arrays(self._segment(earlier))
+            except (DamagedFileError, KeyError, TypeError) as error:
+                warnings.append(f"{name} cannot be used ({error}); falling back")
+                continue
+            self._discard_after(index)
+            return index, state, warnings
+        return (-1, None, warnings) if warnings else None
+
+    def read(self) -> list[dict[str, np.ndarray]]:
+        """Return the stored segments in order, up to the first that is missing.
+
+        Raises:
+            DamagedFileError: if a segment is damaged.
+        """
+        pieces: list[dict[str, np.ndarray]] = []
+        while self._segment(len(pieces)).exists():
+            pieces.append(read_arrays(self._segment(len(pieces))))
+        return pieces
+
+    def _segment(self, index: int) -> Path:
+        return self.segments / f"{index:06d}.npz"
+
+    def _discard_after(self, index: int) -> None:
+        for path in self.segments.iterdir():
+            match = re.fullmatch(r"(\d{6})\.npz", path.name)
+            if match is None or int(match[1]) > index:
+                path.unlink()
+
+
+def _state_to_arrays(state: Any) -> dict[str, np.ndarray]:
+    return {name: np.asarray(_plain(leaf)) for name, leaf in _named_leaves(state)}
+
+
+def _state_from_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path) -> Any:
+    named = _named_leaves(template)
+    if set(arrays) != {name for name, _ in named}:
+        raise DamagedFileError(f"{path}: holds other fields than this simulation's state")
+    leaves = []
+    for name, leaf in named:
+        array, plain = arrays[name], jax.eval_shape(_plain, leaf)
+        if array.shape != plain.shape or array.dtype != plain.dtype:
+            raise DamagedFileError(
+                f"{path}: field {name} is {array.dtype}{array.shape}, not {plain.dtype}{plain.shape}"
+            )
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        leaves.append(jax.random.wrap_key_data(jnp.asarray(array)) if is_key else jnp.asarray(array))
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)
+
+
+def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    return [(f"state{jax.tree_util.keystr(path)}", leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+
+
+def _plain(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf

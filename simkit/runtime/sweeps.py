@@ -1,0 +1,185 @@
+"""Sweeps: many members of one scenario as one vmapped program, in chunks that fit in memory."""
+
+import dataclasses
+import itertools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simkit.errors import UserError
+from simkit.runtime import datasets
+from simkit.runtime.chunks import Report, Sweep, execute, fitting_chunk
+from simkit.runtime.environment import precision, use_compilation_cache
+from simkit.runtime.files import write_bytes
+from simkit.runtime.outcome import RunFailedError
+from simkit.runtime.run_directory import RunDirectory, check_output
+from simkit.runtime.runs import load
+from simkit.scenario.build import build
+from simkit.scenario.overrides import parameter_value
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    import xarray
+
+type Axes = Mapping[str, Sequence[float]]
+
+RESULT = "sweep.nc"
+
+
+def sweep(
+    scenario: "str | Path | Scenario",
+    over: Axes,
+    *,
+    seeds: int = 1,
+    output: Path | str | None = None,
+    overwrite: bool = False,
+    chunk: int | None = None,
+    memory: int | None = None,
+    final_frames: bool = True,
+    **values: Any,
+) -> "xarray.Dataset":
+    """Run every combination of parameter values and seeds and return one labeled data set.
+
+    Args:
+        scenario: shipped name, path of a TOML file, or a `Scenario`.
+        over: ``{parameter: values}``.
+        seeds: random seeds per combination.
+        output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
+        overwrite: replace an existing run directory.
+        chunk: members per vmapped program; ``None`` chooses by memory.
+        memory: bytes the program may take; ``None`` takes a share of what is free.
+        final_frames: keep the last frame of every member.
+        **values: other parameters, config or run settings.
+
+    Returns:
+        Diagnostics with dimensions (swept parameters..., seed, frame), final frames without ``frame``, and ``status``.
+
+    Raises:
+        UserError: if anything given is wrong or does not fit in memory.
+        RunFailedError: if every member turns non-finite; otherwise those that fail are named in a warning.
+    """
+    use_compilation_cache()
+    found = load(scenario, values)
+    checked_over = {}
+    for name, points in over.items():
+        if name not in found.parameters:
+            raise UserError(f"'{name}' is not a parameter of {found.name}; it has {', '.join(found.parameters)}")
+        checked_over[name] = tuple(parameter_value(found, name, float(point), f"over {name}") for point in points)
+    result = start_sweep(
+        found,
+        checked_over,
+        seeds=seeds,
+        output=Path(output) if output else None,
+        overwrite=overwrite,
+        chunk=chunk,
+        memory=memory,
+        final_frames=final_frames,
+    )
+    if messages := failures(result):
+        if bool((result["status"] == "non_finite").all()):
+            raise RunFailedError("; ".join(messages[:1]) + ", and so did every other member")
+        warnings.warn("; ".join(messages), stacklevel=2)
+    return result
+
+
+def start_sweep(
+    scenario: Scenario,
+    over: dict[str, tuple[float, ...]],
+    *,
+    seeds: int = 1,
+    output: Path | None = None,
+    overwrite: bool = False,
+    chunk: int | None = None,
+    memory: int | None = None,
+    final_frames: bool = True,
+    report: Report = lambda fraction, words: None,
+) -> "xarray.Dataset":
+    """Sweep from the beginning; arguments as for `sweep`, already checked.
+
+    Raises:
+        UserError: if the scenario cannot be built, the output cannot be written, or the sweep does not fit in memory.
+    """
+    if seeds < 1:
+        raise UserError(f"seeds = {seeds} is not allowed; give at least 1")
+    if chunk is not None and chunk < 1:
+        raise UserError(f"chunk = {chunk} is not allowed; give at least 1")
+    if output:
+        check_output(output, overwrite=overwrite)
+    with precision(scenario.run.precision):
+        simulation = build(scenario)
+        plan = Sweep(scenario, over, seeds, chunk or 1, final_frames)
+        plan = dataclasses.replace(plan, chunk=fitting_chunk(simulation, plan, chunk, memory))
+        request = {
+            "labels": datasets.labels_of(simulation),
+            "over": over,
+            "seeds": seeds,
+            "chunk": plan.chunk,
+            "final_frames": final_frames,
+        }
+        if output is None:
+            return execute(simulation, plan, None, report, warnings.warn)
+        directory = RunDirectory.create(output, "sweep", scenario, request, overwrite=overwrite)
+        with directory.locked():
+            return _store_result(directory, execute(simulation, plan, directory, report, warnings.warn))
+
+
+def proceed_sweep(
+    directory: RunDirectory,
+    *,
+    report: Report = lambda fraction, words: None,
+    warn: Callable[[str], None] = warnings.warn,
+) -> "xarray.Dataset":
+    """Finish an interrupted sweep.
+
+    Args:
+        directory: of kind ``"sweep"``.
+        report: told of progress.
+        warn: told in one line what was damaged.
+
+    Raises:
+        UserError: if the directory cannot be read back.
+    """
+    scenario, request = directory.scenario(), directory.manifest["request"]
+    over = {name: tuple(points) for name, points in request["over"].items()}
+    plan = Sweep(scenario, over, request["seeds"], request["chunk"], request["final_frames"])
+    with precision(scenario.run.precision), directory.locked():
+        return _store_result(directory, execute(build(scenario), plan, directory, report, warn))
+
+
+def read_sweep(directory: RunDirectory) -> "xarray.Dataset":
+    """Return the result of a finished sweep.
+
+    Raises:
+        UserError: if it is not finished.
+    """
+    import xarray
+
+    path = directory.path / RESULT
+    if not path.exists():
+        raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
+    with xarray.open_dataset(path, engine="scipy") as dataset:
+        return dataset.load()
+
+
+def failures(result: "xarray.Dataset") -> list[str]:
+    """Return one line per member that failed, with its index and parameters.
+
+    Args:
+        result: of a sweep.
+    """
+    from simkit.core.status import FAILURES, MESSAGES, Status
+
+    lines = []
+    axes = result["status"].dims
+    for index, where in enumerate(itertools.product(*(range(n) for n in result["status"].shape))):
+        status = Status[str(result["status"].values[where]).upper()]
+        if status in FAILURES:
+            values = ", ".join(f"{axis} = {result[axis].values[i]:g}" for axis, i in zip(axes, where, strict=True))
+            lines.append(f"member {index} ({values}) {MESSAGES[status]}")
+    return lines
+
+
+def _store_result(directory: RunDirectory, dataset: "xarray.Dataset") -> "xarray.Dataset":
+    write_bytes(directory.path / RESULT, bytes(dataset.to_netcdf(engine="scipy")))
+    return dataset

@@ -1,0 +1,82 @@
+"""Does a scenario reproduce the numbers it claims?"""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from simkit.runtime.derivatives import value_and_grad
+from simkit.runtime.environment import use_compilation_cache
+from simkit.runtime.outcome import Outcome
+from simkit.runtime.runs import load, start
+from simkit.scenario.scenario import Scenario, Validation
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One number beside what the scenario gives.
+
+    Attributes:
+        scenario: its name.
+        what: the quantity, or the derivative, in words.
+        expected: published or analytic value.
+        found: the scenario's value.
+        error: relative to ``|expected|``; absolute where that is zero.
+        tolerance: largest error allowed.
+        source: where the expected value comes from.
+    """
+
+    scenario: str
+    what: str
+    expected: float
+    found: float
+    error: float
+    tolerance: float
+    source: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error is within the tolerance (NaN is not)."""
+        return self.error <= self.tolerance
+
+
+def validate(scenario: Scenario) -> Iterator[Check]:
+    """Yield one `Check` per validation entry, running each set of overrides once.
+
+    Args:
+        scenario: overrides applied.
+
+    Raises:
+        UserError: if the scenario cannot be built.
+    """
+    use_compilation_cache()
+    outcomes: dict[str, Outcome] = {}
+    for validation in scenario.validations:
+        found = _found(scenario, validation, outcomes)
+        error = abs(found - validation.expected)
+        yield Check(
+            scenario=scenario.name,
+            what=_words(validation),
+            expected=validation.expected,
+            found=found,
+            error=error / abs(validation.expected) if validation.expected else error,
+            tolerance=validation.tolerance,
+            source=validation.source,
+        )
+
+
+def _found(scenario: Scenario, validation: Validation, outcomes: dict[str, Outcome]) -> float:
+    changed = load(scenario, validation.overrides)
+    if validation.derivative is not None:
+        _, derivative = value_and_grad(changed, validation.derivative, objective=validation.objective)
+        return float(np.asarray(derivative[validation.derivative]))
+    overrides = repr(sorted(validation.overrides.items()))
+    if overrides not in outcomes:
+        outcomes[overrides] = start(changed, None)
+    return float(outcomes[overrides].diagnostics[validation.quantity])
+
+
+def _words(validation: Validation) -> str:
+    if validation.derivative is not None:
+        return f"d {validation.objective} / d {validation.derivative}"
+    return validation.quantity
