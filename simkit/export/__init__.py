@@ -1,0 +1,1 @@
+"""Scenarios as programs for other runtimes."""
