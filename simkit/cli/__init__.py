@@ -1,0 +1,1 @@
+"""The command line: one module per verb, imported when it is asked for; the only place that prints."""

@@ -1,0 +1,72 @@
+"""Arguments that several verbs share."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simkit.errors import UserError
+from simkit.scenario.catalog import find_scenario
+from simkit.scenario.overrides import apply_overrides
+
+if TYPE_CHECKING:
+    from simkit.scenario.scenario import Scenario
+
+FORMATS = ("gif", "mp4", "png")
+
+
+def add_scenario(parser: argparse.ArgumentParser) -> None:
+    """Add the scenario and what changes its values."""
+    parser.add_argument("scenario", metavar="NAME", help="a scenario's name, or the path of a .toml file")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a parameter, config or run setting"
+    )
+    parser.add_argument("--seed", type=int, help="seed of the random key")
+    parser.add_argument("--precision", help="float32 or float64")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add where results go."""
+    parser.add_argument("-o", "--output", type=Path, help="folder to write (default: runs/NAME)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing run directory")
+
+
+def add_wrt(parser: argparse.ArgumentParser) -> None:
+    """Add what is differentiated with respect to what."""
+    parser.add_argument("--wrt", required=True, metavar="A,B", help="parameters, separated by commas")
+    parser.add_argument("--objective", help="which objective (default: the scenario's first)")
+
+
+def add_picture(parser: argparse.ArgumentParser) -> None:
+    """Add how pictures are made."""
+    parser.add_argument("--format", default="gif", choices=FORMATS, help="animation or still picture (default: gif)")
+    parser.add_argument("--size", default="640x360", metavar="WxH", help="in pixels (default: 640x360)")
+
+
+def scenario_of(arguments: argparse.Namespace) -> "Scenario":
+    """Return the scenario that was asked for, changes applied.
+
+    Raises:
+        UserError: if there is no such scenario or a change is not allowed.
+    """
+    settings = list(arguments.set)
+    for key in ("seed", "precision"):
+        if (value := getattr(arguments, key)) is not None:
+            settings.append(f"run.{key}={value}")
+    return apply_overrides(find_scenario(arguments.scenario), settings)
+
+
+def names_of(text: str) -> list[str]:
+    """Return the names in a comma-separated list.
+
+    Raises:
+        UserError: if there are none.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise UserError("--wrt names no parameter; write --wrt a or --wrt a,b")
+    return names
+
+
+def output_of(arguments: argparse.Namespace, name: str) -> Path:
+    """Return the folder to write: the one asked for, or one named after the work."""
+    return arguments.output or Path("runs") / name

@@ -1,0 +1,96 @@
+"""The ``simkit`` command: finds the verb, turns mistakes into one line and results into exit codes."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from simkit.errors import UserError, nearest
+
+VERBS = {
+    "list": "the scenarios there are",
+    "show": "a scenario's parameters, objectives and published numbers",
+    "run": "run a scenario and render its animation",
+    "sweep": "run a scenario over parameter values and seeds, as one vmapped program",
+    "grad": "differentiate a scenario's objective",
+    "optimize": "choose parameters so that an objective is smallest",
+    "resume": "finish an interrupted run, sweep or optimization",
+    "render": "draw a stored run as gif, mp4 or png",
+    "validate": "check the numbers that scenarios reproduce",
+    "export": "write a scenario as a portable StableHLO program",
+    "gallery": "render every scenario into a gallery",
+    "doctor": "versions, devices, precision and caches",
+}
+
+FINE, WRONG_INPUT, FAILED, INTERRUPTED = 0, 2, 3, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """Raise instead of printing the usage.
+
+        Raises:
+            UserError: always.
+        """
+        raise UserError(f"{message}; see {self.prog} --help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: without the program's name; ``None`` takes those of the process.
+
+    Returns:
+        0 fine, 2 the input is wrong, 3 a run failed, 130 interrupted (and resumable).
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    json_wanted = "--json" in words
+    try:
+        return _dispatch(words)
+    except UserError as error:
+        return _complain(str(error), WRONG_INPUT, json_wanted)
+    except KeyboardInterrupt as interrupt:
+        return _complain(str(interrupt) or "interrupted", INTERRUPTED, json_wanted)
+    except BrokenPipeError:
+        # The reader of our output has gone (``simkit list | head``); there is nobody to tell.
+        sys.stderr.close()
+        return FINE
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        width = max(map(len, VERBS))
+        print("Differentiable physics: run a named scenario, sweep its parameters, differentiate through it.\n")
+        print("usage: simkit VERB ...\n")
+        print("\n".join(f"  {verb:<{width}}  {summary}" for verb, summary in VERBS.items()))
+        print("\nsimkit VERB --help tells more; start with: simkit run channel_flow")
+        return FINE
+    if words[0] in ("-V", "--version"):
+        from simkit import __version__
+
+        print(f"simkit {__version__}")
+        return FINE
+    if words[0] not in VERBS:
+        raise UserError(f"unknown verb '{words[0]}'{nearest(words[0], list(VERBS))}")
+    verb = importlib.import_module(f"simkit.cli.verbs.{words[0]}")
+    parser = Parser(prog=f"simkit {words[0]}", description=verb.__doc__, allow_abbrev=False)
+    verb.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print the result as JSON for machines")
+    return verb.main(parser.parse_args(words[1:]))
+
+
+def _complain(message: str, code: int, json_wanted: bool) -> int:
+    line = " ".join(message.split())
+    print(f"simkit: {line}", file=sys.stderr)
+    if json_wanted:
+        import json
+
+        print(json.dumps({"error": line, "exit_code": code}))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

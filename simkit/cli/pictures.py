@@ -1,0 +1,77 @@
+"""From a finished run to the file that shows it."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit.runtime import datasets
+
+if TYPE_CHECKING:
+    from simkit.runtime.outcome import Outcome
+
+
+def draw(
+    outcome: "Outcome", output: Path, kind: str, size: tuple[int, int], frame: int = -1, maximum_frames: int = 150
+) -> Path:
+    """Draw a run's stored frames.
+
+    Args:
+        outcome: a run.
+        output: file to write.
+        kind: ``"gif"``, ``"mp4"`` or ``"png"``.
+        size: width and height in pixels.
+        frame: which frame a still picture shows; negative counts from the end.
+        maximum_frames: an animation is thinned to about this many.
+
+    Raises:
+        UserError: if the file cannot be written or there is no such frame.
+    """
+    from simkit.render.animate import render
+
+    render(
+        **_drawable(outcome.arrays, outcome.labels),
+        title=outcome.scenario.title,
+        settings=outcome.scenario.render,
+        output=output,
+        format=kind,
+        size=size,
+        frame=frame,
+        maximum_frames=maximum_frames,
+    )
+    return output
+
+
+def draw_before_and_after(
+    before: "Outcome", after: "Outcome", output: Path, captions: tuple[str, str], size: tuple[int, int]
+) -> Path:
+    """Draw the last frames of two runs beside each other, on the same color scale.
+
+    Args:
+        before: run with the parameters an optimization began with.
+        after: run with those it found.
+        output: PNG file to write.
+        captions: one for each.
+        size: of each picture, in pixels.
+
+    Raises:
+        UserError: if the file cannot be written.
+    """
+    from simkit.render.comparison import comparison
+    from simkit.render.views import new_painter
+
+    pair = [_drawable(outcome.arrays, outcome.labels) for outcome in (before, after)]
+    settings = before.scenario.render
+    if settings.limits is None:
+        colors = np.concatenate([drawable["frames"][settings.quantity].ravel() for drawable in pair])
+        settings = dataclasses.replace(settings, limits=(float(np.nanmin(colors)), float(np.nanmax(colors))))
+    painters = [new_painter(**drawable, title=before.scenario.title, settings=settings, size=size) for drawable in pair]
+    return comparison(output, painters[0], painters[1], captions)
+
+
+def _drawable(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dict[str, Any]:
+    observed, diagnosed = datasets.split(arrays)
+    coordinates = {name: np.asarray(values) for name, values in labels["coordinates"].items()}
+    return {"frames": observed, "diagnostics": diagnosed, "coordinates": coordinates}

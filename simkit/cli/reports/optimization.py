@@ -1,0 +1,92 @@
+"""Report an optimization."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit.cli.main import FAILED, FINE
+from simkit.cli.output import print_json, print_table, show
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from simkit.runtime.optimizations import Request
+    from simkit.runtime.outcome import Outcome
+
+# About a dozen lines show how the loss falls, however many iterations there were.
+ROWS = 12
+
+
+def finish_optimization(
+    outcome: "Outcome", request: "Request", arguments: argparse.Namespace, size: tuple[int, int] | None
+) -> int:
+    """Report an optimization, with its loss and a picture of the run before and after.
+
+    Args:
+        outcome: of the optimization.
+        request: what was asked.
+        arguments: with ``json``.
+        size: of the pictures; ``None`` draws nothing.
+    """
+    from simkit.cli.pictures import draw_before_and_after
+    from simkit.core.status import Status
+    from simkit.runtime.optimizations import best_of
+    from simkit.runtime.runs import load, start
+
+    assert outcome.directory is not None  # the command line always writes to disk
+    best, scenario = best_of(outcome), request.scenario
+    losses = outcome.arrays["diagnosed.loss"]
+    best_loss = float(outcome.arrays["diagnosed.best_loss"][-1])
+    begun = {name: scenario.parameters[name].default for name in request.wrt}
+    pictures: dict[str, Path] = {}
+    status = Status(int(outcome.status))
+    if size and status is not Status.NON_FINITE:
+        from simkit.render.chart import history_chart
+
+        pictures["loss"] = outcome.directory / "loss.png"
+        history_chart(pictures["loss"], "iteration", outcome.arrays["diagnosed.iteration"], {request.objective: losses})
+        runs = [start(changed, None) for changed in (scenario, load(scenario, _inside(scenario, best)))]
+        captions = [", ".join(f"{name} = {show(value)}" for name, value in v.items()) for v in (begun, best)]
+        file = outcome.directory / "before_after.png"
+        pictures["before_after"] = draw_before_and_after(
+            runs[0], runs[1], file, (f"before: {captions[0]}", f"after: {captions[1]}"), size
+        )
+    # A line search that can improve no more has found its optimum to round-off; only a non-finite loss is a failure.
+    failed = status is Status.NON_FINITE
+    if arguments.json:
+        report = {
+            "scenario": scenario.name,
+            "objective": request.objective,
+            "status": status.name.lower(),
+            "iterations": len(losses) - 1,
+            "loss": losses,
+            "best_loss": best_loss,
+            "best": best,
+            "begun": begun,
+            "directory": outcome.directory,
+            "pictures": pictures,
+        }
+        print_json(report)
+    else:
+        shown = np.unique(np.linspace(0, len(losses) - 1, ROWS).round().astype(int)).tolist()
+        names = [name for name in request.wrt if f"diagnosed.{name}" in outcome.arrays]
+        rows = [
+            (i, float(losses[i]), *(float(outcome.arrays[f"diagnosed.{name}"][i]) for name in names)) for i in shown
+        ]
+        print_table(("iteration", request.objective, *names), rows)
+        words = ", ".join(f"{name} = {show(value)}" for name, value in best.items())
+        print(f"\nbest {request.objective}: {best_loss:.6g} at {words} ({status.name.lower().replace('_', ' ')})")
+        for name, file in pictures.items():
+            print(f"{name.replace('_', ' ')}: {file}")
+    if failed:
+        print(f"simkit: {outcome.message}", file=sys.stderr)
+    return FAILED if failed else FINE
+
+
+def _inside(scenario: Scenario, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values moved inside their bounds, which rounding may have left by a hair."""
+    bounds = {name: scenario.parameters[name].bounds for name in values}
+    return {f"params.{name}": np.clip(value, *bounds[name]).tolist() for name, value in values.items()}

@@ -1,0 +1,51 @@
+"""Report a run."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from simkit.cli.main import FAILED, FINE
+from simkit.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from simkit.runtime.outcome import Outcome
+
+
+def finish_run(outcome: "Outcome", arguments: argparse.Namespace, size: tuple[int, int] | None) -> int:
+    """Draw and report a run.
+
+    Args:
+        outcome: of the run.
+        arguments: with ``format`` and ``json``.
+        size: of the picture; ``None`` draws nothing.
+    """
+    from simkit.cli.pictures import draw
+    from simkit.core.status import Status
+
+    status = Status(int(outcome.status))
+    assert outcome.directory is not None  # the command line always writes to disk
+    picture = None
+    if size and status is not Status.NON_FINITE:
+        file = outcome.directory / f"{outcome.scenario.name}.{arguments.format}"
+        picture = draw(outcome, file, arguments.format, size)
+    if arguments.json:
+        result = {
+            "scenario": outcome.scenario.name,
+            "status": status.name.lower(),
+            "message": outcome.message,
+            "diagnostics": outcome.diagnostics,
+            "directory": outcome.directory,
+            "picture": picture,
+        }
+        print_json(result)
+    else:
+        if not outcome.failed:
+            print(outcome.message + "\n")
+        print_table(("diagnostic", "final value"), list(outcome.diagnostics.items()))
+        print(f"\nrun:       {outcome.directory}")
+        if picture:
+            print(f"{'animation' if arguments.format != 'png' else 'picture'}: {picture}")
+    if outcome.failed:
+        print(f"simkit: {outcome.message}", file=sys.stderr)
+        return FAILED
+    return FINE

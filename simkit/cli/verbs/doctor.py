@@ -1,0 +1,50 @@
+"""Show versions, devices, precision and caches, and whether this machine can run simkit."""
+
+import argparse
+import sys
+
+from simkit.cli.main import FAILED, FINE
+from simkit.cli.output import print_json, print_table
+
+OLDEST_JAX = (0, 11, 2)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes: nothing of its own."""
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Examine the machine; exit code 3 if something that simkit needs is missing."""
+    from simkit.runtime.environment import cache_directory, devices, use_compilation_cache, versions
+    from simkit.runtime.memory import available_bytes, show_size
+    from simkit.scenario.catalog import list_scenarios, shipped_folder
+
+    directory = use_compilation_cache()
+    entries = sum(1 for path in directory.iterdir() if path.name.endswith("-cache")) if directory else 0
+    found = versions()
+    scenarios, problems = list_scenarios()
+    troubles = [f"{name} is not installed" for name, version in found.items() if version == "not installed"]
+    troubles += [problem.message for problem in problems]
+    if tuple(int(part) for part in found["jax"].split(".")[:3] if part.isdigit()) < OLDEST_JAX:
+        troubles.append(f"jax {found['jax']} computes wrong results on some machines; install jax >= 0.11.2")
+    if directory is None and cache_directory() is not None:
+        troubles.append(f"the compilation cache {cache_directory()} cannot be written; set SIMKIT_COMPILATION_CACHE")
+    report = {
+        "versions": found,
+        "python": sys.executable,
+        "devices": devices(),
+        "free memory": show_size(available_bytes()),
+        "precision": "float32 by default, float64 with --precision float64",
+        "compilation cache": f"{directory} ({entries} programs)" if directory else "off",
+        "scenarios": f"{len(scenarios)} in {shipped_folder()}",
+        "problems": troubles,
+    }
+    if arguments.json:
+        print_json(report)
+    else:
+        rows = [(name, value) for name, value in report.items() if isinstance(value, str)]
+        print_table(("package", "version"), list(found.items()))
+        print()
+        print_table(("about", "value"), [("devices", ", ".join(report["devices"])), *rows])
+        print("\n" + ("\n".join(f"problem: {trouble}" for trouble in troubles) or "everything simkit needs is here"))
+    return FAILED if troubles else FINE

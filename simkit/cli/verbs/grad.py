@@ -1,0 +1,66 @@
+"""Differentiate a scenario's objective with respect to its parameters."""
+
+import argparse
+import dataclasses
+import math
+
+from simkit.cli.arguments import add_scenario, add_wrt, names_of, scenario_of
+from simkit.cli.main import FAILED, FINE
+from simkit.cli.output import print_json, print_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    add_scenario(parser)
+    add_wrt(parser)
+    parser.add_argument(
+        "--mode", default="reverse", choices=("reverse", "forward"), help="how derivatives propagate (default: reverse)"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="compare with central differences (in float64 unless --precision says)"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Differentiate and report; a derivative that is not finite is a failure."""
+    from simkit.runtime.derivatives import check_gradient, objective_name, value_and_grad
+
+    scenario = scenario_of(arguments)
+    wrt = names_of(arguments.wrt)
+    objective = objective_name(scenario, arguments.objective)
+    if arguments.check:
+        from simkit.runtime.environment import use_compilation_cache
+
+        use_compilation_cache()
+        if arguments.precision is None:
+            scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
+        checked = check_gradient(scenario, wrt, objective, arguments.mode)
+        value, derivative = checked.value, checked.derivative
+        compared = [checked.difference, checked.relative_difference]
+    else:
+        value, derivative = value_and_grad(scenario, wrt, objective=objective, mode=arguments.mode)
+        compared = []
+    finite = math.isfinite(value) and all(math.isfinite(x) for array in derivative.values() for x in array.flat)
+    result = {"scenario": scenario.name, "objective": objective, "value": value, "precision": scenario.run.precision}
+    columns = ("derivative", "central difference", "relative difference")[: 1 + len(compared)]
+    per_name = {name: [derivative[name].tolist(), *(_plain(c[name]) for c in compared)] for name in wrt}
+    if arguments.json:
+        keys = [column.replace(" ", "_") for column in columns]
+        print_json(result | {"wrt": {name: dict(zip(keys, row, strict=True)) for name, row in per_name.items()}})
+    else:
+        print(f"{objective} = {value:.10g}   ({scenario.objectives[objective].doc}; {scenario.run.precision})\n")
+        rows = [
+            (name, *(f"{x:.10g}" if isinstance(x, float) else str(x) for x in row)) for name, row in per_name.items()
+        ]
+        print_table(("with respect to", *columns), rows)
+        if not finite:
+            print("\nnot finite: the run failed, or it did not converge, so that its derivative is not defined")
+    return FINE if finite else FAILED
+
+
+def _plain(value: object) -> object:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _digits(value: object) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

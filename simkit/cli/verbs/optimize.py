@@ -1,0 +1,49 @@
+"""Choose parameters, within their bounds, so that an objective is smallest (or largest, if that is its goal)."""
+
+import argparse
+from typing import Any
+
+from simkit.cli.arguments import add_output, add_picture, add_scenario, add_wrt, names_of, output_of, scenario_of
+from simkit.cli.interrupt import resumable
+from simkit.cli.progress import Progress
+from simkit.cli.reports.optimization import finish_optimization
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    add_scenario(parser)
+    add_wrt(parser)
+    add_output(parser)
+    add_picture(parser)
+    parser.add_argument("--method", default="lbfgs", choices=("lbfgs", "adam"), help="lbfgs: smooth; adam: noisy")
+    parser.add_argument("--iterations", type=int, default=50, help="at most this many updates (default: 50)")
+    parser.add_argument("--learning-rate", type=float, default=0.1, help="of adam (default: 0.1)")
+    parser.add_argument("--no-render", action="store_true", help="draw nothing")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Optimize, showing the loss as it falls, and report."""
+    from simkit.render.animate import parse_size
+    from simkit.runtime.derivatives import objective_name
+    from simkit.runtime.environment import use_compilation_cache
+    from simkit.runtime.optimizations import Request, start_optimization
+
+    scenario = scenario_of(arguments)
+    size = parse_size(arguments.size)
+    request = Request(
+        scenario,
+        tuple(names_of(arguments.wrt)),
+        objective_name(scenario, arguments.objective),
+        arguments.method,
+        arguments.iterations,
+        arguments.learning_rate,
+    ).checked()
+    use_compilation_cache()
+    output = output_of(arguments, f"{scenario.name}_optimize")
+
+    def on_piece(piece: Any, total: int) -> None:
+        progress.update(piece.index / total, f"loss {float(piece.arrays['diagnosed.loss'][-1]):.6g}")
+
+    with resumable(output), Progress(scenario.name, request.iterations, "iterations") as progress:
+        outcome = start_optimization(request, output, overwrite=arguments.overwrite, report=on_piece)
+    return finish_optimization(outcome, request, arguments, None if arguments.no_render else size)

@@ -1,0 +1,43 @@
+"""Draw a stored run as gif, mp4 or png; nothing is simulated again."""
+
+import argparse
+from pathlib import Path
+
+from simkit.cli.arguments import add_picture
+from simkit.cli.main import FINE
+from simkit.cli.output import print_json
+from simkit.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("run", metavar="RUN", help="the run directory")
+    add_picture(parser)
+    parser.add_argument("--frame", type=int, default=-1, help="which frame a png shows (default: -1, the last)")
+    parser.add_argument(
+        "--max-frames", type=int, default=150, help="thin an animation to about this many (default: 150)"
+    )
+    parser.add_argument("-o", "--output", type=Path, help="file to write (default: inside the run directory)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Draw and say where."""
+    from simkit.cli.pictures import draw
+    from simkit.render.animate import parse_size
+    from simkit.runtime.run_directory import RunDirectory
+    from simkit.runtime.runs import stored
+
+    size = parse_size(arguments.size)
+    directory = RunDirectory.open(arguments.run)
+    if directory.kind != "run":
+        raise UserError(f"{directory.path} holds a {directory.kind}, which has no animation; give a run's directory")
+    if arguments.max_frames < 1:
+        raise UserError(f"--max-frames = {arguments.max_frames} is not allowed; give at least 1")
+    outcome = stored(directory)
+    output = arguments.output or directory.path / f"{outcome.scenario.name}.{arguments.format}"
+    draw(outcome, output, arguments.format, size, arguments.frame, arguments.max_frames)
+    if arguments.json:
+        print_json({"picture": output, "frames": len(outcome.arrays["status"])})
+    else:
+        print(output)
+    return FINE

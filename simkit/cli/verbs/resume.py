@@ -1,0 +1,51 @@
+"""Finish an interrupted run, sweep or optimization; what is stored is not computed again."""
+
+import argparse
+import sys
+
+from simkit.cli.arguments import add_picture
+from simkit.cli.interrupt import resumable
+from simkit.cli.progress import Progress
+from simkit.cli.reports.optimization import finish_optimization
+from simkit.cli.reports.run import finish_run
+from simkit.cli.reports.sweep import finish_sweep
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("run", metavar="RUN", help="the run directory")
+    add_picture(parser)
+    parser.add_argument("--no-render", action="store_true", help="draw nothing")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Resume and report like the verb that began the work."""
+    from simkit.render.animate import parse_size
+    from simkit.runtime.environment import use_compilation_cache
+    from simkit.runtime.optimizations import proceed_optimization, request_of
+    from simkit.runtime.run_directory import RunDirectory
+    from simkit.runtime.runs import proceed
+    from simkit.runtime.sweeps import proceed_sweep
+
+    size = None if arguments.no_render else parse_size(arguments.size)
+    directory = RunDirectory.open(arguments.run)
+    scenario = directory.scenario()
+    use_compilation_cache()
+
+    def warn(message: str) -> None:
+        print(f"simkit: warning: {message}", file=sys.stderr)
+
+    if directory.kind == "sweep":
+        with resumable(directory.path), Progress(scenario.name) as progress:
+            result = proceed_sweep(directory, report=progress.update, warn=warn)
+        return finish_sweep(result, directory.path, scenario, arguments)
+    if directory.kind == "optimize":
+        request = request_of(directory)
+        with resumable(directory.path), Progress(scenario.name, request.iterations, "iterations") as progress:
+            outcome = proceed_optimization(
+                directory, report=lambda piece, total: progress.update(piece.index / total), warn=warn
+            )
+        return finish_optimization(outcome, request, arguments, size)
+    with resumable(directory.path), Progress(scenario.name, scenario.run.steps) as progress:
+        outcome = proceed(directory, report=lambda piece, total: progress.update(piece.index / total), warn=warn)
+    return finish_run(outcome, arguments, size)

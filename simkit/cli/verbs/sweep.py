@@ -1,0 +1,60 @@
+"""Run a scenario over parameter values and seeds, as one vmapped program in chunks that fit in memory."""
+
+import argparse
+
+from simkit.cli.arguments import add_output, add_scenario, output_of, scenario_of
+from simkit.cli.interrupt import resumable
+from simkit.cli.progress import Progress
+from simkit.cli.reports.sweep import finish_sweep
+from simkit.errors import UserError
+from simkit.scenario.overrides import parse_over
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    add_scenario(parser)
+    add_output(parser)
+    parser.add_argument(
+        "--over",
+        action="append",
+        default=[],
+        metavar="NAME=VALUES",
+        help="low:high:count, low:high:count:log, or a,b,c; several make a grid",
+    )
+    parser.add_argument("--seeds", type=int, default=1, help="random seeds per grid point (default: 1)")
+    parser.add_argument("--chunk", type=int, help="members per program (default: as many as fit in memory)")
+    parser.add_argument("--memory", help="how much a program may take, such as 8GiB (default: most of what is free)")
+    parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Sweep and report."""
+    scenario = scenario_of(arguments)
+    over: dict[str, tuple[float, ...]] = {}
+    for text in arguments.over:
+        name, values = parse_over(scenario, text)
+        if name in over:
+            raise UserError(f"--over {name} is given twice; keep one of them")
+        over[name] = values
+    if not over and arguments.seeds < 2:
+        raise UserError("nothing to sweep; give --over name=low:high:count, or --seeds with at least 2")
+    from simkit.runtime.environment import use_compilation_cache
+    from simkit.runtime.memory import parse_size
+    from simkit.runtime.sweeps import start_sweep
+
+    use_compilation_cache()
+    output = output_of(arguments, f"{scenario.name}_sweep")
+    memory = parse_size(arguments.memory) if arguments.memory else None
+    with resumable(output), Progress(scenario.name) as progress:
+        result = start_sweep(
+            scenario,
+            over,
+            seeds=arguments.seeds,
+            output=output,
+            overwrite=arguments.overwrite,
+            chunk=arguments.chunk,
+            memory=memory,
+            final_frames=not arguments.no_frames,
+            report=progress.update,
+        )
+    return finish_sweep(result, output, scenario, arguments)

@@ -1,0 +1,43 @@
+"""Check that scenarios reproduce the published and analytic numbers they claim."""
+
+import argparse
+
+from simkit.cli.main import FAILED, FINE
+from simkit.cli.output import print_json, print_table
+from simkit.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("scenarios", metavar="NAME", nargs="*", help="scenarios (default: all)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Validate and report; exit code 3 if a number is missed."""
+    from dataclasses import asdict
+
+    from simkit.cli.progress import Progress
+    from simkit.runtime.validation import validate
+    from simkit.scenario.catalog import find_scenario, list_scenarios
+
+    scenarios = [find_scenario(name) for name in arguments.scenarios] or list_scenarios()[0]
+    empty = [scenario.name for scenario in scenarios if not scenario.validations]
+    if empty and arguments.scenarios:
+        raise UserError(f"{empty[0]} claims no number; add a [[validation]] table to its file")
+    checks = []
+    total = sum(len(scenario.validations) for scenario in scenarios)
+    with Progress("validate", total, "numbers") as progress:
+        for scenario in scenarios:
+            for check in validate(scenario):
+                checks.append(check)
+                progress.update(len(checks) / total, f"{check.scenario}: {check.what}")
+    if arguments.json:
+        print_json({"checks": [asdict(check) | {"passed": check.passed} for check in checks]})
+    else:
+        header = ("scenario", "quantity", "expected", "found", "error", "tolerance", "result", "source")
+        rows = [
+            (c.scenario, c.what, c.expected, c.found, c.error, c.tolerance, "pass" if c.passed else "MISS", c.source)
+            for c in checks
+        ]
+        print_table(header, rows)
+    return FINE if all(check.passed for check in checks) else FAILED
