@@ -1,0 +1,84 @@
+"""Pair potentials: the energy of two particles at a distance, and the force that follows from it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from simkit.errors import UserError
+
+
+class PairPotential(NamedTuple):
+    """A pair potential U(r); parameters broadcast against the distances, so each pair may have its own.
+
+    Attributes:
+        energy: ``(distance, **parameters) -> U``.
+        force: ``(distance, **parameters) -> -dU/dr``, positive where the pair repels.
+    """
+
+    energy: Callable[..., jax.Array]
+    force: Callable[..., jax.Array]
+
+
+def soft_sphere(exponent: float = 2.0) -> PairPotential:
+    """Return the repulsion of two elastic spheres that overlap.
+
+    ``U(r) = (epsilon / alpha) (1 - r / sigma)^alpha`` for ``r < sigma``, zero beyond. The parameters are ``epsilon``,
+    the energy scale, and ``sigma``, the distance of first contact (the mean diameter of the pair).
+
+    Args:
+        exponent: alpha; 2 is a linear spring, 2.5 Hertzian contact. At least 2, so that the stiffness stays finite.
+
+    Raises:
+        UserError: if ``exponent`` is below 2.
+
+    Reference: O'Hern, Silbert, Liu, Nagel, Phys. Rev. E 68, 011306 (2003), doi:10.1103/PhysRevE.68.011306.
+    """
+    if not exponent >= 2:
+        raise UserError(f"exponent = {exponent} is below 2; choose 2 (harmonic) or 2.5 (Hertzian)")
+
+    def overlap(distance: jax.Array, sigma: jax.Array) -> jax.Array:
+        return jnp.where(distance < sigma, 1 - distance / sigma, 0)
+
+    def energy(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
+        return epsilon / exponent * _power(overlap(distance, sigma), exponent)
+
+    def force(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
+        return epsilon / sigma * _power(overlap(distance, sigma), exponent - 1)
+
+    return PairPotential(energy=energy, force=force)
+
+
+def per_pair(table: jax.Array, species: jax.Array) -> jax.Array:
+    """Look up a parameter that depends on the two species of a pair.
+
+    Args:
+        table: symmetric, (S, S); the parameter for species a with species b.
+        species: species of each particle, (N,) integers in [0, S).
+
+    Returns:
+        The parameter of every pair, (N, N).
+    """
+    return table[species[:, None], species[None, :]]
+
+
+def mean_diameter(diameter: jax.Array) -> jax.Array:
+    """Return the distance at which two spheres touch, ``(d_i + d_j) / 2``.
+
+    Args:
+        diameter: length, (N,).
+
+    Returns:
+        Length, (N, N).
+    """
+    return (diameter[:, None] + diameter[None, :]) / 2
+
+
+def _power(base: jax.Array, exponent: float) -> jax.Array:
+    # Products and a square root are several times faster than the general power.
+    if exponent == int(exponent):
+        return base ** int(exponent)
+    if 2 * exponent == int(2 * exponent):
+        return base ** int(exponent) * jnp.sqrt(jnp.where(base > 0, base, 1))
+    return base**exponent
