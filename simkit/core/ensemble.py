@@ -28,9 +28,8 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         return jax.vmap(function, in_axes=(0, axes))
 
     done = simulation.done
-    if done is None:
-        step, all_done = batched(simulation.step), None
-    else:
+    step, ensemble_done = batched(simulation.step), None
+    if done is not None:
         members_done = batched(done)
 
         def frozen_step(state: State, params: Params) -> State:
@@ -40,7 +39,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         def all_done(state: State, params: Params) -> jax.Array:
             return jnp.all(members_done(state, params))
 
-        step = batched(frozen_step)
+        step, ensemble_done = batched(frozen_step), all_done
 
     return dataclasses.replace(
         simulation,
@@ -48,7 +47,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         step=step,
         observe=batched(simulation.observe),
         diagnose=batched(simulation.diagnose),
-        done=all_done,
+        done=ensemble_done,
         # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
         equilibrium=None,
         status=batched(status_of(simulation)),

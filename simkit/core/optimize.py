@@ -109,7 +109,7 @@ def optimize(
                 "value_fn": lambda position: loss(position, params, state.key),
             }
         updates, memory = optimizer.update(state.gradient, state.optimizer, state.position, **extra)
-        position = optax.apply_updates(state.position, updates)
+        position: Params = jax.tree.map(jnp.add, state.position, updates)
         value, gradient = evaluate(position, params, state.key)
         better = value < state.best_value
         return _like(

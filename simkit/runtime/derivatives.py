@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from simkit.core.gradient import GradientCheck
-    from simkit.core.objective import Objective
+    from simkit.core.objective import Objective, Reduce
     from simkit.core.simulation import Simulation
 
 type Mode = Literal["reverse", "forward"]
@@ -118,9 +118,9 @@ def objective_of(scenario: Scenario, simulation: "Simulation", name: str | None)
 
     name = objective_name(scenario, name)
     spec = scenario.objectives[name]
+    reduce = cast("Reduce", spec.reduce)
+    steps, every = scenario.run.steps, scenario.run.every
     try:
-        return Objective(
-            simulation, spec.quantity, scenario.run.steps, scenario.run.every, reduce=spec.reduce, square=spec.square
-        )
+        return Objective(simulation, spec.quantity, steps, every, reduce=reduce, square=spec.square)
     except ValueError as error:
         raise UserError(f"{scenario.file}: objectives.{name}: {error}") from None

@@ -95,21 +95,16 @@ def drive(
         warn: told in one line when a damaged file is passed over.
     """
     initialize = jax.jit(lambda params, key: _first(simulation, simulation.init(params, key), params))
-    found = store.restore(jax.eval_shape(initialize, params, key)[0]) if store else None
-    index, state, warnings = found or (-1, None, [])
-    for message in warnings:
-        warn(message)
-    if state is None:
-        if store:
-            store.create()
+    found = store.restore(jax.eval_shape(initialize, params, key)[0], warn) if store else None
+    if found:
+        index, state, arrays = found
+        piece = _piece_of(index, state, arrays, plan)
+    else:
         state, first = initialize(params, key)
         piece = _piece(0, state, first, plan)
         if store:
+            store.create()
             store.write(0, state, piece.arrays)
-    else:
-        piece = _piece(
-            index, state, jax.jit(lambda state, params: _first(simulation, state, params))(state, params)[1], plan
-        )
     yield piece
     advance = compiled or compile_segment(simulation, plan)
     while not piece.finished:
@@ -155,11 +150,10 @@ def _piece(index: int, state: State, recorded: Any, plan: Plan) -> Piece:
         # Once every member has stopped, further frames would only repeat the last one.
         keep = int(np.argmax(ended)) + 1
         arrays, status = {name: array[:keep] for name, array in arrays.items()}, status[:keep]
-    arrays["status"] = status
-    return Piece(
-        index=index,
-        state=state,
-        arrays=arrays,
-        status=status[-1],
-        finished=bool(ended.any()) or index >= plan.segments,
-    )
+    return _piece_of(index, state, arrays | {"status": status}, plan)
+
+
+def _piece_of(index: int, state: State, arrays: dict[str, np.ndarray], plan: Plan) -> Piece:
+    status = arrays["status"][-1]
+    stopped = bool(np.all(status != Status.OK))
+    return Piece(index=index, state=state, arrays=arrays, status=status, finished=stopped or index >= plan.segments)

@@ -160,8 +160,8 @@ def request_of(directory: RunDirectory) -> Request:
         UserError: if the directory cannot be read back.
     """
     settings = directory.manifest["request"]
-    fields = {field: settings[field] for field in _SETTINGS}
-    return Request(directory.scenario(), **(fields | {"wrt": tuple(fields["wrt"])})).checked()
+    wrt, *others = (settings[field] for field in _SETTINGS)
+    return Request(directory.scenario(), tuple(wrt), *others).checked()
 
 
 def best_of(outcome: Outcome) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What a run leaves on disk while it runs: one file per segment, and the last two checkpoints."""
 
-import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.runtime.files import DamagedFileError, read_arrays, write_arrays
+from simkit.runtime.files import DamagedFileError, read_arrays, remove_leftovers, write_arrays
 
 CHECKPOINTS = ("checkpoint.npz", "checkpoint_previous.npz")
 
@@ -42,53 +42,63 @@ class Store:
             current.replace(previous)
         write_arrays(current, {"segment": np.asarray(index), **_state_to_arrays(state)})
 
-    def restore(self, template: Any) -> tuple[int, Any, list[str]] | None:
-        """Find the newest state from which the run can go on.
+    def restore(
+        self, template: Any, warn: Callable[[str], None]
+    ) -> tuple[int, Any, dict[str, np.ndarray]] | None:
+        """Find the newest state from which the run can go on, and remove what was written after it.
 
         Args:
             template: a pytree of the state's structure, shapes and dtypes (from ``jax.eval_shape``).
+            warn: told in one line what is damaged.
 
         Returns:
-            ``(index, state, warnings)`` of the newest checkpoint that is whole and whose segments are whole too, or
-            ``None`` if the run has to start again.
+            ``(index, state, arrays)`` of the newest checkpoint that is whole and whose segments are whole too, with
+            the last of those segments; or ``None`` if the run has to start from the beginning.
         """
-        warnings: list[str] = []
+        found, damage = None, []
         for name in CHECKPOINTS:
-            path = self.folder / name
-            if not path.exists():
+            if found or not (self.folder / name).exists():
                 continue
             try:
-                arrays = read_arrays(path)
-                index = int(arrays.pop("segment"))
-                state = _state_from_arrays(arrays, template, path)
-                for earlier in range(index + 1):
-                    read_arrays(self._segment(earlier))
-            except (DamagedFileError, KeyError, TypeError) as error:
-                warnings.append(f"{name} cannot be used ({error}); falling back")
-                continue
-            self._discard_after(index)
-            return index, state, warnings
-        return (-1, None, warnings) if warnings else None
+                found = self._read_checkpoint(name, template)
+            except DamagedFileError as error:
+                damage.append(f"{name} cannot be used ({error})")
+        if damage:
+            remedy = f"going on from segment {found[0]}" if found else "starting from the beginning"
+            warn(f"{'; '.join(damage)}; {remedy}")
+        self._discard_after(found[0] if found else -1)
+        return found
 
     def read(self) -> list[dict[str, np.ndarray]]:
-        """Return the stored segments in order, up to the first that is missing.
+        """Return the stored segments in order.
 
         Raises:
-            DamagedFileError: if a segment is damaged.
+            DamagedFileError: if a segment is damaged or missing.
         """
-        pieces: list[dict[str, np.ndarray]] = []
-        while self._segment(len(pieces)).exists():
-            pieces.append(read_arrays(self._segment(len(pieces))))
-        return pieces
+        return [read_arrays(self._segment(index)) for index in range(max(self._indices(), default=-1) + 1)]
+
+    def _read_checkpoint(self, name: str, template: Any) -> tuple[int, Any, dict[str, np.ndarray]]:
+        path = self.folder / name
+        arrays = read_arrays(path)
+        index = arrays.pop("segment", None)
+        if index is None or index.shape or index < 0:
+            raise DamagedFileError(f"{path}: names no segment")
+        state = _state_from_arrays(arrays, template, path)
+        segments = [read_arrays(self._segment(earlier)) for earlier in range(int(index) + 1)]
+        return int(index), state, segments[-1]
 
     def _segment(self, index: int) -> Path:
         return self.segments / f"{index:06d}.npz"
 
+    def _indices(self) -> list[int]:
+        return [int(path.stem) for path in self.segments.glob("*.npz") if path.stem.isdecimal()]
+
     def _discard_after(self, index: int) -> None:
-        for path in self.segments.iterdir():
-            match = re.fullmatch(r"(\d{6})\.npz", path.name)
-            if match is None or int(match[1]) > index:
-                path.unlink()
+        for later in self._indices():
+            if later > index:
+                self._segment(later).unlink()
+        for folder in (self.folder, self.segments):
+            remove_leftovers(folder)
 
 
 def _state_to_arrays(state: Any) -> dict[str, np.ndarray]:

@@ -38,7 +38,10 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
         if "frame" in array.dims and array.dims[: len(axes)] == axes
     }
     # What does not vary over the sweep (the end time, say) tells nothing.
-    varying = {name: array for name, array in final.items() if np.ptp(np.asarray(array, float)) > 0} or final
+    varying = {name: array for name, array in final.items() if np.ptp(np.asarray(array, float)) != 0} or final
+    # What the scenario is about comes first.
+    first = [objective.quantity for objective in scenario.objectives.values()]
+    varying = dict(sorted(varying.items(), key=lambda item: item[0] not in first))
     chart = None
     if swept:
         from simkit.render.chart import sweep_chart
@@ -46,7 +49,7 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
         chart = output / "sweep.png"
         values = result[swept[0]].values
         series = {name: np.asarray(array).reshape(len(values), -1) for name, array in varying.items()}
-        sweep_chart(chart, swept[0], scenario.parameters[swept[0]].unit, values, series)
+        sweep_chart(chart, swept[0], scenario.parameters[swept[0]].unit, values, series, scenario.title)
     failed = failures(result)
     if arguments.json:
         report = {

@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import math
+from typing import Any
 
 from simkit.cli.arguments import add_scenario, add_wrt, names_of, scenario_of
 from simkit.cli.main import FAILED, FINE
@@ -58,7 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
     return FINE if finite else FAILED
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 

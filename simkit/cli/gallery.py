@@ -1,0 +1,140 @@
+"""The gallery's folders and its index page."""
+
+import dataclasses
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+from simkit.cli.pictures import draw
+from simkit.errors import UserError
+from simkit.runtime.files import write_bytes, write_json
+from simkit.runtime.outcome import Outcome
+from simkit.runtime.runs import start
+from simkit.scenario.scenario import Scenario
+
+SIZE = (640, 360)
+THUMBNAIL = (320, 180)
+# Pages that show many animations must stay quick to load.
+MAX_BYTES = 2_000_000
+FRAMES = (120, 90, 60, 40)
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One scenario in the gallery.
+
+    Attributes:
+        scenario: its name.
+        status: of its run, in words.
+        failed: whether the run failed.
+        animation: the GIF.
+        size: of the GIF, in bytes.
+    """
+
+    scenario: str
+    status: str
+    failed: bool
+    animation: Path
+    size: int
+
+
+def render_scenario(scenario: Scenario, folder: Path) -> Entry:
+    """Run a scenario and write its animation, thumbnail and card.
+
+    Args:
+        scenario: what to run.
+        folder: the gallery; ``folder/NAME`` is written.
+
+    Raises:
+        UserError: if the folder cannot be written, or no animation under 2 MB can be made.
+    """
+    home = folder / scenario.name
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {home}: {error.strerror}; choose another folder with --output") from None
+    outcome = start(scenario, None)
+    animation = home / "animation.gif"
+    size = _draw_small(outcome, animation)
+    draw(outcome, home / "thumbnail.png", "png", THUMBNAIL)
+    card = {
+        "name": scenario.name,
+        "title": scenario.title,
+        "summary": scenario.summary,
+        "domain": scenario.domain,
+        "parameters": {name: parameter.default for name, parameter in scenario.parameters.items()},
+        "diagnostics": outcome.diagnostics,
+        "references": list(scenario.references),
+    }
+    write_json(home / "card.json", card)
+    return Entry(scenario.name, outcome.message, outcome.failed, animation, size)
+
+
+def _draw_small(outcome: Outcome, animation: Path) -> int:
+    """Draw an animation of as many frames as its size allows, and return that size in bytes."""
+    for frames in FRAMES:
+        draw(outcome, animation, "gif", SIZE, maximum_frames=frames)
+        if (size := animation.stat().st_size) <= MAX_BYTES:
+            return size
+    raise UserError(f"{outcome.scenario.name}: its animation is over 2 MB even at {FRAMES[-1]} frames")
+
+
+def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
+    """Write the page that shows every scenario of the gallery, domain by domain.
+
+    Args:
+        scenarios: those that may be shown; one without an animation is left out.
+        folder: the gallery.
+    """
+    shown = [scenario for scenario in scenarios if (folder / scenario.name / "animation.gif").exists()]
+    domains = sorted({scenario.domain for scenario in shown})
+    lines = ["# Gallery", "", "Each animation is one command: `simkit run NAME`."]
+    cards = []
+    for domain in domains:
+        lines += ["", f"## {domain.capitalize()}"]
+        for scenario in (s for s in shown if s.domain == domain):
+            picture = f"{scenario.name}/animation.gif"
+            lines += ["", f"### {scenario.title}", "", f"![{scenario.title}]({picture})", "", scenario.summary]
+            lines += ["", f"`simkit run {scenario.name}`"]
+            cards.append(_card(scenario, picture))
+    write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
+    page = folder / "index.html"
+    write_bytes(page, _PAGE.replace("CARDS", "\n".join(cards)).encode())
+    return page
+
+
+def _card(scenario: Scenario, picture: str) -> str:
+    title, summary = html.escape(scenario.title), html.escape(scenario.summary)
+    return (
+        f'<figure><img src="{picture}" alt="{title}" width="{SIZE[0]}" height="{SIZE[1]}" loading="lazy">'
+        f"<figcaption><h2>{title}</h2><p>{summary}</p><code>simkit run {scenario.name}</code></figcaption></figure>"
+    )
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>simkit gallery</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; background: #f6f7f9; margin: 0 auto; max-width: 1400px;
+  padding: 2rem; }
+main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 1.5rem; }
+figure { margin: 0; background: #fff; border-radius: 8px; overflow: hidden; box-shadow: 0 1px 4px #0002; }
+img { display: block; width: 100%; height: auto; }
+figcaption { padding: 0 1rem 1rem; }
+h2 { font-size: 1.1rem; margin: .8rem 0 .2rem; }
+p { margin: .2rem 0 .6rem; color: #4a5663; }
+code { background: #eef1f4; padding: .15rem .4rem; border-radius: 4px; }
+</style>
+</head>
+<body>
+<h1>simkit gallery</h1>
+<p>Each animation is one command.</p>
+<main>
+CARDS
+</main>
+</body>
+</html>
+"""

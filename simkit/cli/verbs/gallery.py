@@ -1,0 +1,42 @@
+"""Render every scenario into a gallery: an animation, a thumbnail and a card each, and an index page."""
+
+import argparse
+from pathlib import Path
+
+from simkit.cli.main import FAILED, FINE
+from simkit.cli.output import print_json, print_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("scenarios", metavar="NAME", nargs="*", help="scenarios (default: all)")
+    parser.add_argument("-o", "--output", type=Path, default=Path("gallery"), help="folder to write (default: gallery)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run, draw and report; a scenario that fails is named and does not hide the others."""
+    from simkit.cli.gallery import render_scenario, write_index
+    from simkit.cli.progress import Progress
+    from simkit.runtime.environment import use_compilation_cache
+    from simkit.scenario.catalog import find_scenario, list_scenarios
+
+    use_compilation_cache()
+    shipped = list_scenarios()[0]
+    scenarios = [find_scenario(name) for name in arguments.scenarios] or shipped
+    entries = []
+    with Progress("gallery", len(scenarios), "scenarios") as progress:
+        for done, scenario in enumerate(scenarios, start=1):
+            entries.append(render_scenario(scenario, arguments.output))
+            progress.update(done / len(scenarios), scenario.name)
+    index = write_index(shipped, arguments.output)
+    failed = [entry for entry in entries if entry.failed]
+    if arguments.json:
+        report = [
+            {"scenario": e.scenario, "status": e.status, "animation": e.animation, "bytes": e.size} for e in entries
+        ]
+        print_json({"scenarios": report, "index": index})
+    else:
+        rows = [(e.scenario, e.status, e.animation, f"{e.size / 1e6:.2f} MB") for e in entries]
+        print_table(("scenario", "status", "animation", "size"), rows)
+        print(f"\nindex: {index}")
+    return FAILED if failed else FINE
