@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from simkit.core.pytree import pytree
-from simkit.core.simulation import Params, Simulation, State
-from simkit.core.status import Status, is_finite
+from simkit.core.simulation import Equilibrium, Params, Simulation, State
+from simkit.core.status import Status, status_of
 
 
 @pytree
@@ -18,7 +18,7 @@ class Converged:
 
     Attributes:
         state: the last state.
-        status: int32, ``CONVERGED``, ``MAX_STEPS`` or ``NON_FINITE`` of `simkit.core.status.Status`.
+        status: int32, a code of `simkit.core.status.Status`, never ``OK``.
         iterations: int32, number of steps taken.
     """
 
@@ -43,35 +43,48 @@ def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params]
     Raises:
         ValueError: if the simulation has no ``done`` or no ``equilibrium``.
     """
-    done, equilibrium = simulation.done, simulation.equilibrium
-    if done is None or equilibrium is None:
+    equilibrium, status_after = simulation.equilibrium, status_of(simulation)
+    if simulation.done is None or equilibrium is None:
         raise ValueError("converge needs a simulation with both done and equilibrium; use trajectory for this one")
 
     def run(state: State, params: Params) -> Converged:
         fixed = jax.lax.stop_gradient(params)
 
         # The first step is taken unasked: a state relaxed under other parameters must not count as done under these.
-        def unfinished(carry: tuple[State, jax.Array]) -> jax.Array:
-            state, iterations = carry
-            return (iterations == 0) | (~done(state, fixed) & is_finite(state) & (iterations < max_steps))
+        def unfinished(carry: tuple[State, jax.Array, jax.Array]) -> jax.Array:
+            _, status, iterations = carry
+            return (status == Status.OK) & (iterations < max_steps)
 
-        def step(carry: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
-            state, iterations = carry
-            return simulation.step(state, fixed), iterations + 1
+        def step(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
+            state, _, iterations = carry
+            state = simulation.step(state, fixed)
+            return state, status_after(state, fixed), iterations + 1
 
-        state, iterations = jax.lax.while_loop(unfinished, step, (jax.lax.stop_gradient(state), jnp.int32(0)))
-        status = jnp.where(done(state, fixed), jnp.int32(Status.CONVERGED), jnp.int32(Status.MAX_STEPS))
-        status = jnp.where(is_finite(state), status, jnp.int32(Status.NON_FINITE))
-        solution = jax.lax.custom_root(
-            lambda x: equilibrium.residual(x, params),
-            equilibrium.unknowns(state),
-            solve=lambda _, x: x,
-            tangent_solve=lambda jacobian, b: _solve_symmetric(jacobian, b, equilibrium.project),
-        )
-        solution = _differentiable_where(status == Status.CONVERGED, solution)
-        return Converged(state=equilibrium.replace(state, solution), status=status, iterations=iterations)
+        start = jax.lax.stop_gradient(state), jnp.int32(Status.OK), jnp.int32(0)
+        state, status, iterations = jax.lax.while_loop(unfinished, step, start)
+        status = jnp.where(status == Status.OK, jnp.int32(Status.MAX_STEPS), status)
+        state = differentiable_solution(equilibrium, state, params, status)
+        return Converged(state=state, status=status, iterations=iterations)
 
     return run
+
+
+def differentiable_solution(equilibrium: Equilibrium, state: State, params: Params, status: jax.Array) -> State:
+    """Return ``state`` with the implicit derivative of its unknowns with respect to ``params``.
+
+    Args:
+        equilibrium: what the unknowns solve.
+        state: a state at rest.
+        params: those it came to rest under.
+        status: a code of `simkit.core.status.Status`; the derivative is NaN unless it is ``CONVERGED``.
+    """
+    solution = jax.lax.custom_root(
+        lambda x: equilibrium.residual(x, params),
+        equilibrium.unknowns(state),
+        solve=lambda _, x: x,
+        tangent_solve=lambda jacobian, b: _solve_symmetric(jacobian, b, equilibrium.project),
+    )
+    return equilibrium.replace(state, _differentiable_where(status == Status.CONVERGED, solution))
 
 
 @jax.custom_jvp

@@ -41,6 +41,12 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
 
         step, ensemble_done = batched(frozen_step), all_done
 
+    grow = simulation.grow
+
+    def grow_all(overflowed: State, start: State) -> tuple[Simulation, State]:
+        larger, start = grow(overflowed, start)
+        return ensemble(larger, over), start
+
     return dataclasses.replace(
         simulation,
         init=jax.vmap(simulation.init, in_axes=(axes, 0)),
@@ -51,5 +57,6 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
         equilibrium=None,
         status=batched(status_of(simulation)),
+        grow=None if grow is None else grow_all,
         dimensions={name: ("member", *dimensions) for name, dimensions in simulation.dimensions.items()},
     )

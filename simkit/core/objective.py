@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.converge import converge
+from simkit.core.growth import converge_with_growth
 from simkit.core.rollout import Memory, segment, trajectory, width_for
 from simkit.core.simulation import Params, Simulation, State
 
@@ -82,12 +83,12 @@ class Objective:
         """Return ``params -> scalar`` that follows the same solution when the parameters change a little.
 
         A relaxation from a random start may end in another minimum after any change, which no derivative describes;
-        so one that converges starts again from the solution at ``params``.
+        so one that converges starts again from the solution at ``params``, with room enough for its neighbors.
         """
         if not self.converges:
             return lambda params: self(params, key)
-        state = jax.jit(lambda params: self.last_state(self.simulation.init(params, key), params))(params)
-        return lambda params: self.from_state(state, params)
+        larger, found = converge_with_growth(self.simulation, self.steps)(params, key)
+        return lambda params: dataclasses.replace(self, simulation=larger).from_state(found.state, params)
 
     def _shape(self, value: jax.Array) -> jax.Array:
         return value**2 if self.square else value

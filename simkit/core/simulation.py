@@ -50,6 +50,10 @@ class Simulation:
         equilibrium: what holds once ``done`` is true; ``None`` where no implicit derivative exists.
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member; ``None`` derives
             it from ``done`` and from whether the state is finite.
+        grow: ``(overflowed, start) -> (simulation, start)``, for a simulation whose state holds arrays of limited
+            capacity and whose ``status`` may be ``NEIGHBOR_OVERFLOW``: called on the host with a state that
+            overflowed and an earlier one that did not, it returns the simulation whose ``init`` makes room enough,
+            and the earlier state in that room. Its other functions must take states of any capacity.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate.
     """
@@ -62,6 +66,7 @@ class Simulation:
     done: Callable[[State, Params], jax.Array] | None = None
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
+    grow: "Callable[[State, State], tuple[Simulation, State]] | None" = None
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 

@@ -16,6 +16,8 @@ class Status(enum.IntEnum):
     CONVERGED = 1
     MAX_STEPS = 2
     NON_FINITE = 3
+    STALLED = 4
+    NEIGHBOR_OVERFLOW = 5
 
 
 MESSAGES = {
@@ -23,9 +25,11 @@ MESSAGES = {
     Status.CONVERGED: "converged",
     Status.MAX_STEPS: "did not converge within its steps; give it more (--set steps=...) or loosen its tolerance",
     Status.NON_FINITE: "turned non-finite; reduce the time step or bring the parameters nearer to their defaults",
+    Status.STALLED: "got no further at this precision; loosen its tolerance or use float64",
+    Status.NEIGHBOR_OVERFLOW: "ran out of room for neighbors, so forces may be missing; raise the list's capacity",
 }
 
-FAILURES = (Status.MAX_STEPS, Status.NON_FINITE)
+FAILURES = (Status.MAX_STEPS, Status.NON_FINITE, Status.STALLED, Status.NEIGHBOR_OVERFLOW)
 
 
 def is_finite(tree: State) -> jax.Array:

@@ -27,12 +27,13 @@ class Pairs(NamedTuple):
     is_pair: jax.Array
 
 
-def all_pairs(position: jax.Array, space: Space) -> Pairs:
+def all_pairs(position: jax.Array, space: Space, cutoff: jax.Array | None = None) -> Pairs:
     """List every particle as a candidate partner of every other.
 
     Args:
         position: length, (N, d).
         space: the geometry.
+        cutoff: scalar, length; partners further away are no pair. ``None`` leaves none out.
 
     Returns:
         Pairs with K = N. Derivatives are finite even where particles coincide.
@@ -44,8 +45,10 @@ def all_pairs(position: jax.Array, space: Space) -> Pairs:
     is_pair = ~jnp.eye(count, dtype=bool)
     # The square root has no derivative at zero: keep zero out of it, then put the value back. A particle's distance to
     # itself must be masked by index: positions computed on the fly differ by a rounding under fused multiply-add.
+    if cutoff is not None:
+        is_pair = is_pair & (squared < cutoff * cutoff)
     apart = is_pair & (squared > 0)
-    length = jnp.sqrt(jnp.where(apart, squared, 1))
+    length = jnp.sqrt(jnp.where(apart, squared, 1 if cutoff is None else cutoff * cutoff))
     return Pairs(
         separation=separation,
         distance=jnp.where(apart | ~is_pair, length, 0),
@@ -99,3 +102,20 @@ def virial(pairs: Pairs, potential: PairPotential, **parameters: jax.Array) -> j
     """
     magnitude = jnp.where(pairs.is_pair, potential.force(pairs.distance, **parameters), 0)
     return (magnitude * pairs.distance).sum() / 2
+
+
+def virial_tensor(pairs: Pairs, potential: PairPotential, **parameters: jax.Array) -> jax.Array:
+    """Return the virial tensor, ``W_ab = -sum_{i<j} U'(r_ij) r_a r_b / r_ij``, whose trace is `virial`.
+
+    Args:
+        pairs: from `all_pairs`.
+        potential: the pair potential.
+        **parameters: the potential's parameters, scalars or (N, K).
+
+    Returns:
+        Energy, (d, d), symmetric.
+    """
+    over_distance = potential.force(pairs.distance, **parameters) * pairs.inverse_distance
+    return jnp.stack(
+        [jnp.stack([(over_distance * a * b).sum() / 2 for b in pairs.separation]) for a in pairs.separation]
+    )

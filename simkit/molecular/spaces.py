@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from simkit.errors import UserError
 
 type Components = tuple[jax.Array, ...]
+type Cell = jax.Array | None
 
 
 class Space(NamedTuple):
@@ -21,12 +22,61 @@ class Space(NamedTuple):
     Attributes:
         nearest_image: differences of positions, one array per component -> the shortest equivalent differences.
         wrap: positions (N, d) -> the equivalent positions inside the box.
-        volume: scalar, length^d.
+        fractional: positions, one array per component -> coordinates in units of the lattice vectors.
+        volume: scalar, length^d; infinite in free space.
+        widths: distances between opposite faces, (d,); infinite in free space.
+        is_periodic: whether there are images at all.
     """
 
     nearest_image: Callable[[Components], Components]
     wrap: Callable[[jax.Array], jax.Array]
+    fractional: Callable[[Components], Components]
     volume: jax.Array
+    widths: jax.Array
+    is_periodic: bool
+
+
+def of_cell(cell: Cell, dimension: int) -> Space:
+    """Return the space a cell describes; the shape of the cell decides which.
+
+    Args:
+        cell: ``None`` for free space, (d,) side lengths for an orthorhombic box, or (d, d) lattice vectors as rows.
+        dimension: d, 2 or 3.
+
+    Raises:
+        UserError: if the cell does not fit the dimension.
+    """
+    if cell is None:
+        return free(dimension)
+    cell = jnp.asarray(cell)
+    if cell.shape not in ((dimension,), (dimension, dimension)):
+        raise UserError(
+            f"cell has shape {cell.shape}; in {dimension} dimensions give ({dimension},) side lengths, "
+            f"({dimension}, {dimension}) lattice vectors as rows, or None for free space"
+        )
+    return periodic(cell) if cell.ndim == 1 else triclinic(cell)
+
+
+def free(dimension: int) -> Space:
+    """Return unbounded space, for clusters and molecules.
+
+    Args:
+        dimension: d, 2 or 3.
+
+    Raises:
+        UserError: if ``dimension`` is neither 2 nor 3.
+    """
+    if dimension not in (2, 3):
+        raise UserError(f"dimension = {dimension}; particles live in 2 or 3 dimensions")
+    infinite = jnp.asarray(jnp.inf, dtype=float)
+    return Space(
+        nearest_image=lambda difference: difference,
+        wrap=lambda position: position,
+        fractional=lambda position: position,
+        volume=infinite,
+        widths=jnp.broadcast_to(infinite, (dimension,)),
+        is_periodic=False,
+    )
 
 
 def periodic(box: jax.Array) -> Space:
@@ -54,7 +104,57 @@ def periodic(box: jax.Array) -> Space:
         # A position just below zero rounds to the far face, which is the near face of the next box.
         return jnp.where(wrapped < box, wrapped, wrapped - box)
 
-    return Space(nearest_image=nearest_image, wrap=wrap, volume=math.prod(jnp.unstack(box)[1:], start=box[0]))
+    return Space(
+        nearest_image=nearest_image,
+        wrap=wrap,
+        fractional=lambda position: tuple(x * inverse[axis] for axis, x in enumerate(position)),
+        volume=math.prod(jnp.unstack(box)[1:], start=box[0]),
+        widths=box,
+        is_periodic=True,
+    )
+
+
+def triclinic(cell: jax.Array) -> Space:
+    """Return a periodic cell of any shape, such as a sheared box.
+
+    With fractional coordinates ``s = dx C^-1`` a difference becomes ``dx - round(s) C``. That is the shortest image
+    wherever the shortest image is shorter than half the smallest of the `Space.widths`, for then every fractional
+    component is below one half; so an interaction must not reach further than that. A cell sheared by more than half
+    a side has small widths: give the equivalent cell with the most nearly perpendicular vectors.
+
+    Args:
+        cell: lattice vectors as rows, (2, 2) or (3, 3), either handedness; may be traced and differentiated.
+
+    Raises:
+        UserError: if ``cell`` is not square of size two or three.
+    """
+    cell = jnp.asarray(cell)
+    if cell.shape not in ((2, 2), (3, 3)):
+        raise UserError(f"cell has shape {cell.shape}; give 2 or 3 lattice vectors as rows")
+    dimension, inverse = len(cell), inverse_of(cell)
+
+    def fractional(position: Components) -> Components:
+        return tuple(sum(x * inverse[b, a] for b, x in enumerate(position)) for a in range(dimension))
+
+    def nearest_image(difference: Components) -> Components:
+        images = tuple(jnp.round(s) for s in fractional(difference))
+        return tuple(d - sum(n * cell[a, b] for a, n in enumerate(images)) for b, d in enumerate(difference))
+
+    def wrap(position: jax.Array) -> jax.Array:
+        inside = position @ inverse
+        inside = inside - jnp.floor(inside)
+        # A coordinate just below zero rounds to one, which is the near face of the next cell.
+        return jnp.where(inside < 1, inside, 0) @ cell
+
+    return Space(
+        nearest_image=nearest_image,
+        wrap=wrap,
+        fractional=fractional,
+        volume=jnp.abs(determinant(cell)),
+        # Column a of the inverse is the reciprocal vector perpendicular to the faces that bound direction a.
+        widths=1 / jnp.sqrt(jnp.sum(inverse**2, axis=0)),
+        is_periodic=True,
+    )
 
 
 def displacement(space: Space, a: jax.Array, b: jax.Array) -> jax.Array:
@@ -71,3 +171,37 @@ def displacement(space: Space, a: jax.Array, b: jax.Array) -> jax.Array:
     difference = a - b
     components = tuple(difference[..., axis] for axis in range(difference.shape[-1]))
     return jnp.stack(space.nearest_image(components), axis=-1)
+
+
+def lattice_vectors(cell: jax.Array) -> jax.Array:
+    """Return a cell as lattice vectors, (d, d), whichever way it is given.
+
+    Args:
+        cell: (d,) side lengths or (d, d) lattice vectors as rows.
+    """
+    return jnp.diag(cell) if cell.ndim == 1 else cell
+
+
+def determinant(matrix: jax.Array) -> jax.Array:
+    """Return the determinant of a matrix of two or three rows, written out.
+
+    Args:
+        matrix: (2, 2) or (3, 3).
+    """
+    return jnp.sum(matrix[0] * _cofactors(matrix)[0])
+
+
+def inverse_of(matrix: jax.Array) -> jax.Array:
+    """Return the inverse of a matrix of two or three rows by cofactors: no library call, so it exports anywhere.
+
+    Args:
+        matrix: (2, 2) or (3, 3).
+    """
+    return _cofactors(matrix).T / determinant(matrix)
+
+
+def _cofactors(matrix: jax.Array) -> jax.Array:
+    if len(matrix) == 2:
+        (a, b), (c, d) = matrix
+        return jnp.stack([jnp.stack([d, -c]), jnp.stack([-b, a])])
+    return jnp.stack([jnp.cross(matrix[(row + 1) % 3], matrix[(row + 2) % 3]) for row in range(3)])

@@ -85,6 +85,9 @@ def drive(
     Whoever iterates may stop at any time; a later call with the same store goes on from there, bit for bit. Segments
     already stored are not yielded again: the first piece is the last stored one.
 
+    A segment in which an array overflows its capacity is run again from its start with more room, so that nothing
+    computed with a missing neighbor is ever stored.
+
     Args:
         simulation: what to run.
         params: its parameters.
@@ -94,24 +97,30 @@ def drive(
         compiled: the result of `compile_segment`, if the caller has it already.
         warn: told in one line when a damaged file is passed over.
     """
-    initialize = jax.jit(lambda params, key: _first(simulation, simulation.init(params, key), params))
-    found = store.restore(jax.eval_shape(initialize, params, key)[0], warn) if store else None
+    can_grow = simulation.grow is not None
+    template = jax.eval_shape(simulation.init, params, key) if store else None
+    found = store.restore(template, warn, resizable=can_grow) if store else None
     if found:
         index, state, arrays = found
         piece = _piece_of(index, state, arrays, plan)
     else:
-        state, first = initialize(params, key)
-        piece = _piece(0, state, first, plan)
+        piece = _first_piece(simulation, params, key, plan)
+        while can_grow and _overflowed(piece):
+            simulation, _ = _grown(simulation, piece.state, piece.state)
+            piece = _first_piece(simulation, params, key, plan)
         if store:
             store.create()
-            store.write(0, state, piece.arrays)
+            store.write(0, piece.state, piece.arrays)
     yield piece
     advance = compiled or compile_segment(simulation, plan)
     while not piece.finished:
-        state, recorded = advance(piece.state, params)
-        piece = _piece(piece.index + 1, state, recorded, plan)
+        start = piece.state
+        piece = _piece(piece.index + 1, *advance(start, params), plan)
+        while can_grow and _overflowed(piece):
+            simulation, start = _grown(simulation, piece.state, start)
+            piece = _piece(piece.index, *advance(start, params), plan)
         if store:
-            store.write(piece.index, state, piece.arrays)
+            store.write(piece.index, piece.state, piece.arrays)
         yield piece
 
 
@@ -127,14 +136,29 @@ def final_status(simulation: Simulation, piece: Piece) -> np.ndarray:
     return np.where(piece.status == Status.OK, np.int32(Status.MAX_STEPS), piece.status)
 
 
-def _first(simulation: Simulation, state: State, params: Params) -> tuple[State, Any]:
-    """Return the state with its own frame, as a stack of one."""
-    recorded = {
-        "observed": simulation.observe(state, params),
-        "diagnosed": simulation.diagnose(state, params),
-        "status": status_of(simulation)(state, params),
-    }
-    return state, jax.tree.map(lambda leaf: leaf[None], recorded)
+def _overflowed(piece: Piece) -> bool:
+    return bool(np.any(piece.status == Status.NEIGHBOR_OVERFLOW))
+
+
+def _grown(simulation: Simulation, overflowed: State, start: State) -> tuple[Simulation, State]:
+    larger, start = simulation.grow(overflowed, start)
+    # What is compiled takes states of any capacity; only new states must be made larger.
+    return dataclasses.replace(simulation, init=larger.init, grow=larger.grow), start
+
+
+def _first_piece(simulation: Simulation, params: Params, key: jax.Array, plan: Plan) -> Piece:
+    """Return the initial state with its own frame, as a stack of one."""
+
+    def initialize(params: Params, key: jax.Array) -> tuple[State, Any]:
+        state = simulation.init(params, key)
+        recorded = {
+            "observed": simulation.observe(state, params),
+            "diagnosed": simulation.diagnose(state, params),
+            "status": status_of(simulation)(state, params),
+        }
+        return state, jax.tree.map(lambda leaf: leaf[None], recorded)
+
+    return _piece(0, *jax.jit(initialize)(params, key), plan)
 
 
 def _piece(index: int, state: State, recorded: Any, plan: Plan) -> Piece:

@@ -43,13 +43,14 @@ class Store:
         write_arrays(current, {"segment": np.asarray(index), **_state_to_arrays(state)})
 
     def restore(
-        self, template: Any, warn: Callable[[str], None]
+        self, template: Any, warn: Callable[[str], None], *, resizable: bool = False
     ) -> tuple[int, Any, dict[str, np.ndarray]] | None:
         """Find the newest state from which the run can go on, and remove what was written after it.
 
         Args:
             template: a pytree of the state's structure, shapes and dtypes (from ``jax.eval_shape``).
             warn: told in one line what is damaged.
+            resizable: whether arrays may have grown since the beginning: their sizes are then taken from the file.
 
         Returns:
             ``(index, state, arrays)`` of the newest checkpoint that is whole and whose segments are whole too, with
@@ -60,7 +61,7 @@ class Store:
             if found or not (self.folder / name).exists():
                 continue
             try:
-                found = self._read_checkpoint(name, template)
+                found = self._read_checkpoint(name, template, resizable)
             except DamagedFileError as error:
                 damage.append(f"{name} cannot be used ({error})")
         if damage:
@@ -77,13 +78,13 @@ class Store:
         """
         return [read_arrays(self._segment(index)) for index in range(max(self._indices(), default=-1) + 1)]
 
-    def _read_checkpoint(self, name: str, template: Any) -> tuple[int, Any, dict[str, np.ndarray]]:
+    def _read_checkpoint(self, name: str, template: Any, resizable: bool) -> tuple[int, Any, dict[str, np.ndarray]]:
         path = self.folder / name
         arrays = read_arrays(path)
         index = arrays.pop("segment", None)
         if index is None or index.shape or index < 0:
             raise DamagedFileError(f"{path}: names no segment")
-        state = _state_from_arrays(arrays, template, path)
+        state = _state_from_arrays(arrays, template, path, resizable)
         segments = [read_arrays(self._segment(earlier)) for earlier in range(int(index) + 1)]
         return int(index), state, segments[-1]
 
@@ -105,14 +106,15 @@ def _state_to_arrays(state: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(_plain(leaf)) for name, leaf in _named_leaves(state)}
 
 
-def _state_from_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path) -> Any:
+def _state_from_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path, resizable: bool) -> Any:
     named = _named_leaves(template)
     if set(arrays) != {name for name, _ in named}:
         raise DamagedFileError(f"{path}: holds other fields than this simulation's state")
     leaves = []
     for name, leaf in named:
         array, plain = arrays[name], jax.eval_shape(_plain, leaf)
-        if array.shape != plain.shape or array.dtype != plain.dtype:
+        fits = array.ndim == plain.ndim if resizable else array.shape == plain.shape
+        if not fits or array.dtype != plain.dtype:
             raise DamagedFileError(
                 f"{path}: field {name} is {array.dtype}{array.shape}, not {plain.dtype}{plain.shape}"
             )

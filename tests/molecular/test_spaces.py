@@ -1,4 +1,4 @@
-"""The periodic box."""
+"""Boxes, cells of any shape and free space."""
 
 import jax
 import jax.numpy as jnp
@@ -60,3 +60,104 @@ def test_displacement_differentiates_with_respect_to_a_traced_box(x64):
 def test_a_box_that_is_no_box_is_refused():
     with pytest.raises(UserError, match="2 or 3 side lengths"):
         spaces.periodic(jnp.ones(4))
+
+
+SHAPES = {
+    "sheared": [[3.0, 0.0, 0.0], [1.4, 3.2, 0.0], [-1.0, 1.2, 3.5]],
+    "rotated": [[1.9, 2.2, 0.5], [-2.4, 2.0, 0.3], [0.6, -1.1, 3.3]],
+    "left-handed": [[0.0, 3.1, 0.2], [2.9, 0.1, 0.0], [0.3, 0.4, 3.0]],
+}
+
+
+def cell_of(name, dimension):
+    return jnp.asarray(SHAPES[name])[:dimension, :dimension]
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("name", SHAPES)
+def test_triclinic_displacement_is_the_shortest_image_up_to_half_the_smallest_width(x64, name, dimension):
+    cell = cell_of(name, dimension)
+    space = spaces.triclinic(cell)
+    rng = np.random.default_rng(3)
+    a, b = (jnp.asarray(x) for x in rng.uniform(-6, 6, (2, 400, dimension)))
+    found = np.asarray(spaces.displacement(space, a, b))
+    shifts = np.stack(np.meshgrid(*[np.arange(-9, 10)] * dimension), -1).reshape(-1, dimension) @ np.asarray(cell)
+    shortest = np.linalg.norm(np.asarray(a - b)[:, None] + shifts, axis=-1).min(axis=1)
+    within = shortest < space.widths.min() / 2
+    assert 20 < within.sum() < 400
+    # Round-off of coordinates of order 30.
+    np.testing.assert_allclose(np.linalg.norm(found, axis=-1)[within], shortest[within], rtol=0, atol=5e-14)
+    # Beyond that the image is an image still.
+    whole = np.asarray(a - b - found) @ np.linalg.inv(cell)
+    np.testing.assert_allclose(whole, np.round(whole), atol=1e-13)
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("name", SHAPES)
+def test_widths_and_volume_follow_from_the_faces(x64, name, dimension):
+    cell = np.asarray(cell_of(name, dimension))
+    space = spaces.triclinic(jnp.asarray(cell))
+    assert float(space.volume) == pytest.approx(abs(np.linalg.det(cell)), rel=1e-14)
+    for axis in range(dimension):
+        others = np.delete(cell, axis, axis=0)
+        face = np.sqrt(np.linalg.det(others @ others.T))
+        assert float(space.widths[axis]) == pytest.approx(float(space.volume) / face, rel=1e-13)
+    np.testing.assert_allclose(spaces.inverse_of(jnp.asarray(cell)), np.linalg.inv(cell), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_a_rectangular_cell_is_the_same_space_either_way(x64, dimension):
+    box = jnp.array([3.0, 4.0, 5.0])[:dimension]
+    straight, general = spaces.of_cell(box, dimension), spaces.of_cell(jnp.diag(box), dimension)
+    a, b = (jnp.asarray(x) for x in np.random.default_rng(4).uniform(-9, 9, (2, 100, dimension)))
+    np.testing.assert_allclose(spaces.displacement(general, a, b), spaces.displacement(straight, a, b), atol=1e-14)
+    np.testing.assert_allclose(general.wrap(a), straight.wrap(a), atol=1e-14)
+    np.testing.assert_allclose(general.widths, straight.widths, rtol=1e-15)
+    assert float(general.volume) == pytest.approx(float(straight.volume), rel=1e-15)
+
+
+def test_positions_wrapped_into_a_sheared_cell_lie_inside_it(x64):
+    cell = cell_of("sheared", 3)
+    space = spaces.triclinic(cell)
+    position = jnp.asarray(
+        np.concatenate([np.random.default_rng(5).uniform(-20, 20, (100, 3)), -1e-18 * np.ones((1, 3))])
+    )
+    inside = np.stack(space.fractional(tuple(space.wrap(position).T)))
+    # Fractional coordinates round by a few 2.2e-16.
+    assert np.all((inside > -1e-15) & (inside < 1))
+    np.testing.assert_allclose(spaces.displacement(space, space.wrap(position), position), 0, atol=2e-14)
+
+
+def test_strain_of_a_cell_is_differentiable(x64):
+    cell, a, b = cell_of("sheared", 2), jnp.array([0.2, 0.3]), jnp.array([2.9, 2.8])
+
+    def length(shear):
+        strained = cell @ jnp.array([[1.0, 0.0], [shear, 1.0]])
+        return jnp.linalg.norm(spaces.displacement(spaces.triclinic(strained), a, b))
+
+    step = 1e-6
+    difference = (length(step) - length(-step)) / (2 * step)
+    # Round-off 2.2e-16 / 1e-6.
+    assert float(jax.jit(jax.grad(length))(0.0)) == pytest.approx(float(difference), abs=1e-9)
+
+
+def test_free_space_has_no_images(x64):
+    space = spaces.of_cell(None, 3)
+    a, b = jnp.array([1e9, 0.0, 0.0]), jnp.array([-1e9, 1.0, 0.0])
+    np.testing.assert_array_equal(spaces.displacement(space, a, b), a - b)
+    np.testing.assert_array_equal(space.wrap(a), a)
+    assert not space.is_periodic
+    assert bool(jnp.isinf(space.volume))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: spaces.free(4), "2 or 3 dimensions"),
+        (lambda: spaces.triclinic(jnp.ones((2, 3))), "lattice vectors as rows"),
+        (lambda: spaces.of_cell(jnp.ones(3), 2), "in 2 dimensions"),
+    ],
+)
+def test_geometries_that_make_no_sense_are_refused(make, message):
+    with pytest.raises(UserError, match=message):
+        make()

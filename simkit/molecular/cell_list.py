@@ -1,0 +1,137 @@
+"""Cell lists: particles sorted into bins, so that whoever may be near a particle lies in a few runs of memory."""
+
+import itertools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from simkit.molecular.spaces import Components, Space
+
+# Bins per reach along the first axis, where neighboring bins are neighbors in memory: finer bins trim the runs.
+FINENESS = 4
+# Binning rounds; the grid is made for a reach longer by far more than that and far less than any skin.
+ROUNDING = 1e-5
+
+
+class CellList(NamedTuple):
+    """Candidate partners of every particle, as runs of slots; a slot is a place in the sorted order.
+
+    Run r of the particle in slot i holds slots ``first[r, i] + k`` for ``k < length[r, i]``, going on at the start of
+    its row of bins, ``row_length`` slots earlier, where it passes ``row_end``. Every particle within reach is in
+    exactly one run.
+
+    Attributes:
+        order: particle in each slot, (N,).
+        first: (R, N), with R = 3^(d-1).
+        length: (R, N).
+        row_end: (R, N).
+        row_length: (R, N).
+    """
+
+    order: jax.Array
+    first: jax.Array
+    length: jax.Array
+    row_end: jax.Array
+    row_length: jax.Array
+
+
+def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
+    """Sort particles into bins and return the runs of slots that hold everything within reach.
+
+    The number of bins follows the cell, which may be traced; only an upper bound, twice the number of particles, is
+    fixed. In free space the grid spans the particles there are. Boxes of one or two bins per side need no exception.
+
+    Args:
+        position: one array (N,) per component.
+        space: the geometry.
+        reach: scalar, length.
+    """
+    count, dimension = position[0].shape[0], len(position)
+    reach = reach * (1 + ROUNDING)
+    if space.is_periodic:
+        place = tuple(s - jnp.floor(s) for s in space.fractional(position))
+        extent = tuple(space.widths[axis] for axis in range(dimension))
+    else:
+        low = tuple(x.min() for x in position)
+        extent = tuple(jnp.maximum(x.max() - x0, reach) for x, x0 in zip(position, low, strict=True))
+        place = tuple((x - x0) / width for x, x0, width in zip(position, low, extent, strict=True))
+
+    most = 2 * count + 64
+    shape = _grid_shape(extent, reach, most)
+    bins = tuple(jnp.clip(jnp.floor(s * n).astype(jnp.int32), 0, n - 1) for s, n in zip(place, shape, strict=True))
+    number = bins[-1]
+    for axis in range(dimension - 2, -1, -1):
+        number = number * shape[axis] + bins[axis]
+    number, order = jax.lax.sort((number, jnp.arange(count, dtype=jnp.int32)), num_keys=1)
+    filled = jnp.zeros(most + 1, jnp.int32).at[number + 1].add(1, mode="promise_in_bounds")
+    start = jnp.cumsum(filled, dtype=jnp.int32)
+
+    x, rest = number % shape[0], number // shape[0]
+    across = []
+    for axis in range(1, dimension):
+        across.append(rest % shape[axis])
+        rest = rest // shape[axis]
+    # A coarse grid needs fewer bins to cover the reach than the fine one it could not afford.
+    span = jnp.ceil(reach * shape[0] / extent[0]).astype(jnp.int32)
+    runs = [
+        _run(start, x, across, shape, span, offsets, space.is_periodic)
+        for offsets in itertools.product((0, -1, 1), repeat=dimension - 1)
+    ]
+    return CellList(order, *(jnp.stack(field) for field in zip(*runs, strict=True)))
+
+
+def _grid_shape(extent: tuple[jax.Array, ...], reach: jax.Array, most: int) -> tuple[jax.Array, ...]:
+    """Return the bins per axis: none narrower than the reach (the first axis: its fraction), ``most`` in all."""
+    finest = [jnp.clip(width / reach, 1, most) for width in extent]
+    finest[0] = jnp.clip(FINENESS * extent[0] / reach, 1, most)
+    product = finest[0]
+    for n in finest[1:]:
+        product = product * n
+    coarser = jnp.minimum((most / product) ** (1 / len(extent)), 1)
+    room, shape = jnp.int32(most), []
+    for n in reversed(finest):
+        # Rounding up to one bin elsewhere may leave less room than the common factor assumes.
+        bins = jnp.minimum(jnp.maximum(jnp.floor(n * coarser), 1).astype(jnp.int32), room)
+        room = room // bins
+        shape.append(bins)
+    return tuple(reversed(shape))
+
+
+def _run(
+    start: jax.Array,
+    x: jax.Array,
+    across: list[jax.Array],
+    shape: tuple[jax.Array, ...],
+    span: jax.Array,
+    offsets: tuple[int, ...],
+    is_periodic: bool,
+) -> tuple[jax.Array, ...]:
+    """Return (first, length, row_end, row_length) of the run in the row of bins at ``offsets`` from each particle's."""
+    row, exists = jnp.zeros_like(x), jnp.bool_(True)
+    for place, n, offset in reversed(list(zip(across, shape[1:], offsets, strict=True))):
+        moved = place + offset
+        if is_periodic:
+            # Around a ring of two the bins on either side are one bin; a ring of one has no other.
+            exists = exists & (n > {0: 0, 1: 1, -1: 2}[offset])
+            moved = moved % n
+        else:
+            exists = exists & (moved >= 0) & (moved < n)
+            moved = jnp.clip(moved, 0, n - 1)
+        row = row * n + moved
+
+    def first_slot(bin_in_row: jax.Array) -> jax.Array:
+        return start.at[row * shape[0] + bin_in_row].get(mode="promise_in_bounds")
+
+    row_first, row_end = first_slot(jnp.zeros_like(x)), first_slot(jnp.broadcast_to(shape[0], x.shape))
+    row_length = row_end - row_first
+    if is_periodic:
+        low, high = (x - span) % shape[0], (x + span) % shape[0]
+        whole = 2 * span + 1 >= shape[0]
+    else:
+        low, high = jnp.maximum(x - span, 0), jnp.minimum(x + span, shape[0] - 1)
+        whole = jnp.bool_(False)
+    first, end = first_slot(low), first_slot(high + 1)
+    length = end - first + jnp.where(low <= high, 0, row_length)
+    first, length = jnp.where(whole, row_first, first), jnp.where(whole, row_length, length)
+    return first, jnp.where(exists, length, 0), row_end, row_length

