@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.errors import UserError
-from simkit.molecular import contacts, fire, pairs, spaces
+from simkit.molecular import contacts, minimizers, pairs, spaces
+from simkit.molecular.minimizers.fire import FireState
 from simkit.molecular.potentials import mean_diameter, soft_sphere
 
 DIMENSION = 2
@@ -25,7 +26,7 @@ class PackingState:
         relaxed_for: packing fraction and diameter ratio that the force kept in ``relaxation`` belongs to, (2,).
     """
 
-    relaxation: fire.FireState
+    relaxation: FireState
     relaxed_for: jax.Array
 
 
@@ -55,7 +56,7 @@ def soft_sphere_packing(*, particles: int = 256, exponent: float = 2.0, force_to
         raise UserError(f"particles = {particles}; a half-and-half mixture needs an even number, at least 16")
     if not 0 < force_tolerance < 1:
         raise UserError(f"force_tolerance = {force_tolerance} is not between 0 and 1; choose 1e-10 (float64)")
-    potential = soft_sphere(exponent)
+    potential, fire = soft_sphere(exponent), minimizers.fire()
 
     # The work is done in units of stiffness and small diameter: the path to equilibrium does not depend on either.
     def diameter(params: Params) -> jax.Array:
@@ -76,27 +77,29 @@ def soft_sphere_packing(*, particles: int = 256, exponent: float = 2.0, force_to
     def force(position: jax.Array, params: Params) -> jax.Array:
         return side(params) * pairs.forces(separations(position, params), potential, **contact(params))
 
+    def evaluate(params: Params) -> minimizers.Evaluate:
+        # FIRE looks at forces alone.
+        return lambda position: (jnp.zeros_like(side(params)), force(position, params))
+
+    def scale(params: Params) -> minimizers.Scale:
+        return minimizers.Scale(length=1 / side(params), stiffness=side(params) ** 2)
+
     def relaxed_for(params: Params) -> jax.Array:
         return jnp.stack([params["packing_fraction"], params["diameter_ratio"]])
 
     def start(params: Params, key: jax.Array) -> PackingState:
         position = jax.random.uniform(key, (particles, DIMENSION), dtype=side(params).dtype)
-        relaxation = fire.start(position, lambda position: force(position, params))
+        relaxation = minimizers.start(fire, position, evaluate(params), scale(params))
         return PackingState(relaxation=relaxation, relaxed_for=relaxed_for(params))
 
     def step(state: PackingState, params: Params) -> PackingState:
-        relaxation = fire.step(
-            state.relaxation,
-            lambda position: force(position, params),
-            length=1 / side(params),
-            force_scale=side(params),
-        )
+        relaxation = minimizers.step(fire, state.relaxation, evaluate(params), scale(params))
         return PackingState(relaxation=relaxation, relaxed_for=relaxed_for(params))
 
     def done(state: PackingState, params: Params) -> jax.Array:
         # A packing relaxed under other parameters is not done under these, whatever its kept force says.
         is_current = (state.relaxed_for == relaxed_for(params)).all()
-        return is_current & (fire.largest_norm(state.relaxation.force) < force_tolerance * side(params))
+        return is_current & (minimizers.largest_norm(state.relaxation.force) < force_tolerance * side(params))
 
     def observe(state: PackingState, params: Params) -> Arrays:
         position = state.relaxation.position
@@ -124,7 +127,7 @@ def soft_sphere_packing(*, particles: int = 256, exponent: float = 2.0, force_to
             "energy": energy,
             "energy_per_particle": energy / particles,
             "pressure": stiffness / length**DIMENSION * pressure,
-            "max_force": stiffness / length * fire.largest_norm(pairs.forces(apart, potential, **touch)),
+            "max_force": stiffness / length * minimizers.largest_norm(pairs.forces(apart, potential, **touch)),
             "contact_number": contacts.contact_number(network, bearing).astype(position.dtype),
             "rattler_fraction": 1 - bearing.astype(position.dtype).mean(),
             "packing_fraction": params["packing_fraction"],

@@ -1,24 +1,10 @@
-"""Pair potentials: the energy of two particles at a distance, and the force that follows from it."""
-
-from collections.abc import Callable
-from typing import NamedTuple
+"""Soft spheres: elastic repulsion of whatever overlaps, nothing beyond."""
 
 import jax
 import jax.numpy as jnp
 
 from simkit.errors import UserError
-
-
-class PairPotential(NamedTuple):
-    """A pair potential U(r); parameters broadcast against the distances, so each pair may have its own.
-
-    Attributes:
-        energy: ``(distance, **parameters) -> U``.
-        force: ``(distance, **parameters) -> -dU/dr``, positive where the pair repels.
-    """
-
-    energy: Callable[..., jax.Array]
-    force: Callable[..., jax.Array]
+from simkit.molecular.potentials.pair import PairPotential
 
 
 def soft_sphere(exponent: float = 2.0) -> PairPotential:
@@ -48,31 +34,6 @@ def soft_sphere(exponent: float = 2.0) -> PairPotential:
         return epsilon / sigma * _power(overlap(distance, sigma), exponent - 1)
 
     return PairPotential(energy=energy, force=force)
-
-
-def per_pair(table: jax.Array, species: jax.Array) -> jax.Array:
-    """Look up a parameter that depends on the two species of a pair.
-
-    Args:
-        table: symmetric, (S, S); the parameter for species a with species b.
-        species: species of each particle, (N,) integers in [0, S).
-
-    Returns:
-        The parameter of every pair, (N, N).
-    """
-    return table[species[:, None], species[None, :]]
-
-
-def mean_diameter(diameter: jax.Array) -> jax.Array:
-    """Return the distance at which two spheres touch, ``(d_i + d_j) / 2``.
-
-    Args:
-        diameter: length, (N,).
-
-    Returns:
-        Length, (N, N).
-    """
-    return (diameter[:, None] + diameter[None, :]) / 2
 
 
 def _power(base: jax.Array, exponent: float) -> jax.Array:

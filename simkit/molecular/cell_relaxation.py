@@ -1,0 +1,109 @@
+"""Particles and their periodic cell as one set of coordinates, so that any minimizer relaxes both together."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from simkit.molecular.spaces import determinant, inverse_of
+
+
+class CellCoordinates(NamedTuple):
+    """How N particles and the strain of their cell are stacked into (N + d, d) coordinates.
+
+    The first N rows are the positions the particles would have in the undeformed cell, the last d rows the symmetric
+    strain e times ``sqrt(N) length``. With F = 1 + e, the particles are at ``x F`` in the cell ``C F``. The factor
+    makes the cell about as stiff as a bond, so that one step length suits both.
+
+    Reference: Tadmor, Smith, Bernstein, Kaxiras, Phys. Rev. B 59, 235 (1999), doi:10.1103/PhysRevB.59.235.
+
+    Attributes:
+        length: a particle diameter, scalar.
+    """
+
+    length: jax.Array
+
+    def join(self, position: jax.Array) -> jax.Array:
+        """Return the coordinates of particles in the undeformed cell.
+
+        Args:
+            position: (N, d).
+        """
+        dimension = position.shape[1]
+        return jnp.concatenate([position, jnp.zeros((dimension, dimension), position.dtype)])
+
+    def split(self, coordinates: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the positions, (N, d), and the cell, (d, d), both deformed.
+
+        Args:
+            coordinates: (N + d, d).
+            cell: undeformed, (d, d), rows are the lattice vectors.
+        """
+        deformation = self.deformation(coordinates)
+        return coordinates[: -len(cell)] @ deformation, cell @ deformation
+
+    def deformation(self, coordinates: jax.Array) -> jax.Array:
+        """Return F, (d, d).
+
+        Args:
+            coordinates: (N + d, d).
+        """
+        dimension = coordinates.shape[1]
+        strain = symmetric(coordinates[-dimension:]) / self._leverage(coordinates)
+        return jnp.eye(dimension, dtype=coordinates.dtype) + strain
+
+    def force(
+        self, coordinates: jax.Array, force: jax.Array, stress: jax.Array, cell: jax.Array, pressure: jax.Array
+    ) -> jax.Array:
+        """Return minus the derivative of the enthalpy ``E + p V`` with respect to the coordinates, (N + d, d).
+
+        ``-dH/dx = f F`` and ``-dH/de = -V sym(F^-1 (stress + p))``.
+
+        Args:
+            coordinates: (N + d, d).
+            force: on the particles, (N, d).
+            stress: (1 / V) dE/dstrain, (d, d).
+            cell: undeformed, (d, d).
+            pressure: p, the external one.
+        """
+        deformation = self.deformation(coordinates)
+        excess = stress + pressure * jnp.eye(len(deformation), dtype=stress.dtype)
+        on_strain = -self.volume(coordinates, cell) * symmetric(inverse_of(deformation) @ excess)
+        return jnp.concatenate([force @ deformation, on_strain / self._leverage(coordinates)])
+
+    def volume(self, coordinates: jax.Array, cell: jax.Array) -> jax.Array:
+        """Return the volume of the deformed cell.
+
+        Args:
+            coordinates: (N + d, d).
+            cell: undeformed, (d, d).
+        """
+        return jnp.abs(determinant(cell @ self.deformation(coordinates)))
+
+    def on_particles(self, coordinates: jax.Array, force: jax.Array) -> jax.Array:
+        """Return the force on the particles, (N, d), from that on the coordinates.
+
+        Args:
+            coordinates: (N + d, d).
+            force: on the coordinates, (N + d, d), as `force` returns it.
+        """
+        return force[: -force.shape[1]] @ inverse_of(self.deformation(coordinates))
+
+    def on_cell(self, coordinates: jax.Array, force: jax.Array, cell: jax.Array) -> jax.Array:
+        """Return ``sym(F^-1 (stress + p))``, (d, d), from the force on the coordinates; zero where stress = -p.
+
+        Args:
+            coordinates: (N + d, d).
+            force: on the coordinates, (N + d, d), as `force` returns it.
+            cell: undeformed, (d, d).
+        """
+        return -force[-force.shape[1] :] * self._leverage(coordinates) / self.volume(coordinates, cell)
+
+    def _leverage(self, coordinates: jax.Array) -> jax.Array:
+        count, dimension = coordinates.shape
+        return jnp.sqrt(jnp.asarray(count - dimension, coordinates.dtype)) * self.length
+
+
+def symmetric(matrix: jax.Array) -> jax.Array:
+    """Return the symmetric part of a square matrix."""
+    return (matrix + matrix.T) / 2

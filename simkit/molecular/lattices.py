@@ -1,0 +1,141 @@
+"""Perfect crystals: positions of the particles and the cell that repeats them."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.errors import UserError
+
+# Height over spacing of a close-packed stack of two layers.
+IDEAL_RATIO = math.sqrt(8 / 3)
+
+FACE_CENTERED: list[tuple[float, ...]] = [(0, 0, 0), (0, 1 / 2, 1 / 2), (1 / 2, 0, 1 / 2), (1 / 2, 1 / 2, 0)]
+
+
+class Lattice(NamedTuple):
+    """A piece of a crystal that fills a periodic cell.
+
+    Attributes:
+        position: length, (N, d).
+        cell: length, (d, d), diagonal; its rows are the edges.
+    """
+
+    position: jax.Array
+    cell: jax.Array
+
+
+def square(repeats: tuple[int, int], *, spacing: jax.Array | float = 1.0) -> Lattice:
+    """Return a square lattice, one particle per unit cell, 4 nearest neighbors.
+
+    Args:
+        repeats: unit cells along each axis.
+        spacing: distance of nearest neighbors, length; may be traced.
+
+    Raises:
+        UserError: if ``repeats`` are not two positive integers.
+    """
+    return _crystal([(0, 0)], (1, 1), repeats, spacing)
+
+
+def triangular(repeats: tuple[int, int], *, spacing: jax.Array | float = 1.0) -> Lattice:
+    """Return a triangular lattice, the densest packing of equal disks, 6 nearest neighbors.
+
+    The unit cell is the rectangle ``spacing x sqrt(3) spacing`` with two particles.
+
+    Args:
+        repeats: unit cells along each axis.
+        spacing: distance of nearest neighbors, length; may be traced.
+
+    Raises:
+        UserError: if ``repeats`` are not two positive integers.
+    """
+    return _crystal([(0, 0), (1 / 2, 1 / 2)], (1, math.sqrt(3)), repeats, spacing)
+
+
+def honeycomb(repeats: tuple[int, int], *, spacing: jax.Array | float = 1.0) -> Lattice:
+    """Return a honeycomb lattice, as in graphene, 3 nearest neighbors.
+
+    The unit cell is the rectangle ``sqrt(3) spacing x 3 spacing`` with four particles.
+
+    Args:
+        repeats: unit cells along each axis.
+        spacing: distance of nearest neighbors, length; may be traced.
+
+    Raises:
+        UserError: if ``repeats`` are not two positive integers.
+    """
+    sites = [(0, 0), (0, 1 / 3), (1 / 2, 1 / 2), (1 / 2, 5 / 6)]
+    return _crystal(sites, (math.sqrt(3), 3), repeats, spacing)
+
+
+def face_centered_cubic(repeats: tuple[int, int, int], *, spacing: jax.Array | float = 1.0) -> Lattice:
+    """Return a face-centered cubic crystal, close-packed in the order ABC, 12 nearest neighbors.
+
+    The unit cell is a cube of side ``sqrt(2) spacing`` (the lattice constant) with four particles.
+
+    Args:
+        repeats: unit cells along each axis.
+        spacing: distance of nearest neighbors, length; may be traced.
+
+    Raises:
+        UserError: if ``repeats`` are not three positive integers.
+    """
+    return _crystal(FACE_CENTERED, (math.sqrt(2),) * 3, repeats, spacing)
+
+
+def hexagonal_close_packed(
+    repeats: tuple[int, int, int],
+    *,
+    spacing: jax.Array | float = 1.0,
+    ratio: jax.Array | float = IDEAL_RATIO,
+) -> Lattice:
+    """Return a hexagonal close-packed crystal, close-packed in the order AB, 12 nearest neighbors.
+
+    The unit cell is the box ``spacing x sqrt(3) spacing x ratio spacing`` with four particles, the layers along z.
+
+    Args:
+        repeats: unit cells along each axis.
+        spacing: distance of nearest neighbors within a layer (the lattice constant a), length; may be traced.
+        ratio: c / a; sqrt(8/3) puts the neighbors above and below at the same distance. May be traced.
+
+    Raises:
+        UserError: if ``repeats`` are not three positive integers.
+    """
+    sites = [(0, 0, 0), (1 / 2, 1 / 2, 0), (1 / 2, 1 / 6, 1 / 2), (0, 2 / 3, 1 / 2)]
+    return _crystal(sites, (1, math.sqrt(3), ratio), repeats, spacing)
+
+
+def diamond(repeats: tuple[int, int, int], *, spacing: jax.Array | float = 1.0) -> Lattice:
+    """Return the diamond structure of carbon and silicon, 4 nearest neighbors at tetrahedral angles.
+
+    The unit cell is a cube of side ``4 / sqrt(3) spacing`` (the lattice constant) with eight particles.
+
+    Args:
+        repeats: unit cells along each axis.
+        spacing: distance of nearest neighbors (the bond length), length; may be traced.
+
+    Raises:
+        UserError: if ``repeats`` are not three positive integers.
+    """
+    shifted = [tuple(x + 1 / 4 for x in site) for site in FACE_CENTERED]
+    return _crystal(FACE_CENTERED + shifted, (4 / math.sqrt(3),) * 3, repeats, spacing)
+
+
+def _crystal(
+    sites: list[tuple[float, ...]],
+    edges: tuple[float | jax.Array, ...],
+    repeats: tuple[int, ...],
+    spacing: jax.Array | float,
+) -> Lattice:
+    """Repeat a unit cell with the given sites (in units of its edges) and edges (in units of the spacing)."""
+    dimension = len(edges)
+    if len(repeats) != dimension or any(n != int(n) or n < 1 for n in repeats):
+        raise UserError(f"repeats = {repeats}; give {dimension} positive numbers of unit cells, one per axis")
+    counts = [int(n) for n in repeats]
+    corners = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, dimension)
+    fractions = ((corners + np.asarray(sites)) / counts).reshape(-1, dimension)
+    sides = jnp.stack([jnp.asarray(n * edge * spacing, dtype=float) for n, edge in zip(counts, edges, strict=True)])
+    return Lattice(position=jnp.asarray(fractions, dtype=sides.dtype) * sides, cell=jnp.diag(sides))

@@ -1,0 +1,48 @@
+"""Minimizers: methods that walk downhill on an energy surface, one evaluation of energy and force per iteration."""
+
+from simkit.errors import UserError, nearest
+from simkit.molecular.minimizers.conjugate_gradient import conjugate_gradient
+from simkit.molecular.minimizers.fire import FireSettings, fire
+from simkit.molecular.minimizers.fire2 import Fire2Settings, fire2
+from simkit.molecular.minimizers.gradient_descent import gradient_descent
+from simkit.molecular.minimizers.lbfgs import lbfgs
+from simkit.molecular.minimizers.protocol import Evaluate, Minimizer, Scale, largest_norm, start, step
+
+__all__ = [
+    "Evaluate",
+    "Fire2Settings",
+    "FireSettings",
+    "Minimizer",
+    "Scale",
+    "by_name",
+    "conjugate_gradient",
+    "fire",
+    "fire2",
+    "gradient_descent",
+    "largest_norm",
+    "lbfgs",
+    "start",
+    "step",
+]
+
+
+def by_name(name: str) -> Minimizer:
+    """Return a minimizer with its default settings.
+
+    Args:
+        name: ``"lbfgs"`` (fewest evaluations), ``"fire"``, ``"fire2"``, ``"conjugate_gradient"`` or
+            ``"gradient_descent"``.
+
+    Raises:
+        UserError: if there is no such minimizer.
+    """
+    methods = {
+        "lbfgs": lbfgs,
+        "fire": fire,
+        "fire2": fire2,
+        "conjugate_gradient": conjugate_gradient,
+        "gradient_descent": gradient_descent,
+    }
+    if name not in methods:
+        raise UserError(f"unknown minimizer '{name}'{nearest(name, list(methods))}")
+    return methods[name]()

@@ -1,0 +1,133 @@
+"""Nonlinear conjugate gradients: lines that do not spoil each other, each searched by a safeguarded secant."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.errors import UserError
+from simkit.molecular.minimizers.protocol import Minimizer, Scale, dot, energy_change, largest_norm
+
+# A line has been searched when this fraction of the slope at its start remains: conjugacy needs fairly exact searches.
+REMAINING_SLOPE = 0.2
+# Rejections in a row after which the line is given up.
+REJECTIONS_BEFORE_RESET = 4
+
+
+@pytree
+class ConjugateGradientState:
+    """A relaxation under way.
+
+    Attributes:
+        position: (N, d).
+        energy: at ``position``.
+        force: at ``position``, (N, d).
+        trial: position to evaluate next, (N, d).
+        iteration: int32, evaluations after the first.
+        line_force: the force where the current line began, (N, d).
+        direction: of the current line, (N, d), in units of force.
+        step: how far along ``direction`` the trial lies, in units of 1 / stiffness; negative after an overshoot.
+        rejections: int32, trials in a row that went uphill.
+    """
+
+    position: jax.Array
+    energy: jax.Array
+    force: jax.Array
+    trial: jax.Array
+    iteration: jax.Array
+    line_force: jax.Array
+    direction: jax.Array
+    step: jax.Array
+    rejections: jax.Array
+
+
+def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
+    """Return the conjugate gradients of Polak and Ribiere.
+
+    Along a line ``x + step D`` the next trial is where the secant through the last two slopes vanishes, until little of
+    the slope is left. Then ``D' = F' + beta D`` with ``beta = max(0, F' . (F' - F) / F . F)``, F and F' the forces
+    where the old and the new line begin. A trial that raises the energy is rejected and the step cut. The energy never
+    increases, to the accuracy of `energy_change`.
+
+    Args:
+        maximum_displacement: furthest any particle moves in one step, in units of length.
+
+    Raises:
+        UserError: if ``maximum_displacement`` is not positive.
+
+    Reference: Polak and Ribiere, Rev. Fr. Inform. Rech. Oper. 3, 35 (1969), doi:10.1051/m2an/196903R100351; the
+    restart by max(0, beta) after Gilbert and Nocedal, SIAM J. Optim. 2, 21 (1992), doi:10.1137/0802003.
+    """
+    if not maximum_displacement > 0:
+        raise UserError(f"maximum_displacement = {maximum_displacement} is not positive; choose 0.2")
+
+    def aim(state: ConjugateGradientState, scale: Scale) -> ConjugateGradientState:
+        longest = largest_norm(state.direction) / (scale.stiffness * scale.length)
+        furthest = maximum_displacement / jnp.where(longest > 0, longest, 1)
+        step = jnp.clip(state.step, -furthest, furthest)
+        return dataclasses.replace(state, step=step, trial=state.position + step / scale.stiffness * state.direction)
+
+    def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> ConjugateGradientState:
+        state = ConjugateGradientState(
+            position=position,
+            energy=energy,
+            force=force,
+            trial=position,
+            iteration=jnp.int32(0),
+            line_force=force,
+            direction=force,
+            step=jnp.ones_like(energy),
+            rejections=jnp.int32(0),
+        )
+        return aim(state, scale)
+
+    def advance(
+        state: ConjugateGradientState, energy: jax.Array, force: jax.Array, scale: Scale
+    ) -> ConjugateGradientState:
+        direction, step = state.direction, state.step
+        accepted = energy_change(state, energy, force) <= 0
+        before, after = dot(state.force, direction), dot(force, direction)
+        fall = before - after
+        curved = fall * jnp.sign(step) > 0
+        secant = step / jnp.where(curved, fall, 1)
+
+        # Ahead along the same line: to the secant's zero, or twice as far where the slope did not fall.
+        ahead = jnp.where(curved, jnp.clip(secant * after, -jnp.abs(step), 4 * jnp.abs(step)), 2 * step)
+        shorter = step * jnp.where(curved, jnp.clip(secant * before / step, 0.1, 0.5), 0.1)
+        shorter = jnp.where(jnp.isfinite(shorter), shorter, 0.1 * step)
+        searched = jnp.abs(after) <= REMAINING_SLOPE * jnp.abs(dot(state.line_force, direction))
+
+        position = jnp.where(accepted, state.trial, state.position)
+        kept = jnp.where(accepted, force, state.force)
+        square = dot(state.line_force, state.line_force)
+        beta = jnp.maximum(0, dot(kept, kept - state.line_force) / jnp.where(square > 0, square, 1))
+        turned = kept + beta * direction
+        turned = jnp.where(dot(turned, kept) > 0, turned, kept)
+        # The curvature met along the old line is the best guess along the new one.
+        curvature = jnp.where(curved, fall / step, 0) / dot(direction, direction)
+        guess = dot(turned, kept) / (jnp.where(curvature > 0, curvature, 1) * dot(turned, turned))
+        guess = jnp.where((curvature > 0) & jnp.isfinite(guess), guess, 1)
+
+        rejections = jnp.where(accepted, 0, state.rejections + 1)
+        # A line along which no step, however short, goes down has lost its way: begin again along the force.
+        lost = rejections >= REJECTIONS_BEFORE_RESET
+        turn = accepted & searched
+        force_norm, direction_norm = largest_norm(kept), largest_norm(direction)
+        restart = jnp.abs(shorter) * direction_norm / jnp.where(force_norm > 0, force_norm, 1)
+        return aim(
+            ConjugateGradientState(
+                position=position,
+                energy=jnp.where(accepted, energy, state.energy),
+                force=kept,
+                trial=state.trial,
+                iteration=state.iteration + 1,
+                line_force=jnp.where(turn | lost, kept, state.line_force),
+                direction=jnp.where(lost, kept, jnp.where(turn, turned, direction)),
+                step=jnp.where(lost, restart, jnp.where(turn, guess, jnp.where(accepted, ahead, shorter))),
+                rejections=jnp.where(lost, 0, rejections),
+            ),
+            scale,
+        )
+
+    return Minimizer(start=start, advance=advance, monotone=True, patience=500)

@@ -1,0 +1,93 @@
+"""Gradient descent with the step length of Barzilai and Borwein, never uphill."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.errors import UserError
+from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change
+
+
+@pytree
+class GradientDescentState:
+    """A relaxation under way.
+
+    Attributes:
+        position: (N, d).
+        energy: at ``position``.
+        force: at ``position``, (N, d).
+        trial: position to evaluate next, (N, d).
+        iteration: int32, evaluations after the first.
+        rate: displacement per force, in units of 1 / stiffness.
+    """
+
+    position: jax.Array
+    energy: jax.Array
+    force: jax.Array
+    trial: jax.Array
+    iteration: jax.Array
+    rate: jax.Array
+
+
+def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
+    """Return gradient descent, ``x += rate F``.
+
+    With s the last move and y the fall of the force over it, ``rate = s . s / s . y``, one over the curvature that
+    was met; where that was negative the rate doubles. A step that raises the energy is rejected and the rate cut to the
+    minimum of the parabola through what is known. The energy never increases, to the accuracy of `energy_change`.
+
+    Args:
+        maximum_displacement: furthest any particle moves in one step, in units of length.
+
+    Raises:
+        UserError: if ``maximum_displacement`` is not positive.
+
+    Reference: Barzilai and Borwein, IMA J. Numer. Anal. 8, 141 (1988), doi:10.1093/imanum/8.1.141.
+    """
+    if not maximum_displacement > 0:
+        raise UserError(f"maximum_displacement = {maximum_displacement} is not positive; choose 0.1")
+
+    def aim(state: GradientDescentState, scale: Scale) -> GradientDescentState:
+        move = clip(state.rate / scale.stiffness * state.force, maximum_displacement * scale.length)
+        return dataclasses.replace(state, trial=state.position + move)
+
+    def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> GradientDescentState:
+        state = GradientDescentState(
+            position=position,
+            energy=energy,
+            force=force,
+            trial=position,
+            iteration=jnp.int32(0),
+            rate=jnp.ones_like(energy),
+        )
+        return aim(state, scale)
+
+    def advance(state: GradientDescentState, energy: jax.Array, force: jax.Array, scale: Scale) -> GradientDescentState:
+        move, pull = state.trial - state.position, state.force - force
+        change = energy_change(state, energy, force)
+        accepted = change <= 0
+        work, slope, square = dot(move, pull), dot(state.force, move), dot(move, move)
+
+        # Clipping may have made the move shorter than the rate says.
+        taken = scale.stiffness * square / jnp.where(slope > 0, slope, 1)
+        measured = scale.stiffness * square / jnp.where(work > 0, work, 1)
+        fraction = jnp.clip(slope / (2 * (change + slope)), 0.1, 0.5)
+        fraction = jnp.where(jnp.isfinite(fraction), fraction, 0.1)
+        rate = jnp.where(accepted, jnp.where(work > 0, measured, 2 * taken), fraction * taken)
+        # A move too short to measure tells nothing.
+        rate = jnp.where((square > 0) & (slope > 0), rate, state.rate / 2)
+        return aim(
+            GradientDescentState(
+                position=jnp.where(accepted, state.trial, state.position),
+                energy=jnp.where(accepted, energy, state.energy),
+                force=jnp.where(accepted, force, state.force),
+                trial=state.trial,
+                iteration=state.iteration + 1,
+                rate=rate,
+            ),
+            scale,
+        )
+
+    return Minimizer(start=start, advance=advance, monotone=True, patience=2000)

@@ -1,0 +1,171 @@
+"""L-BFGS with a trust length: quasi-Newton steps from a few remembered ones, never uphill."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.errors import UserError
+from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change, largest_norm
+
+# Rejections in a row after which the remembered steps are taken to be misleading.
+REJECTIONS_BEFORE_RESET = 4
+
+
+@pytree
+class LbfgsState:
+    """A relaxation under way.
+
+    Attributes:
+        position: (N, d).
+        energy: at ``position``.
+        force: at ``position``, (N, d).
+        trial: position to evaluate next, (N, d).
+        iteration: int32, evaluations after the first.
+        moves: the last accepted moves, newest first, (memory, N, d).
+        pulls: how much the force fell over each, (memory, N, d).
+        move_pull: products of every move with every pull, (memory, memory); zero where nothing is remembered.
+        pull_pull: products of every pull with every pull, (memory, memory).
+        trust: furthest any particle may move in the next step, in units of length.
+        rejections: int32, trials in a row that went uphill.
+    """
+
+    position: jax.Array
+    energy: jax.Array
+    force: jax.Array
+    trial: jax.Array
+    iteration: jax.Array
+    moves: jax.Array
+    pulls: jax.Array
+    move_pull: jax.Array
+    pull_pull: jax.Array
+    trust: jax.Array
+    rejections: jax.Array
+
+
+def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
+    """Return the limited-memory BFGS method.
+
+    The step is ``H F``, with H the inverse Hessian that the last ``memory`` moves imply, shortened so that no particle
+    moves further than the trust length. A step that raises the energy is rejected and the trust length cut, to the
+    minimum of the parabola through what is known; after a success it recovers. After several rejections in a row the
+    memory is dropped. The energy never increases, to the accuracy of `energy_change`.
+
+    Args:
+        memory: moves remembered. Good values: 4 to 20; more costs time, and saves few evaluations.
+        maximum_displacement: furthest any particle moves in one step, in units of length.
+
+    Raises:
+        UserError: if an argument is out of its range.
+
+    Reference: Liu and Nocedal, Math. Program. 45, 503 (1989), doi:10.1007/BF01589116; step control after Asenjo,
+    Stevenson, Wales, Frenkel, J. Phys. Chem. B 117, 12717 (2013), doi:10.1021/jp312457a.
+    """
+    if memory < 1:
+        raise UserError(f"memory = {memory} is below 1; choose 4 to 20")
+    if not maximum_displacement > 0:
+        raise UserError(f"maximum_displacement = {maximum_displacement} is not positive; choose 0.2")
+
+    def aim(state: LbfgsState, scale: Scale) -> LbfgsState:
+        direction = _direction(state, scale)
+        # An indefinite memory may point uphill; its mirror image points down.
+        direction = jnp.where(dot(direction, state.force) < 0, -direction, direction)
+        return dataclasses.replace(state, trial=state.position + clip(direction, state.trust * scale.length))
+
+    def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> LbfgsState:
+        state = LbfgsState(
+            position=position,
+            energy=energy,
+            force=force,
+            trial=position,
+            iteration=jnp.int32(0),
+            moves=jnp.zeros((memory, *position.shape), position.dtype),
+            pulls=jnp.zeros((memory, *position.shape), position.dtype),
+            move_pull=jnp.zeros((memory, memory), position.dtype),
+            pull_pull=jnp.zeros((memory, memory), position.dtype),
+            trust=jnp.asarray(maximum_displacement, position.dtype),
+            rejections=jnp.int32(0),
+        )
+        return aim(state, scale)
+
+    def advance(state: LbfgsState, energy: jax.Array, force: jax.Array, scale: Scale) -> LbfgsState:
+        move, pull = state.trial - state.position, state.force - force
+        change = energy_change(state, energy, force)
+        accepted = change <= 0
+        longest = largest_norm(move) / scale.length
+
+        # Where the parabola through energy, slope and trial energy has its minimum, as a fraction of the step.
+        slope = dot(state.force, move)
+        fraction = jnp.clip(slope / (2 * (change + slope)), 0.1, 0.5)
+        fraction = jnp.where(jnp.isfinite(fraction), fraction, 0.1)
+        rejections = jnp.where(accepted, 0, state.rejections + 1)
+        recovered = jnp.minimum(2 * jnp.maximum(state.trust, longest), maximum_displacement)
+        forgetful = rejections >= REJECTIONS_BEFORE_RESET
+
+        work = dot(move, pull)
+        remember = accepted & (work > 0)
+
+        moves = jnp.where(remember, jnp.concatenate([move[None], state.moves[:-1]]), state.moves)
+        pulls = jnp.where(remember, jnp.concatenate([pull[None], state.pulls[:-1]]), state.pulls)
+
+        def push(old: jax.Array, row: jax.Array, column: jax.Array) -> jax.Array:
+            rest = jnp.concatenate([column[1:, None], old[:-1, :-1]], axis=1)
+            pushed = jnp.where(remember, jnp.concatenate([row[None], rest]), old)
+            return jnp.where(forgetful, 0, pushed)
+
+        with_pull = _dots(pulls, pull)
+        return aim(
+            LbfgsState(
+                position=jnp.where(accepted, state.trial, state.position),
+                energy=jnp.where(accepted, energy, state.energy),
+                force=jnp.where(accepted, force, state.force),
+                trial=state.trial,
+                iteration=state.iteration + 1,
+                moves=moves,
+                pulls=pulls,
+                move_pull=push(state.move_pull, _dots(pulls, move), _dots(moves, pull)),
+                pull_pull=push(state.pull_pull, with_pull, with_pull),
+                trust=jnp.where(accepted, recovered, fraction * longest),
+                rejections=jnp.where(forgetful, 0, rejections),
+            ),
+            scale,
+        )
+
+    return Minimizer(start=start, advance=advance, monotone=True, patience=100)
+
+
+def _direction(state: LbfgsState, scale: Scale) -> jax.Array:
+    """Return the product of the implied inverse Hessian and the force, (N, d).
+
+    The two loops of Nocedal, Math. Comput. 35, 773 (1980), doi:10.1090/S0025-5718-1980-0572855-7, on the products of
+    the remembered vectors instead of on the vectors.
+    """
+    memory = len(state.moves)
+    work = jnp.diagonal(state.move_pull)
+    inverse_work = jnp.where(work > 0, 1 / jnp.where(work > 0, work, 1), 0)
+    # What nothing is remembered about is as stiff as the newest move was.
+    newest = inverse_work[0] * state.pull_pull[0, 0]
+    stiffness = jnp.where(newest > 0, newest, scale.stiffness)
+
+    along_moves = _dots(state.moves, state.force)
+    fallen = jnp.zeros(memory, state.force.dtype)
+    for new in range(memory):
+        left = along_moves[new] - jnp.sum(state.move_pull[new] * fallen)
+        fallen = fallen.at[new].set(inverse_work[new] * left)
+    along_pulls = (_dots(state.pulls, state.force) - jnp.sum(state.pull_pull * fallen, axis=1)) / stiffness
+    gained = jnp.zeros(memory, state.force.dtype)
+    for old in reversed(range(memory)):
+        left = along_pulls[old] + jnp.sum(state.move_pull[:, old] * gained)
+        gained = gained.at[old].set(fallen[old] - inverse_work[old] * left)
+    return state.force / stiffness + _sum(gained, state.moves) - _sum(fallen / stiffness, state.pulls)
+
+
+def _dots(vectors: jax.Array, vector: jax.Array) -> jax.Array:
+    """Return the products of (memory, N, d) vectors with one (N, d) vector, (memory,)."""
+    return jnp.einsum("mnd,nd->m", vectors, vector, precision="highest")
+
+
+def _sum(weights: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Return the weighted sum, (N, d), of (memory, N, d) vectors."""
+    return jnp.einsum("m,mnd->nd", weights, vectors, precision="highest")

@@ -1,0 +1,28 @@
+"""Pair potentials: the energy of two particles at a distance, and the force that follows from it."""
+
+from simkit.molecular.potentials.cutoff import energy_shifted, force_shifted, switched, truncated
+from simkit.molecular.potentials.lennard_jones import lennard_jones, mie, tail_energy, tail_pressure
+from simkit.molecular.potentials.morse import morse, morse_diatomic
+from simkit.molecular.potentials.pair import PairPotential, lorentz_berthelot, mean_diameter, pair_potential, per_pair
+from simkit.molecular.potentials.soft_sphere import soft_sphere
+from simkit.molecular.potentials.weeks_chandler_andersen import weeks_chandler_andersen
+
+__all__ = [
+    "PairPotential",
+    "energy_shifted",
+    "force_shifted",
+    "lennard_jones",
+    "lorentz_berthelot",
+    "mean_diameter",
+    "mie",
+    "morse",
+    "morse_diatomic",
+    "pair_potential",
+    "per_pair",
+    "soft_sphere",
+    "switched",
+    "tail_energy",
+    "tail_pressure",
+    "truncated",
+    "weeks_chandler_andersen",
+]

@@ -1,0 +1,115 @@
+"""The Lennard-Jones potential, its generalization to other exponents, and what a cut-off leaves out."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from simkit.errors import UserError
+from simkit.molecular.potentials.pair import PairPotential
+
+# (sigma / r)^n stops growing here. Forces of this size and their squares still fit into float32.
+STEEPEST = 1e12
+
+
+def lennard_jones() -> PairPotential:
+    """Return the 12-6 potential of simple liquids and rare gases.
+
+    ``U(r) = 4 epsilon ((sigma / r)^12 - (sigma / r)^6)``, with its minimum ``-epsilon`` at ``2^(1/6) sigma``. The
+    parameters are ``epsilon``, the depth, and ``sigma``, the distance at which the energy crosses zero.
+
+    Below 0.1 sigma, where U exceeds 4e12 epsilon, the energy goes on along its tangent: overlapping random starts meet
+    a huge but finite force in float32 as well, down to distance zero, and never a NaN.
+
+    Reference: Lennard-Jones, Proc. Phys. Soc. 43, 461 (1931), doi:10.1088/0959-5309/43/5/301.
+    """
+    return mie(12, 6)
+
+
+def mie(repulsion: float = 12, attraction: float = 6) -> PairPotential:
+    """Return the Mie or n-m potential, Lennard-Jones with exponents of one's choice.
+
+    ``U(r) = C epsilon ((sigma / r)^n - (sigma / r)^m)`` with ``C = n / (n - m) (n / m)^(m / (n - m))``, so that the
+    minimum is ``-epsilon`` at ``(n / m)^(1 / (n - m)) sigma``. Parameters as for `lennard_jones`. Where
+    ``(sigma / r)^n`` exceeds 1e12 the energy goes on along its tangent.
+
+    Args:
+        repulsion: n. Good values: 9 to 36.
+        attraction: m, positive and below n. In three dimensions only m > 3 gives an energy proportional to N.
+
+    Raises:
+        UserError: if not ``0 < attraction < repulsion``.
+
+    Reference: Mie, Ann. Phys. 316, 657 (1903), doi:10.1002/andp.19033160802.
+    """
+    if not 0 < attraction < repulsion:
+        raise UserError(f"attraction = {attraction} is not between 0 and repulsion = {repulsion}; choose 12 and 6")
+    n, m = repulsion, attraction
+    prefactor = n / (n - m) * (n / m) ** (m / (n - m))
+    core = STEEPEST ** (-1 / n)
+
+    def powers(distance: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        nearest = jnp.maximum(distance, core * sigma)
+        ratio = sigma / nearest
+        if n == 2 * m:
+            low = _power(ratio, m)
+            return nearest, low * low, low
+        return nearest, _power(ratio, n), _power(ratio, m)
+
+    def energy(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
+        nearest, high, low = powers(distance, sigma)
+        tangent = (n * high - m * low) / nearest * (nearest - distance)
+        return prefactor * epsilon * (high - low + tangent)
+
+    def force(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
+        nearest, high, low = powers(distance, sigma)
+        return prefactor * epsilon * (n * high - m * low) / nearest
+
+    return PairPotential(energy=energy, force=force)
+
+
+def tail_energy(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
+    """Return the energy per particle that truncating the 12-6 potential leaves out.
+
+    ``(8 / 3) pi rho epsilon sigma^3 ((1 / 3) (sigma / r_c)^9 - (sigma / r_c)^3)``: the integral of U over all partners
+    beyond the cut-off, spread evenly in three dimensions.
+
+    Args:
+        density: rho, particles per volume.
+        cutoff: r_c, length.
+        epsilon: energy.
+        sigma: length.
+
+    Returns:
+        Energy, to be added per particle.
+
+    Reference: Allen, Tildesley, Computer Simulation of Liquids, 2nd ed., Oxford (2017), section 2.8,
+    doi:10.1093/oso/9780198803195.001.0001.
+    """
+    cube = (sigma / cutoff) ** 3
+    return 8 / 3 * math.pi * density * sigma**3 * epsilon * (cube**3 / 3 - cube)
+
+
+def tail_pressure(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
+    """Return the pressure that truncating the 12-6 potential leaves out.
+
+    ``(16 / 3) pi rho^2 epsilon sigma^3 ((2 / 3) (sigma / r_c)^9 - (sigma / r_c)^3)``: the virial of all partners beyond
+    the cut-off, spread evenly in three dimensions.
+
+    Args:
+        density: rho, particles per volume.
+        cutoff: r_c, length.
+        epsilon: energy.
+        sigma: length.
+
+    Returns:
+        Energy / volume, to be added to the pressure.
+
+    Reference: as for `tail_energy`.
+    """
+    cube = (sigma / cutoff) ** 3
+    return 16 / 3 * math.pi * density**2 * sigma**3 * epsilon * (2 * cube**3 / 3 - cube)
+
+
+def _power(base: jax.Array, exponent: float) -> jax.Array:
+    return base ** int(exponent) if exponent == int(exponent) else base**exponent

@@ -1,0 +1,278 @@
+"""Pair potentials: forces follow from energies, minima lie where they should, cut-offs end as they claim."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.molecular.potentials import (
+    energy_shifted,
+    force_shifted,
+    lennard_jones,
+    lorentz_berthelot,
+    mie,
+    morse,
+    morse_diatomic,
+    pair_potential,
+    per_pair,
+    soft_sphere,
+    switched,
+    tail_energy,
+    tail_pressure,
+    truncated,
+    weeks_chandler_andersen,
+)
+
+
+def _gaussian(distance, *, epsilon, sigma):
+    return epsilon * jnp.exp(-((distance / sigma) ** 2))
+
+
+LENGTHS = {"epsilon": 1.3, "sigma": 0.9}
+POTENTIALS = {
+    "soft sphere": (soft_sphere(2.5), LENGTHS),
+    "lennard-jones": (lennard_jones(), LENGTHS),
+    "mie 14-7": (mie(14, 7), LENGTHS),
+    "mie 9-6": (mie(9, 6), LENGTHS),
+    "mie 10.5-4.5": (mie(10.5, 4.5), LENGTHS),
+    "weeks-chandler-andersen": (weeks_chandler_andersen(), LENGTHS),
+    "morse": (morse(), {**LENGTHS, "rho": 6.0}),
+    "morse diatomic": (morse_diatomic(), {"depth": 1.3, "alpha": 5.0, "bond_length": 0.9}),
+    "user's own": (pair_potential(_gaussian), LENGTHS),
+}
+CUTOFFS = {
+    "truncated": (truncated, {"cutoff": 2.0}),
+    "energy-shifted": (energy_shifted, {"cutoff": 2.0}),
+    "force-shifted": (force_shifted, {"cutoff": 2.0}),
+    "switched": (switched, {"switch_on": 1.6, "cutoff": 2.0}),
+}
+EVERY = POTENTIALS | {
+    f"{name}, {ending}": (wrap(POTENTIALS[name][0]), {**POTENTIALS[name][1], **more})
+    for name in ("lennard-jones", "morse", "user's own")
+    for ending, (wrap, more) in CUTOFFS.items()
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_force_is_minus_the_derivative_of_the_energy(x64, name):
+    potential, parameters = EVERY[name]
+    distance = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2.5, 500))
+    slope = jax.vmap(jax.grad(lambda r: potential.energy(r, **parameters)))(distance)
+    force = potential.force(distance, **parameters)
+    assert float(jnp.abs(force).max()) > 0.1
+    # Both are closed expressions: some ten roundings of the largest term, which is at most 1e3 times the force where
+    # attraction and repulsion cancel.
+    np.testing.assert_allclose(force, -slope, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*POTENTIALS, *(f"lennard-jones, {ending}" for ending in CUTOFFS)])
+def test_force_is_minus_the_central_difference_of_the_energy(x64, name):
+    potential, parameters = EVERY[name]
+    # Away from the ends, where the truncated energies jump, and from tiny distances, where differences lose digits.
+    distance = jnp.asarray(np.random.default_rng(1).uniform(0.8, 1.99, 200))
+    step = 1e-6
+    ahead, behind = (potential.energy(distance + s, **parameters) for s in (step, -step))
+    # Energies of order ten: round-off 10 * 2.2e-16 / 1e-6 = 2e-9; third derivatives of 1e5: 1e5 * 1e-12 / 6 = 2e-8.
+    np.testing.assert_allclose(potential.force(distance, **parameters), (behind - ahead) / (2 * step), atol=5e-8)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_second_derivatives_and_those_with_respect_to_parameters_are_finite(x64, name):
+    potential, parameters = EVERY[name]
+    # Distances of every kind: none, overlap, the core's edge, ordinary, beyond every cut-off.
+    distance = jnp.array([0.0, 1e-6, 0.05, 0.09, 0.3, 0.9, 1.0, 1.6, 2.0, 2.4, 50.0])
+
+    def total(distance, parameters):
+        return (potential.energy(distance, **parameters) + potential.force(distance, **parameters)).sum()
+
+    given = {name: jnp.asarray(value) for name, value in parameters.items()}
+    # No infinity can hide in the sum: one less another is not finite either.
+    for derivative in (jax.grad(total, (0, 1)), jax.jacfwd(jax.grad(total, (0, 1)), (0, 1))):
+        assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(derivative(distance, given)))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_overlapping_starts_have_finite_energies_and_forces_in_single_precision(name):
+    potential, parameters = EVERY[name]
+    parameters = {key: jnp.float32(value) for key, value in parameters.items()}
+    distance = jnp.concatenate([jnp.zeros(1), jnp.logspace(-30, 0, 301)]).astype(jnp.float32)
+    energy, force = (of(distance, **parameters) for of in (potential.energy, potential.force))
+    assert energy.dtype == force.dtype == jnp.float32
+    assert bool(jnp.isfinite(energy).all())
+    # Minimizers square forces and sum over thousands of particles.
+    assert bool(jnp.isfinite(1e4 * force**2).all())
+
+
+@pytest.mark.parametrize(("repulsion", "attraction"), [(12, 6), (9, 6), (14, 7), (36, 12), (10.5, 4.5)])
+def test_the_mie_minimum_is_minus_epsilon_where_its_formula_puts_it(x64, repulsion, attraction):
+    potential = mie(repulsion, attraction)
+    minimum = 0.9 * (repulsion / attraction) ** (1 / (repulsion - attraction))
+    # Values of order one, ten roundings; the force is a difference of terms of order 100.
+    assert float(potential.energy(minimum, **LENGTHS)) == pytest.approx(-1.3, rel=1e-13)
+    assert float(potential.force(minimum, **LENGTHS)) == pytest.approx(0, abs=1e-11)
+    assert float(potential.energy(0.9, **LENGTHS)) == pytest.approx(0, abs=1e-13)
+
+
+def test_lennard_jones_has_its_textbook_values(x64):
+    potential = lennard_jones()
+    # 4 (2^-12 - 2^-6) and -U'(2) = 24 (2 * 2^-13 - 2^-7), exact in binary.
+    assert float(potential.energy(2.0, epsilon=1.0, sigma=1.0)) == 4 * (2**-12 - 2**-6)
+    assert float(potential.force(2.0, epsilon=1.0, sigma=1.0)) == 24 * (2 * 2**-13 - 2**-7)
+    # The curvature at the minimum is 72 epsilon / (2^(1/3) sigma^2).
+    stiffness = -jax.grad(lambda r: potential.force(r, epsilon=1.3, sigma=0.9))(2 ** (1 / 6) * 0.9)
+    assert float(stiffness) == pytest.approx(72 * 1.3 / (2 ** (1 / 3) * 0.81), rel=1e-12)
+
+
+def test_morse_has_its_textbook_minimum_and_stiffness(x64):
+    potential, parameters = POTENTIALS["morse diatomic"]
+    assert float(potential.energy(0.9, **parameters)) == pytest.approx(-1.3, rel=1e-15)
+    assert float(potential.force(0.9, **parameters)) == 0
+    stiffness = -jax.grad(lambda r: potential.force(r, **parameters))(0.9)
+    assert float(stiffness) == pytest.approx(2 * 1.3 * 5.0**2, rel=1e-14)
+
+
+def test_both_forms_of_morse_agree(x64):
+    distance = jnp.linspace(0, 3, 50)
+    clusters = morse().energy(distance, epsilon=1.3, sigma=0.9, rho=4.5)
+    molecules = morse_diatomic().energy(distance, depth=1.3, alpha=5.0, bond_length=0.9)
+    # The exponent, at most 4.5, rounds differently by 1e-15.
+    np.testing.assert_allclose(clusters, molecules, rtol=1e-13)
+
+
+def test_the_core_of_lennard_jones_continues_smoothly(x64):
+    potential, core = lennard_jones(), 0.09
+    below, above = core * (1 - 1e-9), core * (1 + 1e-9)
+    # The energy changes by 12 of its parts in 1e9 per part in 1e9 of distance, the force by 13.
+    assert float(potential.energy(below, **LENGTHS)) == pytest.approx(
+        float(potential.energy(above, **LENGTHS)), rel=3e-8
+    )
+    assert float(potential.force(below, **LENGTHS)) == pytest.approx(float(potential.force(above, **LENGTHS)), rel=3e-8)
+    assert float(potential.force(0.0, **LENGTHS)) == pytest.approx(float(potential.force(core, **LENGTHS)), rel=1e-12)
+
+
+def _jumps(name):
+    """Return the jumps of energy, force and stiffness at the cut-off."""
+    potential, parameters = EVERY[f"lennard-jones, {name}"]
+    stiffness = jax.grad(lambda r: potential.force(r, **parameters))
+    inside = 2.0 * (1 - 1e-12)
+    return [
+        abs(float(f))
+        for f in (potential.energy(inside, **parameters), potential.force(inside, **parameters), stiffness(inside))
+    ]
+
+
+def test_cutoffs_end_as_smoothly_as_they_claim(x64):
+    # At r_c = 2 with sigma = 0.9 and epsilon = 1.3, U = -0.043, F = -0.128, F' = 0.44. Evaluated one part in 1e12
+    # before the end, a vanishing quantity is at most its slope (order one) times 2e-12; the switch's stiffness is of
+    # order U / 0.4^2 * 60 x with x = 5e-12.
+    vanishing = 1e-10
+    energy, force, _ = _jumps("truncated")
+    assert energy > 0.04
+    assert force > 0.1
+    energy, force, _ = _jumps("energy-shifted")
+    assert energy < vanishing
+    assert force > 0.1
+    energy, force, stiffness = _jumps("force-shifted")
+    assert max(energy, force) < vanishing
+    assert stiffness > 0.1
+    assert max(_jumps("switched")) < vanishing
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in POTENTIALS])
+def test_nothing_acts_beyond_the_cutoff(x64, name):
+    potential, parameters = EVERY[name]
+    distance = jnp.array([2.0, 2.1, 40.0])
+    assert float(jnp.abs(potential.energy(distance, **parameters)).max()) == 0
+    assert float(jnp.abs(potential.force(distance, **parameters)).max()) == 0
+
+
+def test_a_switch_changes_nothing_before_its_shell_and_falls_monotonically_through_it(x64):
+    potential, parameters = EVERY["lennard-jones, switched"]
+    before = jnp.linspace(0.8, 1.6, 20)
+    np.testing.assert_array_equal(potential.energy(before, **parameters), lennard_jones().energy(before, **LENGTHS))
+    within = jnp.linspace(1.6, 2.0, 100)
+    share = potential.energy(within, **parameters) / lennard_jones().energy(within, **LENGTHS)
+    assert bool((jnp.diff(share) <= 0).all())
+    # Halfway through the shell the quintic is 1/2.
+    middle = potential.energy(1.8, **parameters) / lennard_jones().energy(1.8, **LENGTHS)
+    assert float(middle) == pytest.approx(0.5, rel=1e-13)
+
+
+def test_shifted_potentials_have_the_forces_they_promise(x64):
+    distance = jnp.linspace(0.8, 1.99, 50)
+    plain = lennard_jones().force(distance, **LENGTHS)
+    lifted, parameters = EVERY["lennard-jones, energy-shifted"]
+    np.testing.assert_array_equal(lifted.force(distance, **parameters), plain)
+    tilted, parameters = EVERY["lennard-jones, force-shifted"]
+    at_end = lennard_jones().force(2.0, **LENGTHS)
+    np.testing.assert_allclose(tilted.force(distance, **parameters), plain - at_end, rtol=1e-15)
+
+
+def test_tail_energy_is_the_one_tabulated_by_nist(x64):
+    # 30 particles, cubic box of side 8, cut-off 3 (NIST Standard Reference Simulation Website, Lennard-Jones
+    # configuration 4); six decimals are tabulated.
+    tail = 30 * tail_energy(30 / 8**3, cutoff=3.0, epsilon=1.0, sigma=1.0)
+    assert float(tail) == pytest.approx(-0.545166, abs=5e-7)
+
+
+def test_tail_corrections_are_integrals_over_what_the_cutoff_leaves_out(x64):
+    density, cutoff, potential = 0.7, 2.2, lennard_jones()
+    # Substituting r = r_c / t turns the tail into a polynomial in t on [0, 1]: Gauss quadrature is exact.
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    t, w = jnp.asarray((nodes + 1) / 2), jnp.asarray(weights / 2)
+    r = cutoff / t
+    shell = 4 * jnp.pi * r**2 * w * cutoff / t**2
+    energy = density / 2 * (shell * potential.energy(r, **LENGTHS)).sum()
+    pressure = density**2 / 6 * (shell * r * potential.force(r, **LENGTHS)).sum()
+    # A sum of twenty terms.
+    assert float(tail_energy(density, cutoff=cutoff, **LENGTHS)) == pytest.approx(float(energy), rel=1e-12)
+    assert float(tail_pressure(density, cutoff=cutoff, **LENGTHS)) == pytest.approx(float(pressure), rel=1e-12)
+
+
+def test_tail_pressure_is_minus_the_volume_derivative_of_the_tail_energy(x64):
+    def total(volume):
+        return 30 * tail_energy(30 / volume, cutoff=2.5, **LENGTHS)
+
+    # At a fixed cut-off the energy counts partners beyond it, and compression carries some across: the virial formula
+    # is the derivative with the cut-off scaling along.
+    def scaled(volume):
+        return 30 * tail_energy(30 / volume, cutoff=2.5 * (volume / 512) ** (1 / 3), **LENGTHS)
+
+    pressure = tail_pressure(30 / 512, cutoff=2.5, **LENGTHS)
+    assert float(pressure) == pytest.approx(-float(jax.grad(scaled)(512.0)), rel=1e-12)
+    assert abs(float(pressure) + float(jax.grad(total)(512.0))) > 1e-2 * abs(float(pressure))
+
+
+def test_mixing_gives_means_and_keeps_like_pairs(x64):
+    epsilon, sigma = lorentz_berthelot(jnp.array([1.0, 4.0]), jnp.array([1.0, 2.0]))
+    np.testing.assert_array_equal(epsilon, [[1.0, 2.0], [2.0, 4.0]])
+    np.testing.assert_array_equal(sigma, [[1.0, 1.5], [1.5, 2.0]])
+
+
+def test_each_pair_may_have_its_own_parameters(x64):
+    epsilon, sigma = lorentz_berthelot(jnp.array([1.0, 4.0]), jnp.array([1.0, 2.0]))
+    species = jnp.array([0, 1, 1])
+    distance = jnp.asarray(np.random.default_rng(0).uniform(1, 3, (3, 3)))
+    tables = {"epsilon": per_pair(epsilon, species), "sigma": per_pair(sigma, species)}
+    found = lennard_jones().force(distance, **tables)
+    for i in range(3):
+        for j in range(3):
+            a, b = species[i], species[j]
+            alone = lennard_jones().force(distance[i, j], epsilon=epsilon[a, b], sigma=sigma[a, b])
+            assert float(found[i, j]) == pytest.approx(float(alone), rel=1e-15)
+
+
+def test_potentials_work_in_single_precision_without_promotion():
+    for potential, parameters in EVERY.values():
+        parameters = {key: jnp.float32(value) for key, value in parameters.items()}
+        for function in (potential.energy, potential.force):
+            value = jax.eval_shape(lambda r, f=function, p=parameters: f(r, **p), jnp.ones(3, jnp.float32))
+            assert value.dtype == jnp.float32
+            assert not value.weak_type
+
+
+@pytest.mark.parametrize(("repulsion", "attraction"), [(6, 6), (6, 12), (12, 0), (float("nan"), 6)])
+def test_exponents_without_a_minimum_are_refused(repulsion, attraction):
+    with pytest.raises(UserError, match="attraction"):
+        mie(repulsion, attraction)

@@ -1,0 +1,72 @@
+"""A user's own energy acts like any other interaction."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.molecular import spaces
+from simkit.molecular.user_energy import user_energy
+
+
+def gaussians(position, cell, params):
+    """Return the energy of Gaussian repulsion between nearest images, with a bond between the first two particles."""
+    space = spaces.of_cell(cell, position.shape[1])
+    apart = spaces.displacement(space, position[:, None], position[None])
+    pairs = jnp.exp(-(apart**2).sum(-1) / params["width"] ** 2)
+    bond = spaces.displacement(space, position[0], position[1])
+    return params["height"] * (pairs.sum() - len(position)) / 2 + jnp.sum(bond**2)
+
+
+PARAMS = {"width": 0.7, "height": 2.0}
+
+
+def random_particles():
+    rng = np.random.default_rng(0)
+    cell = jnp.asarray(4 * np.eye(3) + rng.uniform(-0.5, 0.5, (3, 3)))
+    return jnp.asarray(rng.uniform(0, 1, (20, 3))) @ cell, cell, {k: jnp.asarray(v) for k, v in PARAMS.items()}
+
+
+def test_force_is_minus_the_central_difference_of_the_energy(x64):
+    interaction, (position, cell, params) = user_energy(gaussians), random_particles()
+    neighbors = interaction.refresh(interaction.prepare(position, cell, params), position, cell, params)
+    assert not bool(interaction.overflow(neighbors))
+    along, step = jnp.asarray(np.random.default_rng(1).normal(size=position.shape)), 1e-6
+    ahead, behind = (interaction.energy(position + s * along, cell, params, neighbors) for s in (step, -step))
+    power = -jnp.sum(interaction.force(position, cell, params, neighbors) * along)
+    # Energies of order 10: round-off 1e-14 / 1e-6 = 1e-8 beside a power of order 10.
+    assert float(power) == pytest.approx(float((ahead - behind) / (2 * step)), rel=1e-7)
+
+
+@pytest.mark.parametrize("shape", ["edges", "vectors"])
+def test_stress_is_the_central_difference_under_strain(x64, shape):
+    interaction, (position, cell, params) = user_energy(gaussians), random_particles()
+    if shape == "edges":
+        cell = jnp.array([4.0, 4.2, 4.4])
+    vectors = spaces.lattice_vectors(cell)
+    strain, step = jnp.asarray(np.random.default_rng(2).normal(size=(3, 3))), 1e-6
+
+    def at(amount):
+        deformation = jnp.eye(3) + amount * strain
+        return interaction.energy(position @ deformation, vectors @ deformation, params, ())
+
+    slope = (at(step) - at(-step)) / (2 * step) / jnp.abs(jnp.linalg.det(vectors))
+    assert float(jnp.sum(interaction.stress(position, cell, params, ()) * strain)) == pytest.approx(
+        float(slope), rel=1e-6
+    )
+
+
+def test_energy_is_differentiated_with_respect_to_params(x64):
+    interaction, (position, cell, params) = user_energy(gaussians), random_particles()
+    slope = jax.grad(interaction.energy, argnums=2)(position, cell, params, ())["height"]
+    without = interaction.energy(position, cell, {**params, "height": jnp.asarray(0.0)}, ())
+    once = interaction.energy(position, cell, {**params, "height": jnp.asarray(1.0)}, ())
+    assert float(slope) == pytest.approx(float(once - without), rel=1e-12)
+
+
+def test_free_space_has_no_stress(x64):
+    interaction, (position, _, params) = user_energy(gaussians), random_particles()
+    assert bool(jnp.isfinite(interaction.force(position, None, params, ())).all())
+    with pytest.raises(UserError, match="no volume"):
+        interaction.stress(position, None, params, ())
