@@ -42,6 +42,6 @@ class Disks:
         self.artist.set_widths(inner)
         self.artist.set_heights(inner)
         self.artist.set_angles(np.zeros(len(inner)))
-        self.artist.set_facecolor(colors)
+        self.artist.set_facecolor(colors.tolist())
         if edges is not None:
-            self.artist.set_edgecolor(edges)
+            self.artist.set_edgecolor(edges.tolist())
