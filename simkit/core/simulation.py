@@ -51,7 +51,8 @@ class Simulation:
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member; ``None`` derives
             it from ``done`` and from whether the state is finite.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
-        coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate.
+        coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a
+            renderer may draw, such as the positions of ``walls``.
     """
 
     init: Callable[[Params, jax.Array], State]
