@@ -1,6 +1,5 @@
 """From a finished run to the file that shows it."""
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,16 +58,11 @@ def draw_before_and_after(
     Raises:
         UserError: if the file cannot be written.
     """
-    from simkit.render.comparison import comparison
-    from simkit.render.views import new_painter
+    from simkit.render.chart import comparison
 
     pair = [_drawable(outcome.arrays, outcome.labels) for outcome in (before, after)]
-    settings = before.scenario.render
-    if settings.limits is None:
-        colors = np.concatenate([drawable["frames"][settings.quantity].ravel() for drawable in pair])
-        settings = dataclasses.replace(settings, limits=(float(np.nanmin(colors)), float(np.nanmax(colors))))
-    painters = [new_painter(**drawable, title=before.scenario.title, settings=settings, size=size) for drawable in pair]
-    return comparison(output, painters[0], painters[1], captions)
+    scenario = before.scenario
+    return comparison(output, pair[0], pair[1], scenario.render, scenario.title, captions, size)
 
 
 def _drawable(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dict[str, Any]:

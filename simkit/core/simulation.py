@@ -55,7 +55,8 @@ class Simulation:
             overflowed and an earlier one that did not, it returns the simulation whose ``init`` makes room enough,
             and the earlier state in that room. Its other functions must take states of any capacity.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
-        coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate.
+        coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a
+            renderer may draw, such as the positions of ``walls``.
     """
 
     init: Callable[[Params, jax.Array], State]

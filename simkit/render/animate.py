@@ -1,0 +1,82 @@
+"""From stored frames to a file: the one entry point of rendering."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from simkit.errors import UserError, nearest
+from simkit.render.video import choose_frames, write_gif, write_mp4, write_png
+from simkit.render.views import Pictures, new_painter
+from simkit.scenario.scenario import RenderSettings
+
+_SMALLEST, _LARGEST = 64, 4096
+_ANIMATIONS: dict[str, Callable] = {"gif": write_gif, "mp4": write_mp4}
+FORMATS = (*_ANIMATIONS, "png")
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Return (width, height) in pixels from ``"1280x720"``.
+
+    Raises:
+        UserError: if the text is not of that form or a side is outside 64 ... 4096.
+    """
+    match = re.fullmatch(r"\s*([0-9]{1,6})\s*[xX]\s*([0-9]{1,6})\s*", text)
+    if not match:
+        raise UserError(f"size '{text}' is not WIDTHxHEIGHT in pixels; write for instance 1280x720")
+    return check_size((int(match[1]), int(match[2])))
+
+
+def check_size(size: tuple[int, int]) -> tuple[int, int]:
+    """Return ``size`` if both sides lie in 64 ... 4096 pixels, and raise a ``UserError`` otherwise."""
+    width, height = size
+    if not (_SMALLEST <= width <= _LARGEST and _SMALLEST <= height <= _LARGEST):
+        raise UserError(f"size {width}x{height} is out of range; choose {_SMALLEST} to {_LARGEST} pixels for each side")
+    return size
+
+
+def render(
+    frames: Mapping[str, np.ndarray],
+    diagnostics: Mapping[str, np.ndarray],
+    coordinates: Mapping[str, np.ndarray],
+    title: str,
+    settings: RenderSettings,
+    output: Path,
+    format: str = "gif",
+    size: tuple[int, int] = (640, 360),
+    frame: int = -1,
+    maximum_frames: int = 150,
+) -> Path:
+    """Draw a run into a file; the same input gives the same bytes, and the file is whole or not there.
+
+    Args:
+        frames: observed arrays by name, frame axis first.
+        diagnostics: scalars by name, frame axis first, with ``time`` or ``iteration``.
+        coordinates: physical coordinates by name; a field needs its cell centers ``x`` and ``y``.
+        title: shown upper left.
+        settings: view, quantity, label, unit, color map, limits and speed.
+        output: the file to write; an existing one is replaced.
+        format: ``"gif"``, ``"mp4"`` or ``"png"``.
+        size: width and height in pixels, 64 to 4096 each.
+        frame: which frame a png shows; negative ones count from the end.
+        maximum_frames: an animation of more frames is thinned evenly, keeping the first and the last.
+
+    Returns:
+        ``output``.
+
+    Raises:
+        UserError: if the format, size or frame is not possible, or the frames lack what the view needs.
+    """
+    if format not in FORMATS:
+        raise UserError(f"unknown format '{format}'{nearest(format, FORMATS)}")
+    painter = new_painter(frames, diagnostics, coordinates, title, settings, check_size(size))
+    count = len(painter)
+    if format == "png":
+        if not -count <= frame < count:
+            raise UserError(f"frame {frame} is out of range; the run has frames 0 to {count - 1}")
+        write_png(output, painter.image(frame % count))
+    else:
+        pictures = Pictures(painter, choose_frames(count, maximum_frames))
+        _ANIMATIONS[format](output, pictures, settings.frames_per_second)
+    return output

@@ -1,0 +1,59 @@
+"""The color bar: what the colors mean."""
+
+from matplotlib.figure import Figure
+
+from simkit.render.color import ColorScale
+from simkit.render.labels import fit
+from simkit.render.layout import Box, tick_places
+
+# Lengths of the design at 640 x 360 pixels.
+_THICKNESS = 11
+_GAP = 14
+
+
+class ColorBar:
+    """A color bar at the right of a window, or below it and its labels.
+
+    Args:
+        figure: the figure it is drawn on.
+        scale: its colors.
+        label: what they mean, with the unit.
+        below: whether it lies below the window.
+
+    Attributes:
+        axes: its Matplotlib axes.
+    """
+
+    def __init__(self, figure: Figure, scale: ColorScale, label: str, below: bool) -> None:
+        self.axes = figure.add_axes((0, 0, 1, 1))
+        self.below = below
+        self._axis = self.axes.xaxis if below else self.axes.yaxis
+        self._ticks_move = scale.levels is None
+        bar = figure.colorbar(scale.mappable(), cax=self.axes, orientation="horizontal" if below else "vertical")
+        if scale.levels is not None:
+            shown = scale.levels[:: -(-len(scale.levels) // 8)]
+            bar.set_ticks(list(shown), labels=[str(level) for level in shown])
+            self.axes.tick_params(length=0)
+        bar.minorticks_off()
+        bar.outline.set_visible(False)
+        bar.set_label(label, labelpad=2 if below else 5)
+
+    def place(self, window: Box, reach: int, size: tuple[int, int], unit: float) -> None:
+        """Put it beside the window, as long as that is.
+
+        Args:
+            window: pixels of the window.
+            reach: how far the window's labels reach below it, in pixels.
+            size: of the page in pixels.
+            unit: pixels per pixel of the design.
+        """
+        gap, thickness = round(_GAP * unit), max(round(_THICKNESS * unit), 1)
+        if self.below:
+            place = Box(window.left, window.bottom - reach - gap - thickness, window.width, thickness)
+        else:
+            place = Box(window.left + window.width + gap, window.bottom, thickness, window.height)
+        length = place.width if self.below else place.height
+        self.axes.set_position(place.fractions(size))
+        if self._ticks_move:
+            self._axis.set_major_locator(tick_places(length / unit))
+        fit(self._axis.label, length)

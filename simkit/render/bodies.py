@@ -1,0 +1,220 @@
+"""Side view of rigid bodies: floor, balls of true size with their spin, the path behind them and its apexes."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+
+from simkit.errors import UserError
+from simkit.render.color import ColorScale, color_scale
+from simkit.render.disks import Disks
+from simkit.render.labels import stamps, with_unit
+from simkit.render.layout import Window
+from simkit.render.select import observed
+from simkit.render.sheet import Sheet
+from simkit.render.spin import seam
+from simkit.render.style import ACCENT, BODIES, FAINT, INK, MUTED, PAPER, house_style
+from simkit.scenario.scenario import RenderSettings
+
+# Paths and apexes of many bodies would be a tangle.
+_MOST_TRAILS = 32
+_MOST_GHOSTS = 4
+_LUMINANCE = np.array([0.299, 0.587, 0.114])
+
+
+class BodyPainter:
+    """Draws bodies as seen along +y: x to the right, z up, in meters; the floor is z = 0.
+
+    Args:
+        frames: ``position`` (frames, B, 3) in m, ``orientation`` (frames, B, 4) unit quaternions (w, x, y, z),
+            ``radius`` (frames, B) in m; optional ``target`` (frames, 3) in m. ``settings.quantity``, one number or
+            vector per body, colors by its magnitude; ``position``, ``orientation`` or ``radius`` give each body its own
+            color.
+        diagnostics: per-frame scalars with ``time`` or ``iteration``.
+        coordinates: not used.
+        title: upper left.
+        settings: what to draw.
+        size: width and height in pixels.
+        alongside: frames of other runs that the picture is compared with: color limits and window then suit all.
+
+    Raises:
+        UserError: if an array is missing or has another shape.
+    """
+
+    def __init__(
+        self,
+        frames: Mapping[str, np.ndarray],
+        diagnostics: Mapping[str, np.ndarray],
+        coordinates: Mapping[str, np.ndarray],
+        title: str,
+        settings: RenderSettings,
+        size: tuple[int, int],
+        alongside: Sequence[Mapping[str, np.ndarray]] = (),
+    ) -> None:
+        del coordinates
+        count, bodies = observed(frames, "position", axes=3).shape[:2]
+        position = _of_shape(frames, "position", (count, bodies, 3))
+        self._radius = _of_shape(frames, "radius", (count, bodies))
+        self._orientation = _of_shape(frames, "orientation", (count, bodies, 4))
+        self._target = _of_shape(frames, "target", (count, 3))[:, [0, 2]] if "target" in frames else None
+        self._place, self._depth = position[..., [0, 2]], position[..., 1]
+        runs = [frames, *alongside]
+        self._colors, scale = _body_colors(runs, settings, (count, bodies))
+        # A bright color that stands for a value must stay readable on white; a body's own color may fade further.
+        self._faintest = 0.6 if scale else 0.3
+        self._apexes = apexes(self._place[..., 1]) if bodies <= _MOST_GHOSTS else np.empty((0, 2), int)
+        self.sheet = Sheet(
+            size,
+            title,
+            stamps(diagnostics, count, "s"),
+            _window(runs),
+            axis_labels=("$x$ (m)", "$z$ (m)"),
+            bar=(scale, with_unit(settings.label, settings.unit)) if scale else None,
+            stretch=True,
+        )
+        with house_style():
+            self._draw_surroundings()
+            self._make_artists()
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def image(self, index: int) -> np.ndarray:
+        """Return frame ``index`` as an array (height, width, 3) of uint8."""
+        shown = np.flatnonzero(np.isfinite(self._place[index]).all(axis=1))
+        # Farther bodies first, so that nearer ones cover them.
+        shown = shown[np.argsort(-self._depth[index, shown], kind="stable")]
+        center, radius, color = self._place[index, shown], self._radius[index, shown], self._colors[index, shown]
+        self._balls.place(center, 2 * radius, color)
+        seams = [seam(quaternion) for quaternion in self._orientation[index, shown]]
+        ink = np.where((color @ _LUMINANCE)[:, None] < 0.5, to_rgb(PAPER), to_rgb(INK))
+        self._seams.set_segments([c + r * s.line for c, r, s in zip(center, radius, seams, strict=True)])
+        self._seams.set_color(list(ink))
+        self._dots.place(center + radius[:, None] * np.reshape([s.dot for s in seams], (-1, 2)), 0.4 * radius, ink)
+        self._place_ghosts(index)
+        self._place_trails(index)
+        moving = [self._ghosts.artist, self._trails, self._balls.artist, self._seams, self._dots.artist]
+        if self._target is not None:
+            for ring in self._bullseye:
+                ring.set_data(*self._target[index][:, None])
+            moving = [*self._bullseye, *moving]
+        return self.sheet.picture(index, moving)
+
+    def _draw_surroundings(self) -> None:
+        axes, heights = self.sheet.axes, self._place[..., 1]
+        # A body whose center is below z = 0, a pendulum hung from the origin say, has no floor there.
+        if not (heights < 0).any():
+            axes.axhspan(self.sheet.window.y_low, 0.0, color=FAINT, lw=0, zorder=0.5)
+            axes.axhline(0.0, color=MUTED, lw=1.2, zorder=0.6)
+        axes.grid(axis="y", zorder=0.1)
+        axes.tick_params(length=0)
+
+    def _make_artists(self) -> None:
+        axes = self.sheet.axes
+        self._ghosts, self._balls, self._dots = (Disks(self.sheet, edge) for edge in (0.8, 0.8, 0.0))
+        self._trails = LineCollection([], linewidths=1.8, capstyle="round", animated=True)
+        self._seams = LineCollection([], linewidths=1.2, animated=True)
+        axes.add_collection(self._trails)
+        axes.add_collection(self._seams)
+        self._bullseye = []
+        if self._target is not None:
+            for size, fill in ((13, "none"), (6, ACCENT)):
+                style = {"marker": "o", "ms": size, "mfc": fill, "mec": ACCENT, "mew": 1.6, "clip_on": False}
+                self._bullseye += axes.plot([], [], animated=True, **style)
+
+    def _place_ghosts(self, index: int) -> None:
+        frame, body = self._apexes[self._apexes[:, 0] <= index].T
+        color = self._colors[frame, body]
+        self._ghosts.place(
+            self._place[frame, body], 2 * self._radius[frame, body], tinted(color, 0.2), tinted(color, 0.5)
+        )
+
+    def _place_trails(self, index: int) -> None:
+        path, colors = self._place[: index + 1], self._colors[1 : index + 1]
+        if path.shape[1] > _MOST_TRAILS or index == 0:
+            self._trails.set_segments([])
+            return
+        pieces = np.stack([path[:-1], path[1:]], axis=2)
+        age = np.arange(index, 0, -1) / len(self._place)
+        strength = self._faintest + (0.9 - self._faintest) * np.exp(-age / 0.12)
+        self._trails.set_segments(list(pieces.reshape(-1, 2, 2)))
+        self._trails.set_color(tinted(colors, strength[:, None, None]).reshape(-1, 3).tolist())
+
+
+def apexes(height: np.ndarray) -> np.ndarray:
+    """Return where bodies are highest on their way: (frame, body) pairs, in order of time.
+
+    Args:
+        height: height of each body (frames, B). The first frame counts where the body falls from it. Rises of less than
+            2 % of the whole range of heights do not count: they are jitter, not flight.
+    """
+    found = []
+    least = 0.02 * np.ptp(height[np.isfinite(height)]) if np.isfinite(height).any() else np.inf
+    for body, line in enumerate(height.T):
+        # A peak is confirmed by a fall of at least `least`, and the next one can only follow a rise of as much.
+        top, bottom, rising = 0, 0, True
+        for frame, value in enumerate(line):
+            if rising:
+                if value > line[top]:
+                    top = frame
+                elif line[top] - value > least:
+                    found.append((top, body))
+                    bottom, rising = frame, False
+            elif value < line[bottom]:
+                bottom = frame
+            elif value - line[bottom] > least:
+                top, rising = frame, True
+    return np.array(sorted(found), dtype=int).reshape(-1, 2)
+
+
+def tinted(colors: np.ndarray, strength: float | np.ndarray) -> np.ndarray:
+    """Return ``colors`` mixed with white; strength 1 leaves them as they are."""
+    return 1 - strength * (1 - colors)
+
+
+def _of_shape(frames: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    array = observed(frames, name, axes=len(shape)).astype(float)
+    if array.shape != shape:
+        raise UserError(f"'{name}' has shape {array.shape}; the bodies view needs {shape}")
+    return array
+
+
+def _window(runs: Sequence[Mapping[str, np.ndarray]]) -> Window:
+    """Return the smallest window that holds every motion, the floor under it and the targets."""
+    corners = []
+    for frames in runs:
+        center, radius = frames["position"][..., [0, 2]].astype(float), frames["radius"][..., None]
+        seen = np.isfinite(center).all(axis=-1)
+        corners += [
+            (center - radius)[seen],
+            (center + radius)[seen],
+            np.atleast_2d(frames.get("target", np.empty((0, 3))))[:, [0, 2]],
+        ]
+    corners = np.concatenate(corners)
+    corners = corners[np.isfinite(corners).all(axis=1)]
+    if not len(corners):
+        return Window(-1.0, 1.0, -0.1, 1.0)
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    low[1] = min(low[1], 0.0)
+    margin = 0.07 * (high - low).max() or 1.0
+    return Window(low[0] - margin, high[0] + margin, low[1] - margin, high[1] + margin)
+
+
+def _body_colors(
+    runs: Sequence[Mapping[str, np.ndarray]], settings: RenderSettings, shape: tuple[int, int]
+) -> tuple[np.ndarray, ColorScale | None]:
+    if settings.quantity in ("position", "orientation", "radius"):
+        palette = np.array([to_rgb(color) for color in BODIES])
+        return np.broadcast_to(palette[np.arange(shape[1]) % len(palette)], (*shape, 3)), None
+    magnitudes = [_magnitude(frames, settings.quantity) for frames in runs]
+    if magnitudes[0].shape != shape:
+        raise UserError(f"'{settings.quantity}' does not hold one number or vector for each of {shape[1]} bodies")
+    values = np.concatenate([magnitude.ravel() for magnitude in magnitudes])
+    scale = color_scale(values, settings.colormap, settings.limits, default="viridis")
+    return scale.colors(scale.position(magnitudes[0]))[..., :3] / 255, scale
+
+
+def _magnitude(frames: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    values = observed(frames, name, axes=np.ndim(frames.get(name, 0))).astype(float)
+    return np.linalg.norm(values, axis=2) if values.ndim == 3 else values

@@ -1,0 +1,120 @@
+"""From values to colors: limits, color maps and the color bar's scale."""
+
+import dataclasses
+from collections.abc import Sequence
+from functools import cached_property
+
+import matplotlib
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, Colormap, ListedColormap, Normalize, to_rgba
+
+from simkit.errors import UserError, nearest
+from simkit.render.style import MISSING
+
+# Integer quantities (contact numbers, species) with at most this many levels get one flat color per level.
+MOST_LEVELS = 12
+_MISSING_INDEX = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class ColorScale:
+    """A color map over ``[low, high]``, in 256 steps or, where ``levels`` is given, one flat color per integer.
+
+    Attributes:
+        colormap: Matplotlib's color map.
+        low: value of the first color.
+        high: value of the last color.
+        levels: the integers shown, or ``None`` for a continuous scale.
+    """
+
+    colormap: Colormap
+    low: float
+    high: float
+    levels: tuple[int, ...] | None = None
+
+    def position(self, values: np.ndarray) -> np.ndarray:
+        """Return where values lie in the table of 256 colors, ``[0, 256)`` inside the limits; not finite stays so."""
+        if self.levels is not None:
+            values = np.rint(values)
+        # Halving keeps the range finite for limits near the largest float.
+        half_range = self.high / 2 - self.low / 2
+        with np.errstate(invalid="ignore"):
+            return (np.asarray(values, dtype=np.float64) / 2 - self.low / 2) * (256 / half_range)
+
+    def colors(self, position: np.ndarray) -> np.ndarray:
+        """Return the RGBA colors (uint8, one more axis of 4) at table positions; gray where not finite."""
+        return self.packed(position)[..., None].view(np.uint8)
+
+    def packed(self, position: np.ndarray) -> np.ndarray:
+        """Return the colors at table positions, each RGBA packed into one uint32: one lookup per pixel."""
+        with np.errstate(invalid="ignore"):
+            index = np.clip(position, 0, 255).astype(np.int16)
+        finite = np.isfinite(position)
+        if not finite.all():
+            index[~finite] = _MISSING_INDEX
+        return self._table[index]
+
+    @cached_property
+    def _table(self) -> np.ndarray:
+        colors = self._distinct
+        if self.levels is not None:
+            colors = colors[np.floor(np.arange(256) / 256 * len(colors)).astype(int)]
+        colors = np.vstack([colors, to_rgba(MISSING)])
+        return np.ascontiguousarray(np.rint(colors * 255).astype(np.uint8)).view(np.uint32)[:, 0]
+
+    @cached_property
+    def _distinct(self) -> np.ndarray:
+        count = 256 if self.levels is None else len(self.levels)
+        return self.colormap(np.linspace(0, 1, count) if count > 1 else np.array([0.5]))
+
+    def mappable(self) -> ScalarMappable:
+        """Return what Matplotlib's color bar is drawn from."""
+        if self.levels is None:
+            return ScalarMappable(Normalize(self.low, self.high), self.colormap)
+        edges = np.linspace(self.low, self.high, len(self.levels) + 1)
+        return ScalarMappable(BoundaryNorm(edges, len(self.levels)), ListedColormap(self._distinct))
+
+
+def color_scale(
+    values: np.ndarray, colormap: str | None, limits: Sequence[float] | None, default: str, whole: bool = False
+) -> ColorScale:
+    """Choose the color scale for a quantity over all frames.
+
+    Args:
+        values: the quantity, any shape; values that are not finite are left out.
+        colormap: name of a Matplotlib color map, or ``None`` for ``default``.
+        limits: ``(low, high)``, or ``None`` for the range of the data, from zero if it nearly reaches zero.
+        default: name of the color map used when none is given.
+        whole: use one flat color per integer if all values are whole numbers with few levels.
+
+    Raises:
+        UserError: if the color map is unknown or the limits are not two increasing finite numbers.
+    """
+    name = colormap or default
+    if name not in matplotlib.colormaps:
+        raise UserError(
+            f"unknown colormap '{name}'{nearest(name, ('inferno', 'viridis', 'magma', 'cividis', 'plasma'))}"
+        )
+    chosen = matplotlib.colormaps[name]
+    values = np.asarray(values)
+    values = values[np.isfinite(values)]
+    if limits is not None:
+        low, high = map(float, limits)
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise UserError(f"render limits are [{low:g}, {high:g}]; give two finite numbers, the smaller first")
+    elif values.size:
+        low, high = float(values.min()), float(values.max())
+        # A speed that nearly vanishes at a wall is read against a scale that starts at zero.
+        if 0 < low < 0.02 * high:
+            low = 0.0
+    else:
+        low, high = 0.0, 1.0
+    if whole and values.size and np.array_equal(values, np.rint(values)) and round(high) - round(low) < MOST_LEVELS:
+        levels = tuple(range(round(low), round(high) + 1))
+        return ColorScale(chosen, levels[0] - 0.5, levels[-1] + 0.5, levels)
+    # A range within float32 round-off of the values is a constant: do not color noise.
+    if high - low <= 1e-6 * max(abs(low), abs(high)):
+        spread = max(abs(low), abs(high)) or 1.0
+        low, high = (low - spread / 2, high + spread / 2) if low or high else (0.0, 1.0)
+    return ColorScale(chosen, low, high)

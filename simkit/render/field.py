@@ -1,0 +1,76 @@
+"""View of a scalar field in the plane: one color per pixel, walls and a color bar."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.render.color import color_scale
+from simkit.render.labels import stamps, with_unit
+from simkit.render.layout import Window
+from simkit.render.resample import cell_edges, resample, samples
+from simkit.render.select import observed, together
+from simkit.render.sheet import Sheet
+from simkit.scenario.scenario import RenderSettings
+
+
+class FieldPainter:
+    """Draws a field given at cell centers, indexed [x, y]; values between the centers are interpolated linearly.
+
+    Args:
+        frames: observed arrays with the frame axis first; ``settings.quantity`` has shape (frames, nx, ny). Cells that
+            are not finite are drawn in gray.
+        diagnostics: per-frame scalars with ``time`` or ``iteration``.
+        coordinates: cell centers ``x`` (nx,) and ``y`` (ny,), increasing, evenly spaced or not. With an entry ``walls``
+            (any values) the domain is bounded by solid walls below and above.
+        title: upper left.
+        settings: what to draw.
+        size: width and height in pixels.
+        alongside: frames of other runs that the picture is compared with: color limits then suit all.
+
+    Raises:
+        UserError: if the quantity or a coordinate is missing or has another shape.
+    """
+
+    def __init__(
+        self,
+        frames: Mapping[str, np.ndarray],
+        diagnostics: Mapping[str, np.ndarray],
+        coordinates: Mapping[str, np.ndarray],
+        title: str,
+        settings: RenderSettings,
+        size: tuple[int, int],
+        alongside: Sequence[Mapping[str, np.ndarray]] = (),
+    ) -> None:
+        self._values = observed(frames, settings.quantity, axes=3)
+        centers = []
+        for name, cells in zip("xy", self._values.shape[1:], strict=True):
+            centers.append(np.asarray(coordinates.get(name, ()), dtype=float))
+            if centers[-1].shape != (cells,):
+                raise UserError(
+                    f"the field view needs the {cells} cell centers of '{settings.quantity}' as coordinate '{name}'; "
+                    f"found an array of shape {centers[-1].shape}"
+                )
+        values = together([frames, *alongside], settings.quantity, axes=3)
+        self._scale = color_scale(values, settings.colormap, settings.limits, default="inferno")
+        edges = [cell_edges(line) for line in centers]
+        self.sheet = Sheet(
+            size,
+            title,
+            stamps(diagnostics, len(self._values)),
+            Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1]),
+            axis_labels=("$x$", "$y$"),
+            bar=(self._scale, with_unit(settings.label, settings.unit)),
+            walls="walls" in coordinates,
+        )
+        self._columns = samples(centers[0], self.sheet.box.width)
+        self._rows = samples(centers[1], self.sheet.box.height)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def image(self, index: int) -> np.ndarray:
+        """Return frame ``index`` as an array (height, width, 3) of uint8."""
+        # Positions in the color table, not values, are interpolated: single precision is then always enough.
+        position = self._scale.position(self._values[index].T).astype(np.float32)
+        return self.sheet.picture(index, pixels=self._scale.packed(resample(position, self._rows, self._columns)))

@@ -1,0 +1,157 @@
+"""View of particles as disks of true size, with their periodic images at the edges of the box."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.patches import Rectangle
+
+from simkit.errors import UserError
+from simkit.render.color import color_scale
+from simkit.render.disks import Disks
+from simkit.render.labels import stamps, with_unit
+from simkit.render.layout import Window
+from simkit.render.select import observed, together
+from simkit.render.sheet import Sheet
+from simkit.render.style import INK
+from simkit.scenario.scenario import RenderSettings
+
+
+class ParticlePainter:
+    """Draws particles in a periodic box, or in free space, colored by a quantity.
+
+    Three-dimensional particles are seen along z: nearer ones (larger z) cover farther ones, which fade a little.
+
+    Args:
+        frames: ``position`` (frames, N, 2 or 3), ``diameter`` (frames, N), ``box`` (frames, 2 or 3), which may be
+            missing, zero or infinite for free space, and ``settings.quantity`` (frames, N).
+        diagnostics: per-frame scalars with ``time`` or ``iteration``.
+        coordinates: not used.
+        title: upper left.
+        settings: what to draw.
+        size: width and height in pixels.
+        alongside: frames of other runs that the picture is compared with: color limits and window then suit all.
+
+    Raises:
+        UserError: if an array is missing or has another shape.
+    """
+
+    def __init__(
+        self,
+        frames: Mapping[str, np.ndarray],
+        diagnostics: Mapping[str, np.ndarray],
+        coordinates: Mapping[str, np.ndarray],
+        title: str,
+        settings: RenderSettings,
+        size: tuple[int, int],
+        alongside: Sequence[Mapping[str, np.ndarray]] = (),
+    ) -> None:
+        del coordinates
+        self._position = observed(frames, "position", axes=3).astype(float)
+        self._diameter = observed(frames, "diameter", axes=2).astype(float)
+        self._values = observed(frames, settings.quantity, axes=2)
+        count, number, dimension = self._position.shape
+        if dimension not in (2, 3):
+            raise UserError(f"particles have {dimension} coordinates; this view draws 2 or 3")
+        for name, array in (("diameter", self._diameter), (settings.quantity, self._values)):
+            if array.shape != (count, number):
+                raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
+        self._box = _periodic_box(frames, count, dimension)
+        runs = [frames, *alongside]
+        values = together(runs, settings.quantity, axes=2)
+        self._scale = color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True)
+        self.sheet = Sheet(
+            size,
+            title,
+            stamps(diagnostics, count),
+            _window(runs, dimension),
+            bar=(self._scale, with_unit(settings.label, settings.unit)),
+        )
+        self._disks = Disks(self.sheet, edge=0.5)
+        self._outline = Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, linewidth=0.9)
+        self.sheet.axes.add_patch(self._outline)
+        self._outline.set(animated=True, clip_on=False)
+        self._outline.set_visible(self._box is not None)
+
+    def __len__(self) -> int:
+        return len(self._position)
+
+    def image(self, index: int) -> np.ndarray:
+        """Return frame ``index`` as an array (height, width, 3) of uint8."""
+        position, diameter = self._position[index], self._diameter[index]
+        colors = self._scale.colors(self._scale.position(self._values[index])) / 255
+        drawn = np.flatnonzero(np.isfinite(position).all(axis=1))
+        if self._box is not None:
+            box = self._box[index, :2]
+            self._outline.set_bounds(0, 0, *box)
+            self._disks.artist.set_clip_path(self._outline)
+            centers, source = periodic_images(position[drawn, :2], diameter[drawn], box)
+            drawn = drawn[source]
+        else:
+            centers = position[drawn, :2]
+        if position.shape[1] == 3:
+            depth = position[drawn, 2]
+            order = np.argsort(depth, kind="stable")
+            drawn, centers, depth = drawn[order], centers[order], depth[order]
+            colors = _faded(colors[drawn], depth)
+        else:
+            colors = colors[drawn]
+        self._disks.place(centers, diameter[drawn], colors)
+        return self.sheet.picture(index, [self._disks.artist, self._outline])
+
+
+def periodic_images(position: np.ndarray, diameter: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centers of every disk seen in a periodic box, images across its edges included.
+
+    Args:
+        position: centers (N, 2), anywhere.
+        diameter: diameters (N,).
+        box: edge lengths (2,); the box starts at the origin.
+
+    Returns:
+        Centers (M, 2) with M >= N, and for each the index (M,) of its particle.
+    """
+    inside = position % box
+    centers, sources = [], []
+    for shift in np.ndindex(3, 3):
+        image = inside + (np.array(shift) - 1) * box
+        # The distance from the box to the center, zero where the center is inside.
+        gap = np.maximum(np.maximum(-image, image - box), 0.0)
+        seen = np.flatnonzero(np.hypot(*gap.T) < diameter / 2) if shift != (1, 1) else np.arange(len(image))
+        centers.append(image[seen])
+        sources.append(seen)
+    return np.concatenate(centers), np.concatenate(sources)
+
+
+def _window(runs: Sequence[Mapping[str, np.ndarray]], dimension: int) -> Window:
+    """Return the largest box of all runs, or in free space what holds all particles."""
+    boxes = [box for frames in runs if (box := _periodic_box(frames, len(frames["position"]), dimension)) is not None]
+    if len(boxes) == len(runs):
+        across, up = np.concatenate(boxes)[:, :2].max(axis=0)
+        return Window(0.0, across, 0.0, up)
+    corners = []
+    for frames in runs:
+        center, radius = frames["position"][..., :2].astype(float), frames["diameter"][..., None] / 2
+        seen = np.isfinite(center).all(axis=-1)
+        corners += [(center - radius)[seen], (center + radius)[seen]]
+    corners = np.concatenate(corners)
+    if not len(corners):
+        return Window(0.0, 1.0, 0.0, 1.0)
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    margin = 0.03 * (high - low).max() or 1.0
+    return Window(low[0] - margin, high[0] + margin, low[1] - margin, high[1] + margin)
+
+
+def _periodic_box(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:
+    if "box" not in frames:
+        return None
+    box = observed(frames, "box", axes=2).astype(float)
+    if box.shape != (count, dimension):
+        raise UserError(f"'box' has shape {box.shape}; one edge length per direction would be {(count, dimension)}")
+    return box if np.isfinite(box).all() and (box > 0).all() else None
+
+
+def _faded(colors: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    span = np.ptp(depth) if depth.size else 0.0
+    nearness = (depth - depth.min()) / span if span else np.ones(len(depth))
+    strength = (0.35 + 0.65 * nearness)[:, None]
+    return np.concatenate([1 - strength * (1 - colors[:, :3]), colors[:, 3:]], axis=1)

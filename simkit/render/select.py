@@ -1,0 +1,28 @@
+"""Picking what a view needs out of stored frames, with errors that say what is there."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from simkit.errors import UserError, nearest
+
+
+def observed(frames: Mapping[str, np.ndarray], name: str, axes: int) -> np.ndarray:
+    """Return the observed array ``name`` with ``axes`` axes, frames first.
+
+    Raises:
+        UserError: if it is missing, has another number of axes, or holds no frame.
+    """
+    if name not in frames:
+        raise UserError(f"the frames hold no '{name}'{nearest(name, list(frames))}")
+    array = np.asarray(frames[name])
+    if array.ndim != axes:
+        raise UserError(f"'{name}' has {array.ndim - 1} axes per frame; this view draws {axes - 1}")
+    if not array.size:
+        raise UserError(f"'{name}' is empty (shape {array.shape}); there is nothing to draw")
+    return array
+
+
+def together(runs: Sequence[Mapping[str, np.ndarray]], name: str, axes: int) -> np.ndarray:
+    """Return all values of the observed array ``name`` in several runs, in one line."""
+    return np.concatenate([observed(frames, name, axes).ravel() for frames in runs])

@@ -1,0 +1,54 @@
+"""What shows a ball's orientation from the side: a seam around it and a dot on the seam."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+_ANGLES = np.linspace(0.0, 2 * np.pi, 73)
+_CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES), np.zeros_like(_ANGLES)], axis=-1)
+# On the seam, halfway between the rim and the middle as first seen: it stays in sight however the ball rolls.
+_DOT = np.array([1.0, -1.0, 0.0]) / np.sqrt(2)
+
+
+class Seam(NamedTuple):
+    """The visible part of a ball's seam, in units of its radius around its center, seen along +y.
+
+    Attributes:
+        line: points (n, 2) of (x, z); empty where nothing is visible.
+        dot: place of the dot (2,); not a number where it is hidden.
+    """
+
+    line: np.ndarray
+    dot: np.ndarray
+
+
+def seam(quaternion: np.ndarray) -> Seam:
+    """Return the visible half of the great circle around the body's z axis.
+
+    Args:
+        quaternion: orientation (w, x, y, z), which turns body into world coordinates.
+    """
+    rotation = _rotation(quaternion)
+    circle, dot = _CIRCLE @ rotation.T, rotation @ _DOT
+    # The viewer sits at negative y. A circle seen face on lies in the rim and counts as visible.
+    visible = circle[:-1, 1] <= 1e-9
+    begins = np.flatnonzero(visible & ~np.roll(visible, 1))
+    if visible.all():
+        line = circle
+    elif begins.size:
+        # Counted from where it comes into sight, the visible half is one piece.
+        line = np.roll(circle[:-1], -begins[0], axis=0)[: visible.sum()]
+    else:
+        line = circle[:0]
+    return Seam(line[:, [0, 2]], dot[[0, 2]] if dot[1] < 0.1 else np.full(2, np.nan))
+
+
+def _rotation(quaternion: np.ndarray) -> np.ndarray:
+    w, x, y, z = quaternion / np.linalg.norm(quaternion)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )

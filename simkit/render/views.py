@@ -1,0 +1,98 @@
+"""The ways to look at a run: one painter class per view."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from simkit.errors import UserError, nearest
+from simkit.render.bodies import BodyPainter
+from simkit.render.field import FieldPainter
+from simkit.render.particles import ParticlePainter
+from simkit.render.sheet import Sheet
+from simkit.scenario.scenario import RenderSettings
+
+
+class Painter(Protocol):
+    """Turns stored frames into pictures, drawing only once what stays the same.
+
+    Attributes:
+        sheet: the page it draws on.
+    """
+
+    sheet: Sheet
+
+    def __init__(
+        self,
+        frames: Mapping[str, np.ndarray],
+        diagnostics: Mapping[str, np.ndarray],
+        coordinates: Mapping[str, np.ndarray],
+        title: str,
+        settings: RenderSettings,
+        size: tuple[int, int],
+        alongside: Sequence[Mapping[str, np.ndarray]] = (),
+    ) -> None:
+        """Prepare everything that all frames share."""
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        ...
+
+    def image(self, index: int) -> np.ndarray:
+        """Return frame ``index`` as an array (height, width, 3) of uint8."""
+        ...
+
+
+VIEWS: dict[str, type[Painter]] = {"field": FieldPainter, "particles": ParticlePainter, "bodies": BodyPainter}
+
+
+def new_painter(
+    frames: Mapping[str, np.ndarray],
+    diagnostics: Mapping[str, np.ndarray],
+    coordinates: Mapping[str, np.ndarray],
+    title: str,
+    settings: RenderSettings,
+    size: tuple[int, int] = (640, 360),
+    alongside: Sequence[Mapping[str, np.ndarray]] = (),
+) -> Painter:
+    """Return the painter for ``settings.view``.
+
+    Args:
+        frames: observed arrays by name, frame axis first.
+        diagnostics: scalars by name, frame axis first; ``time`` or ``iteration`` gives the time stamp.
+        coordinates: cell centers ``x`` and ``y`` for fields.
+        title: upper left.
+        settings: view, quantity, label, unit, color map and limits.
+        size: width and height in pixels.
+        alongside: frames of other runs to be compared with: colors and window then suit all of them.
+
+    Raises:
+        UserError: if the view is unknown, there is no frame, or the frames lack what the view needs.
+    """
+    if settings.view not in VIEWS:
+        raise UserError(f"unknown view '{settings.view}'{nearest(settings.view, list(VIEWS))}")
+    if not frames or not all(len(array) for array in frames.values()):
+        raise UserError("there are no frames to draw; run at least one frame interval")
+    clocks = {name: diagnostics[name] for name in ("time", "iteration") if name in diagnostics}
+    lengths = {name: len(array) for name, array in {**frames, **clocks}.items()}
+    if len(set(lengths.values())) > 1:
+        raise UserError(f"the stored arrays differ in their number of frames: {lengths}")
+    return VIEWS[settings.view](frames, diagnostics, coordinates, title, settings, size, alongside)
+
+
+class Pictures:
+    """Some of a painter's frames, each painted when it is asked for.
+
+    Args:
+        painter: what paints them.
+        indices: which frames, in order.
+    """
+
+    def __init__(self, painter: Painter, indices: Sequence[int] | np.ndarray) -> None:
+        self._painter, self._indices = painter, indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, place: int) -> np.ndarray:
+        return self._painter.image(int(self._indices[place]))

@@ -1,0 +1,84 @@
+"""All the bounces that follow an impact on a horizontal plane, however many, in closed form.
+
+Each flight is shorter than the one before by the coefficient of restitution, so times and impulses are geometric
+series: a step may hold any number of bounces, and even all the infinitely many that bring a sphere to rest.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.rigid.friction import friction_impulse
+from simkit.rigid.geometric import ENDLESS, geometric_sum, terms_of
+
+
+@pytree
+class BounceSeries:
+    """What a series of bounces amounts to.
+
+    Attributes:
+        impacts: how many fit in the time given, as a float.
+        rests: whether these are infinitely many, so that the sphere stays on the plane.
+        duration: time from the start to the last of them in s.
+        upward: speed after the last in m/s; zero if the sphere comes to rest.
+        impulse: of friction, the sum of all, per mass in m/s, (3,).
+        shift: integral of the impulse received so far over the duration, in m, (3,).
+    """
+
+    impacts: jax.Array
+    rests: jax.Array
+    duration: jax.Array
+    upward: jax.Array
+    impulse: jax.Array
+    shift: jax.Array
+
+
+def bounce_series(
+    upward: jax.Array,
+    slip: jax.Array,
+    time: jax.Array,
+    restitution: jax.Array,
+    friction: jax.Array,
+    gravity: jax.Array,
+) -> BounceSeries:
+    """Follow a solid sphere that leaves a horizontal plane through all the impacts within a time.
+
+    With the first flight ``d = 2 w / g`` and ``S(k) = 1 + e + ... + e^(k-1)``, k flights take ``d S(k)`` and their
+    impacts give the normal impulse ``(1 + e) w S(k)``. Friction J_k grows in proportion until impact K, where the
+    slip ends, so that the shift ``sum_k J_k d e^k`` needs ``sum_(k<K) e^k S(k) = S(K) (S(K) - 1) / (1 + e)``.
+
+    Args:
+        upward: w, speed at which the sphere leaves the plane in m/s, not negative.
+        slip: velocity of the contact point along the plane in m/s, (3,).
+        time: in s.
+        restitution: e, between 0 and 1.
+        friction: mu, not negative.
+        gravity: g in m/s^2, positive.
+
+    Returns:
+        The series; derivatives are those at a fixed number of impacts.
+    """
+    first = 2 * upward / gravity
+    # A sphere that does not leave the plane is at rest on it, which is what e = 0 gives.
+    moves = upward > 0
+    ratio = jnp.where(moves, restitution, 0)
+    fixed_ratio, flights_in_time = jax.lax.stop_gradient((ratio, time / jnp.where(moves, first, 1)))
+    most = jnp.where(moves, jnp.floor(terms_of(fixed_ratio, flights_in_time)), jnp.inf)
+    impacts = jnp.minimum(most, ENDLESS)
+    total = geometric_sum(ratio, impacts)
+
+    impulse, part = friction_impulse(slip, (1 + restitution) * upward * total, friction)
+    needed = part * total
+    last_slipping = jnp.ceil(terms_of(fixed_ratio, jax.lax.stop_gradient(needed)))
+    slipping = geometric_sum(ratio, jnp.clip(last_slipping, 1, jnp.maximum(impacts, 1)))
+    pairs = slipping * (slipping - 1) / (1 + ratio)
+    # The denominator is below 1 only where there is no second slipping impact, hence no pair.
+    shift = impulse * first * (pairs / jnp.maximum(needed, 1) + total - slipping)
+    return BounceSeries(
+        impacts=impacts,
+        rests=jnp.isinf(most),
+        duration=first * total,
+        upward=upward * ratio**impacts,
+        impulse=impulse,
+        shift=shift,
+    )

@@ -1,0 +1,183 @@
+"""A ball thrown over a floor: it flies, bounces, and at last slides and rolls."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.rigid.body import Body
+from simkit.rigid.bounce_series import bounce_series
+from simkit.rigid.friction import SLIP_PER_IMPULSE, slide
+from simkit.rigid.impact import impact_impulse, time_of_impact
+from simkit.rigid.rotation import identity
+from simkit.rigid.sphere import push, slip_velocity
+
+DEFAULTS = {
+    "launch_speed": 4.0,
+    "launch_angle": 60.0,
+    "launch_height": 1.0,
+    "launch_scatter": 0.0,
+    "spin": -30.0,
+    "restitution": 0.75,
+    "friction": 0.06,
+    "radius": 0.1,
+    "mass": 0.5,
+    "gravity": 9.81,
+    "target": 6.5,
+    "time_step": 0.01,
+}
+
+DIMENSIONS = {
+    "position": ("body", "space"),
+    "orientation": ("body", "quaternion"),
+    "radius": ("body",),
+    "velocity": ("body", "space"),
+    "target": ("space",),
+}
+
+
+@pytree
+class BouncingBall:
+    """State of the ball.
+
+    Attributes:
+        body: position of the center and motion.
+        resting: whether the ball has stopped bouncing and stays on the floor.
+        bounces: impacts so far; the endless series at the end of the bouncing is not counted.
+        launch_apex: height in m that the lowest point reaches, or would have come from, in the first flight.
+        time: in s.
+    """
+
+    body: Body
+    resting: jax.Array
+    bounces: jax.Array
+    launch_apex: jax.Array
+    time: jax.Array
+
+
+def bouncing_ball() -> Simulation:
+    """Return a solid sphere thrown in the x-z plane over the floor z = 0.
+
+    Free flight ``x'' = (0, 0, -g)`` between impacts with restitution e and Coulomb friction mu, which couples to the
+    spin; then slipping with deceleration ``mu g`` and rolling. Every part is solved in closed form, with all the
+    impacts within a step at their exact times, so results and derivatives do not depend on the time step.
+
+    The parameters, all of which may be swept and differentiated: ``launch_speed`` (m/s), ``launch_angle`` (degrees
+    above the horizontal), ``launch_height`` (m, of the lowest point), ``launch_scatter`` (standard deviation of
+    relative random changes of speed and angle, drawn from the key), ``spin`` (rad/s about y; positive is top spin),
+    ``restitution`` (0 to 1), ``friction`` (0 or more), ``radius`` (m), ``mass`` (kg; only the energy depends on it),
+    ``gravity`` (m/s^2, positive), ``target`` (m along x) and ``time_step`` (s).
+
+    Derivatives are those at a fixed number of bounces. Good values: restitution 0.5 to 0.9 (a tennis ball
+    0.75), friction 0.1 to 1, any time step that shows what one wants to see.
+
+    Returns:
+        The simulation; it diagnoses ``time``, ``position_x``, ``height`` of the lowest point, ``speed``, ``energy``,
+        ``apex_height`` of the current flight, ``apex_ratio`` to that of the first, ``bounces``,
+        ``distance_to_target`` and ``penetration``.
+    """
+    params = {name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()}
+    return Simulation(
+        init=_init, step=_step, observe=_observe, diagnose=_diagnose, params=params, dimensions=DIMENSIONS
+    )
+
+
+def _init(params: Params, key: jax.Array) -> BouncingBall:
+    height, speed = params["launch_height"], params["launch_speed"]
+    zero = jnp.zeros_like(height)
+    change = 1 + params["launch_scatter"] * jax.random.normal(key, (2,), zero.dtype)
+    speed, angle = speed * change[0], jnp.deg2rad(params["launch_angle"] * change[1])
+    upward = speed * jnp.sin(angle)
+    body = Body(
+        position=jnp.stack([zero, zero, params["radius"] + height]),
+        orientation=identity(zero.dtype),
+        velocity=jnp.stack([speed * jnp.cos(angle), zero, upward]),
+        angular_velocity=jnp.stack([zero, params["spin"], zero]),
+    )
+    return BouncingBall(
+        body=body,
+        resting=(height <= 0) & (upward == 0),
+        bounces=jnp.int32(0),
+        launch_apex=height + upward**2 / (2 * params["gravity"]),
+        time=zero,
+    )
+
+
+def _step(state: BouncingBall, params: Params) -> BouncingBall:
+    dt, gravity, radius = params["time_step"], params["gravity"], params["radius"]
+    restitution, friction = params["restitution"], params["friction"]
+    body, up = state.body, jnp.asarray([0, 0, 1], dtype=dt.dtype)
+    height, rate = body.position[2], body.velocity[2]
+
+    # Without an impact the speed of approach is zero, and with it every impulse of the impact and of the series.
+    fall = time_of_impact(height - radius, rate, -gravity)
+    hits = ~state.resting & (fall <= dt)
+    fall = jnp.where(hits, fall, 0)
+    approach = jnp.where(hits, gravity * fall - rate, 0)
+    slip = slip_velocity(body, up, radius)
+    normal_impulse, blow = impact_impulse(approach, slip, restitution, friction)
+    slip = slip + SLIP_PER_IMPULSE * blow
+    after_blow = dt - fall
+    series = bounce_series(normal_impulse - approach, slip, after_blow, restitution, friction, gravity)
+    slip = slip + SLIP_PER_IMPULSE * series.impulse
+    after_series = after_blow - series.duration
+
+    stops = hits & series.rests
+    resting = state.resting | stops
+    drag, drag_shift = slide(slip, jnp.where(resting, after_series, 0), friction, gravity)
+    shift = blow * after_blow + series.shift + series.impulse * after_series + drag_shift
+    body = push(body, blow + series.impulse + drag, shift, dt, up, radius)
+
+    # The last flight of the step starts at its last impact, where the lowest point is on the floor by definition.
+    start = jnp.where(hits | state.resting, radius, height)
+    upward = jnp.where(hits, series.upward, rate)
+    flight = jnp.where(resting, 0, after_series)
+    body = dataclasses.replace(
+        body,
+        position=jnp.where(up == 1, start + flight * (upward - gravity * flight / 2), body.position),
+        velocity=jnp.where(up == 1, upward - gravity * flight, body.velocity),
+    )
+    impacts = jnp.where(hits, 1 + jnp.where(stops, 0, series.impacts), 0)
+    return BouncingBall(
+        body=body,
+        resting=resting,
+        bounces=state.bounces + impacts.astype(jnp.int32),
+        launch_apex=state.launch_apex,
+        time=state.time + dt,
+    )
+
+
+def _observe(state: BouncingBall, params: Params) -> Arrays:
+    target = params["target"] * jnp.asarray([1, 0, 0], dtype=params["target"].dtype)
+    return {
+        "position": state.body.position[None],
+        "orientation": state.body.orientation[None],
+        "radius": params["radius"][None],
+        "velocity": state.body.velocity[None],
+        "target": target,
+    }
+
+
+def _diagnose(state: BouncingBall, params: Params) -> Arrays:
+    body, gravity, radius = state.body, params["gravity"], params["radius"]
+    gap = body.position[2] - radius
+    speed_squared = jnp.dot(body.velocity, body.velocity)
+    moving = speed_squared > 0
+    spin_squared = jnp.dot(body.angular_velocity, body.angular_velocity)
+    apex = gap + body.velocity[2] ** 2 / (2 * gravity)
+    thrown = state.launch_apex > 0
+    per_mass = speed_squared / 2 + radius**2 * spin_squared / 5 + gravity * gap
+    return {
+        "time": state.time,
+        "position_x": body.position[0],
+        "height": gap,
+        "speed": jnp.where(moving, jnp.sqrt(jnp.where(moving, speed_squared, 1)), 0),
+        "energy": params["mass"] * per_mass,
+        "apex_height": apex,
+        "apex_ratio": jnp.where(thrown, apex / jnp.where(thrown, state.launch_apex, 1), 0),
+        "bounces": state.bounces,
+        "distance_to_target": jnp.abs(body.position[0] - params["target"]),
+        "penetration": jnp.maximum(-gap, 0),
+    }

@@ -1,0 +1,37 @@
+"""Geometric sums of any length that stay accurate and differentiable for every ratio from 0 to 1."""
+
+import jax
+import jax.numpy as jnp
+
+# Stands for infinitely many terms: finite, so that 0 times it is 0, and large enough that q^n is 0 for every q < 1.
+ENDLESS = 1e18
+
+
+def geometric_sum(ratio: jax.Array, count: jax.Array) -> jax.Array:
+    """Return ``S(n) = 1 + q + ... + q^(n-1)``.
+
+    Args:
+        ratio: q, between 0 and 1.
+        count: n, a whole number stored as a float; `ENDLESS` is allowed if q < 1.
+    """
+    loss = 1 - ratio
+    # (1 - q^n) / (1 - q) loses digits as n (1 - q) approaches 0; there six terms of its binomial series are exact.
+    near = loss * count < 0.01
+    small = jnp.where(near, loss, 0)
+    series = jnp.ones_like(loss)
+    for order in range(6, 1, -1):
+        series = 1 - (count - order + 1) / order * small * series
+    direct = (1 - jnp.where(near, 1, ratio) ** count) / jnp.where(near, 1, loss)
+    return jnp.where(near, count * series, direct)
+
+
+def terms_of(ratio: jax.Array, total: jax.Array) -> jax.Array:
+    """Return the n at which the geometric sum reaches a total, as a real number; infinite if it never does.
+
+    Args:
+        ratio: q, between 0 and 1.
+        total: S(n) = (1 - q^n) / (1 - q), not negative.
+    """
+    # Within these ends both logarithms exist; the lower one is so small that n = S(n), as for q = 1.
+    loss = jnp.clip(1 - ratio, 1e-30, 1 - jnp.finfo(ratio.dtype).eps)
+    return jnp.log1p(-jnp.minimum(total * loss, 1)) / jnp.log1p(-loss)

@@ -1,0 +1,60 @@
+"""When a body hits a surface, and the impulse it then receives."""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.rigid.friction import friction_impulse
+
+
+def time_of_impact(gap: jax.Array, rate: jax.Array, acceleration: jax.Array) -> jax.Array:
+    """Return the first time t >= 0 at which a gap closes, ``gap + rate t + acceleration t^2 / 2 = 0``.
+
+    The root is found without derivatives; one Newton step, ``t - gap(t) / gap'(t)`` with the slope held fixed, then
+    gives it the derivative of the implicit function theorem. That stays finite for a body that starts on the surface,
+    where the derivative of the quadratic formula does not.
+
+    Args:
+        gap: distance to the surface in m; a negative one counts as rounding of zero.
+        rate: its rate of change in m/s.
+        acceleration: its second derivative in m/s^2, constant.
+
+    Returns:
+        Time in s; infinite where the gap never closes.
+    """
+    gap = gap + jax.lax.stop_gradient(jnp.maximum(-gap, 0))
+    start, speed, bend = jax.lax.stop_gradient((gap, rate, acceleration))
+    discriminant = speed**2 - 2 * bend * start
+    root = jnp.sqrt(jnp.maximum(discriminant, 0))
+    closing, falling = speed < 0, bend < 0
+    # Of the two forms of the quadratic formula, each case takes the one that adds numbers of equal sign.
+    descent = 2 * start / jnp.where(closing, root - speed, 1)
+    rise_and_descent = (root + speed) / jnp.where(falling, -bend, 1)
+    closes = falling | (closing & (discriminant >= 0))
+    time = jnp.where(closes, jnp.where(closing, descent, rise_and_descent), 0)
+    slope = speed + bend * time
+    remainder = gap + time * (rate + time / 2 * acceleration)
+    # A gap that only grazes zero has no derivative; its time is left as it is.
+    correction = jnp.where(slope < 0, remainder / jnp.where(slope < 0, slope, 1), 0)
+    return jnp.where(closes, time - correction, jnp.inf)
+
+
+def impact_impulse(
+    approach: jax.Array, slip: jax.Array, restitution: jax.Array, friction: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the impulses on a solid sphere that hits a fixed plane, ``N = (1 + e) w`` and that of friction.
+
+    Friction ends the slip if that takes no more than ``mu N``, otherwise it is ``mu N`` against the slip. Real balls
+    may also grip and spring back sideways, which this model leaves out (Cross, American Journal of Physics 70, 1093
+    (2002), doi:10.1119/1.1507792).
+
+    Args:
+        approach: w, speed towards the plane in m/s, not negative.
+        slip: velocity of the contact point along the plane in m/s, (3,).
+        restitution: e, between 0 and 1.
+        friction: mu, not negative.
+
+    Returns:
+        N per mass in m/s, and the impulse along the plane per mass in m/s, (3,).
+    """
+    normal_impulse = (1 + restitution) * approach
+    return normal_impulse, friction_impulse(slip, normal_impulse, friction)[0]

@@ -1,0 +1,142 @@
+"""Bad input gets one clear line and exit code 2, and leaves nothing behind."""
+
+import json
+
+import pytest
+
+SMALL = ("--set", "cells=[8, 8]", "--set", "steps=20", "--set", "every=10")
+GOOD = """
+name = "mine"
+title = "Mine"
+summary = "A test."
+simulation = "flow.channel"
+[params.reynolds]
+default = 10.0
+bounds = [1.0, 100.0]
+doc = "Reynolds number"
+[run]
+steps = 20
+every = 10
+[render]
+view = "field"
+quantity = "speed"
+"""
+
+MISTAKES = {
+    "unknown verb": (["rnu"], ["unknown verb 'rnu'", "did you mean 'run'"]),
+    "unknown scenario": (["run", "chanel_flow"], ["unknown scenario", "chanel_flow", "did you mean 'channel_flow'"]),
+    "missing file": (["run", "nowhere/mine.toml"], ["nowhere/mine.toml", "does not exist"]),
+    "unknown parameter": (["run", "channel_flow", "--set", "reynold=8"], ["reynold", "did you mean 'reynolds'"]),
+    "above its bounds": (["run", "channel_flow", "--set", "reynolds=1e9"], ["reynolds", "20000"]),
+    "not a number": (["run", "channel_flow", "--set", "reynolds=fast"], ["reynolds", "fast", "number"]),
+    "NaN": (["run", "channel_flow", "--set", "reynolds=nan"], ["reynolds", "nan"]),
+    "no value": (["run", "channel_flow", "--set", "reynolds"], ["reynolds", "no value"]),
+    "steps and every": (["run", "channel_flow", "--set", "steps=21"], ["steps = 21", "multiple", "every"]),
+    "bad config": (["run", "channel_flow", "--set", "cells=[2, 8]"], ["cells", "at least 4"]),
+    "bad precision": (["run", "channel_flow", "--precision", "half"], ["precision", "half", "float32"]),
+    "unknown flag": (["run", "channel_flow", "--fast"], ["--fast", "--help"]),
+    "unknown format": (["run", "channel_flow", "--format", "avi"], ["avi", "gif"]),
+    "bad size": (["run", "channel_flow", "--size", "huge"], ["huge", "1280x720"]),
+    "no scenario": (["run"], ["NAME"]),
+    "nothing to sweep": (["sweep", "channel_flow"], ["--over", "--seeds"]),
+    "sweep a config key": (["sweep", "channel_flow", "--over", "cells=4:8:3"], ["cells", "only parameters"]),
+    "sweep range": (["sweep", "channel_flow", "--over", "reynolds=1:2"], ["reynolds", "low:high:count"]),
+    "sweep out of bounds": (["sweep", "channel_flow", "--over", "reynolds=0:10:3"], ["reynolds", "lower bound"]),
+    "sweep twice": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--over", "reynolds=3,4"], ["twice"]),
+    "no seeds": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--seeds", "0"], ["seeds", "at least 1"]),
+    "memory": (
+        ["sweep", "channel_flow", "--over", "reynolds=100,200", *SMALL, "--memory", "1kB"],
+        ["needs", "KiB", "--memory"],
+    ),
+    "memory for a chunk": (
+        ["sweep", "channel_flow", "--over", "reynolds=10:90:9", *SMALL, "--chunk", "9", "--memory", "20kB"],
+        ["needs", "--chunk"],
+    ),
+    "memory size": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--memory", "much"], ["much", "8GiB"]),
+    "unknown wrt": (["grad", "channel_flow", "--wrt", "reynold"], ["reynold", "did you mean 'reynolds'"]),
+    "empty wrt": (["grad", "channel_flow", "--wrt", ","], ["--wrt"]),
+    "unknown objective": (
+        ["grad", "channel_flow", "--wrt", "reynolds", "--objective", "flow_rat"],
+        ["flow_rat", "did you mean 'flow_rate'"],
+    ),
+    "iterations": (["optimize", "bouncing_ball", "--wrt", "launch_speed", "--iterations", "0"], ["iterations", "1"]),
+    "learning rate": (
+        ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--method", "adam", "--learning-rate", "-1"],
+        ["learning rate"],
+    ),
+    "resume nothing": (["resume", "nowhere"], ["nowhere", "not a run directory"]),
+    "render nothing": (["render", "nowhere"], ["nowhere", "not a run directory"]),
+    "validate nothing": (["validate", "chanel_flow"], ["chanel_flow", "channel_flow"]),
+    "export format": (["export", "channel_flow", "--to", "onyx"], ["onyx", "stablehlo"]),
+    "list tag": (["list", "--tag", "nonsense"], ["nonsense", "tags"]),
+}
+
+
+@pytest.mark.parametrize(("words", "phrases"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line_and_leaves_nothing(simkit, tmp_path, words, phrases):
+    ran = simkit(*words)
+    assert ran.code == 2
+    assert ran.line.startswith("simkit: ")
+    for phrase in phrases:
+        assert phrase in ran.line
+    assert ran.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mistake_is_json_for_machines(simkit):
+    ran = simkit("run", "chanel_flow", "--json")
+    report = json.loads(ran.out)
+    assert report["exit_code"] == ran.code == 2
+    assert report["error"] in ran.err
+
+
+BROKEN_FILES = {
+    "malformed TOML": ('name = "mine', ["mine.toml", "line"]),
+    "unknown key": (GOOD.replace("steps", "stepps"), ["mine.toml", "run.stepps", "did you mean 'steps'"]),
+    "unknown simulation": (GOOD.replace("flow.channel", "flow.chanel"), ["flow.chanel", "did you mean 'flow.channel'"]),
+    "out of bounds": (GOOD.replace("10.0", "-5.0"), ["mine.toml", "params.reynolds.default", "lower bound 1"]),
+    "unknown quantity": (GOOD.replace('"speed"', '"sped"'), ["mine.toml", "render.quantity", "did you mean 'speed'"]),
+    "too large": (GOOD + "# " + "x" * 2**20, ["mine.toml", "1 MiB"]),
+    "not text": (b"\xff\xfe\x00", ["mine.toml", "UTF-8"]),
+}
+
+
+@pytest.mark.parametrize(("content", "phrases"), BROKEN_FILES.values(), ids=BROKEN_FILES)
+def test_a_broken_scenario_file_is_one_line(simkit, tmp_path, content, phrases):
+    file = tmp_path / "mine.toml"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    ran = simkit("run", "./mine.toml")
+    assert ran.code == 2
+    for phrase in phrases:
+        assert phrase in ran.line
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_existing_run_is_replaced_only_when_asked(simkit, tmp_path):
+    words = ("run", "channel_flow", *SMALL, "--no-render", "--output", "here")
+    assert simkit(*words).code == 0
+    before = (tmp_path / "here/manifest.json").read_bytes()
+    refused = simkit(*words, "--set", "reynolds=50")
+    assert refused.code == 2
+    assert "--overwrite" in refused.line
+    assert (tmp_path / "here/manifest.json").read_bytes() == before
+    assert simkit(*words, "--set", "reynolds=50", "--overwrite").code == 0
+    assert (tmp_path / "here/manifest.json").read_bytes() != before
+
+
+def test_overwrite_never_deletes_a_folder_that_is_no_run(simkit, tmp_path):
+    precious = tmp_path / "papers" / "thesis.tex"
+    precious.parent.mkdir()
+    precious.write_text("years of work")
+    ran = simkit("run", "channel_flow", *SMALL, "--output", "papers", "--overwrite")
+    assert ran.code == 2
+    assert "not a run directory" in ran.line
+    assert precious.read_text() == "years of work"
+
+
+def test_output_that_cannot_be_written_is_one_line(simkit, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    ran = simkit("run", "channel_flow", *SMALL, "--output", "file/run")
+    assert ran.code == 2
+    assert "file" in ran.line and "--output" in ran.line
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

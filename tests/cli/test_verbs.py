@@ -1,0 +1,190 @@
+"""Every verb's own work: what it prints, writes and returns."""
+
+import json
+
+import numpy as np
+import pytest
+
+from simkit import open_run
+
+FLOW = ("channel_flow", "--set", "cells=[8, 8]", "--set", "steps=40", "--set", "every=10")
+# Cells so short that the Courant number is far above one: advection is unstable unless viscosity damps it.
+UNSTABLE = ("channel_flow", "--set", "cells=[64, 16]", "--set", "length=1.0", "--set", "time_step=0.02")
+UNSTABLE += ("--set", "perturbation=0.5", "--set", "steps=1000", "--set", "every=50")
+BALL = ("bouncing_ball", "--set", "steps=30", "--set", "every=10")
+
+
+def test_list_names_every_scenario(simkit):
+    ran = simkit("list")
+    assert ran.code == 0
+    assert all(name in ran.out for name in ("channel_flow", "soft_sphere_packing", "bouncing_ball"))
+    listed = json.loads(simkit("list", "--json").out)
+    assert {"name", "domain", "title", "summary", "tags"} <= set(listed["scenarios"][0])
+    assert listed["problems"] == []
+
+
+def test_show_gives_changed_values_with_their_bounds(simkit):
+    shown = json.loads(simkit("show", "channel_flow", "--set", "reynolds=800", "--json").out)
+    assert shown["parameters"]["reynolds"]["default"] == 800
+    assert shown["parameters"]["reynolds"]["bounds"] == [1, 20000]
+    assert "bulk Reynolds number" in simkit("show", "channel_flow").out
+
+
+def test_run_draws_and_reports(simkit, tmp_path):
+    ran = simkit("run", *FLOW, "--json", "--size", "320x180")
+    report = json.loads(ran.out)
+    assert ran.code == 0
+    assert report["status"] == "ok"
+    assert report["diagnostics"]["divergence"] < 1e-4
+    assert (tmp_path / report["picture"]).read_bytes()[:4] == b"GIF8"
+    assert open_run(report["directory"]).sizes["frame"] == 5
+
+
+@pytest.mark.parametrize(("kind", "magic"), [("mp4", b"ftyp"), ("png", b"PNG"), ("gif", b"GIF8")])
+def test_render_draws_a_stored_run_without_simulating(simkit, tmp_path, monkeypatch, kind, magic):
+    simkit("run", *FLOW, "--no-render")
+
+    def refuse(*arguments):
+        raise AssertionError("rendering must not simulate")
+
+    monkeypatch.setattr("simkit.scenario.build.build", refuse)
+    ran = simkit("render", "runs/channel_flow", "--format", kind, "--size", "256x144")
+    assert ran.code == 0
+    assert magic in (tmp_path / ran.out.strip()).read_bytes()[:12]
+
+
+def test_a_frame_that_does_not_exist_is_refused(simkit):
+    simkit("run", *FLOW, "--no-render")
+    ran = simkit("render", "runs/channel_flow", "--format", "png", "--frame", "9")
+    assert ran.code == 2
+    assert "0 to 4" in ran.line
+
+
+def test_sweep_prints_a_table_and_writes_result_and_chart(simkit, tmp_path):
+    ran = simkit("sweep", *FLOW, "--over", "reynolds=100:1000:3:log", "--seeds", "2", "--json")
+    report = json.loads(ran.out)
+    assert ran.code == 0
+    assert report["members"] == 6
+    assert (tmp_path / report["chart"]).read_bytes()[1:4] == b"PNG"
+    result = open_run(report["directory"])
+    assert result["bulk_velocity"].dims == ("reynolds", "seed", "frame")
+    np.testing.assert_allclose(result["reynolds"], [100, 10**2.5, 1000])
+    assert "bulk_velocity" in simkit("sweep", *FLOW, "--over", "reynolds=1,2", "--overwrite").out
+
+
+def test_a_member_that_fails_is_named_and_the_others_are_kept(simkit):
+    ran = simkit("sweep", *UNSTABLE, "--over", "reynolds=1,20000", "--json")
+    report = json.loads(ran.out)
+    assert ran.code == 3
+    assert report["status"] == [["ok"], ["non_finite"]]
+    assert "member 1 (reynolds = 20000, seed = 0) turned non-finite" in ran.err
+    assert np.isfinite(report["final"]["bulk_velocity"][0][0])
+
+
+def test_a_run_that_turns_non_finite_stops_and_names_its_parameters(simkit):
+    ran = simkit("run", *UNSTABLE, "--set", "reynolds=20000", "--no-render")
+    assert ran.code == 3
+    assert "turned non-finite" in ran.line
+    assert "segment" in ran.line and "reynolds = 20000" in ran.line
+
+
+def test_a_run_that_does_not_converge_fails(simkit):
+    ran = simkit("run", "soft_sphere_packing", "--set", "particles=16", "--set", "steps=20", "--no-render")
+    assert ran.code == 3
+    assert "did not converge" in ran.line
+
+
+def test_grad_puts_a_central_difference_beside_each_derivative(simkit):
+    words = ("grad", *FLOW, "--wrt", "reynolds,forcing", "--objective", "flow_rate", "--check", "--json")
+    for mode in ("reverse", "forward"):
+        report = json.loads(simkit(*words, "--mode", mode).out)
+        assert report["precision"] == "float64"
+        for name in ("reynolds", "forcing"):
+            # Central differences in float64 are good to about 1e-10 of a smooth function.
+            assert report["wrt"][name]["relative_difference"] < 1e-7
+    plain = simkit("grad", *FLOW, "--wrt", "reynolds")
+    assert plain.code == 0
+    assert "reynolds" in plain.out and "central" not in plain.out
+
+
+def test_a_derivative_that_is_not_defined_fails(simkit):
+    ran = simkit(
+        "grad", "soft_sphere_packing", "--set", "particles=16", "--set", "steps=20", "--wrt", "packing_fraction"
+    )
+    assert ran.code == 3
+    assert "not finite" in ran.line
+
+
+def test_optimize_finds_the_throw_and_draws_before_and_after(simkit, tmp_path):
+    words = ("optimize", "bouncing_ball", "--set", "time_step=0.1", "--set", "steps=36", "--set", "every=3")
+    ran = simkit(*words, "--wrt", "launch_speed", "--objective", "distance_to_target", "--json")
+    report = json.loads(ran.out)
+    assert ran.code == 0
+    # The motion is exact at any time step, so the solution is that of the scenario's own steps (stated in its file).
+    assert report["best"]["launch_speed"] == pytest.approx(5.134860358, rel=1e-6)
+    assert report["loss"][0] > 1e6 * report["best_loss"]
+    for picture in report["pictures"].values():
+        assert (tmp_path / picture).read_bytes()[1:4] == b"PNG"
+
+
+def test_resume_reports_like_the_verb_that_began(simkit):
+    simkit("run", *BALL, "--no-render")
+    simkit("sweep", *BALL, "--over", "launch_speed=3,4")
+    simkit(
+        "optimize", *BALL, "--wrt", "launch_speed", "--objective", "final_position", "--iterations", "2", "--no-render"
+    )
+    for name, words in {
+        "bouncing_ball": "ran all its steps",
+        "bouncing_ball_sweep": "launch_speed",
+        "bouncing_ball_optimize": "best final_position",
+    }.items():
+        ran = simkit("resume", f"runs/{name}", "--no-render")
+        assert ran.code == 0
+        assert words in ran.out
+
+
+def test_validate_compares_with_the_numbers_claimed(simkit, tmp_path):
+    ran = simkit("validate", "bouncing_ball", "--json")
+    checks = json.loads(ran.out)["checks"]
+    assert ran.code == 0
+    assert all(check["passed"] for check in checks)
+    assert simkit("validate", "bouncing_ball").out.count("pass") == len(checks)
+
+
+def test_a_number_that_is_missed_fails(simkit, tmp_path):
+    from simkit.scenario.catalog import find_scenario
+
+    text = find_scenario("bouncing_ball").text.replace("tolerance = 1e-9", "tolerance = 1e-30")
+    (tmp_path / "strict.toml").write_text(text)
+    ran = simkit("validate", "./strict.toml")
+    assert ran.code == 3
+    assert "MISS" in ran.out
+
+
+def test_export_writes_a_program_that_agrees(simkit, tmp_path):
+    ran = simkit("export", *BALL, "--to", "stablehlo", "--output", "out", "--json")
+    report = json.loads(ran.out)
+    assert ran.code == 0
+    assert report["value_error"] < 1e-12
+    assert (tmp_path / report["program"]).stat().st_size > 0
+    assert json.loads((tmp_path / report["card"]).read_text())["platforms"] == ["cpu", "cuda", "tpu"]
+
+
+def test_gallery_renders_a_scenario_and_an_index(simkit, tmp_path):
+    ran = simkit("gallery", "bouncing_ball", "--output", "pictures")
+    assert ran.code == 0
+    animation = tmp_path / "pictures/bouncing_ball/animation.gif"
+    assert animation.read_bytes()[:4] == b"GIF8"
+    assert animation.stat().st_size < 2e6
+    assert "bouncing_ball/animation.gif" in (tmp_path / "pictures/index.html").read_text()
+
+
+def test_doctor_shows_versions_devices_and_caches(simkit):
+    report = json.loads(simkit("doctor", "--json").out)
+    assert {"versions", "devices", "precision", "compilation cache", "scenarios", "problems"} <= set(report)
+    assert report["devices"]
+
+
+def test_help_and_version(simkit):
+    assert all(verb in simkit("--help").out for verb in ("run", "sweep", "grad", "optimize", "resume"))
+    assert simkit("--version").out.startswith("simkit ")

@@ -1,0 +1,118 @@
+"""The pages are true: their code runs, prints what they show, and their links lead somewhere."""
+
+import re
+import sys
+import tomllib
+
+import jax
+import pytest
+
+from simkit.errors import UserError
+from simkit.scenario import schema
+from simkit.scenario.catalog import list_scenarios
+from tests.docs.pages import PAGES, REPOSITORY, assert_shown, blocks, run_page
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+@every_page
+def test_every_example_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    modules, wide = set(sys.modules), jax.config.jax_enable_x64
+    try:
+        run_page(page, tmp_path)
+    finally:
+        jax.config.update("jax_enable_x64", wide)
+        for name in set(sys.modules) - modules:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+                del sys.modules[name]
+
+
+@every_page
+def test_every_scenario_shown_is_one(page):
+    for block in blocks(page):
+        if block.language != "toml":
+            continue
+        tomllib.loads(block.text)
+        if block.file and block.file != "pyproject.toml":
+            assert schema.parse_scenario(block.text, block.file).name == block.file.removesuffix(".toml")
+
+
+@every_page
+def test_every_link_leads_somewhere(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"\w+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists() and file.is_relative_to(REPOSITORY), f"{page.name}: {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in headings], target
+
+
+def test_the_table_of_checked_numbers_is_that_of_the_scenario_files():
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| (\S+) \| (\S+) \|", text, re.MULTILINE)
+    claimed = [(name, what.strip().replace("`", ""), float(expected)) for name, what, expected, _ in rows]
+    scenarios, problems = list_scenarios()
+    assert not problems
+    found = []
+    for scenario in scenarios:
+        for check in scenario.validations:
+            what = f"d {check.objective} / d {check.derivative}" if check.derivative else check.quantity
+            found.append((scenario.name, what, float(f"{check.expected:.6g}")))
+    assert claimed == found
+    tolerances = [check.tolerance for scenario in scenarios for check in scenario.validations]
+    assert all(float(error) <= tolerance for (*_, error), tolerance in zip(rows, tolerances, strict=True))
+
+
+def test_every_key_of_a_scenario_file_is_explained():
+    text = (REPOSITORY / "docs" / "writing_a_scenario.md").read_text(encoding="utf-8")
+    keys = {
+        *schema.KEYS,
+        *schema.PARAMETER_KEYS,
+        *schema.RUN_KEYS,
+        *schema.OBJECTIVE_KEYS,
+        *schema.RENDER_KEYS,
+        *schema.VALIDATION_KEYS,
+    }
+    words = {*schema.REDUCTIONS, *schema.GOALS, *schema.VIEWS}
+    assert not [key for key in keys if f"| `{key}` |" not in text]
+    assert not [word for word in words if f'`"{word}"`' not in text]
+
+
+def test_a_page_that_shows_something_else_is_noticed():
+    printed = "run fine\n\nenergy   1.2345\n-------  ----\nresidual 1e-12\nend\n"
+    assert_shown("run fine\nenergy 1.2346\n--- --\nresidual 3e-09\nend", printed, 0.01, "")
+    assert_shown("...\nenergy 1.2345\n...", printed, 0.01, "")
+    assert_shown("run fine\n...\nend", printed, 0.01, "")
+    wrong = [
+        "run fine",
+        "...\nenergy 1.3\n...",
+        "...\nenergie 1.2345\n...",
+        "energy 1.2345\n...",
+        "...\nend\n...\nrun fine\n...",
+        "run fine\n...\nresidual 1e-12",
+        "...\nresidual 1e-3\n...",
+    ]
+    for shown in wrong:
+        with pytest.raises(AssertionError):
+            assert_shown(shown, printed, 0.01, "")
+
+
+def test_a_page_with_a_broken_example_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    refused = "$ simkit list --tag nonsense\n"
+    page.write_text(f"```console\n{refused}```\n")
+    with pytest.raises(AssertionError, match="ended with 2"):
+        run_page(page, tmp_path)
+    page.write_text(f"```console\n{refused}$ echo $?\n2\n```\n\n```python\nprint(1)\n```\n\n```text\n2\n```\n")
+    with pytest.raises(AssertionError, match=r"page\.md:11"):
+        run_page(page, tmp_path)
+    page.write_text("```toml\n# bad.toml\nname = 1\n```\n")
+    with pytest.raises(UserError, match=r"bad\.toml"):
+        schema.parse_scenario(blocks(page)[0].text, "bad.toml")

@@ -1,0 +1,119 @@
+"""The one entry point: frames in, a file out."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from simkit.errors import UserError
+from simkit.render.animate import parse_size, render
+from simkit.render.labels import stamps
+from simkit.render.views import new_painter
+
+
+@pytest.mark.parametrize("view", ["field", "particles", "bodies"])
+@pytest.mark.parametrize("kind", ["gif", "mp4", "png"])
+def test_every_view_renders_to_every_format_with_the_same_bytes(
+    view, kind, field_run, particle_run, body_run, settings, tmp_path
+):
+    run, quantity = {
+        "field": (field_run(3), "speed"),
+        "particles": (particle_run(3), "contacts"),
+        "bodies": (body_run(3), "position"),
+    }[view]
+    files = [tmp_path / f"{k}.{kind}" for k in range(2)]
+    for file in files:
+        assert render(*run, "Title", settings(view, quantity), file, kind, (160, 120)) == file
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_png_shows_the_frame_asked_for(field_run, settings, tmp_path):
+    run, chosen = field_run(5), settings("field", "speed")
+    painter = new_painter(*run, "Title", chosen, (160, 120))
+    for frame, index in ((-1, 4), (-5, 0), (2, 2)):
+        render(*run, "Title", chosen, tmp_path / "a.png", "png", (160, 120), frame=frame)
+        np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "a.png")), painter.image(index))
+    for frame in (5, -6):
+        with pytest.raises(UserError, match=f"frame {frame} is out of range; the run has frames 0 to 4"):
+            render(*run, "Title", chosen, tmp_path / "a.png", "png", (160, 120), frame=frame)
+
+
+def test_long_runs_are_thinned(field_run, settings, tmp_path):
+    render(*field_run(9), "Title", settings("field", "speed"), tmp_path / "a.gif", "gif", (96, 64), maximum_frames=4)
+    with Image.open(tmp_path / "a.gif") as file:
+        assert file.n_frames == 4
+
+
+def test_what_cannot_be_rendered_is_refused_in_one_line(field_run, settings, tmp_path):
+    frames, diagnostics, coordinates = field_run(2)
+    chosen, file = settings("field", "speed"), tmp_path / "a.gif"
+    with pytest.raises(UserError, match="unknown format 'gfi'; did you mean 'gif'"):
+        render(frames, diagnostics, coordinates, "Title", chosen, file, "gfi")
+    with pytest.raises(UserError, match="no frames to draw"):
+        render({}, diagnostics, coordinates, "Title", chosen, file)
+    with pytest.raises(UserError, match="no frames to draw"):
+        render({"speed": frames["speed"][:0]}, {"time": np.zeros(0)}, coordinates, "Title", chosen, file)
+    with pytest.raises(UserError, match="size 5000x64 is out of range"):
+        render(frames, diagnostics, coordinates, "Title", chosen, file, size=(5000, 64))
+    assert not list(tmp_path.iterdir())
+
+
+def test_sizes_are_read():
+    assert parse_size("1280x720") == (1280, 720)
+    assert parse_size(" 64 X 4096 ") == (64, 4096)
+    for text in (
+        "",
+        "640",
+        "640x",
+        "x360",
+        "640x360x2",
+        "-640x360",
+        "6e2x360",
+        "640.5x360",
+        "\N{FULLWIDTH DIGIT SIX}4x360",
+    ):
+        with pytest.raises(UserError, match="write for instance 1280x720"):
+            parse_size(text)
+    for text in ("63x360", "640x4097", "0x0", "999999x100"):
+        with pytest.raises(UserError, match="64 to 4096"):
+            parse_size(text)
+
+
+def test_time_stamps_tell_frames_apart():
+    assert stamps({"time": np.arange(3) * 0.15}, 3, "s") == ["t = 0.00 s", "t = 0.15 s", "t = 0.30 s"]
+    assert stamps({"time": np.float32([0, 0.1, 0.2])}, 3) == ["t = 0.0", "t = 0.1", "t = 0.2"]
+    assert stamps({"time": np.array([0, 1e-6])}, 2) == ["t = 0.000e+00", "t = 1.000e-06"]
+    assert stamps({"iteration": np.array([0, 40])}, 2) == ["iteration 0", "iteration 40"]
+    assert stamps({}, 2) == ["frame 1", "frame 2"]
+    assert stamps({"time": np.array([0.0, np.nan])}, 2) == ["t = 0.0", "t = nan"]
+
+
+def test_a_long_title_is_shortened(field_run, settings):
+    painter = new_painter(*field_run(2), "word " * 40, settings("field", "speed"))
+    heading = next(text for text in painter.sheet.figure.texts if text.get_text().startswith("word"))
+    assert heading.get_text().endswith("\N{HORIZONTAL ELLIPSIS}")
+    assert heading.get_window_extent().x1 < painter.sheet.stamp.get_window_extent().x0
+
+
+def test_rendering_imports_neither_jax_nor_pyplot():
+    code = (
+        "import sys, numpy as np, simkit.render.chart, simkit.render.views as views\n"
+        "from simkit.scenario.scenario import RenderSettings\n"
+        "settings = RenderSettings('field', 'u', 'u', '1', None, None, 20.0)\n"
+        "x = np.arange(4.0)\n"
+        "views.new_painter({'u': np.ones((1, 4, 4))}, {'time': [0]}, {'x': x, 'y': x}, 't', settings).image(0)\n"
+        "print([name for name in ('jax', 'matplotlib.pyplot', 'xarray', 'scipy') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_users_own_matplotlib_settings_change_nothing(field_run, settings):
+    import matplotlib
+
+    plain = new_painter(*field_run(2), "Title", settings("field", "speed")).image(1)
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "font.family": "serif", "text.color": "red"}):
+        changed = new_painter(*field_run(2), "Title", settings("field", "speed")).image(1)
+    np.testing.assert_array_equal(changed, plain)

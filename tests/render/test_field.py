@@ -1,0 +1,173 @@
+"""Scalar fields: what is large is bright, lengths are equal in x and y, cells that are not finite are gray."""
+
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.render.resample import resample, samples
+from simkit.render.style import MISSING, WALL
+from simkit.render.views import new_painter
+
+LUMINANCE = np.array([0.299, 0.587, 0.114])
+
+
+def test_larger_values_are_brighter(field_run, settings, window_of):
+    _, diagnostics, coordinates = field_run(1)
+    ramp = np.broadcast_to(coordinates["x"][:, None], (1, 128, 64))
+    painter = new_painter({"u": ramp}, diagnostics, coordinates, "ramp", settings("field", "u"))
+    brightness = window_of(painter, painter.image(0)) @ LUMINANCE
+    eighths = [part.mean() for part in np.array_split(brightness, 8, axis=1)]
+    assert np.all(np.diff(eighths) > 0)
+
+
+def test_a_circle_is_round_and_of_true_size(settings, window_of):
+    x, y = (np.arange(400) + 0.5) / 100, (np.arange(200) + 0.5) / 100
+    inside = np.hypot(x[:, None] - 2, y - 1) < 0.7
+    painter = new_painter(
+        {"u": inside[None].astype(float)}, {"time": np.zeros(1)}, {"x": x, "y": y}, "disk", settings("field", "u")
+    )
+    bright = window_of(painter, painter.image(0)) @ LUMINANCE > 128
+    across, up = np.ptp(np.flatnonzero(bright.any(axis=0))) + 1, np.ptp(np.flatnonzero(bright.any(axis=1))) + 1
+    pixels = 1.4 / 4 * painter.sheet.box.width
+    # A pixel of rounding on each side.
+    assert abs(across - pixels) <= 2
+    assert abs(up - pixels) <= 2
+
+
+def test_y_points_up(settings, window_of):
+    rows = np.broadcast_to(np.arange(8.0), (1, 8, 8))
+    centers = np.arange(8) + 0.5
+    painter = new_painter(
+        {"u": rows}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "rows", settings("field", "u")
+    )
+    brightness = (window_of(painter, painter.image(0)) @ LUMINANCE).mean(axis=1)
+    assert brightness[0] > brightness[-1]
+
+
+def test_cells_that_are_not_finite_are_gray_and_do_not_set_the_limits(settings, window_of, rgb):
+    values = np.linspace(0, 1, 64).reshape(1, 8, 8).copy()
+    values[0, 2, 2], values[0, 5, 5] = np.nan, np.inf
+    centers = np.arange(8) + 0.5
+    painter = new_painter(
+        {"u": values}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "holes", settings("field", "u")
+    )
+    shown = window_of(painter, painter.image(0))
+    cell = len(shown) / 8
+    for i, j in ((2, 2), (5, 5)):
+        pixel = shown[int((7 - j + 0.5) * cell), int((i + 0.5) * cell)]
+        np.testing.assert_array_equal(pixel, rgb(MISSING))
+    gray = (shown == rgb(MISSING)).all(axis=-1).mean()
+    # Two of 64 cells; their outline lies within a pixel of the cells' edges.
+    assert abs(gray - 2 / 64) < 2 * 4 / (64 * cell)
+    low, high = painter.sheet.bar.axes.get_ylim()
+    assert (low, high) == (0.0, 1.0)
+
+
+def test_a_field_without_any_finite_value_is_all_gray(settings, window_of, rgb):
+    centers = np.arange(4) + 0.5
+    painter = new_painter(
+        {"u": np.full((1, 4, 4), np.nan)}, {"time": [0.0]}, {"x": centers, "y": centers}, "lost", settings("field", "u")
+    )
+    assert (window_of(painter, painter.image(0)) == rgb(MISSING)).all()
+
+
+def test_walls_are_drawn_where_the_domain_has_them(field_run, settings, rgb):
+    frames, diagnostics, coordinates = field_run(1)
+    walls = {**coordinates, "walls": np.array([-1.0, 1.0])}
+    for given, expected in ((coordinates, 0), (walls, 2)):
+        painter = new_painter(frames, diagnostics, given, "channel", settings("field", "speed"))
+        box = painter.sheet.box
+        column = painter.image(0)[:, box.left + box.width // 2]
+        solid = (column == rgb(WALL)).all(axis=-1)
+        bands = np.flatnonzero(np.diff(np.concatenate([[False], solid, [False]]).astype(int)) == 1)
+        assert len(bands) == expected
+
+
+def test_the_color_bar_says_what_and_in_which_unit(field_run, settings):
+    painter = new_painter(*field_run(1), "channel", settings("field", "speed", "streamwise speed", "m/s"))
+    assert painter.sheet.bar.axes.get_ylabel() == "streamwise speed (m/s)"
+    dimensionless = new_painter(*field_run(1), "channel", settings("field", "speed", "speed"))
+    assert dimensionless.sheet.bar.axes.get_ylabel() == "speed"
+
+
+def test_only_the_field_and_the_time_stamp_change_between_frames(field_run, settings):
+    painter = new_painter(*field_run(5), "channel", settings("field", "speed"))
+    first, last = painter.image(0), painter.image(4)
+    changed = (first != last).any(axis=-1)
+    box, height = painter.sheet.box, first.shape[0]
+    top = height - box.bottom - box.height
+    assert changed[top : top + box.height, box.left : box.left + box.width].mean() > 0.5
+    changed[top : top + box.height, box.left : box.left + box.width] = False
+    stamp = painter.sheet.stamp.get_window_extent()
+    # Antialiasing reaches a pixel beyond the measured text.
+    rows = slice(int(height - stamp.y1) - 1, int(height - stamp.y0) + 2)
+    assert changed[rows, int(stamp.x0) - 1 :].any()
+    changed[rows, int(stamp.x0) - 1 :] = False
+    assert not changed.any()
+
+
+def test_the_same_frame_is_painted_the_same_in_any_order(field_run, settings):
+    painter = new_painter(*field_run(5), "channel", settings("field", "speed"))
+    first = painter.image(2)
+    painter.image(4)
+    np.testing.assert_array_equal(painter.image(2), first)
+
+
+def test_colors_follow_given_limits(field_run, settings):
+    painter = new_painter(*field_run(2), "channel", settings("field", "speed", limits=(0.0, 8.0)))
+    assert painter.sheet.bar.axes.get_ylim() == (0.0, 8.0)
+
+
+def test_round_off_around_a_constant_is_not_colored(settings, window_of):
+    centers = np.arange(8) + 0.5
+    noise = 1 + 1e-8 * np.random.default_rng(0).normal(size=(1, 8, 8))
+    painter = new_painter(
+        {"u": noise}, {"time": np.zeros(1)}, {"x": centers, "y": centers}, "constant", settings("field", "u")
+    )
+    shown = window_of(painter, painter.image(0)).reshape(-1, 3)
+    # The constant lies between two of the 256 colors.
+    assert len(np.unique(shown, axis=0)) <= 2
+
+
+def test_interpolation_is_exact_for_linear_fields_on_stretched_grids():
+    edges = np.tanh(np.linspace(-1.5, 1.5, 33)) / np.tanh(1.5)
+    centers = (edges[1:] + edges[:-1]) / 2
+    line = samples(centers, 50)
+    pixels = resample(np.broadcast_to(3 * centers, (4, 32)), samples(np.arange(4.0), 4), line)[0]
+    # The outer edges are mirrored from the last two centers, so the pixels span slightly other ends than the cells.
+    points = np.linspace(1.5 * centers[0] - 0.5 * centers[1], 1.5 * centers[-1] - 0.5 * centers[-2], 51)
+    middle = (points[1:] + points[:-1]) / 2
+    within = (points[:-1] > centers[0]) & (points[1:] < centers[-1])
+    assert within.sum() > 40
+    # Weights are held in single precision.
+    np.testing.assert_allclose(pixels[within], 3 * middle[within], atol=3e-6)
+
+
+def test_no_cell_is_skipped_where_cells_are_smaller_than_pixels():
+    cells = np.zeros((2, 400), np.float32)
+    cells[:, 133] = 1.0
+    pixels = resample(cells, samples(np.arange(2.0), 2), samples(np.arange(400.0), 100))
+    # Four cells to a pixel: the bright one gives a quarter, however the samples fall on it.
+    assert pixels[0].sum() == pytest.approx(0.25, rel=1e-6)
+
+
+def test_what_is_missing_is_named(field_run, settings):
+    frames, diagnostics, coordinates = field_run(2)
+    with pytest.raises(UserError, match=r"no 'speeed'.*did you mean 'speed'"):
+        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speeed"))
+    with pytest.raises(UserError, match="coordinate 'y'"):
+        new_painter(frames, diagnostics, {"x": coordinates["x"]}, "channel", settings("field", "speed"))
+    with pytest.raises(UserError, match="unknown colormap 'infernno'; did you mean 'inferno'"):
+        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", colormap="infernno"))
+    with pytest.raises(UserError, match="limits"):
+        new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", limits=(2.0, 1.0)))
+    with pytest.raises(UserError, match="unknown view 'fields'; did you mean 'field'"):
+        new_painter(frames, diagnostics, coordinates, "channel", settings("fields", "speed"))
+
+
+@pytest.mark.parametrize("size", [(64, 64), (640, 361), (64, 700), (700, 64), (1281, 720)])
+def test_every_size_is_met_exactly(field_run, settings, size):
+    painter = new_painter(*field_run(2), "A title that is longer than the page", settings("field", "speed"), size)
+    image = painter.image(1)
+    assert image.shape == (size[1], size[0], 3)
+    assert image.dtype == np.uint8

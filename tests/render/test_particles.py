@@ -1,0 +1,131 @@
+"""Particles: true size, periodic images, one color per contact number."""
+
+import matplotlib
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.render.particles import periodic_images
+from simkit.render.views import new_painter
+
+WHITE = np.array([255, 255, 255])
+
+
+def one_disk(center, diameter=2.0, box=8.0, **more):
+    frames = {
+        "position": np.array([[center]], float),
+        "diameter": np.array([[diameter]]),
+        "box": np.full((1, len(center)), box),
+        "contacts": np.array([[3]]),
+    }
+    return frames | more, {"iteration": np.zeros(1, int)}, {}
+
+
+def covered(painter, window_of):
+    """Area of what is not paper inside the box, in units of the box; the outline's own pixels left out."""
+    shown = window_of(painter, painter.image(0)).astype(float)[2:-2, 2:-2]
+    darkness = (WHITE - shown).sum(axis=-1)
+    return (darkness > 0.5 * darkness.max()).sum() / painter.sheet.box.width**2
+
+
+def test_a_disk_has_its_true_area(settings, window_of):
+    # Large enough for the edge line, 0.5 points or 1.6 pixels here, to be told from the disk itself.
+    painter = new_painter(*one_disk((4, 4)), "disk", settings("particles", "contacts"), (1280, 960))
+    area = covered(painter, window_of)
+    # The rim is decided to half a pixel: its length times half a pixel, in units of the box.
+    assert area == pytest.approx(np.pi / 64, abs=np.pi * 2 / 8 * 0.5 / painter.sheet.box.width)
+
+
+def test_a_disk_on_a_corner_is_seen_in_all_four(settings, window_of):
+    painter = new_painter(*one_disk((0, 8)), "disk", settings("particles", "contacts"), (640, 480))
+    shown = window_of(painter, painter.image(0))
+    inset = 6
+    corners = shown[[inset, inset, -inset, -inset], [inset, -inset, inset, -inset]]
+    assert (corners != WHITE).any(axis=-1).all()
+    # Within half a pixel of the rim, and two pixels on each side of the box left to its outline.
+    margin = (np.pi * 2 / 8 * 0.5 + 4 * 2 * 0.25) / painter.sheet.box.width
+    assert covered(painter, window_of) == pytest.approx(np.pi / 64, abs=margin)
+
+
+def test_images_are_exactly_those_that_reach_into_the_box():
+    generator = np.random.default_rng(0)
+    position, diameter = generator.uniform(-9, 9, (40, 2)), generator.uniform(0.2, 1.5, 40)
+    box = np.array([3.0, 4.0])
+    centers, source = periodic_images(position, diameter, box)
+    found = {(s, *np.round(c, 9)) for c, s in zip(centers, source, strict=True)}
+    expected = set()
+    for particle in range(40):
+        for i in range(-6, 7):
+            for j in range(-6, 7):
+                image = position[particle] + box * (i, j)
+                nearest = np.clip(image, 0, box)
+                if np.linalg.norm(image - nearest) < diameter[particle] / 2 or (image == nearest).all():
+                    expected.add((particle, *np.round(image, 9)))
+    assert found == expected
+
+
+def test_contact_numbers_have_one_flat_color_each(settings, window_of):
+    frames = {
+        "position": np.array([[[1.0, 1.0], [3.0, 1.0], [5.0, 1.0]]]),
+        "diameter": np.full((1, 3), 1.5),
+        "box": np.full((1, 2), 6.0),
+        "contacts": np.array([[2, 3, 4]]),
+    }
+    painter = new_painter(frames, {"iteration": [0]}, {}, "three", settings("particles", "contacts"))
+    shown = window_of(painter, painter.image(0))
+    row, unit = shown.shape[0] - round(shown.shape[0] / 6), shown.shape[1] / 6
+    colors = [shown[row, round(unit * x)] for x in (1, 3, 5)]
+    expected = np.rint(matplotlib.colormaps["viridis"]([0.0, 0.5, 1.0])[:, :3] * 255)
+    np.testing.assert_array_equal(colors, expected)
+    assert [text.get_text() for text in painter.sheet.bar.axes.get_yticklabels()] == ["2", "3", "4"]
+
+
+def test_nearer_particles_cover_farther_ones(settings, window_of):
+    for order in ((0, 1), (1, 0)):
+        frames = {
+            "position": np.array([[[2.0, 2.0, 1.0], [2.0, 2.0, 3.0]]])[:, order],
+            "diameter": np.ones((1, 2)),
+            "box": np.full((1, 3), 4.0),
+            "kind": np.array([[0.0, 10.5]])[:, order],
+        }
+        painter = new_painter(frames, {"iteration": [0]}, {}, "two", settings("particles", "kind"))
+        shown = window_of(painter, painter.image(0))
+        middle = shown[shown.shape[0] // 2, shown.shape[1] // 2]
+        np.testing.assert_array_equal(middle, np.rint(np.array(matplotlib.colormaps["viridis"](1.0)[:3]) * 255))
+
+
+def test_the_window_of_free_space_holds_every_particle(settings):
+    position = np.random.default_rng(0).normal(0, 3, (2, 9, 3))
+    frames = {"position": position, "diameter": np.ones((2, 9)), "energy": position[..., 0]}
+    painter = new_painter(frames, {"iteration": np.arange(2)}, {}, "cluster", settings("particles", "energy"))
+    low, high = np.reshape(painter.sheet.window, (2, 2)).T
+    assert (position[..., :2] - 0.5 >= low).all()
+    assert (position[..., :2] + 0.5 <= high).all()
+
+
+def test_a_particle_that_is_lost_does_not_stop_the_picture(particle_run, settings):
+    frames, diagnostics, coordinates = particle_run()
+    frames["position"][2, 5] = np.nan
+    painter = new_painter(frames, diagnostics, coordinates, "lost", settings("particles", "contacts"))
+    assert (painter.image(2) != painter.image(1)).any()
+
+
+def test_iterations_are_stamped(particle_run, settings):
+    painter = new_painter(*particle_run(), "packing", settings("particles", "contacts"))
+    texts = []
+    for index in range(4):
+        painter.image(index)
+        texts.append(painter.sheet.stamp.get_text())
+    assert texts == ["iteration 0", "iteration 10", "iteration 20", "iteration 30"]
+
+
+def test_wrong_shapes_are_named(particle_run, settings):
+    frames, diagnostics, coordinates = particle_run()
+    with pytest.raises(UserError, match="'position' has 2 axes per frame; this view draws 1"):
+        new_painter(frames, diagnostics, coordinates, "packing", settings("particles", "position"))
+    with pytest.raises(UserError, match="'box' has shape"):
+        new_painter(
+            frames | {"box": np.ones((4, 3))}, diagnostics, coordinates, "packing", settings("particles", "contacts")
+        )
+    with pytest.raises(UserError, match="differ in their number of frames"):
+        new_painter(frames, {"iteration": [0]}, coordinates, "packing", settings("particles", "contacts"))

@@ -1,0 +1,191 @@
+"""Files: right frames, size and speed, the same bytes every time, whole or not there."""
+
+import numpy as np
+import pytest
+from imageio_ffmpeg import read_frames
+from PIL import Image
+
+from simkit.errors import UserError
+from simkit.render.files import whole_file
+from simkit.render.palette import rank_colors
+from simkit.render.video import choose_frames, write_gif, write_mp4, write_png
+from simkit.render.views import Pictures, new_painter
+
+
+@pytest.fixture
+def images():
+    """A bright square that moves over a gray ramp."""
+    pictures = []
+    for k in range(7):
+        picture = np.repeat(np.linspace(40, 200, 96, dtype=np.uint8)[None, :, None], 64, axis=0).repeat(3, axis=2)
+        picture[20:40, 8 * k : 8 * k + 20] = (250, 40, 10)
+        pictures.append(picture)
+    return pictures
+
+
+def decoded(path):
+    """Return (images, frames per second) of a video file as ffmpeg sees it."""
+    reader = read_frames(str(path))
+    meta = next(reader)
+    width, height = meta["size"]
+    return [np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in reader], meta["fps"]
+
+
+@pytest.mark.parametrize(("write", "name"), [(write_gif, "a.gif"), (write_mp4, "a.mp4")])
+def test_frames_size_and_speed_are_as_asked_for(images, tmp_path, write, name):
+    write(tmp_path / name, images, 25.0)
+    found, frames_per_second = decoded(tmp_path / name)
+    assert len(found) == len(images)
+    assert found[0].shape == (64, 96, 3)
+    assert frames_per_second == pytest.approx(25.0)
+    for picture, original in zip(found, images, strict=True):
+        # H.264 at half the color resolution blurs edges; a shifted or missing frame would differ by the whole square,
+        # 20 of 64 x 96 pixels in height and width, by some 150 levels: 10 on average.
+        assert np.abs(picture.astype(int) - original).mean() < 3
+
+
+@pytest.mark.parametrize(("write", "name"), [(write_gif, "a.gif"), (write_mp4, "a.mp4")])
+def test_animations_are_the_same_bytes_every_time(images, tmp_path, write, name):
+    written = []
+    for _ in range(2):
+        write(tmp_path / name, images, 20.0)
+        written.append((tmp_path / name).read_bytes())
+    assert written[0] == written[1]
+
+
+def test_a_png_has_its_pixels_and_nothing_else(images, tmp_path):
+    for name in ("a.png", "b.png"):
+        write_png(tmp_path / name, images[0])
+    data = (tmp_path / "a.png").read_bytes()
+    assert data == (tmp_path / "b.png").read_bytes()
+    for chunk in (b"tEXt", b"iTXt", b"zTXt", b"tIME", b"eXIf"):
+        assert chunk not in data
+    np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "a.png")), images[0])
+
+
+def test_a_gif_of_few_colors_is_exact(images, tmp_path):
+    write_gif(tmp_path / "a.gif", images, 20.0)
+    with Image.open(tmp_path / "a.gif") as file:
+        assert file.n_frames == len(images)
+        assert file.info["loop"] == 0
+        for k, original in enumerate(images):
+            file.seek(k)
+            np.testing.assert_array_equal(np.asarray(file.convert("RGB")), original)
+
+
+def test_a_gif_keeps_frames_in_which_nothing_changes(images, tmp_path):
+    write_gif(tmp_path / "a.gif", [images[0]] * 3 + [images[1]], 20.0)
+    assert len(decoded(tmp_path / "a.gif")[0]) == 4
+
+
+def test_a_gif_keeps_its_speed_though_frames_last_whole_hundredths(images, tmp_path):
+    write_gif(tmp_path / "a.gif", images * 3, 30.0)
+    lasts = []
+    with Image.open(tmp_path / "a.gif") as file:
+        for k in range(file.n_frames):
+            file.seek(k)
+            lasts.append(file.info["duration"])
+    assert set(lasts) == {30, 40}
+    assert sum(lasts) == 700
+
+
+def test_one_hundred_frames_of_a_field_stay_below_two_megabytes(field_run, settings, tmp_path):
+    painter = new_painter(*field_run(100), "Channel", settings("field", "speed"), (640, 360))
+    write_gif(tmp_path / "a.gif", Pictures(painter, range(100)), 20.0)
+    assert (tmp_path / "a.gif").stat().st_size < 2e6
+    with Image.open(tmp_path / "a.gif") as file:
+        file.seek(99)
+        shown = np.asarray(file.convert("RGB"))
+    error = np.abs(shown.astype(int) - painter.image(99))
+    # Some forty colors for the 256 of the map: steps of six colors, three from the middle, 1 to 2 levels each.
+    assert error.mean() < 4
+    assert (shown[:10] == 255).all()
+
+
+def test_the_palette_keeps_rare_colors_and_exact_paper():
+    image = np.full((100, 100, 3), 255, np.uint8)
+    image[:50] = np.linspace(0, 90, 50, dtype=np.uint8)[:, None, None]
+    image[99, 99] = (220, 30, 60)
+    ranked = rank_colors([image], 8)
+    assert ranked[0].tolist() == [255, 255, 255]
+    assert [220, 30, 60] in ranked.tolist()
+    np.testing.assert_array_equal(rank_colors([image], 4), ranked[:4])
+
+
+@pytest.mark.parametrize("shape", [(65, 97), (64, 97), (65, 96)])
+def test_an_odd_video_is_filled_up_to_even_sides(tmp_path, shape):
+    write_mp4(tmp_path / "a.mp4", [np.full((*shape, 3), 255, np.uint8)] * 3, 10.0)
+    found, _ = decoded(tmp_path / "a.mp4")
+    assert found[0].shape == (66 if shape[0] == 65 else 64, 98 if shape[1] == 97 else 96, 3)
+    # White stays white, in the line filled up too: the color matrix is stated, so that at most rounding is lost.
+    assert found[0].min() >= 252
+
+
+def test_video_colors_are_those_of_the_pictures(tmp_path):
+    patches = np.zeros((64, 96, 3), np.uint8)
+    colors = np.array([[252, 255, 164], [188, 55, 84], [30, 12, 69]])
+    for k, color in enumerate(colors):
+        patches[:, 32 * k : 32 * k + 32] = color
+    write_mp4(tmp_path / "a.mp4", [patches] * 3, 10.0)
+    found, _ = decoded(tmp_path / "a.mp4")
+    shown = found[-1][32, [16, 48, 80]].astype(int)
+    # Luma and chroma have 220 levels for 256: rounding them costs up to 1.2 + 0.9 levels, the way back one more.
+    assert np.abs(shown - colors).max() <= 3
+
+
+def test_a_failure_leaves_the_old_file_and_no_other(images, tmp_path):
+    path = tmp_path / "a.gif"
+    write_gif(path, images, 20.0)
+    before = path.read_bytes()
+
+    class Broken(list):
+        def __getitem__(self, place):
+            if place == 5:
+                raise RuntimeError("lost")
+            return super().__getitem__(place)
+
+        def __iter__(self):
+            return (self[place] for place in range(len(self)))
+
+    for write in (write_gif, write_mp4):
+        with pytest.raises(RuntimeError, match="lost"):
+            write(path, Broken(images), 20.0)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["a.gif"]
+
+
+def test_a_file_that_got_nothing_is_refused(tmp_path):
+    with pytest.raises(UserError, match="nothing came out"), whole_file(tmp_path / "a.gif") as partial:
+        partial.touch()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_encoder_that_fails_says_why(images, tmp_path, monkeypatch):
+    monkeypatch.setattr("imageio_ffmpeg.get_ffmpeg_exe", lambda: "/bin/false")
+    with pytest.raises(UserError, match="the video encoder failed: exit code 1; write gif instead"):
+        write_mp4(tmp_path / "a.mp4", images, 20.0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_written_is_refused_in_one_line(images, tmp_path):
+    with pytest.raises(UserError, match="no folder"):
+        write_gif(tmp_path / "absent" / "a.gif", images, 20.0)
+    with pytest.raises(UserError, match=r"choose a value in \(0, 50\]; write mp4 for more"):
+        write_gif(tmp_path / "a.gif", images, 60.0)
+    with pytest.raises(UserError, match="frames_per_second is 0"):
+        write_mp4(tmp_path / "a.mp4", images, 0.0)
+    with pytest.raises(UserError, match="no frames"):
+        write_gif(tmp_path / "a.gif", [], 20.0)
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(UserError, match="cannot write"):
+        write_png(tmp_path / "folder.png", images[0])
+
+
+def test_thinning_keeps_the_ends_and_even_steps():
+    assert choose_frames(10, 20).tolist() == list(range(10))
+    thin = choose_frames(1001, 150)
+    assert (len(thin), thin[0], thin[-1]) == (150, 0, 1000)
+    assert set(np.diff(thin)) <= {6, 7}
+    assert choose_frames(5, 1).tolist() == [4]
+    with pytest.raises(UserError, match="maximum_frames is 0"):
+        choose_frames(5, 0)

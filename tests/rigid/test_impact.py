@@ -1,0 +1,134 @@
+"""Times of impact with their derivatives, and impulses that obey Newton, Coulomb and angular momentum."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.rigid.body import Body
+from simkit.rigid.friction import SLIP_PER_IMPULSE, slide
+from simkit.rigid.impact import impact_impulse, time_of_impact
+from simkit.rigid.rotation import identity
+from simkit.rigid.sphere import push, slip_velocity
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+UP = np.array([0.0, 0.0, 1.0])
+RADIUS = 0.13
+# A dozen operations on numbers of order 1 to 10 lose at most some tens of rounding units of 1.1e-16 each.
+ROUNDING = 1e-14
+
+
+def sphere(velocity, angular_velocity):
+    return Body(
+        position=jnp.array([0.0, 0.0, RADIUS]),
+        orientation=identity(),
+        velocity=jnp.array(velocity),
+        angular_velocity=jnp.array(angular_velocity),
+    )
+
+
+def after_impact(body, restitution, friction):
+    approach = -body.velocity[2]
+    normal, tangential = impact_impulse(approach, slip_velocity(body, UP, RADIUS), restitution, friction)
+    return push(body, normal * UP + tangential, jnp.zeros(3), jnp.array(0.0), UP, RADIUS), normal, tangential
+
+
+@pytest.mark.parametrize(
+    ("gap", "rate", "acceleration"),
+    [(1.0, 0.0, -9.81), (1.0, 3.0, -9.81), (0.5, -4.0, -9.81), (0.0, 2.0, -9.81), (0.7, -2.0, 0.0), (0.2, -3.0, 5.0)],
+)
+def test_the_gap_is_zero_at_the_time_of_impact_and_stays_so_when_anything_changes(gap, rate, acceleration):
+    def gap_at_impact(start):
+        t = time_of_impact(*start)
+        return start[0] + start[1] * t + start[2] * t**2 / 2
+
+    value, derivative = jax.value_and_grad(gap_at_impact)(jnp.array([gap, rate, acceleration]))
+    assert abs(value) < ROUNDING
+    np.testing.assert_allclose(derivative, 0, atol=ROUNDING)
+
+
+def test_the_time_of_impact_has_the_derivative_of_the_quadratic_formula():
+    def formula(start):
+        gap, rate, acceleration = start
+        return (rate + jnp.sqrt(rate**2 - 2 * acceleration * gap)) / -acceleration
+
+    start = jnp.array([1.0, 3.0, -9.81])
+    time, derivative = jax.value_and_grad(lambda s: time_of_impact(*s))(start)
+    np.testing.assert_allclose(time, formula(start), rtol=ROUNDING)
+    np.testing.assert_allclose(derivative, jax.grad(formula)(start), rtol=ROUNDING)
+
+
+@pytest.mark.parametrize("start", [(1.0, 2.0, 0.0), (1.0, 0.0, 0.0), (1.0, 2.0, 1.0), (1.0, -1.0, 1.0)])
+def test_a_gap_that_never_closes_has_no_time_of_impact(start):
+    time, derivative = jax.value_and_grad(lambda s: time_of_impact(*s))(jnp.array(start))
+    assert time == np.inf
+    np.testing.assert_array_equal(derivative, 0)
+
+
+def test_a_gap_that_is_negative_by_rounding_counts_as_contact():
+    assert time_of_impact(jnp.array(-1e-17), jnp.array(-1.0), jnp.array(-9.81)) == 0
+    # Leaving the surface: the flight 2 v / g, not the contact at its start.
+    leaving = time_of_impact(jnp.array(-1e-17), jnp.array(1.0), jnp.array(-9.81))
+    np.testing.assert_allclose(leaving, 2 / 9.81, rtol=ROUNDING)
+
+
+VELOCITY, SPIN = [2.0, -1.0, -3.0], [4.0, -20.0, 7.0]
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.05, 0.4, 5.0])
+@pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
+def test_an_impact_keeps_the_angular_momentum_about_the_contact_point(restitution, friction):
+    def angular_momentum(body):  # per mass, about a point of the floor below the center
+        return 0.4 * RADIUS**2 * body.angular_velocity + np.cross(RADIUS * UP, body.velocity)
+
+    before = sphere(VELOCITY, SPIN)
+    after, _, _ = after_impact(before, restitution, friction)
+    np.testing.assert_allclose(angular_momentum(after), angular_momentum(before), atol=ROUNDING)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
+def test_an_impact_reverses_the_normal_velocity_by_the_restitution(restitution):
+    after, _, _ = after_impact(sphere(VELOCITY, SPIN), restitution, 0.3)
+    np.testing.assert_allclose(after.velocity[2], 3.0 * restitution, atol=ROUNDING)
+
+
+def test_friction_in_the_cone_ends_the_slip_and_outside_it_is_mu_times_the_normal_impulse():
+    before = sphere(VELOCITY, SPIN)
+    slip = slip_velocity(before, UP, RADIUS)
+    needed = float(jnp.linalg.norm(slip)) / SLIP_PER_IMPULSE
+    for friction in (0.05, 0.4, 5.0):
+        after, normal, tangential = after_impact(before, 0.6, friction)
+        slip_after = slip_velocity(after, UP, RADIUS)
+        if friction * normal > needed:
+            np.testing.assert_allclose(slip_after, 0, atol=ROUNDING)
+        else:
+            np.testing.assert_allclose(jnp.linalg.norm(tangential), friction * normal, rtol=ROUNDING)
+            # Against the slip, and without turning or reversing it.
+            np.testing.assert_allclose(jnp.cross(slip_after, slip), 0, atol=10 * ROUNDING)
+            assert jnp.dot(slip_after, slip) > 0 > jnp.dot(tangential, slip)
+
+
+def test_friction_never_adds_energy():
+    def energy(body):
+        return 0.5 * jnp.sum(body.velocity**2) + 0.2 * RADIUS**2 * jnp.sum(body.angular_velocity**2)
+
+    draws = np.random.default_rng(0).normal(size=(50, 6))
+    for draw in draws:
+        before = sphere([*(3 * draw[:2]), -abs(draw[2])], 30 * draw[3:])
+        for friction in (0.0, 0.1, 1.0):
+            after, _, _ = after_impact(before, 1.0, friction)
+            assert energy(after) <= energy(before) * (1 + ROUNDING)
+
+
+def test_friction_has_finite_derivatives_at_no_slip_no_friction_and_no_time():
+    def outcome(slip, duration, friction):
+        impulse, shift = slide(slip, duration, friction, jnp.array(9.81))
+        return jnp.concatenate([impulse, shift])
+
+    for slip in (jnp.zeros(3), jnp.array([1.0, 0.0, 0.0]), jnp.array([1e-200, 0.0, 0.0])):
+        for duration in (0.0, 0.1, 10.0):
+            for friction in (0.0, 0.3):
+                arguments = slip, jnp.array(duration), jnp.array(friction)
+                for jacobian in jax.jacrev(outcome, argnums=(0, 1, 2))(*arguments):
+                    assert np.isfinite(jacobian).all(), arguments

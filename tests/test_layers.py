@@ -1,0 +1,87 @@
+"""The architecture, checked: imports point down the layers only, and modules stay small."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "simkit"
+MODULES = sorted(ROOT.rglob("*.py"))
+
+# A package may import those of lower levels and itself; packages of one level never import each other.
+LEVELS = {
+    "errors": 0,
+    "core": 1,
+    "molecular": 2,
+    "flow": 2,
+    "rigid": 2,
+    "scenario": 3,
+    "runtime": 4,
+    "render": 4,
+    "export": 5,
+    "cli": 6,
+}
+# The registry names the domains' factories as text, so that scenarios are read without importing physics.
+WITHOUT_ARRAYS = ["schema", "registry", "catalog", "overrides", "scenario", "checks", "table", "toml"]
+ARRAY_LIBRARIES = {"jax", "numpy", "xarray", "matplotlib", "scipy", "optax"}
+PEERS = {"jax_md", "jax_cfd", "brax", "mujoco"}
+
+
+def imported(path, *, top_level_only=False):
+    """Yield the names of modules that a file imports, leaving out what only type checkers see."""
+
+    def visit(nodes):
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path} imports relatively"
+                yield node.module
+            elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                yield from visit(node.orelse)
+            elif not (top_level_only and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+                yield from visit(ast.iter_child_nodes(node))
+
+    yield from visit(ast.parse(path.read_text()).body)
+
+
+def package_of(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return parts[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_down_the_layers_only(path):
+    own = package_of(path)
+    if own == "__init__":
+        return  # the public face imports lazily, by name
+    for name in imported(path):
+        if name.split(".")[0] != "simkit" or name == "simkit":
+            continue
+        other = name.split(".")[1]
+        assert other == own or LEVELS[other] < LEVELS[own], f"{path.name} ({own}) imports {name}"
+
+
+@pytest.mark.parametrize("name", WITHOUT_ARRAYS)
+def test_scenarios_are_read_without_array_libraries(name):
+    path = ROOT / "scenario" / f"{name}.py"
+    found = {module.split(".")[0] for module in imported(path, top_level_only=True)}
+    assert not found & ARRAY_LIBRARIES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_libraries_around_us_are_imported_inside_functions(path):
+    assert not {module.split(".")[0] for module in imported(path, top_level_only=True)} & PEERS
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_are_at_most_400_lines(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_command_line_prints(path):
+    if package_of(path) == "cli":
+        return
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    assert not [call for call in calls if isinstance(call, ast.Name) and call.id == "print"]
