@@ -1,5 +1,6 @@
 """Ctrl-C on resumable work."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,5 +14,5 @@ def resumable(output: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         on_disk = (output / "manifest.json").exists()
         raise KeyboardInterrupt(
-            f"interrupted; go on with: simkit resume {output}" if on_disk else "interrupted"
+            f"interrupted; go on with: simkit resume {shlex.quote(str(output))}" if on_disk else "interrupted"
         ) from None

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -49,15 +50,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     json_wanted = "--json" in words
     try:
-        return _dispatch(words)
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
     except UserError as error:
         return _complain(str(error), WRONG_INPUT, json_wanted)
     except KeyboardInterrupt as interrupt:
         return _complain(str(interrupt) or "interrupted", INTERRUPTED, json_wanted)
     except BrokenPipeError:
-        # The reader of our output has gone (``simkit list | head``); there is nobody to tell.
-        sys.stderr.close()
+        # The reader of our output has gone (``simkit list | head``); what is still to be written goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
+    except OSError as error:
+        # Without a file name it is our own output that cannot be written, so nothing more goes there.
+        place, json_wanted = (error.filename, json_wanted) if error.filename else ("the output", False)
+        return _complain(f"cannot read or write {place}: {error.strerror or error}", WRONG_INPUT, json_wanted)
+    except Exception as error:
+        if not (isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)):
+            raise
+        reason = str(error).removeprefix("RESOURCE_EXHAUSTED: ").rstrip(".") or "out of memory"
+        return _complain(f"{reason}; make the simulation smaller with --set", WRONG_INPUT, json_wanted)
 
 
 def _dispatch(words: list[str]) -> int:

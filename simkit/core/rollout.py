@@ -62,13 +62,28 @@ def trajectory(
     record = frames(simulation, every, steps // every, width=width_for(steps, memory))
 
     def run(params: Params, key: jax.Array) -> tuple[State, Arrays, Arrays]:
-        start = simulation.init(params, key)
+        start = initial(simulation)(params, key)
         first = simulation.observe(start, params), simulation.diagnose(start, params)
         state, recorded = record(start, params)
         observed, diagnosed = jax.tree.map(
             lambda a, b: jnp.concatenate([a[None], b]), first, (recorded.observed, recorded.diagnosed)
         )
         return state, observed, diagnosed
+
+    return run
+
+
+def initial(simulation: Simulation) -> Callable[[Params, jax.Array], State]:
+    """Return ``(params, key) -> state``, the initial state to the same last bit in every program that asks for it.
+
+    Args:
+        simulation: whose.
+    """
+
+    def run(params: Params, key: jax.Array) -> State:
+        # Fused with what follows in one program or another, the same numbers would be rounded in different ways.
+        params, key = jax.lax.optimization_barrier((params, key))
+        return jax.lax.optimization_barrier(simulation.init(params, key))
 
     return run
 
@@ -99,15 +114,33 @@ def frames(
         count: number of frames.
         width: as for `segment`.
     """
-    advance, status = segment(simulation, every, width=width), status_of(simulation)
+    record = frame(simulation, every, width=width)
 
     def run(state: State, params: Params) -> tuple[State, Frames]:
         def body(state: State) -> tuple[State, Frames]:
-            state = advance(state, params)
-            observed, diagnosed = simulation.observe(state, params), simulation.diagnose(state, params)
-            return state, Frames(observed=observed, diagnosed=diagnosed, status=status(state, params))
+            return record(state, params)
 
         return _checkpointed_scan(body, state, count, width or width_for(count, "balanced"))
+
+    return run
+
+
+def frame(
+    simulation: Simulation, every: int, *, width: int | None = None
+) -> Callable[[State, Params], tuple[State, Frames]]:
+    """Return ``(state, params) -> (state, Frames)`` that advances to the next frame and takes it (without an axis).
+
+    Args:
+        simulation: what to advance.
+        every: steps before the frame.
+        width: as for `segment`.
+    """
+    advance, status = segment(simulation, every, width=width), status_of(simulation)
+
+    def run(state: State, params: Params) -> tuple[State, Frames]:
+        state = advance(state, params)
+        observed, diagnosed = simulation.observe(state, params), simulation.diagnose(state, params)
+        return state, Frames(observed=observed, diagnosed=diagnosed, status=status(state, params))
 
     return run
 

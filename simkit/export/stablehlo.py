@@ -53,7 +53,7 @@ def export_scenario(scenario: Scenario, folder: Path) -> Exported:
         folder: where to write; made if missing.
 
     Raises:
-        UserError: if the folder cannot be written, or the reloaded program disagrees with JAX.
+        UserError: if the run fails, the folder cannot be written, or the reloaded program disagrees with JAX.
     """
     import jax
     from jax import export
@@ -69,8 +69,13 @@ def export_scenario(scenario: Scenario, folder: Path) -> Exported:
         exported = export.export(jax.jit(run), platforms=PLATFORMS)(params, keys)
         data = bytes(exported.serialize(vjp_order=1))
         value_error, gradient_error = _disagreement(scenario, simulation, run, data)
+        if not np.isfinite([value_error, gradient_error]).all():
+            raise UserError(
+                f"{scenario.name}: its result or derivative is not finite, so that nothing can be compared: the run "
+                "fails or does not converge; change its parameters or give it more steps with --set"
+            )
         # The same program, compiled apart: round-off grows along a run, but not to a thousandth.
-        if not max(value_error, gradient_error) <= _tolerance(simulation):
+        if max(value_error, gradient_error) > _tolerance(simulation):
             raise UserError(
                 f"{scenario.name}: the reloaded program differs from JAX by {value_error:.3g} (value) and "
                 f"{gradient_error:.3g} (derivative); nothing was written, please report this"

@@ -1,14 +1,14 @@
-"""The work of a sweep: its grid of members, how many fit in memory at once, and one chunk after another."""
+"""The work of a sweep: its grid of members, one chunk after another, and the labeled result."""
 
 import dataclasses
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.errors import UserError
 from simkit.runtime import datasets
 from simkit.runtime.files import DamagedFileError, read_arrays, write_arrays
 from simkit.runtime.outcome import record
@@ -18,9 +18,11 @@ from simkit.runtime.store import Store
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
+    import jax
     import xarray
 
-    from simkit.core.simulation import Simulation
+    from simkit.core.simulation import Params, Simulation
+    from simkit.runtime.driver import Piece
 
 type Report = Callable[[float, str], None]
 """Told the fraction done and a few words."""
@@ -59,97 +61,44 @@ class Sweep:
         """Number of programs run, all of one size; the last is padded with repeats of the last member."""
         return -(-self.members // self.chunk)
 
-    def member(self, index: int) -> dict[str, float]:
-        """Return the swept values and the seed of one member."""
-        *where, seed = np.unravel_index(index, self.shape)
-        values = {name: self.over[name][i] for name, i in zip(self.over, where, strict=True)}
-        return values | {"seed": self.scenario.run.seed + int(seed)}
+    def chunk_values(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the swept values and the seeds of a chunk's members, one per member."""
+        members = np.minimum(index * self.chunk + np.arange(self.chunk), self.members - 1)
+        *where, seed = np.unravel_index(members, self.shape)
+        values = {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
+        return values, self.scenario.run.seed + seed
 
 
-def fitting_chunk(simulation: "Simulation", plan: Sweep, chunk: int | None, memory: int | None) -> int:
-    """Return how many members run as one program; what they need comes from the compiler.
+def ensemble_of(simulation: "Simulation", plan: Sweep) -> "Simulation":
+    """Return a chunk's members as one simulation that observes nothing on its way."""
+    from simkit.core.ensemble import ensemble
 
-    Args:
-        simulation: the member.
-        plan: the sweep.
-        chunk: how many the user asks for; ``None`` takes as many as fit.
-        memory: bytes they may take; ``None`` takes a share of what is free.
+    # Frames of every member at every time would not fit anywhere; the last one is observed at the end.
+    return dataclasses.replace(ensemble(simulation, list(plan.over)), observe=lambda state, params: {})
 
-    Raises:
-        UserError: if the chunk asked for, one member, or the results of all members do not fit.
-    """
+
+def spread_of(members: int) -> "jax.sharding.Sharding | None":
+    """Return how members are spread over the local devices, if they can be spread evenly."""
     import jax
 
-    from simkit.runtime.memory import SHARE, available_bytes, needed_bytes, show_size
-
-    limit = memory or int(SHARE * available_bytes())
-    wanted = chunk or plan.members
-
-    def needed(members: int) -> int:
-        params, keys, ensemble, compiled = _program(simulation, dataclasses.replace(plan, chunk=members), 0)
-        state = jax.eval_shape(ensemble.init, params, keys)
-        return needed_bytes(compiled.lower(state, params).compile())
-
-    kept = plan.members * _frame_bytes(simulation) if plan.final_frames else 0
-    if kept > (free := available_bytes()):
-        raise UserError(
-            f"the final frames of {plan.members} members need {show_size(kept)} and {show_size(free)} are free; "
-            "pass --no-frames to keep the diagnostics only, or sweep fewer values"
-        )
-    need = needed(wanted)
-    if need <= limit:
-        return wanted
-    if chunk is not None:
-        raise UserError(
-            f"a chunk of {chunk} members needs {show_size(need)} and {show_size(limit)} may be used; "
-            f"pass a smaller --chunk (about {max(chunk * limit // need, 1)}) or more --memory"
-        )
-    fitting = wanted * limit // need
-    while fitting > 1 and needed(fitting) > limit:
-        fitting //= 2
-    if fitting < 1 or needed(fitting) > limit:
-        raise UserError(
-            f"one member needs {show_size(needed(1))} and {show_size(limit)} may be used; "
-            "pass more --memory (such as --memory 8GiB) or make the simulation smaller with --set"
-        )
-    return fitting
+    devices = jax.local_devices()
+    if len(devices) == 1 or members % len(devices):
+        return None
+    mesh = jax.sharding.Mesh(np.asarray(devices), ("member",))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
 
 
-def _frame_bytes(simulation: "Simulation") -> int:
-    """Return the size of what one member observes."""
-    import jax
-
-    def observed(key: jax.Array) -> Any:
-        return simulation.observe(simulation.init(simulation.params, key), simulation.params)
-
-    leaves = jax.tree.leaves(jax.eval_shape(observed, jax.random.key(0)))
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-
-
-def _program(simulation: "Simulation", plan: Sweep, chunk_index: int) -> tuple[Any, Any, "Simulation", Any]:
-    """Return the params, keys, ensemble and jitted segment of one chunk, spread over the local devices."""
+def _inputs(simulation: "Simulation", plan: Sweep, index: int) -> tuple["Params", "jax.Array"]:
+    """Return the params and keys of one chunk."""
     import jax
     import jax.numpy as jnp
 
-    from simkit.core.ensemble import ensemble
-    from simkit.runtime.driver import compile_segment
-
-    first = chunk_index * plan.chunk
-    members = [plan.member(min(first + i, plan.members - 1)) for i in range(plan.chunk)]
-    keys = jnp.stack([jax.random.key(member["seed"]) for member in members])
-    swept = {
-        name: jnp.asarray([member[name] for member in members], dtype=simulation.params[name].dtype)
-        for name in plan.over
-    }
-    devices = jax.local_devices()
-    if len(devices) > 1 and plan.chunk % len(devices) == 0:
-        mesh = jax.sharding.Mesh(np.asarray(devices), ("member",))
-        spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
-        keys, swept = jax.device_put((keys, swept), spread)
-    many = ensemble(simulation, list(plan.over))
-    # Frames of every member at every time would not fit anywhere; the last one is observed at the end.
-    many = dataclasses.replace(many, observe=lambda state, params: {})
-    return {**simulation.params, **swept}, keys, many, compile_segment(many, plan_of(plan.scenario))
+    values, seeds = plan.chunk_values(index)
+    swept = {name: jnp.asarray(array, dtype=simulation.params[name].dtype) for name, array in values.items()}
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, dtype=jnp.uint32))
+    if spread := spread_of(plan.chunk):
+        swept, keys = jax.device_put((swept, keys), spread)
+    return {**simulation.params, **swept}, keys
 
 
 def execute(
@@ -164,58 +113,70 @@ def execute(
         report: told of progress.
         warn: told in one line what was damaged.
     """
-    compiled: Any = None
+    import jax
+
+    from simkit.runtime.driver import Program, final_status
+
+    cut, many = plan_of(plan.scenario), ensemble_of(simulation, plan)
+    # Every chunk has the same shape, so each program is compiled once.
+    program = Program.of(many, cut)
+    axes = {name: 0 if name in plan.over else None for name in simulation.params}
+    observe = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes)))
     results = []
     for index in range(plan.chunks):
         path = directory.path / f"chunk_{index:04d}.npz" if directory else None
-        if path and path.exists():
-            try:
-                results.append(read_arrays(path))
-                continue
-            except DamagedFileError as error:
-                warn(f"{error}; computing it again")
-        params, keys, many, fresh = _program(simulation, plan, index)
-        compiled = compiled or fresh  # compiled once: every chunk has the same shape
-        arrays = _run_chunk(simulation, plan, index, params, keys, many, compiled, directory, report, warn)
-        if path:
-            write_arrays(path, arrays)
+        stored = _read_chunk(path, warn) if path else None
+        if stored is None:
+
+            def on_piece(piece: "Piece", total: int, index: int = index) -> None:
+                report((index + piece.index / total) / plan.chunks, f"chunk {index + 1} of {plan.chunks}")
+
+            params, keys = _inputs(simulation, plan, index)
+            store = Store(path.with_suffix("")) if path else None
+            arrays, last = record(many, keys, cut, store, on_piece, warn, params=params, program=program)
+            observed = observe(last.state, params) if plan.final_frames else {}
+            stored = _frozen(arrays, cut.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
+            stored["status"] = final_status(many, stored["status"])
+            if path:
+                write_arrays(path, stored)
+        if path and path.with_suffix("").exists():
             # A finished chunk is whole in its file; what it left on the way there is needed no more.
             shutil.rmtree(path.with_suffix(""))
-        results.append(arrays)
+        results.append(stored)
     return _assemble(simulation, plan, results)
 
 
-def _run_chunk(
-    simulation: "Simulation",
-    plan: Sweep,
-    index: int,
-    params: Any,
-    keys: Any,
-    many: "Simulation",
-    compiled: Any,
-    directory: RunDirectory | None,
-    report: Report,
-    warn: Callable[[str], None],
-) -> dict[str, np.ndarray]:
-    import jax
+def _read_chunk(path: Path, warn: Callable[[str], None]) -> dict[str, np.ndarray] | None:
+    if not path.exists():
+        return None
+    try:
+        return read_arrays(path)
+    except DamagedFileError as error:
+        warn(f"{error}; computing it again")
+        return None
 
-    from simkit.runtime.driver import final_status
 
-    def on_piece(piece: Any, total: int) -> None:
-        report((index + piece.index / total) / plan.chunks, f"chunk {index + 1} of {plan.chunks}")
+def _frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return a chunk's arrays, and one status per member, as they were when it stopped, whoever else was in its chunk.
 
-    store = Store(directory.path / f"chunk_{index:04d}") if directory else None
-    cut = plan_of(plan.scenario)
-    arrays, last = record(many, keys, cut, store, on_piece, warn, params=params, compiled=compiled)
-    # Chunks whose members all converge early are shorter; a frozen member repeats its last value.
-    missing = cut.frames + 1 - len(arrays["status"])
-    arrays = {name: np.concatenate([array, np.repeat(array[-1:], missing, axis=0)]) for name, array in arrays.items()}
-    arrays["status"] = final_status(many, last)
-    if plan.final_frames:
-        axes = {name: 0 if name in plan.over else None for name in simulation.params}
-        observed = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes)))(last.state, params)
-        arrays |= {f"observed.{name}": np.asarray(array) for name, array in observed.items()}
-    return arrays
+    Args:
+        arrays: diagnostics and status (frame, member); fewer frames than ``frames`` if all members stopped early.
+        frames: how many there shall be.
+        observed: last frames (member, ...); those of a member that failed mean nothing and become NaN.
+    """
+    from simkit.core.status import Status
+
+    stops = arrays["status"] != Status.OK
+    stops[-1] = True
+    rows = np.minimum(np.arange(frames)[:, None], stops.argmax(axis=0))
+    frozen = {name: np.take_along_axis(array, rows, axis=0) for name, array in arrays.items()}
+    frozen["status"] = frozen["status"][-1]
+    failed = frozen["status"] == Status.NON_FINITE
+    for name, array in observed.items():
+        if failed.any() and np.issubdtype(array.dtype, np.floating):
+            array = np.where(failed.reshape(-1, *[1] * (array.ndim - 1)), np.full_like(array, np.nan), array)
+        frozen[f"observed.{name}"] = array
+    return frozen
 
 
 def _assemble(simulation: "Simulation", plan: Sweep, chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
@@ -232,19 +193,21 @@ def _assemble(simulation: "Simulation", plan: Sweep, chunks: Sequence[Mapping[st
     observed, diagnosed = datasets.split(chunks[0])
     variables: dict[str, Any] = {}
     for name in diagnosed:
-        variables[name] = ((*grid, "frame"), members(f"diagnosed.{name}", 1))
+        # A diagnostic may repeat a swept parameter, and a name may be both diagnosed in time and observed at the end.
+        free = f"diagnosed_{name}" if name in grid else name
+        variables[free] = ((*grid, "frame"), members(f"diagnosed.{name}", 1))
     for name, array in observed.items():
         named = simulation.dimensions.get(name) or tuple(f"{name}_{axis}" for axis in range(array.ndim - 1))
-        # A name may be both diagnosed in time and observed at the end.
-        variables[f"final_{name}" if name in variables else name] = ((*grid, *named), members(f"observed.{name}", 0))
+        free = f"final_{name}" if name in grid or name in variables else name
+        variables[free] = ((*grid, *named), members(f"observed.{name}", 0))
     names = np.array([status.name.lower() for status in Status])
     variables["status"] = (grid, names[members("status", 0)])
     used = {dimension for names, _ in variables.values() for dimension in names}
     coordinates: dict[str, Any] = {
         **{name: np.asarray(values) for name, values in plan.over.items()},
-        "seed": plan.scenario.run.seed + np.arange(plan.seeds, dtype=np.int32),
+        "seed": np.arange(plan.scenario.run.seed, plan.scenario.run.seed + plan.seeds, dtype=np.int32),
         **{name: values for name, values in simulation.coordinates.items() if name in used},
     }
-    return xarray.Dataset(
-        variables, coords=coordinates, attrs={"title": plan.scenario.title, "scenario": plan.scenario.name}
-    )
+    fixed = {name: p.default for name, p in plan.scenario.parameters.items() if name not in plan.over}
+    attributes = {"title": plan.scenario.title, "scenario": plan.scenario.name} | fixed
+    return xarray.Dataset(variables, coords=coordinates, attrs=attributes)

@@ -47,7 +47,11 @@ def to_dataset(
 
     observed, diagnosed = split(arrays)
     dimensions, known = labels["dimensions"], labels["coordinates"]
-    variables = {name: (_dimensions(name, array, dimensions), array) for name, array in observed.items()}
+    variables = {
+        # A name may be both observed and diagnosed.
+        f"observed_{name}" if name in diagnosed else name: (_dimensions(name, array, dimensions), array)
+        for name, array in observed.items()
+    }
     variables |= {name: (("frame", "member")[: array.ndim], array) for name, array in diagnosed.items()}
     used = {dimension for names, _ in variables.values() for dimension in names}
     coordinates = {name: values for name, values in known.items() if name in used}

@@ -1,21 +1,21 @@
 """The one host loop: compiled segments, with storage, progress and an orderly stop between them."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.rollout import frames
+from simkit.core.rollout import frame, initial
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import Status, status_of
 from simkit.runtime.store import Store
 
 # Enough segments that little is lost and progress is seen, few enough that each is worth a file.
 SEGMENTS = 20
-
-type Compiled = Callable[[State, Params], tuple[State, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,9 @@ class Plan:
     @property
     def frames_per_segment(self) -> int:
         """The largest divisor of ``frames`` that leaves at least ``SEGMENTS`` segments (else one frame each)."""
-        return max(d for d in range(1, max(self.frames // SEGMENTS, 1) + 1) if self.frames % d == 0)
+        small = [d for d in range(1, math.isqrt(self.frames) + 1) if self.frames % d == 0]
+        divisors = [*small, *(self.frames // d for d in small)]
+        return max(d for d in divisors if d <= max(self.frames // SEGMENTS, 1))
 
     @property
     def segments(self) -> int:
@@ -65,9 +67,25 @@ class Piece:
     finished: bool
 
 
-def compile_segment(simulation: Simulation, plan: Plan) -> Any:
-    """Return the jitted ``(state, params) -> (state, Frames)`` of one segment."""
-    return jax.jit(frames(simulation, plan.every, plan.frames_per_segment))
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A simulation compiled for a plan, to be used again for other values and keys of the same shapes.
+
+    Attributes:
+        initialize: jitted ``(params, key) -> (state, first frame)``.
+        advance: jitted ``(state, params) -> (state, Frames)`` of one segment.
+    """
+
+    initialize: Any
+    advance: Any
+
+    @classmethod
+    def of(cls, simulation: Simulation, plan: Plan) -> "Program":
+        """Return the program of a simulation; each part is compiled when it is first called."""
+        return cls(
+            initialize=jax.jit(lambda params, key: _first(simulation, initial(simulation)(params, key), params)),
+            advance=jax.jit(_segment(simulation, plan)),
+        )
 
 
 def drive(
@@ -77,7 +95,7 @@ def drive(
     plan: Plan,
     *,
     store: Store | None = None,
-    compiled: Compiled | None = None,
+    program: Program | None = None,
     warn: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Piece]:
     """Run a simulation segment by segment, yielding each as it is finished and stored.
@@ -94,71 +112,82 @@ def drive(
         key: random key (one per member for an ensemble).
         plan: steps and frames.
         store: where segments and checkpoints go; ``None`` keeps nothing on disk.
-        compiled: the result of `compile_segment`, if the caller has it already.
+        program: the simulation's `Program`, if the caller has it already.
         warn: told in one line when a damaged file is passed over.
     """
-    can_grow = simulation.grow is not None
-    template = jax.eval_shape(simulation.init, params, key) if store else None
-    found = store.restore(template, warn, resizable=can_grow) if store else None
+    program = program or Program.of(simulation, plan)
+    template = jax.eval_shape(program.initialize, params, key)[0] if store else None
+    found = store.restore(template, warn, resizable=simulation.grow is not None) if store else None
     if found:
         index, state, arrays = found
         piece = _piece_of(index, state, arrays, plan)
     else:
-        piece = _first_piece(simulation, params, key, plan)
-        while can_grow and _overflowed(piece):
-            simulation, _ = _grown(simulation, piece.state, piece.state)
-            piece = _first_piece(simulation, params, key, plan)
+        piece = _piece(0, *program.initialize(params, key), plan)
+        while _overflowed(piece) and simulation.grow is not None:
+            larger, _ = simulation.grow(piece.state, piece.state)
+            # What is compiled to advance takes states of any capacity; only new states must be made larger.
+            simulation = dataclasses.replace(simulation, init=larger.init, grow=larger.grow)
+            program = dataclasses.replace(program, initialize=Program.of(simulation, plan).initialize)
+            piece = _piece(0, *program.initialize(params, key), plan)
         if store:
             store.create()
             store.write(0, piece.state, piece.arrays)
     yield piece
-    advance = compiled or compile_segment(simulation, plan)
     while not piece.finished:
         start = piece.state
-        piece = _piece(piece.index + 1, *advance(start, params), plan)
-        while can_grow and _overflowed(piece):
-            simulation, start = _grown(simulation, piece.state, start)
-            piece = _piece(piece.index, *advance(start, params), plan)
+        piece = _piece(piece.index + 1, *program.advance(start, params), plan)
+        while _overflowed(piece) and simulation.grow is not None:
+            larger, start = simulation.grow(piece.state, start)
+            simulation = dataclasses.replace(simulation, grow=larger.grow)
+            piece = _piece(piece.index, *program.advance(start, params), plan)
         if store:
             store.write(piece.index, piece.state, piece.arrays)
         yield piece
 
 
-def final_status(simulation: Simulation, piece: Piece) -> np.ndarray:
-    """Return the status of a finished run: one that should have converged and has not used up its steps.
+def final_status(simulation: Simulation, status: np.ndarray) -> np.ndarray:
+    """Return the status of a finished run: one that should have converged and did not has used up its steps.
 
     Args:
         simulation: what ran.
-        piece: its last segment.
+        status: codes at its end.
     """
     if simulation.done is None:
-        return piece.status
-    return np.where(piece.status == Status.OK, np.int32(Status.MAX_STEPS), piece.status)
+        return status
+    return np.where(status == Status.OK, np.int32(Status.MAX_STEPS), status)
+
+
+def _segment(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tuple[State, Any]]:
+    record = frame(simulation, plan.every)
+
+    def run(state: State, params: Params) -> tuple[State, Any]:
+        def body(index: jax.Array, carry: tuple[State, Any]) -> tuple[State, Any]:
+            state, recorded = carry
+            state, one = record(state, params)
+            return state, jax.tree.map(lambda stack, leaf: stack.at[index].set(leaf), recorded, one)
+
+        count = plan.frames_per_segment
+        shapes = jax.eval_shape(record, state, params)[1]
+        empty = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), shapes)
+        # The compiler must not see how long the loop is: it unrolls one of a single turn, and then rounds what is
+        # recorded otherwise than `trajectory` does.
+        return jax.lax.fori_loop(0, jax.lax.optimization_barrier(jnp.int32(count)), body, (state, empty))
+
+    return run
 
 
 def _overflowed(piece: Piece) -> bool:
     return bool(np.any(piece.status == Status.NEIGHBOR_OVERFLOW))
 
 
-def _grown(simulation: Simulation, overflowed: State, start: State) -> tuple[Simulation, State]:
-    larger, start = simulation.grow(overflowed, start)
-    # What is compiled takes states of any capacity; only new states must be made larger.
-    return dataclasses.replace(simulation, init=larger.init, grow=larger.grow), start
-
-
-def _first_piece(simulation: Simulation, params: Params, key: jax.Array, plan: Plan) -> Piece:
-    """Return the initial state with its own frame, as a stack of one."""
-
-    def initialize(params: Params, key: jax.Array) -> tuple[State, Any]:
-        state = simulation.init(params, key)
-        recorded = {
-            "observed": simulation.observe(state, params),
-            "diagnosed": simulation.diagnose(state, params),
-            "status": status_of(simulation)(state, params),
-        }
-        return state, jax.tree.map(lambda leaf: leaf[None], recorded)
-
-    return _piece(0, *jax.jit(initialize)(params, key), plan)
+def _first(simulation: Simulation, state: State, params: Params) -> tuple[State, Any]:
+    """Return the state with its own frame, as a stack of one."""
+    recorded = {
+        "observed": simulation.observe(state, params),
+        "diagnosed": simulation.diagnose(state, params),
+        "status": status_of(simulation)(state, params),
+    }
+    return state, jax.tree.map(lambda leaf: leaf[None], recorded)
 
 
 def _piece(index: int, state: State, recorded: Any, plan: Plan) -> Piece:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
@@ -38,6 +39,8 @@ def use_compilation_cache() -> Path | None:
         return None
     if not os.access(directory, os.W_OK):
         return None
+    # A cached program that cannot be read or written is compiled again; there is nothing for a user to do about it.
+    warnings.filterwarnings("ignore", r"Error (read|writ)ing persistent compilation cache entry", UserWarning)
     jax.config.update("jax_compilation_cache_dir", str(directory))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     return directory
@@ -58,8 +61,10 @@ def precision(name: str) -> Iterator[None]:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that decide a result."""
-    found = {"python": platform.python_version()}
-    for package in ("simkit", *PACKAGES):
+    from simkit import __version__
+
+    found = {"python": platform.python_version(), "simkit": __version__}
+    for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

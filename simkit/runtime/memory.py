@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 
+from simkit.core.simulation import Simulation
 from simkit.errors import UserError
 
 # The rest is for the results kept on the host, the operating system and whoever else uses the machine.
@@ -24,6 +25,21 @@ def needed_bytes(compiled: Any) -> int:
         + analysis.temp_size_in_bytes
         - analysis.alias_size_in_bytes
     )
+
+
+def frame_bytes(simulation: Simulation) -> tuple[int, int]:
+    """Return the size of what a simulation observes in one frame, and of what it diagnoses.
+
+    Args:
+        simulation: any.
+    """
+
+    def frame(key: jax.Array) -> tuple[Any, Any]:
+        state = simulation.init(simulation.params, key)
+        return simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
+
+    observed, diagnosed = jax.eval_shape(frame, jax.eval_shape(jax.random.key, 0))
+    return tuple(sum(leaf.size * leaf.dtype.itemsize for leaf in group.values()) for group in (observed, diagnosed))
 
 
 def available_bytes() -> int:
@@ -58,4 +74,4 @@ def show_size(size: float) -> str:
         if size < 1024 or unit == "GiB":
             break
         size /= 1024
-    return f"{size:.3g} {unit}"
+    return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"

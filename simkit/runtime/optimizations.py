@@ -128,7 +128,7 @@ def start_optimization(
         settings = {field: getattr(request, field) for field in _SETTINGS}
         settings["labels"] = datasets.labels_of(simulation)
         directory = RunDirectory.create(output, "optimize", request.scenario, settings, overwrite=overwrite)
-        with directory.locked():
+        with directory.begun():
             return _execute(request, simulation, directory, report, warnings.warn)
 
 
@@ -149,6 +149,7 @@ def proceed_optimization(
         UserError: if the directory cannot be read back.
     """
     request = request_of(directory)
+    directory.warn_of_changes(warn)
     with precision(request.scenario.run.precision), directory.locked():
         return _execute(request, _simulation(request), directory, report, warn)
 

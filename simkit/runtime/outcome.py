@@ -10,7 +10,7 @@ import numpy as np
 
 from simkit.runtime import datasets
 from simkit.runtime.files import write_json
-from simkit.runtime.run_directory import RunDirectory
+from simkit.runtime.run_directory import SUMMARY, RunDirectory
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def execute(
     outcome = Outcome(
         arrays=arrays,
         labels=datasets.labels_of(simulation),
-        status=final_status(simulation, last),
+        status=final_status(simulation, last.status),
         segments=last.index,
         directory=directory.path if directory else None,
         scenario=scenario,
@@ -141,7 +141,7 @@ def execute(
             "diagnostics": outcome.diagnostics,
             **summarize(outcome),
         }
-        write_json(directory.path / "summary.json", summary)
+        write_json(directory.path / SUMMARY, summary)
     return outcome
 
 

@@ -12,7 +12,7 @@ from simkit.runtime import datasets
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.files import DamagedFileError, read_json
 from simkit.runtime.outcome import Outcome, Report, checked, execute
-from simkit.runtime.run_directory import RunDirectory, check_output
+from simkit.runtime.run_directory import SUMMARY, RunDirectory, check_output
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import with_values
@@ -34,7 +34,7 @@ def load(scenario: "str | Path | Scenario", values: Mapping[str, Any] | None = N
     Raises:
         UserError: if there is no such scenario or a value is not allowed.
     """
-    found = scenario if isinstance(scenario, Scenario) else find_scenario(str(scenario))
+    found = scenario if isinstance(scenario, Scenario) else find_scenario(scenario)
     return with_values(found, values) if values else found
 
 
@@ -59,17 +59,26 @@ def run(
 
 
 def resume(directory: Path | str) -> "xarray.Dataset":
-    """Finish an interrupted run (nothing is computed twice) and return it as `run` does.
+    """Finish an interrupted run, sweep or optimization (nothing is computed twice) and return what it returns.
 
     Args:
         directory: the run directory.
 
     Raises:
-        UserError: if it is not a run directory of a single run.
+        UserError: if it is not a run directory or cannot be read back.
         RunFailedError: if the run turns non-finite.
     """
     use_compilation_cache()
-    return checked(proceed(RunDirectory.open(directory))).dataset()
+    opened = RunDirectory.open(directory)
+    if opened.kind == "sweep":
+        from simkit.runtime import sweeps
+
+        return sweeps.checked(sweeps.proceed_sweep(opened))
+    if opened.kind == "optimize":
+        from simkit.runtime.optimizations import proceed_optimization
+
+        return checked(proceed_optimization(opened)).dataset()
+    return checked(proceed(opened)).dataset()
 
 
 def open_run(directory: Path | str) -> "xarray.Dataset":
@@ -107,16 +116,20 @@ def start(
     Raises:
         UserError: if the scenario cannot be built or the output cannot be written; nothing is left half-written.
     """
-    if output is None:
-        with precision(scenario.run.precision):
-            return execute(scenario, build(scenario), plan_of(scenario), None, report)
-    check_output(output, overwrite=overwrite)
+    from simkit.runtime.fitting import check_frames
+
+    if output:
+        check_output(output, overwrite=overwrite)
+    plan = plan_of(scenario)
     with precision(scenario.run.precision):
         simulation = build(scenario)
+        check_frames(simulation, plan)
+        if output is None:
+            return execute(scenario, simulation, plan, None, report)
         request = {"labels": datasets.labels_of(simulation)}
         directory = RunDirectory.create(output, "run", scenario, request, overwrite=overwrite)
-        with directory.locked():
-            return execute(scenario, simulation, plan_of(scenario), directory, report)
+        with directory.begun():
+            return execute(scenario, simulation, plan, directory, report)
 
 
 def proceed(
@@ -136,8 +149,7 @@ def proceed(
         UserError: if the directory cannot be read back.
     """
     scenario = directory.scenario()
-    if changed := directory.changed_versions():
-        warn(f"the software has changed since this run began, so its bytes may differ: {', '.join(changed)}")
+    directory.warn_of_changes(warn)
     with precision(scenario.run.precision), directory.locked():
         return execute(scenario, build(scenario), plan_of(scenario), directory, report, warn)
 
@@ -157,10 +169,15 @@ def stored(directory: RunDirectory) -> Outcome:
         raise UserError(f"{error}; repair the run with: simkit resume {directory.path}") from None
     if not pieces:
         raise UserError(f"{directory.path} holds no frames yet; finish it with: simkit resume {directory.path}")
-    try:
-        status = np.asarray(read_json(directory.path / "summary.json")["status_code"])
-    except (DamagedFileError, KeyError):
-        status = pieces[-1]["status"][-1]
+    status, summary = pieces[-1]["status"][-1], directory.path / SUMMARY
+    if summary.exists():
+        try:
+            finished = read_json(summary)
+            if finished["segments"] != len(pieces) - 1:
+                raise DamagedFileError(f"{directory.path}: segment {len(pieces):06d}.npz is missing")
+            status = np.asarray(finished["status_code"])
+        except (DamagedFileError, KeyError) as error:
+            raise UserError(f"{error}; repair the run with: simkit resume {directory.path}") from None
     return Outcome(
         arrays=datasets.join(pieces),
         labels=directory.manifest["request"]["labels"],

@@ -56,17 +56,20 @@ class Store:
             ``(index, state, arrays)`` of the newest checkpoint that is whole and whose segments are whole too, with
             the last of those segments; or ``None`` if the run has to start from the beginning.
         """
-        found, damage = None, []
+        found, damaged = None, {}
         for name in CHECKPOINTS:
             if found or not (self.folder / name).exists():
                 continue
             try:
                 found = self._read_checkpoint(name, template, resizable)
             except DamagedFileError as error:
-                damage.append(f"{name} cannot be used ({error})")
-        if damage:
+                damaged[name] = f"{name} cannot be used ({error})"
+        if damaged:
             remedy = f"going on from segment {found[0]}" if found else "starting from the beginning"
-            warn(f"{'; '.join(damage)}; {remedy}")
+            warn(f"{'; '.join(damaged.values())}; {remedy}")
+        for name in damaged:
+            # It must not become the previous checkpoint, which may be the only one that is whole.
+            (self.folder / name).unlink()
         self._discard_after(found[0] if found else -1)
         return found
 
@@ -85,8 +88,9 @@ class Store:
         if index is None or index.shape or index < 0:
             raise DamagedFileError(f"{path}: names no segment")
         state = _state_from_arrays(arrays, template, path, resizable)
-        segments = [read_arrays(self._segment(earlier)) for earlier in range(int(index) + 1)]
-        return int(index), state, segments[-1]
+        for earlier in range(int(index)):
+            read_arrays(self._segment(earlier))
+        return int(index), state, read_arrays(self._segment(int(index)))
 
     def _segment(self, index: int) -> Path:
         return self.segments / f"{index:06d}.npz"

@@ -1,22 +1,27 @@
 """Sweeps: many members of one scenario as one vmapped program, in chunks that fit in memory."""
 
 import dataclasses
+import io
 import itertools
 import warnings
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkit.errors import UserError
+import numpy as np
+
+from simkit.errors import UserError, nearest
 from simkit.runtime import datasets
-from simkit.runtime.chunks import Report, Sweep, execute, fitting_chunk
+from simkit.runtime.chunks import Report, Sweep, execute
 from simkit.runtime.environment import precision, use_compilation_cache
-from simkit.runtime.files import write_bytes
+from simkit.runtime.files import DamagedFileError, read_json, write_bytes, write_json
+from simkit.runtime.fitting import fitting_chunk
 from simkit.runtime.outcome import RunFailedError
-from simkit.runtime.run_directory import RunDirectory, check_output
+from simkit.runtime.run_directory import SUMMARY, RunDirectory, check_output
 from simkit.runtime.runs import load
+from simkit.scenario import checks
 from simkit.scenario.build import build
-from simkit.scenario.overrides import parameter_value
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -61,14 +66,9 @@ def sweep(
     """
     use_compilation_cache()
     found = load(scenario, values)
-    checked_over = {}
-    for name, points in over.items():
-        if name not in found.parameters:
-            raise UserError(f"'{name}' is not a parameter of {found.name}; it has {', '.join(found.parameters)}")
-        checked_over[name] = tuple(parameter_value(found, name, float(point), f"over {name}") for point in points)
     result = start_sweep(
         found,
-        checked_over,
+        {name: _points(found, name, points) for name, points in over.items()},
         seeds=seeds,
         output=Path(output) if output else None,
         overwrite=overwrite,
@@ -76,11 +76,28 @@ def sweep(
         memory=memory,
         final_frames=final_frames,
     )
+    return checked(result)
+
+
+def checked(result: "xarray.Dataset") -> "xarray.Dataset":
+    """Return a sweep's result, raising if every member turned non-finite and warning of those that failed."""
     if messages := failures(result):
         if bool((result["status"] == "non_finite").all()):
-            raise RunFailedError("; ".join(messages[:1]) + ", and so did every other member")
-        warnings.warn("; ".join(messages), stacklevel=2)
+            raise RunFailedError(f"{messages[0]}, and so did every other member")
+        warnings.warn("; ".join(messages), stacklevel=3)
     return result
+
+
+def _points(scenario: Scenario, name: str, points: Sequence[float]) -> tuple[float, ...]:
+    """Return the values of one swept parameter, checked."""
+    if name not in scenario.parameters:
+        raise UserError(f"'{name}' is not a parameter of {scenario.name}{nearest(name, list(scenario.parameters))}")
+    if isinstance(scenario.parameters[name].default, tuple):
+        raise UserError(f"'{name}' is an array; only single numbers are swept")
+    values = checks.numbers(np.asarray(points).tolist(), f"over {name}")
+    if len(shape := checks.shape(values)) != 1:
+        raise UserError(f"over {name} has {len(shape)} dimensions; give a list of numbers")
+    return checks.inside(values, f"over {name}", scenario.parameters[name].bounds)
 
 
 def start_sweep(
@@ -102,6 +119,8 @@ def start_sweep(
     """
     if seeds < 1:
         raise UserError(f"seeds = {seeds} is not allowed; give at least 1")
+    if scenario.run.seed + seeds > 2**31:
+        raise UserError(f"{seeds} seeds from seed = {scenario.run.seed} go past 2147483647; begin with a smaller seed")
     if chunk is not None and chunk < 1:
         raise UserError(f"chunk = {chunk} is not allowed; give at least 1")
     if output:
@@ -120,7 +139,7 @@ def start_sweep(
         if output is None:
             return execute(simulation, plan, None, report, warnings.warn)
         directory = RunDirectory.create(output, "sweep", scenario, request, overwrite=overwrite)
-        with directory.locked():
+        with directory.begun():
             return _store_result(directory, execute(simulation, plan, directory, report, warnings.warn))
 
 
@@ -141,6 +160,7 @@ def proceed_sweep(
         UserError: if the directory cannot be read back.
     """
     scenario, request = directory.scenario(), directory.manifest["request"]
+    directory.warn_of_changes(warn)
     over = {name: tuple(points) for name, points in request["over"].items()}
     plan = Sweep(scenario, over, request["seeds"], request["chunk"], request["final_frames"])
     with precision(scenario.run.precision), directory.locked():
@@ -151,15 +171,22 @@ def read_sweep(directory: RunDirectory) -> "xarray.Dataset":
     """Return the result of a finished sweep.
 
     Raises:
-        UserError: if it is not finished.
+        UserError: if it is not finished or its file is damaged.
     """
     import xarray
 
-    path = directory.path / RESULT
-    if not path.exists():
+    path, summary = directory.path / RESULT, directory.path / SUMMARY
+    if not path.exists() or not summary.exists():
         raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
-    with xarray.open_dataset(path, engine="scipy") as dataset:
-        return dataset.load()
+    try:
+        data = path.read_bytes()
+        if read_json(summary).get("checksum") != _checksum(data):
+            raise DamagedFileError(f"{path}: its checksum does not fit its content")
+    except (DamagedFileError, OSError) as error:
+        raise UserError(f"{error}; make it again with: simkit resume {directory.path}") from None
+    with xarray.open_dataset(io.BytesIO(data), engine="scipy") as dataset:
+        # NetCDF has no words of fixed length.
+        return dataset.load().assign(status=dataset["status"].astype(str))
 
 
 def failures(result: "xarray.Dataset") -> list[str]:
@@ -181,5 +208,12 @@ def failures(result: "xarray.Dataset") -> list[str]:
 
 
 def _store_result(directory: RunDirectory, dataset: "xarray.Dataset") -> "xarray.Dataset":
-    write_bytes(directory.path / RESULT, bytes(dataset.to_netcdf(engine="scipy")))
+    data = bytes(dataset.to_netcdf(engine="scipy"))
+    write_bytes(directory.path / RESULT, data)
+    members, failed = int(dataset["status"].size), failures(dataset)
+    write_json(directory.path / SUMMARY, {"members": members, "failed": failed, "checksum": _checksum(data)})
     return dataset
+
+
+def _checksum(data: bytes) -> str:
+    return f"crc32 {zlib.crc32(data):08x}"

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.core.toys import descent, oscillator
 
 from simkit.core import gradient
 from simkit.core.converge import converge
@@ -12,6 +11,7 @@ from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status
+from tests.core.toys import descent, oscillator
 
 
 def test_converge_stops_at_the_tolerance_and_reports_it(x64):

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.core.toys import descent, oscillator
 
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, status_of
+from tests.core.toys import descent, oscillator
 
 VALUES = {"frequency": np.array([0.5, 1.0, 2.0]), "time_step": np.array([0.01, 0.02, 0.005])}
 

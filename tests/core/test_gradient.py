@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.core.toys import descent, oscillator
 
 from simkit.core import gradient
 from simkit.core.objective import Objective
 from simkit.errors import UserError
+from tests.core.toys import descent, oscillator
 
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])

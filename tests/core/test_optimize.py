@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.core.toys import oscillator
 
 from simkit.core.objective import Objective
 from simkit.core.optimize import optimize, to_bounded, to_unbounded
 from simkit.core.rollout import segment, trajectory
+from tests.core.toys import oscillator
 
 BOUNDS = {"x": (-2.0, 6.0), "y": (-10.0, 10.0)}
 

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.core.toys import oscillator
 
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
+from tests.core.toys import oscillator
 
 KEY = 7
 

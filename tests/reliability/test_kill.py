@@ -11,65 +11,47 @@ import pytest
 
 SIMKIT = [sys.executable, "-m", "simkit.cli.main"]
 
-# Long enough to be hit in the middle, short enough to be run three times.
+# Long enough to be hit in the middle, short enough to be run a few times; and how many segments it has.
 WORK = {
-    "molecular": ["run", "soft_sphere_packing", "--set", "particles=64", "--set", "every=4", "--no-render"],
-    "flow": ["run", "channel_flow", "--set", "cells=[32, 24]", "--set", "steps=12000", "--no-render"],
-    "rigid": ["run", "bouncing_ball", "--set", "time_step=0.0001", "--set", "steps=36000", "--no-render"],
-    "sweep": ["sweep", "channel_flow", "--over", "reynolds=100,200,300", "--chunk", "1"]
-    + ["--set", "cells=[16, 12]", "--set", "steps=8000"],
-    "optimize": ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--method", "adam", "--iterations", "60"]
-    + ["--no-render"],
+    "molecular": ("run soft_sphere_packing --set particles=64 --set every=4 --no-render", 10),
+    "flow": ("run channel_flow --set cells=[32,24] --set steps=12000 --no-render", 21),
+    "rigid": ("run bouncing_ball --set time_step=0.0001 --set steps=36000 --no-render", 21),
+    "sweep": ("sweep channel_flow --over reynolds=100,200,300 --chunk 1 --set cells=[16,12] --set steps=8000", 63),
+    "optimize": ("optimize bouncing_ball --wrt launch_speed --method adam --iterations 60 --no-render", 21),
 }
+KILLS = 3
 
 
 def contents(folder):
-    """Return every file's bytes; locks and charts are no results."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix not in (".png", ".lock") and not path.name.startswith(".")
-    }
+    """Return every file's bytes; charts are no results."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".png")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def simkit(*words):
-    return subprocess.run([*SIMKIT, *words], capture_output=True, text=True, check=False)
+    ran = subprocess.run([*SIMKIT, *words], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
 
 
-@pytest.fixture(scope="module", params=WORK)
-def uninterrupted(request, tmp_path_factory):
-    """Run once without interruption: its bytes, and how long it takes with everything compiled."""
-    words = WORK[request.param]
-    for name in ("warm", "whole"):
-        folder = tmp_path_factory.mktemp(request.param) / name
-        began = time.monotonic()
-        ran = simkit(*words, "--output", str(folder))
-        duration = time.monotonic() - began
-        assert ran.returncode == 0, ran.stderr
-    return words, contents(folder), duration
-
-
-def test_a_run_killed_at_random_moments_resumes_bit_identically(uninterrupted, tmp_path):
-    words, expected, duration = uninterrupted
-    folder, moments = tmp_path / "run", random.Random(len(expected))
-    killed = 0
-    command = [*words, "--output", str(folder)]
-    for _ in range(3):
-        process = subprocess.Popen(
-            [*SIMKIT, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        # From the moment there is something to lose, kill at any time of what an uninterrupted run takes.
-        while process.poll() is None and not (folder / "manifest.json").exists():
-            time.sleep(0.005)
-        time.sleep(moments.random() * duration / 3)
+@pytest.mark.parametrize(("words", "segments"), WORK.values(), ids=WORK)
+def test_work_killed_at_random_moments_resumes_bit_identically(words, segments, tmp_path):
+    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    simkit(*words.split(), "--output", str(whole))
+    moments = random.Random(words)
+    command = [*words.split(), "--output", str(folder)]
+    killed, seen = 0, set()
+    # The kills are spread over the work, each at any time after some segment was begun.
+    for after in sorted(moments.sample(range(segments - 1), KILLS)):
+        process = subprocess.Popen([*SIMKIT, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and len(seen) <= after:
+            seen.update(folder.rglob("segments/*.npz"))
+            time.sleep(0.002)
+        time.sleep(0.03 * moments.random())
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)
             killed += 1
         process.wait()
-        command = ["resume", str(folder)]
-        if words[0] != "sweep":
-            command.append("--no-render")
-    resumed = simkit(*command)
-    assert resumed.returncode == 0, resumed.stderr
+        command = ["resume", str(folder), *(["--no-render"] if "--no-render" in words else [])]
+    simkit(*command)
     assert killed > 0, "every process ended before it could be killed; give the test more work"
-    assert contents(folder) == expected
+    assert contents(folder) == contents(whole)

@@ -37,8 +37,9 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
         for name, array in result.data_vars.items()
         if "frame" in array.dims and array.dims[: len(axes)] == axes
     }
-    # What does not vary over the sweep (the end time, say) tells nothing.
-    varying = {name: array for name, array in final.items() if np.ptp(np.asarray(array, float)) != 0} or final
+    # What does not vary over the sweep (the end time, say) or repeats a swept parameter tells nothing.
+    telling = {name: array for name, array in final.items() if name.removeprefix("diagnosed_") not in swept}
+    varying = {name: array for name, array in telling.items() if np.ptp(np.asarray(array, float)) != 0} or telling
     # What the scenario is about comes first.
     first = [objective.quantity for objective in scenario.objectives.values()]
     varying = dict(sorted(varying.items(), key=lambda item: item[0] not in first))

@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import math
+import sys
 from typing import Any
 
 from simkit.cli.arguments import add_scenario, add_wrt, names_of, scenario_of
@@ -50,12 +51,10 @@ def main(arguments: argparse.Namespace) -> int:
         print_json(result | {"wrt": {name: dict(zip(keys, row, strict=True)) for name, row in per_name.items()}})
     else:
         print(f"{objective} = {value:.10g}   ({scenario.objectives[objective].doc}; {scenario.run.precision})\n")
-        rows = [
-            (name, *(f"{x:.10g}" if isinstance(x, float) else str(x) for x in row)) for name, row in per_name.items()
-        ]
-        print_table(("with respect to", *columns), rows)
-        if not finite:
-            print("\nnot finite: the run failed, or it did not converge, so that its derivative is not defined")
+        print_table(("with respect to", *columns), [(name, *map(_digits, row)) for name, row in per_name.items()])
+    if not finite:
+        problem = "the run failed, or it did not converge, so that its derivative is not defined"
+        print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {problem}", file=sys.stderr)
     return FINE if finite else FAILED
 
 
@@ -63,5 +62,5 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _digits(value: object) -> str:
+def _digits(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)

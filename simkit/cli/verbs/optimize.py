@@ -44,6 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     def on_piece(piece: Any, total: int) -> None:
         progress.update(piece.index / total, f"loss {float(piece.arrays['diagnosed.loss'][-1]):.6g}")
 
-    with resumable(output), Progress(scenario.name, request.iterations, "iterations") as progress:
-        outcome = start_optimization(request, output, overwrite=arguments.overwrite, report=on_piece)
-    return finish_optimization(outcome, request, arguments, None if arguments.no_render else size)
+    with resumable(output):
+        with Progress(scenario.name, request.iterations, "iterations") as progress:
+            outcome = start_optimization(request, output, overwrite=arguments.overwrite, report=on_piece)
+        return finish_optimization(outcome, request, arguments, None if arguments.no_render else size)

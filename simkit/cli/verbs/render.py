@@ -30,7 +30,8 @@ def main(arguments: argparse.Namespace) -> int:
     size = parse_size(arguments.size)
     directory = RunDirectory.open(arguments.run)
     if directory.kind != "run":
-        raise UserError(f"{directory.path} holds a {directory.kind}, which has no animation; give a run's directory")
+        held = {"sweep": "a sweep", "optimize": "an optimization"}[directory.kind]
+        raise UserError(f"{directory.path} holds {held}, which has no animation; give a run's directory")
     if arguments.max_frames < 1:
         raise UserError(f"--max-frames = {arguments.max_frames} is not allowed; give at least 1")
     outcome = stored(directory)

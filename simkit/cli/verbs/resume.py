@@ -35,17 +35,18 @@ def main(arguments: argparse.Namespace) -> int:
     def warn(message: str) -> None:
         print(f"simkit: warning: {message}", file=sys.stderr)
 
-    if directory.kind == "sweep":
-        with resumable(directory.path), Progress(scenario.name) as progress:
-            result = proceed_sweep(directory, report=progress.update, warn=warn)
-        return finish_sweep(result, directory.path, scenario, arguments)
-    if directory.kind == "optimize":
-        request = request_of(directory)
-        with resumable(directory.path), Progress(scenario.name, request.iterations, "iterations") as progress:
-            outcome = proceed_optimization(
-                directory, report=lambda piece, total: progress.update(piece.index / total), warn=warn
-            )
-        return finish_optimization(outcome, request, arguments, size)
-    with resumable(directory.path), Progress(scenario.name, scenario.run.steps) as progress:
-        outcome = proceed(directory, report=lambda piece, total: progress.update(piece.index / total), warn=warn)
-    return finish_run(outcome, arguments, size)
+    with resumable(directory.path):
+        if directory.kind == "sweep":
+            with Progress(scenario.name) as progress:
+                result = proceed_sweep(directory, report=progress.update, warn=warn)
+            return finish_sweep(result, directory.path, scenario, arguments)
+        if directory.kind == "optimize":
+            request = request_of(directory)
+            with Progress(scenario.name, request.iterations, "iterations") as progress:
+                outcome = proceed_optimization(
+                    directory, report=lambda piece, total: progress.update(piece.index / total), warn=warn
+                )
+            return finish_optimization(outcome, request, arguments, size)
+        with Progress(scenario.name, scenario.run.steps) as progress:
+            outcome = proceed(directory, report=lambda piece, total: progress.update(piece.index / total), warn=warn)
+        return finish_run(outcome, arguments, size)

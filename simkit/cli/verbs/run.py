@@ -26,11 +26,12 @@ def main(arguments: argparse.Namespace) -> int:
     size = parse_size(arguments.size)
     output = output_of(arguments, scenario.name)
     use_compilation_cache()
-    with resumable(output), Progress(scenario.name, scenario.run.steps) as progress:
-        outcome = start(
-            scenario,
-            output,
-            overwrite=arguments.overwrite,
-            report=lambda piece, total: progress.update(piece.index / total),
-        )
-    return finish_run(outcome, arguments, None if arguments.no_render else size)
+    with resumable(output):
+        with Progress(scenario.name, scenario.run.steps) as progress:
+            outcome = start(
+                scenario,
+                output,
+                overwrite=arguments.overwrite,
+                report=lambda piece, total: progress.update(piece.index / total),
+            )
+        return finish_run(outcome, arguments, None if arguments.no_render else size)

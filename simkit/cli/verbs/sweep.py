@@ -45,16 +45,17 @@ def main(arguments: argparse.Namespace) -> int:
     use_compilation_cache()
     output = output_of(arguments, f"{scenario.name}_sweep")
     memory = parse_size(arguments.memory) if arguments.memory else None
-    with resumable(output), Progress(scenario.name) as progress:
-        result = start_sweep(
-            scenario,
-            over,
-            seeds=arguments.seeds,
-            output=output,
-            overwrite=arguments.overwrite,
-            chunk=arguments.chunk,
-            memory=memory,
-            final_frames=not arguments.no_frames,
-            report=progress.update,
-        )
-    return finish_sweep(result, output, scenario, arguments)
+    with resumable(output):
+        with Progress(scenario.name) as progress:
+            result = start_sweep(
+                scenario,
+                over,
+                seeds=arguments.seeds,
+                output=output,
+                overwrite=arguments.overwrite,
+                chunk=arguments.chunk,
+                memory=memory,
+                final_frames=not arguments.no_frames,
+                report=progress.update,
+            )
+        return finish_sweep(result, output, scenario, arguments)

@@ -1,0 +1,107 @@
+"""Progress: a bar on a terminal, a plain line now and then elsewhere, never on standard output."""
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+from simkit.cli import progress
+from simkit.cli.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that the test moves."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_terminal_shows_a_bar_with_rate_and_time_left(clock, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Progress("flow", 1000) as shown:
+        for second, fraction in enumerate((0.0, 0.1, 0.3, 0.5)):
+            clock[0] = 10.0 * second
+            shown.update(fraction, "words")
+        text = sys.stderr.getvalue()
+        last = text.rpartition("\r")[2]
+        # 40 % of 1000 steps in 20 s since the first were done; 50 % are left.
+        assert "[##############..............]" in last
+        assert " 50 %  20 steps/s  0:25 left  words" in last
+        assert "\n" not in text
+    assert sys.stderr.getvalue().endswith("\r\033[K")  # nothing is left of it
+
+
+def test_plain_lines_come_now_and_then(clock, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with Progress("flow", 1000) as shown:
+        for second in range(21):
+            clock[0] = float(second)
+            shown.update(second / 20)
+    lines = sys.stderr.getvalue().splitlines()
+    assert len(lines) == 4  # one in five seconds
+    assert lines[-1] == "flow  100 %  50 steps/s  0:00 left"
+    assert not re.search(r"[\r\033]", sys.stderr.getvalue())
+
+
+def test_short_work_is_quiet(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with Progress("flow") as shown:
+        shown.update(0.5)
+        shown.update(1.0)
+    assert sys.stderr.getvalue() == ""
+
+
+def test_hours_are_shown(clock, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Progress("flow") as shown:
+        shown.update(0.1)
+        clock[0] = 3600.0
+        shown.update(0.2)
+        assert "8:00:00 left" in sys.stderr.getvalue()
+
+
+def run_on_terminal(*words):
+    """Run ``simkit`` with standard error on a pseudo-terminal and standard output in a pipe."""
+    outer, inner = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "simkit.cli.main", *words], stdout=subprocess.PIPE, stderr=inner, text=True
+    )
+    os.close(inner)
+    told = b""
+    while True:
+        try:
+            block = os.read(outer, 4096)
+        except OSError:  # Linux tells so that the other end has gone
+            break
+        if not block:
+            break
+        told += block
+    out = process.communicate()[0]
+    os.close(outer)
+    return process.returncode, out, told.decode()
+
+
+def test_command_draws_its_bar_on_the_terminal_and_its_result_elsewhere(tmp_path):
+    code, out, told = run_on_terminal(
+        "run", "bouncing_ball", "--set", "steps=40", "--set", "every=2", "--no-render", "--output", str(tmp_path / "r")
+    )
+    assert code == 0
+    assert "compiling" in told and re.search(r"\[#+\.*\] bouncing_ball  +\d+ %", told)
+    assert told.endswith("\r\033[K")
+    assert "ran all its steps" in out and "\033" not in out and "%" not in out
+
+
+def test_mistake_on_a_terminal_is_one_line():
+    code, out, told = run_on_terminal("run", "bouncing_bal")
+    assert (code, out) == (2, "")
+    assert told.count("\n") == 1 and "did you mean 'bouncing_ball'" in told

@@ -1,0 +1,80 @@
+"""Exported programs, reloaded without simkit, give what simkit gives."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core import gradient
+from simkit.errors import UserError
+from simkit.export.stablehlo import export_scenario
+from simkit.runtime.derivatives import objective_of
+from simkit.runtime.runs import start
+from simkit.scenario.build import build
+from tests.scenarios.small import NAMES, small, small_to_the_end
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64):
+    scenario = small_to_the_end(name)
+    exported = export_scenario(scenario, tmp_path / "deep" / "folder")
+    # The same arithmetic, compiled apart; a few steps hardly amplify its round-off.
+    assert exported.value_error < 1e-12 and exported.gradient_error < 1e-9
+    program = jax.export.deserialize(bytearray(exported.program.read_bytes()))
+    assert set(program.platforms) == {"cpu", "cuda", "tpu"}
+
+    simulation, members = build(scenario), 2
+    params = {key: jnp.stack([value] * members) for key, value in simulation.params.items()}
+    keys = jnp.stack([jax.random.key_data(jax.random.key(scenario.run.seed))] * members)
+    found = program.call(params, keys)
+    diagnostics = start(scenario, None).diagnostics
+    assert set(found) == set(diagnostics)
+    scale = max(abs(value) for value in diagnostics.values())
+    for quantity, expected in diagnostics.items():
+        # A relaxation is driven to the first frame, not iteration, at which it is done.
+        if quantity != "iteration":
+            np.testing.assert_allclose(found[quantity], [expected] * members, rtol=1e-9, atol=1e-9 * scale)
+
+    objective = next(iter(scenario.objectives.values()))
+    function = objective_of(scenario, simulation, objective.name)
+    _, derivative = jax.jit(gradient.value_and_grad(function, list(params)))(simulation.params, jax.random.key(0))
+    value = found[objective.quantity]
+    outer = 2 * value if objective.square else jnp.ones_like(value)
+    cotangent = {
+        quantity: outer if quantity == objective.quantity else jnp.zeros_like(array)
+        for quantity, array in found.items()
+    }
+    cotangent = {
+        quantity: array if array.dtype.kind == "f" else np.zeros(array.shape, jax.dtypes.float0)
+        for quantity, array in cotangent.items()
+    }
+    leaves = program.vjp().call(*jax.tree.leaves((params, keys)), *jax.tree.leaves(cotangent))
+    for array, (key, expected) in zip(leaves, sorted(derivative.items()), strict=False):
+        # Conjugate gradients of an implicit derivative end at 2e-12.
+        scale = max(float(np.max(np.abs(one))) for one in derivative.values())
+        np.testing.assert_allclose(array, [expected] * members, rtol=1e-8, atol=1e-10 * scale, err_msg=key)
+
+
+def test_card_describes_the_program(tmp_path):
+    exported = export_scenario(small("channel_flow", precision="float32"), tmp_path)
+    card = json.loads(exported.card.read_text())
+    assert card["inputs"]["params"]["reynolds"] == {"shape": ["batch"], "dtype": "float32", "default": 100.0}
+    assert card["inputs"]["key_data"] == {"shape": ["batch", 2], "dtype": "uint32"}
+    assert card["outputs"]["bulk_velocity"] == {"shape": ["batch"], "dtype": "float32"}
+    assert card["steps"] == 12 and card["platforms"] == ["cpu", "cuda", "tpu"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["channel_flow.json", "channel_flow.stablehlo"]
+
+
+def test_run_without_a_derivative_is_not_exported(tmp_path):
+    with pytest.raises(UserError, match="does not converge"):
+        export_scenario(small("soft_sphere_packing"), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_program_that_disagrees_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("simkit.export.stablehlo._disagreement", lambda *arguments: (0.0, 0.5))
+    with pytest.raises(UserError, match="differs from JAX by 0 .* and 0.5 .*; nothing was written"):
+        export_scenario(small("bouncing_ball"), tmp_path / "out")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,12 @@
+"""Registers the toy simulations."""
+
+import pytest
+
+from simkit.scenario import registry
+from tests.runtime.toy import FACTORIES
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch):
+    for name, target in FACTORIES.items():
+        monkeypatch.setitem(registry.FACTORIES, name, target)

@@ -1,0 +1,185 @@
+"""A crash between any two operations on files, simulated: after it nothing more reaches the disk.
+
+Unlike a real kill at a random moment this visits every moment there is.
+"""
+
+import io
+import os
+import shutil
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import simkit
+from simkit.runtime.driver import Plan, Program, drive
+from simkit.runtime.run_directory import RunDirectory
+from simkit.runtime.store import Store
+from tests.core.toys import oscillator
+from tests.runtime.toy import toy
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+class Disk:
+    """Counts operations on files; at the chosen one, and ever after, the process is dead.
+
+    A write that is hit leaves half of its bytes.
+    """
+
+    def __init__(self, monkeypatch, last):
+        self.count, self.last = 0, last
+        write = io.BufferedWriter.write
+        for owner, name in [
+            (os, "fsync"),
+            (Path, "replace"),
+            (Path, "rename"),
+            (Path, "unlink"),
+            (Path, "mkdir"),
+            (shutil, "rmtree"),
+        ]:
+            monkeypatch.setattr(owner, name, self._guarded(getattr(owner, name)))
+        opened = Path.open
+        disk = self
+
+        class File:
+            def __init__(self, file):
+                self._file = file
+
+            def write(self, data):
+                try:
+                    disk.operate()
+                except Crash:
+                    write(self._file, data[: len(data) // 2])
+                    self._file.flush()
+                    raise
+                return write(self._file, data)
+
+            def __getattr__(self, name):
+                return getattr(self._file, name)
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *unused):
+                self._file.close()
+
+        def guarded_open(path, mode="r", *arguments, **options):
+            file = opened(path, mode, *arguments, **options)
+            return File(file) if mode == "wb" else file
+
+        monkeypatch.setattr(Path, "open", guarded_open)
+
+    def operate(self):
+        self.count += 1
+        if self.last is not None and self.count > self.last:
+            raise Crash
+
+    def _guarded(self, operation):
+        def guarded(*arguments, **options):
+            self.operate()
+            return operation(*arguments, **options)
+
+        return guarded
+
+
+def crashing(monkeypatch, last, work):
+    """Do work that crashes after ``last`` operations; return whether it did, and how many operations it made."""
+    with monkeypatch.context() as patched:
+        disk = Disk(patched, last)
+        try:
+            work()
+        except Crash:
+            return True, disk.count
+        return False, disk.count
+
+
+def everything(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_run_that_crashes_anywhere_goes_on_bit_for_bit(tmp_path, monkeypatch, x64):
+    simulation, plan = oscillator(3), Plan(8, 2)
+    program, key = Program.of(simulation, plan), jax.random.key(1)
+
+    def run(folder):
+        for _ in drive(simulation, simulation.params, key, plan, store=Store(folder), program=program):
+            pass
+
+    run(tmp_path / "whole")
+    expected = everything(tmp_path / "whole")
+    _, operations = crashing(monkeypatch, None, lambda: run(tmp_path / "counted"))
+    # Per segment: two files written, made durable, renamed and their folders made durable; one old checkpoint renamed.
+    assert operations > 40
+    for last in range(operations):
+        folder = tmp_path / f"crashed_{last}"
+        crashed, _ = crashing(monkeypatch, last, lambda folder=folder: run(folder))
+        assert crashed
+        run(folder)
+        assert everything(folder) == expected, f"after {last} operations"
+
+
+def test_run_that_crashes_again_and_again_goes_on_bit_for_bit(tmp_path, monkeypatch, x64):
+    simulation, plan = oscillator(3), Plan(12, 2)
+    program, key = Program.of(simulation, plan), jax.random.key(1)
+
+    def run(folder):
+        for _ in drive(simulation, simulation.params, key, plan, store=Store(folder), program=program):
+            pass
+
+    run(tmp_path / "whole")
+    for seed in range(20):
+        folder, moments = tmp_path / str(seed), np.random.default_rng(seed)
+        crashes = 0
+        while crashing(monkeypatch, int(moments.integers(1, 30)), lambda folder=folder: run(folder))[0]:
+            crashes += 1
+        assert crashes >= 1
+        assert everything(folder) == everything(tmp_path / "whole")
+
+
+WORK = {
+    "run": lambda folder: simkit.run(toy(steps=4), output=folder),
+    "sweep": lambda folder: simkit.sweep(toy(steps=4), {"frequency": [1.0, 2.0]}, chunk=1, output=folder),
+    "optimize": lambda folder: simkit.optimize(toy(steps=4), "frequency", method="adam", iterations=2, output=folder),
+}
+
+
+@pytest.mark.parametrize("kind", WORK)
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_work_that_crashes_anywhere_is_not_there_or_resumes(kind, tmp_path, monkeypatch):
+    begin = WORK[kind]
+    begin(tmp_path / "whole")
+    expected = everything(tmp_path / "whole")
+    _, operations = crashing(monkeypatch, None, lambda: begin(tmp_path / "counted"))
+    assert operations > 20
+    for last in np.unique(np.linspace(0, operations - 1, 9).astype(int)):
+        folder = tmp_path / f"{last}" / "work"
+        crashed, _ = crashing(monkeypatch, last, lambda folder=folder: begin(folder))
+        assert crashed
+        if folder.exists():
+            simkit.resume(folder)
+        else:
+            begin(folder)
+        assert everything(folder) == expected, f"after {last} operations"
+
+
+def test_replaced_run_is_the_old_or_the_new_one_at_every_moment(tmp_path, monkeypatch):
+    old, new = toy(seed=1), toy(seed=2)
+
+    def replace(folder):
+        RunDirectory.create(folder, "run", new, {}, overwrite=True)
+
+    RunDirectory.create(tmp_path / "counted", "run", old, {})
+    _, operations = crashing(monkeypatch, None, lambda: replace(tmp_path / "counted"))
+    seeds = set()
+    for last in range(operations + 1):
+        folder = tmp_path / str(last) / "run"
+        RunDirectory.create(folder, "run", old, {})
+        crashing(monkeypatch, last, lambda folder=folder: replace(folder))
+        # Between two renames the old run is there under its hidden name.
+        found = folder if folder.exists() else next(folder.parent.glob(".run.*.old"))
+        seeds.add(RunDirectory.open(found).scenario().run.seed)
+    assert seeds == {1, 2}

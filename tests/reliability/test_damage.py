@@ -1,0 +1,186 @@
+"""Damaged files: the run goes on from what is whole, or begins again, and never from something wrong."""
+
+import random
+import shutil
+
+import jax
+import numpy as np
+import pytest
+
+import simkit
+from simkit.runtime.driver import Plan, Program, drive
+from simkit.runtime.files import DamagedFileError, read_arrays, write_arrays
+from simkit.runtime.store import CHECKPOINTS, Store
+from tests.core.toys import oscillator
+from tests.runtime.toy import toy
+
+FRAMES = 10
+CURRENT, PREVIOUS = CHECKPOINTS
+
+
+def everything(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 16
+    path.write_bytes(data)
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def pickled(path):
+    arrays = read_arrays(path)
+    arrays["segment"] = np.array([print], dtype=object)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def another_run(path):
+    write_arrays(path, read_arrays(path) | {"state.position": np.zeros(7)})
+
+
+DAMAGE = [truncate, flip, empty, pickled, another_run]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Two finished runs of one kind: what was stored, and a copy to spoil."""
+    from simkit.scenario import registry
+    from tests.runtime.toy import FACTORIES
+
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "FACTORIES", registry.FACTORIES | FACTORIES)
+        simkit.run(toy(), output=folder)
+    return folder, everything(folder)
+
+
+@pytest.fixture
+def spoiled(finished, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(finished[0], folder)
+    return folder
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_checkpoint_falls_back_to_the_previous_one(damage, spoiled, finished, recwarn):
+    damage(spoiled / CURRENT)
+    simkit.resume(spoiled)
+    (warning,) = recwarn
+    assert f"{CURRENT} cannot be used" in str(warning.message)
+    assert f"going on from segment {FRAMES - 1}" in str(warning.message)
+    assert "\n" not in str(warning.message)
+    assert everything(spoiled) == finished[1]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_two_damaged_checkpoints_start_the_run_over(damage, spoiled, finished, recwarn):
+    for name in CHECKPOINTS:
+        damage(spoiled / name)
+    simkit.resume(spoiled)
+    (warning,) = recwarn
+    assert all(name in str(warning.message) for name in CHECKPOINTS)
+    assert "starting from the beginning" in str(warning.message)
+    assert everything(spoiled) == finished[1]
+
+
+@pytest.mark.parametrize("index", [0, 3, FRAMES - 1, FRAMES])
+@pytest.mark.parametrize("damage", [truncate, flip])
+def test_damaged_segment_is_never_shown_and_is_made_again(damage, index, spoiled, finished, recwarn):
+    damage(spoiled / "segments" / f"{index:06d}.npz")
+    with pytest.raises(simkit.UserError, match="repair the run with: simkit resume"):
+        simkit.open_run(spoiled)
+    simkit.resume(spoiled)
+    (warning,) = recwarn
+    # Only the newest segment is no part of the previous checkpoint.
+    remedy = f"going on from segment {FRAMES - 1}" if index == FRAMES else "starting from the beginning"
+    assert remedy in str(warning.message)
+    assert everything(spoiled) == finished[1]
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_missing_checkpoint_is_not_needed(name, spoiled, finished):
+    (spoiled / name).unlink()
+    simkit.resume(spoiled)
+    expected = dict(finished[1])
+    if name == PREVIOUS:  # nothing was computed, so nothing became the previous one
+        del expected[PREVIOUS]
+    assert everything(spoiled) == expected
+
+
+def test_missing_segment_is_made_again(spoiled, finished, recwarn):
+    (spoiled / "segments" / "000004.npz").unlink()
+    simkit.resume(spoiled)
+    assert "starting from the beginning" in str(recwarn[0].message)
+    assert everything(spoiled) == finished[1]
+
+
+def test_lost_summary_is_made_again(spoiled, finished):
+    (spoiled / "summary.json").unlink()
+    simkit.resume(spoiled)
+    assert everything(spoiled) == finished[1]
+
+
+def test_no_flipped_bit_of_a_checkpoint_gives_a_wrong_state(tmp_path, x64):
+    simulation, plan = oscillator(3), Plan(4, 1)
+    program, key = Program.of(simulation, plan), jax.random.key(1)
+    states = {}
+    for piece in drive(simulation, simulation.params, key, plan, store=Store(tmp_path), program=program):
+        states[piece.index] = piece.state
+    template = jax.eval_shape(program.initialize, simulation.params, key)[0]
+    whole = {name: (tmp_path / name).read_bytes() for name in CHECKPOINTS}
+    segments = {path: path.read_bytes() for path in (tmp_path / "segments").iterdir()}
+    moments = random.Random(0)
+    restored_from = []
+    for _ in range(200):
+        for name, data in whole.items():
+            (tmp_path / name).write_bytes(data)
+        for path, data in segments.items():
+            path.write_bytes(data)
+        name = moments.choice(CHECKPOINTS)
+        spoiled = bytearray(whole[name])
+        spoiled[moments.randrange(len(spoiled))] ^= 1 << moments.randrange(8)
+        (tmp_path / name).write_bytes(spoiled)
+        told = []
+        index, state, _ = Store(tmp_path).restore(template, told.append)
+        restored_from.append(index)
+        assert (index, len(told)) == ((4, 0) if name == PREVIOUS else (3, 1))
+        for found, expected in zip(jax.tree.leaves(state), jax.tree.leaves(states[index]), strict=True):
+            if jax.dtypes.issubdtype(found.dtype, jax.dtypes.prng_key):
+                found, expected = jax.random.key_data(found), jax.random.key_data(expected)
+            assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+    assert set(restored_from) == {3, 4}
+
+
+def test_pickle_in_a_checkpoint_is_not_executed(spoiled, finished, tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (tmp_path / "executed").touch, ()
+
+    arrays = read_arrays(spoiled / CURRENT)
+    with (spoiled / CURRENT).open("wb") as file:
+        np.savez(file, **(arrays | {"state.position": np.array([Evil()], dtype=object)}))
+    with pytest.raises(DamagedFileError):
+        read_arrays(spoiled / CURRENT)
+    with pytest.warns(UserWarning, match="cannot be used"):
+        simkit.resume(spoiled)
+    assert not (tmp_path / "executed").exists()
+    assert everything(spoiled) == finished[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_damaged_optimization_goes_on_bit_for_bit(tmp_path):
+    for name in ("whole", "spoiled"):
+        simkit.optimize(toy(steps=4), "frequency", method="adam", iterations=3, output=tmp_path / name)
+    flip(tmp_path / "spoiled" / CURRENT)
+    with pytest.warns(UserWarning, match="going on from segment 2"):
+        simkit.resume(tmp_path / "spoiled")
+    assert everything(tmp_path / "spoiled") == everything(tmp_path / "whole")

@@ -1,0 +1,117 @@
+"""Ctrl-C and a second process: one line each, and nothing is lost."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from simkit.cli.main import main
+from simkit.cli.progress import Progress
+from tests.reliability.test_damage import everything
+from tests.runtime.toy import PENDULUMS
+
+FLOW = ["run", "channel_flow", "--set", "cells=[32, 24]", "--set", "steps=8000", "--set", "every=200", "--no-render"]
+
+
+def test_running_work_is_guarded_and_stops_in_order_at_ctrl_c(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "my run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "simkit.cli.main", *FLOW, "--output", "my run"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        waited = time.monotonic() + 60
+        while not (folder / "segments" / "000001.npz").exists() and process.poll() is None:
+            assert time.monotonic() < waited
+            time.sleep(0.01)
+        for words in (["resume", "my run", "--no-render"], [*FLOW, "--output", "my run", "--overwrite"]):
+            assert main(words) == 2
+            assert "being written by another process" in (told := capsys.readouterr().err)
+            assert told.count("\n") == 1
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    # On a busy machine a plain line of progress may come first.
+    line = told.splitlines()[-1]
+    assert line == "simkit: interrupted; go on with: simkit resume 'my run'"
+    assert "Traceback" not in told
+    segments = len(list((folder / "segments").iterdir()))
+    assert 1 < segments < 41
+    assert not list(folder.rglob("*.tmp"))
+    # The words it names do it.
+    program, *words = shlex.split(line.partition("go on with: ")[2])
+    assert program == "simkit"
+    assert main([*words, "--no-render"]) == 0
+    assert main([*FLOW, "--output", "whole"]) == 0
+    assert everything(folder) == everything(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("moment", [1, 4])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--no-render"],
+        ["sweep", "--over", "frequency=1,2", "--chunk", "1"],
+        ["optimize", "--wrt", "frequency", "--iterations", "4", "--method", "adam", "--no-render"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_ctrl_c_names_the_command_that_goes_on(words, moment, tmp_path, monkeypatch, capsys):
+    verb, *options = words
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    monkeypatch.chdir(tmp_path)
+    told = []
+
+    def interrupt(self, fraction, words=""):
+        told.append(fraction)
+        if len(told) == moment:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Progress, "update", interrupt)
+        assert main([verb, "./toy.toml", *options, "--output", "work", "--json"]) == 130
+    captured = capsys.readouterr()
+    assert captured.err == "simkit: interrupted; go on with: simkit resume work\n"
+    assert '"exit_code": 130' in captured.out
+    quiet = ["--no-render"] if verb != "sweep" else []
+    assert main(["resume", "work", *quiet]) == 0
+    assert main([verb, "./toy.toml", *options, "--output", "whole"]) == 0
+    assert everything(tmp_path / "work") == everything(tmp_path / "whole")
+
+
+def test_ctrl_c_while_drawing_names_the_command_that_draws(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("simkit.cli.pictures.draw", interrupt)
+        assert main(["run", "bouncing_ball", "--set", "steps=30", "--output", "work"]) == 130
+    assert capsys.readouterr().err == "simkit: interrupted; go on with: simkit resume work\n"
+    assert main(["resume", "work", "--format", "png"]) == 0
+    assert (tmp_path / "work" / "bouncing_ball.png").exists()
+
+
+def test_ctrl_c_before_there_is_a_run_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("simkit.runtime.runs.build", interrupt)
+    assert main(["run", "bouncing_ball", "--output", "work"]) == 130
+    assert capsys.readouterr().err == "simkit: interrupted\n"
+    assert not list(tmp_path.iterdir())

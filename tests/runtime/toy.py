@@ -1,0 +1,107 @@
+"""A scenario that compiles in a moment, for testing what happens around a simulation."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simkit.core.simulation import Simulation
+from simkit.runtime.runs import load
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.schema import parse_scenario
+from tests.core.toys import descent, oscillator
+
+FACTORIES = {"toy.pendulums": "tests.runtime.toy:pendulums", "toy.springs": "tests.runtime.toy:springs"}
+
+PENDULUMS = """\
+name = "toy_pendulums"
+title = "Pendulums"
+summary = "Pendulums that swing from random angles."
+simulation = "toy.pendulums"
+
+[config]
+size = 3
+
+[params.frequency]
+default = 1.3
+bounds = [0.1, 10.0]
+unit = "1/s"
+doc = "of small swings"
+
+[params.time_step]
+default = 0.01
+bounds = [1e-4, 0.1]
+unit = "s"
+doc = "time step"
+
+[run]
+steps = 20
+every = 2
+precision = "float64"
+
+[objectives.energy]
+doc = "energy at the end"
+
+[render]
+view = "field"
+quantity = "position"
+"""
+
+SPRINGS = """\
+name = "toy_springs"
+title = "Springs"
+summary = "A chain of springs comes to rest."
+simulation = "toy.springs"
+
+[config]
+tolerance = 1e-6
+
+[params.rest]
+default = 1.0
+bounds = [0.5, 2.0]
+doc = "length of a spring at rest"
+
+[params.stiffness]
+default = 2.0
+bounds = [1.0, 10.0]
+doc = "of a spring"
+
+[run]
+steps = 2000
+every = 50
+precision = "float64"
+
+[objectives.length]
+doc = "length of the chain at rest"
+
+[render]
+view = "field"
+quantity = "position"
+"""
+
+
+def pendulums(*, size: int = 3) -> Simulation:
+    """Make pendulums that are observed as a field of one column."""
+    simulation = oscillator(size)
+    return dataclasses.replace(
+        simulation,
+        observe=lambda state, params: {"position": state.position[:, None]},
+        dimensions={"position": ("pendulum", "column")},
+        coordinates={"pendulum": np.arange(size) + 0.5},
+    )
+
+
+def springs(*, tolerance: float = 1e-6) -> Simulation:
+    """Make a chain of springs that is observed as a field of one column."""
+    simulation = descent(tolerance)
+    return dataclasses.replace(
+        simulation,
+        observe=lambda state, params: {"position": state.position[:, None]},
+        dimensions={"position": ("mass", "column")},
+    )
+
+
+def toy(text: str = PENDULUMS, **values: Any) -> Scenario:
+    """Return a toy scenario with values replaced; its factory must be registered."""
+    return load(parse_scenario(text, Path("toy.toml")), values)
