@@ -41,11 +41,14 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
 
         step, ensemble_done = batched(frozen_step), all_done
 
-    grow = simulation.grow
+    ensemble_grow, grow = None, simulation.grow
+    if grow is not None:
 
-    def grow_all(overflowed: State, start: State) -> tuple[Simulation, State]:
-        larger, start = grow(overflowed, start)
-        return ensemble(larger, over), start
+        def grow_all(overflowed: State, start: State) -> tuple[Simulation, State]:
+            larger, start = grow(overflowed, start)
+            return ensemble(larger, over), start
+
+        ensemble_grow = grow_all
 
     return dataclasses.replace(
         simulation,
@@ -57,6 +60,6 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
         equilibrium=None,
         status=batched(status_of(simulation)),
-        grow=None if grow is None else grow_all,
+        grow=ensemble_grow,
         dimensions={name: ("member", *dimensions) for name, dimensions in simulation.dimensions.items()},
     )

@@ -88,8 +88,9 @@ def in_flight(
             members = narrow(members, width, until=narrower)
             width = narrower
         states, status, iterations = members
-        if simulation.equilibrium is not None:
-            attach = jax.vmap(lambda *one: differentiable_solution(simulation.equilibrium, *one), in_axes=(0, axes, 0))
+        equilibrium = simulation.equilibrium
+        if equilibrium is not None:
+            attach = jax.vmap(lambda *one: differentiable_solution(equilibrium, *one), in_axes=(0, axes, 0))
             states = attach(states, params, status)
         return Converged(state=states, status=status, iterations=iterations)
 

@@ -1,5 +1,7 @@
 """What acts between particles, as one record of pure functions that minimizers and dynamics take."""
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -50,7 +52,7 @@ def combined(*interactions: Interaction) -> Interaction:
             parts = [
                 getattr(part, name)(position, cell, params, n) for part, n in zip(interactions, neighbors, strict=True)
             ]
-            return sum(parts[1:], start=parts[0])
+            return functools.reduce(operator.add, parts)
 
         return total
 

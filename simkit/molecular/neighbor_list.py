@@ -132,7 +132,7 @@ def to_particles(neighbors: NeighborList, array: jax.Array) -> jax.Array:
 def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax.Array, _: jax.Array) -> jax.Array:
     dimension = position.shape[-1]
     reference, shrinkage = neighbors.reference, 1.0
-    if cell is not None:
+    if cell is not None and neighbors.reference_cell is not None:
         old, new = spaces.lattice_vectors(neighbors.reference_cell), spaces.lattice_vectors(cell)
         change = spaces.inverse_of(old) @ (new - old)
         reference = reference + reference @ change

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError
@@ -88,7 +89,7 @@ def pair_interaction(
             raise UserError("a periodic cell needs a cutoff; give one of at most half its smallest width")
         if cutoff is not None and space.is_periodic:
             reach, widths = cutoff_of(params, position), space.widths
-            known = not any(isinstance(value, jax.core.Tracer) for value in (reach, widths))
+            known = not any(isinstance(value, Tracer) for value in (reach, widths))
             if known and not bool(_fits(reach, space)):
                 raise UserError(
                     f"cutoff = {float(reach):g} reaches beyond half the cell, whose widths are "
@@ -129,7 +130,7 @@ def pair_interaction(
             space, values = checked_space(position, cell, params), potential_parameters(params)
             limit = None if cutoff is None else cutoff_of(params, position)
             is_right = jnp.bool_(True) if limit is None else _fits(limit, space)
-            if isinstance(neighbors, NeighborList):
+            if isinstance(neighbors, NeighborList) and limit is not None:
                 sums = PairSums(potential, limit, values, kinds if kinds is None else jnp.asarray(kinds))
                 value = over_list(sums, position, cell, neighbors)
                 is_right = is_right & ~neighbors.overflowed

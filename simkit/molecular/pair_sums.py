@@ -173,8 +173,7 @@ def _accumulate(
 
 def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], dict[str, jax.Array]]:
     """Return ``slots of the neighbors -> parameters`` of each slot's pair with its neighbor."""
-    tables = {name: jnp.shape(p)[0] for name, p in sums.parameters.items() if _is_table(p)}
-    species = neighbor_list.to_slots(neighbors, sums.species) if tables else None
+    species = None if sums.species is None else neighbor_list.to_slots(neighbors, sums.species)
     own = {
         name: neighbor_list.to_slots(neighbors, p.value)
         for name, p in sums.parameters.items()
@@ -183,19 +182,14 @@ def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], d
 
     def parameters_of(other: jax.Array) -> dict[str, jax.Array]:
         found = {}
-        other_species = species.at[other].get(mode="promise_in_bounds") if tables else None
         for name, parameter in sums.parameters.items():
-            if name in own:
+            if isinstance(parameter, PerParticle):
                 found[name] = parameter.mix(own[name], own[name].at[other].get(mode="promise_in_bounds"))
-            elif name in tables:
-                place = species * tables[name] + other_species
+            elif jnp.ndim(parameter) == 2 and species is not None:
+                place = species * len(parameter) + species.at[other].get(mode="promise_in_bounds")
                 found[name] = parameter.ravel().at[place].get(mode="promise_in_bounds")
             else:
                 found[name] = parameter
         return found
 
     return parameters_of
-
-
-def _is_table(parameter: Parameter) -> bool:
-    return not isinstance(parameter, PerParticle) and jnp.ndim(parameter) == 2

@@ -99,6 +99,7 @@ def relaxation(
         return CellCoordinates(length=scale(params).length)
 
     def undeformed(params: Params) -> jax.Array:
+        assert cell is not None  # relax_cell without a cell is refused above
         return spaces.lattice_vectors(cell(params))
 
     def arrangement(coordinates: jax.Array, params: Params) -> tuple[jax.Array, Cell]:

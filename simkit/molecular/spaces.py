@@ -134,7 +134,7 @@ def triclinic(cell: jax.Array) -> Space:
     dimension, inverse = len(cell), inverse_of(cell)
 
     def fractional(position: Components) -> Components:
-        return tuple(sum(x * inverse[b, a] for b, x in enumerate(position)) for a in range(dimension))
+        return tuple(_dot(position, inverse[:, a]) for a in range(dimension))
 
     def nearest_image(difference: Components) -> Components:
         images = tuple(jnp.round(s) for s in fractional(difference))
@@ -205,3 +205,11 @@ def _cofactors(matrix: jax.Array) -> jax.Array:
         (a, b), (c, d) = matrix
         return jnp.stack([jnp.stack([d, -c]), jnp.stack([-b, a])])
     return jnp.stack([jnp.cross(matrix[(row + 1) % 3], matrix[(row + 2) % 3]) for row in range(3)])
+
+
+def _dot(components: Components, weights: jax.Array) -> jax.Array:
+    """Return the sum of the components, each times its weight, written out: compilers stumble over short axes."""
+    total = components[0] * weights[0]
+    for index, component in enumerate(components[1:], start=1):
+        total = total + component * weights[index]
+    return total

@@ -139,7 +139,7 @@ class BodyPainter:
         age = np.arange(index, 0, -1) / len(self._place)
         strength = self._faintest + (0.9 - self._faintest) * np.exp(-age / 0.12)
         self._trails.set_segments(list(pieces.reshape(-1, 2, 2)))
-        self._trails.set_color(tinted(colors, strength[:, None, None]).reshape(-1, 3).tolist())
+        self._trails.set_color([tuple(color) for color in tinted(colors, strength[:, None, None]).reshape(-1, 3)])
 
 
 def apexes(height: np.ndarray) -> np.ndarray:

@@ -122,24 +122,28 @@ def drive(
         index, state, arrays = found
         piece = _piece_of(index, state, arrays, plan)
     else:
-        piece = _piece(0, *program.initialize(params, key), plan)
+        state, recorded = program.initialize(params, key)
+        piece = _piece(0, state, recorded, plan)
         while _overflowed(piece) and simulation.grow is not None:
             larger, _ = simulation.grow(piece.state, piece.state)
             # What is compiled to advance takes states of any capacity; only new states must be made larger.
             simulation = dataclasses.replace(simulation, init=larger.init, grow=larger.grow)
             program = dataclasses.replace(program, initialize=Program.of(simulation, plan).initialize)
-            piece = _piece(0, *program.initialize(params, key), plan)
+            state, recorded = program.initialize(params, key)
+            piece = _piece(0, state, recorded, plan)
         if store:
             store.create()
             store.write(0, piece.state, piece.arrays)
     yield piece
     while not piece.finished:
-        start = piece.state
-        piece = _piece(piece.index + 1, *program.advance(start, params), plan)
+        start, index = piece.state, piece.index + 1
+        state, recorded = program.advance(start, params)
+        piece = _piece(index, state, recorded, plan)
         while _overflowed(piece) and simulation.grow is not None:
             larger, start = simulation.grow(piece.state, start)
             simulation = dataclasses.replace(simulation, grow=larger.grow)
-            piece = _piece(piece.index, *program.advance(start, params), plan)
+            state, recorded = program.advance(start, params)
+            piece = _piece(index, state, recorded, plan)
         if store:
             store.write(piece.index, piece.state, piece.arrays)
         yield piece

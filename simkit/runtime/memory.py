@@ -39,7 +39,10 @@ def frame_bytes(simulation: Simulation) -> tuple[int, int]:
         return simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
 
     observed, diagnosed = jax.eval_shape(frame, jax.eval_shape(jax.random.key, 0))
-    return tuple(sum(leaf.size * leaf.dtype.itemsize for leaf in group.values()) for group in (observed, diagnosed))
+    in_frame, in_diagnostics = (
+        sum(leaf.size * leaf.dtype.itemsize for leaf in group.values()) for group in (observed, diagnosed)
+    )
+    return in_frame, in_diagnostics
 
 
 def available_bytes() -> int:

@@ -97,7 +97,8 @@ def _points(scenario: Scenario, name: str, points: Sequence[float]) -> tuple[flo
     values = checks.numbers(np.asarray(points).tolist(), f"over {name}")
     if len(shape := checks.shape(values)) != 1:
         raise UserError(f"over {name} has {len(shape)} dimensions; give a list of numbers")
-    return checks.inside(values, f"over {name}", scenario.parameters[name].bounds)
+    checks.inside(values, f"over {name}", scenario.parameters[name].bounds)
+    return tuple(float(point) for point in points)
 
 
 def start_sweep(

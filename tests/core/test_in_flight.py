@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.core.toys import descent, oscillator
 
 from simkit.core.converge import converge
 from simkit.core.in_flight import in_flight
 from simkit.core.simulation import Simulation
 from simkit.core.status import Status
+from tests.core.toys import descent, oscillator
 
 MAX_STEPS = 10_000
 
