@@ -5,11 +5,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Equilibrium, Params, Simulation, State
 from simkit.core.status import Status, status_of
+from simkit.core.symmetric_solve import solve_symmetric
 
 
 @pytree
@@ -82,7 +82,7 @@ def differentiable_solution(equilibrium: Equilibrium, state: State, params: Para
         lambda x: equilibrium.residual(x, params),
         equilibrium.unknowns(state),
         solve=lambda _, x: x,
-        tangent_solve=lambda jacobian, b: _solve_symmetric(jacobian, b, equilibrium.project),
+        tangent_solve=lambda jacobian, b: solve_symmetric(jacobian, b, equilibrium.project),
     )
     return equilibrium.replace(state, _differentiable_where(status == Status.CONVERGED, solution))
 
@@ -98,46 +98,3 @@ def _differentiable_where(defined: jax.Array, x: Any) -> Any:
 def _differentiable_where_jvp(primals: tuple[jax.Array, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     defined, x = primals
     return x, jax.tree.map(lambda tangent: tangent * jnp.where(defined, 1.0, jnp.nan), tangents[1])
-
-
-def _solve_symmetric(matvec: Callable[[Any], Any], b: Any, project: Callable[[Any], Any]) -> Any:
-    """Solve ``A x = b`` on the complement of the zero modes that ``project`` removes."""
-
-    def regular(x: Any) -> Any:
-        inside = project(x)
-        # The identity on the zero modes makes the operator definite without touching the rest of the spectrum.
-        return jax.tree.map(lambda a, x, i: a + (x - i), project(matvec(inside)), x, inside)
-
-    return jax.lax.custom_linear_solve(regular, project(b), _conjugate_gradients, symmetric=True)
-
-
-def _conjugate_gradients(matvec: Callable[[Any], Any], b: Any) -> Any:
-    """Solve ``A x = b`` for a positive definite ``A``; NaN if a direction of no or negative curvature turns up.
-
-    Hestenes and Stiefel, J. Res. NBS 49, 409 (1952), doi:10.6028/jres.049.044.
-    """
-    flat, unflatten = ravel_pytree(b)
-    # Far below the accuracy asked of a derivative (1e-5), far above what round-off lets the residual reach.
-    tolerance = jnp.finfo(flat.dtype).eps ** 0.75 * jnp.linalg.norm(flat)
-
-    def apply(x: jax.Array) -> jax.Array:
-        return ravel_pytree(matvec(unflatten(x)))[0]
-
-    def unfinished(carry: tuple[jax.Array, ...]) -> jax.Array:
-        _, _, _, square, iterations, definite = carry
-        return (jnp.sqrt(square) > tolerance) & definite & (iterations < 10 * flat.size)
-
-    def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        x, residual, direction, square, iterations, definite = carry
-        image = apply(direction)
-        curvature = direction @ image
-        alpha = square / curvature
-        x, residual = x + alpha * direction, residual - alpha * image
-        next_square = residual @ residual
-        direction = residual + next_square / square * direction
-        return x, residual, direction, next_square, iterations + 1, definite & (curvature > 0)
-
-    start = (jnp.zeros_like(flat), flat, flat, flat @ flat, jnp.int32(0), jnp.bool_(True))
-    x, _, _, square, _, definite = jax.lax.while_loop(unfinished, step, start)
-    solved = definite & (jnp.sqrt(square) <= tolerance)
-    return unflatten(jnp.where(solved, x, jnp.nan))

@@ -1,0 +1,63 @@
+"""Linear systems with a symmetric operator that is known by its products only, such as a Hessian at a minimum."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+
+def solve_symmetric(matvec: Callable[[Any], Any], b: Any, project: Callable[[Any], Any]) -> Any:
+    """Solve ``A x = b`` on the complement of the zero modes that ``project`` removes.
+
+    By conjugate gradients, which need A positive definite on that complement: the solution is NaN where a direction
+    of no or negative curvature turns up, or the residual stays above round-off. Differentiable, forward and reverse.
+
+    Args:
+        matvec: ``x -> A x``, linear and symmetric.
+        b: the right-hand side, a pytree of float arrays; its part along the zero modes is ignored.
+        project: ``x -> x`` without its part along the zero modes, an orthogonal projection.
+
+    Returns:
+        x, like ``b``, without a part along the zero modes.
+    """
+
+    def regular(x: Any) -> Any:
+        inside = project(x)
+        # The identity on the zero modes makes the operator definite without touching the rest of the spectrum.
+        return jax.tree.map(lambda a, x, i: a + (x - i), project(matvec(inside)), x, inside)
+
+    return jax.lax.custom_linear_solve(regular, project(b), _conjugate_gradients, symmetric=True)
+
+
+def _conjugate_gradients(matvec: Callable[[Any], Any], b: Any) -> Any:
+    """Solve ``A x = b`` for a positive definite ``A``; NaN if a direction of no or negative curvature turns up.
+
+    Hestenes and Stiefel, J. Res. NBS 49, 409 (1952), doi:10.6028/jres.049.044.
+    """
+    flat, unflatten = ravel_pytree(b)
+    # Far below the accuracy asked of a derivative (1e-5), far above what round-off lets the residual reach.
+    tolerance = jnp.finfo(flat.dtype).eps ** 0.75 * jnp.linalg.norm(flat)
+
+    def apply(x: jax.Array) -> jax.Array:
+        return ravel_pytree(matvec(unflatten(x)))[0]
+
+    def unfinished(carry: tuple[jax.Array, ...]) -> jax.Array:
+        _, _, _, square, iterations, definite = carry
+        return (jnp.sqrt(square) > tolerance) & definite & (iterations < 10 * flat.size)
+
+    def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        x, residual, direction, square, iterations, definite = carry
+        image = apply(direction)
+        curvature = direction @ image
+        alpha = square / curvature
+        x, residual = x + alpha * direction, residual - alpha * image
+        next_square = residual @ residual
+        direction = residual + next_square / square * direction
+        return x, residual, direction, next_square, iterations + 1, definite & (curvature > 0)
+
+    start = (jnp.zeros_like(flat), flat, flat, flat @ flat, jnp.int32(0), jnp.bool_(True))
+    x, _, _, square, _, definite = jax.lax.while_loop(unfinished, step, start)
+    solved = definite & (jnp.sqrt(square) <= tolerance)
+    return unflatten(jnp.where(solved, x, jnp.nan))
