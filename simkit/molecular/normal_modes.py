@@ -80,13 +80,13 @@ def normal_modes(
     mass = jnp.asarray(mass, position.dtype)
     if mass.shape not in ((), (len(position),)):
         raise UserError(f"mass has shape {mass.shape}; give one number or one for each of {len(position)} particles")
-    if zero_tolerance is None:
-        zero_tolerance = float(jnp.finfo(position.dtype).eps) ** (2 / 3)
+    rounding = float(jnp.finfo(position.dtype).eps) ** (2 / 3)
+    tolerance = rounding if zero_tolerance is None else zero_tolerance
     matrix = mass_weighted(hessian(interaction, position, cell, params, neighbors=neighbors), mass)
     columns = jnp.linalg.eigh(jax.lax.stop_gradient(matrix))[1]
     # To first order a mode does not change its own eigenvalue: this has the right derivative, also among equals.
     squared = jnp.einsum("ai,ab,bi->i", columns, matrix, columns)
-    is_zero = jnp.abs(squared) <= zero_tolerance * jnp.abs(squared).max()
+    is_zero = jnp.abs(squared) <= tolerance * jnp.abs(squared).max()
     squared = jnp.where(is_zero, jax.lax.stop_gradient(squared), squared)
     size = jnp.sqrt(jnp.where(squared == 0, 1, jnp.abs(squared))) * (squared != 0)
     return NormalModes(
