@@ -54,6 +54,7 @@ def relaxation(
     relax_cell: bool = False,
     loose: Callable[[jax.Array, Cell, Params], jax.Array] | None = None,
     observe: Callable[[jax.Array, Cell, Params], Arrays] | None = None,
+    measure: Callable[[jax.Array, Cell, Params], Arrays] | None = None,
     dimensions: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Simulation:
     """Return the simulation that walks from a start downhill to mechanical equilibrium.
@@ -77,7 +78,8 @@ def relaxation(
         loose: ``(position, cell, params) -> (N,)`` booleans, particles that nothing holds (rattlers); the derivative
             leaves them where they are.
         observe: ``(position, cell, params) -> arrays``, what else a frame stores; positions are stored anyway.
-        dimensions: the dimension names of those.
+        measure: ``(position, cell, params) -> scalars``, further diagnostics.
+        dimensions: the dimension names of what ``observe`` returns.
 
     Raises:
         UserError: if an argument is out of its range or does not fit the others.
@@ -198,6 +200,7 @@ def relaxation(
             relax_cell=relax_cell,
             loose=loose,
             observe=observe,
+            measure=measure,
             dimensions=dimensions,
         )
         return again, dataclasses.replace(earlier, neighbors=neighbors)
@@ -245,6 +248,8 @@ def relaxation(
             "energy_per_particle": energy / len(position),
             "max_force": largest_norm(interaction.force(position, deformed, params, neighbors)),
         }
+        if measure is not None:
+            numbers |= measure(position, deformed, params)
         if deformed is None:
             return numbers
         stress = interaction.stress(position, deformed, params, neighbors)

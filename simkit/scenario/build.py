@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # What a renderer needs besides the array that gives the color.
 VIEW_ARRAYS = {
     "field": (),
-    "particles": ("position", "diameter", "box"),
+    "particles": ("position", "diameter"),
     "bodies": ("position", "orientation", "radius"),
 }
 

@@ -8,6 +8,9 @@ from simkit.scenario.toml import one_line
 
 FACTORIES = {
     "molecular.soft_sphere_packing": "simkit.molecular.packing:soft_sphere_packing",
+    "molecular.cluster": "simkit.molecular.clusters:cluster",
+    "molecular.crystal": "simkit.molecular.crystal:crystal",
+    "molecular.jax_md_soft_spheres": "simkit.molecular.jax_md_packing:jax_md_soft_spheres",
     "flow.channel": "simkit.flow.channel:channel",
     "rigid.bouncing_ball": "simkit.rigid.bouncing_ball:bouncing_ball",
 }
