@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -48,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 fine, 2 the input is wrong, 3 a run failed, 130 interrupted (and resumable).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that the terminal's encoding cannot show must not stop the work.
+        sys.stdout.reconfigure(errors="backslashreplace")
     json_wanted = "--json" in words
     try:
         code = _dispatch(words)

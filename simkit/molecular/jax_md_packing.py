@@ -52,7 +52,7 @@ def jax_md_soft_spheres(
         warnings.simplefilter("ignore")
         import jax_md
 
-    displacement, _ = jax_md.space.periodic(np.ones(DIMENSION))
+    displacement, _ = jax_md.space.periodic(jnp.ones(DIMENSION))
     # From anything but arrays of JAX, jax-md keeps single precision, and with it what replaces them later.
     one = jnp.asarray(1.0, dtype=float)
     energy = jax_md.energy.soft_sphere_pair(displacement, sigma=one, epsilon=one, alpha=exponent * one)

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from simkit.core.simulation import Simulation
+from simkit.core.simulation import Arrays, Simulation
 from simkit.errors import UserError
 
 # The rest is for the results kept on the host, the operating system and whoever else uses the machine.
@@ -38,11 +38,11 @@ def frame_bytes(simulation: Simulation) -> tuple[int, int]:
         state = simulation.init(simulation.params, key)
         return simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
 
+    def size(arrays: Arrays) -> int:
+        return sum(array.size * array.dtype.itemsize for array in arrays.values())
+
     observed, diagnosed = jax.eval_shape(frame, jax.eval_shape(jax.random.key, 0))
-    in_frame, in_diagnostics = (
-        sum(leaf.size * leaf.dtype.itemsize for leaf in group.values()) for group in (observed, diagnosed)
-    )
-    return in_frame, in_diagnostics
+    return size(observed), size(diagnosed)
 
 
 def available_bytes() -> int:

@@ -94,11 +94,13 @@ def _points(scenario: Scenario, name: str, points: Sequence[float]) -> tuple[flo
         raise UserError(f"'{name}' is not a parameter of {scenario.name}{nearest(name, list(scenario.parameters))}")
     if isinstance(scenario.parameters[name].default, tuple):
         raise UserError(f"'{name}' is an array; only single numbers are swept")
-    values = checks.numbers(np.asarray(points).tolist(), f"over {name}")
-    if len(shape := checks.shape(values)) != 1:
-        raise UserError(f"over {name} has {len(shape)} dimensions; give a list of numbers")
-    checks.inside(values, f"over {name}", scenario.parameters[name].bounds)
-    return tuple(float(point) for point in points)
+    label, values = f"over {name}", np.asarray(points).tolist()
+    if not isinstance(values, list) or not values:
+        raise UserError(f"{label} has no values; give a list of numbers")
+    numbers = tuple(checks.number(value, label) for value in values)
+    for number in numbers:
+        checks.inside(number, label, scenario.parameters[name].bounds)
+    return numbers
 
 
 def start_sweep(

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from jax.errors import JaxRuntimeError
 
 SMALL = ("--set", "cells=[8, 8]", "--set", "steps=20", "--set", "every=10")
 GOOD = """
@@ -68,6 +69,24 @@ MISTAKES = {
     "render nothing": (["render", "nowhere"], ["nowhere", "not a run directory"]),
     "validate nothing": (["validate", "chanel_flow"], ["chanel_flow", "channel_flow"]),
     "export format": (["export", "channel_flow", "--to", "onyx"], ["onyx", "stablehlo"]),
+    "frames beyond memory": (
+        ["run", "channel_flow", "--set", "steps=2000000000", "--set", "every=1"],
+        ["2000000001 frames", "GiB", "larger every"],
+    ),
+    "members beyond memory": (
+        ["sweep", "channel_flow", *SMALL, "--seeds", "2000000000"],
+        ["results of 2000000000 members", "GiB", "sweep fewer"],
+    ),
+    "large seed": (["sweep", "channel_flow", "--seeds", "2", "--seed", "2147483647"], ["smaller seed"]),
+    "negative seed": (["run", "channel_flow", "--seed", "-1"], ["run.seed = -1", "[0, 4294967295]"]),
+    "seed in words": (["run", "channel_flow", "--seed", "one"], ["--seed", "one"]),
+    "twice the same": (["run", "channel_flow", "--seed", "1", "--set", "run.seed=2"], ["seed", "twice"]),
+    "here": (["run", "channel_flow", "--output", "."], ["the folder you are in", "--output"]),
+    "long name": (["run", "channel_flow", "--output", "x" * 300], ["too long", "--output"]),
+    "long run": (["resume", "x" * 300], ["not a run directory"]),
+    "wrt twice": (["grad", "channel_flow", "--wrt", "reynolds,reynolds"], ["once"]),
+    "maximum frames": (["render", "nowhere", "--max-frames", "few"], ["--max-frames", "few"]),
+    "no verb's flag": (["--fast"], ["unknown verb '--fast'"]),
     "list tag": (["list", "--tag", "nonsense"], ["nonsense", "tags"]),
 }
 
@@ -132,6 +151,59 @@ def test_overwrite_never_deletes_a_folder_that_is_no_run(simkit, tmp_path):
     assert ran.code == 2
     assert "not a run directory" in ran.line
     assert precious.read_text() == "years of work"
+
+
+def test_overwrite_never_deletes_a_folder_with_a_manifest_of_its_own(simkit, tmp_path):
+    for name, content in {"manifest.json": '{"name": "my web site"}', "index.html": "precious"}.items():
+        (tmp_path / "site").mkdir(exist_ok=True)
+        (tmp_path / "site" / name).write_text(content)
+    ran = simkit("run", "channel_flow", *SMALL, "--output", "site", "--overwrite")
+    assert ran.code == 2
+    assert "not a run directory" in ran.line
+    assert (tmp_path / "site/index.html").read_text() == "precious"
+    assert "not" in simkit("resume", "site").line
+
+
+@pytest.mark.parametrize("verb", ["render", "resume"])
+def test_a_run_whose_words_have_changed_is_one_line(simkit, tmp_path, verb):
+    simkit("run", "channel_flow", *SMALL, "--no-render", "--output", "here")
+    manifest = tmp_path / "here/manifest.json"
+    manifest.write_text(manifest.read_text().replace('"reynolds": 100.0', '"reynolds": 900.0'))
+    ran = simkit(verb, "here")
+    assert ran.code == 2
+    assert "has changed" in ran.line
+
+
+def test_what_is_no_single_run_has_no_animation(simkit):
+    simkit("sweep", "channel_flow", *SMALL, "--over", "reynolds=1,2", "--output", "swept")
+    ran = simkit("render", "swept")
+    assert ran.code == 2
+    assert "holds a sweep" in ran.line
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 2280000200192 bytes.")],
+    ids=["host", "device"],
+)
+def test_no_more_memory_is_one_line_and_leaves_nothing(simkit, tmp_path, monkeypatch, error):
+    def exhausted(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("simkit.runtime.outcome.record", exhausted)
+    ran = simkit("run", "channel_flow", *SMALL)
+    assert ran.code == 2
+    assert ran.line.lower().startswith("simkit: out of memory") and "smaller" in ran.line
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_a_fault_of_ours_is_not_disguised(simkit, monkeypatch):
+    def broken(*arguments, **options):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("simkit.runtime.outcome.record", broken)
+    with pytest.raises(ValueError, match="a bug"):
+        simkit("run", "channel_flow", *SMALL)
 
 
 def test_output_that_cannot_be_written_is_one_line(simkit, tmp_path):

@@ -1,6 +1,9 @@
 """Every verb's own work: what it prints, writes and returns."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -188,3 +191,11 @@ def test_doctor_shows_versions_devices_and_caches(simkit):
 def test_help_and_version(simkit):
     assert all(verb in simkit("--help").out for verb in ("run", "sweep", "grad", "optimize", "resume"))
     assert simkit("--version").out.startswith("simkit ")
+
+
+def test_output_in_a_narrow_encoding_is_escaped(tmp_path):
+    words = [sys.executable, "-m", "simkit.cli.main", "run", *BALL, "--no-render", "--output", str(tmp_path / "\u03bc")]
+    ran = subprocess.run(words, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"/\\u03bc\n" in ran.stdout
+    assert (tmp_path / "\u03bc" / "summary.json").exists()

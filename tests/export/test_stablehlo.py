@@ -75,6 +75,6 @@ def test_run_without_a_derivative_is_not_exported(tmp_path):
 
 def test_program_that_disagrees_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr("simkit.export.stablehlo._disagreement", lambda *arguments: (0.0, 0.5))
-    with pytest.raises(UserError, match="differs from JAX by 0 .* and 0.5 .*; nothing was written"):
+    with pytest.raises(UserError, match=r"differs from JAX by 0 .* and 0.5 .*; nothing was written"):
         export_scenario(small("bouncing_ball"), tmp_path / "out")
     assert not list(tmp_path.iterdir())

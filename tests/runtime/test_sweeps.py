@@ -235,10 +235,10 @@ def test_damaged_chunk_is_computed_again(tmp_path):
 MISTAKES = {
     "unknown parameter": ({"frequenzy": [1.0, 2.0]}, {}, "did you mean 'frequency'"),
     "out of bounds": ({"frequency": [1.0, 200.0]}, {}, r"above its upper bound 10; choose a value in \[0.1, 10\]"),
-    "no values": ({"frequency": []}, {}, "empty"),
+    "no values": ({"frequency": []}, {}, "no values; give a list of numbers"),
     "not a number": ({"frequency": ["fast"]}, {}, "write a number"),
     "not finite": ({"frequency": [float("nan")]}, {}, "not finite"),
-    "two dimensions": ({"frequency": [[1.0, 2.0]]}, {}, "give a list of numbers"),
+    "two dimensions": ({"frequency": [[1.0, 2.0]]}, {}, "is a list; write a number"),
     "one number": ({"frequency": 3.0}, {}, "give a list of numbers"),
     "no seeds": (OVER, {"seeds": 0}, "seeds = 0 is not allowed"),
     "no chunk": (OVER, {"chunk": 0}, "chunk = 0 is not allowed"),
