@@ -10,6 +10,8 @@ import pytest
 import simkit
 from simkit.runtime.driver import Plan, Program, drive
 from simkit.runtime.files import DamagedFileError, read_arrays, write_arrays
+from simkit.runtime.run_directory import RunDirectory
+from simkit.runtime.runs import proceed
 from simkit.runtime.store import CHECKPOINTS, Store
 from tests.core.toys import oscillator
 from tests.runtime.toy import toy
@@ -90,6 +92,24 @@ def test_two_damaged_checkpoints_start_the_run_over(damage, spoiled, finished, r
     assert all(name in str(warning.message) for name in CHECKPOINTS)
     assert "starting from the beginning" in str(warning.message)
     assert everything(spoiled) == finished[1]
+
+
+def test_run_that_starts_over_leaves_nothing_of_the_old_one(spoiled):
+    class Stopped(BaseException):
+        pass
+
+    def report(piece, total):
+        if piece.index == 1:
+            raise Stopped
+
+    for name in CHECKPOINTS:
+        empty(spoiled / name)
+    with pytest.raises(Stopped):
+        proceed(RunDirectory.open(spoiled), report=report, warn=lambda message: None)
+    # Other software may have made the old segments, which would not fit these.
+    assert sorted(path.stem for path in (spoiled / "segments").iterdir()) == ["000000", "000001"]
+    with pytest.raises(simkit.UserError, match=r"segment 000002.npz is missing; repair the run with"):
+        simkit.open_run(spoiled)
 
 
 @pytest.mark.parametrize("index", [0, 3, FRAMES - 1, FRAMES])
