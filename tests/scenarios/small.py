@@ -12,12 +12,20 @@ NAMES = [scenario.name for scenario in list_scenarios()[0]]
 CONFIGURATION: dict[str, dict[str, Any]] = {
     "channel_flow": {"cells": [8, 8]},
     "soft_sphere_packing": {"particles": 16},
+    "silicon": {"repeats": [2, 2, 2]},
 }
 
 FEW_STEPS = {"steps": 12, "every": 3}
 
 # Where a derivative says more than over a few steps: one whole throw with its bounces, one whole relaxation.
-TO_THE_END = ("bouncing_ball", "soft_sphere_packing")
+TO_THE_END = (
+    "bouncing_ball",
+    "jax_md_soft_spheres",
+    "lennard_jones_cluster",
+    "lennard_jones_crystal",
+    "silicon",
+    "soft_sphere_packing",
+)
 
 
 def small(name: str, **values: Any) -> Scenario:
