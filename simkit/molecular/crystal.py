@@ -146,7 +146,8 @@ def crystal(
 
     def displacement(position: jax.Array, deformed: Cell) -> jax.Array:
         """Return how far every atom is from its site, the drift of all taken away, (N,)."""
-        home = jnp.asarray(sites, position.dtype) @ (spaces.inverse_of(perfect_cell(position.dtype)) @ jnp.asarray(deformed))
+        deformation = spaces.inverse_of(perfect_cell(position.dtype)) @ jnp.asarray(deformed)
+        home = jnp.asarray(sites, position.dtype) @ deformation
         away = spaces.displacement(spaces.of_cell(deformed, 3), position, home)
         away = away - away.mean(axis=0)
         return jnp.sqrt(jnp.sum(away**2, axis=1))
