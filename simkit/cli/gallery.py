@@ -27,15 +27,27 @@ class Entry:
         scenario: its name.
         status: of its run, in words.
         failed: whether the run failed.
-        animation: the GIF.
+        animation: the GIF, if there is one.
         size: of the GIF, in bytes.
     """
 
     scenario: str
     status: str
     failed: bool
-    animation: Path
-    size: int
+    animation: Path | None = None
+    size: int = 0
+
+
+def make_folder(folder: Path) -> None:
+    """Make the gallery's folder, or one in it.
+
+    Raises:
+        UserError: if it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with --output") from None
 
 
 def render_scenario(scenario: Scenario, folder: Path) -> Entry:
@@ -49,10 +61,7 @@ def render_scenario(scenario: Scenario, folder: Path) -> Entry:
         UserError: if the folder cannot be written, or no animation under 2 MB can be made.
     """
     home = folder / scenario.name
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write {home}: {error.strerror}; choose another folder with --output") from None
+    make_folder(home)
     outcome = start(scenario, None)
     animation = home / "animation.gif"
     size = _draw_small(outcome, animation)

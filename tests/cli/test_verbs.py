@@ -182,6 +182,20 @@ def test_gallery_renders_a_scenario_and_an_index(simkit, tmp_path):
     assert "bouncing_ball/animation.gif" in (tmp_path / "pictures/index.html").read_text()
 
 
+def test_gallery_names_a_scenario_that_fails_and_draws_the_others(simkit, tmp_path):
+    simkit("run", *BALL, "--no-render")
+    shown = (tmp_path / "runs/bouncing_ball/scenario.toml").read_text()
+    (tmp_path / "broken.toml").write_text(
+        shown.replace('name = "bouncing_ball"', 'name = "broken"').replace('view = "bodies"', 'view = "field"')
+    )
+    ran = simkit("gallery", "broken.toml", "bouncing_ball", "--output", "pictures", "--json")
+    first, second = json.loads(ran.out)["scenarios"]
+    assert ran.code == 3
+    assert first["scenario"] == "broken" and first["animation"] is None
+    assert "view" in first["status"]
+    assert second["status"].endswith("ran all its steps") and (tmp_path / second["animation"]).exists()
+
+
 def test_doctor_shows_versions_devices_and_caches(simkit):
     report = json.loads(simkit("doctor", "--json").out)
     assert {"versions", "devices", "precision", "compilation cache", "scenarios", "problems"} <= set(report)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
+from simkit.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run, draw and report; a scenario that fails is named and does not hide the others."""
-    from simkit.cli.gallery import render_scenario, write_index
+    from simkit.cli.gallery import Entry, make_folder, render_scenario, write_index
     from simkit.cli.progress import Progress
     from simkit.runtime.environment import use_compilation_cache
     from simkit.scenario.catalog import find_scenario, list_scenarios
@@ -23,10 +24,14 @@ def main(arguments: argparse.Namespace) -> int:
     use_compilation_cache()
     shipped = list_scenarios()[0]
     scenarios = [find_scenario(name) for name in arguments.scenarios] or shipped
+    make_folder(arguments.output)
     entries = []
     with Progress("gallery", len(scenarios), "scenarios") as progress:
         for done, scenario in enumerate(scenarios, start=1):
-            entries.append(render_scenario(scenario, arguments.output))
+            try:
+                entries.append(render_scenario(scenario, arguments.output))
+            except UserError as error:
+                entries.append(Entry(scenario.name, str(error), failed=True))
             progress.update(done / len(scenarios), scenario.name)
     index = write_index(shipped, arguments.output)
     failed = [entry for entry in entries if entry.failed]
@@ -36,7 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
         ]
         print_json({"scenarios": report, "index": index})
     else:
-        rows = [(e.scenario, e.status, e.animation, f"{e.size / 1e6:.2f} MB") for e in entries]
+        rows = [(e.scenario, e.status, e.animation or "none", f"{e.size / 1e6:.2f} MB") for e in entries]
         print_table(("scenario", "status", "animation", "size"), rows)
         print(f"\nindex: {index}")
     return FAILED if failed else FINE
