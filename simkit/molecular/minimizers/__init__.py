@@ -3,14 +3,13 @@
 from simkit.errors import UserError, nearest
 from simkit.molecular.minimizers.conjugate_gradient import conjugate_gradient
 from simkit.molecular.minimizers.fire import FireSettings, fire
-from simkit.molecular.minimizers.fire2 import Fire2Settings, fire2
+from simkit.molecular.minimizers.fire2 import fire2
 from simkit.molecular.minimizers.gradient_descent import gradient_descent
 from simkit.molecular.minimizers.lbfgs import lbfgs
 from simkit.molecular.minimizers.protocol import Evaluate, Minimizer, Scale, largest_norm, start, step
 
 __all__ = [
     "Evaluate",
-    "Fire2Settings",
     "FireSettings",
     "Minimizer",
     "Scale",

@@ -11,14 +11,15 @@ from simkit.molecular.minimizers.protocol import Minimizer, Scale, largest_norm
 
 
 class FireSettings(NamedTuple):
-    """What steers FIRE; the defaults without a unit are those of its authors.
+    """What steers FIRE and FIRE 2.0; the defaults without a unit are those of FIRE's authors.
 
     Time is measured in ``sqrt(mass / stiffness)`` for unit mass, so these numbers hold for any choice of units.
 
     Attributes:
         start_time_step: first time step.
         maximum_time_step: where growth ends; below 2 / omega of the stiffest vibration, or FIRE keeps backing off.
-        minimum_downhill_steps: steps downhill before the time step grows.
+        minimum_time_step: where shrinking ends.
+        minimum_downhill_steps: steps downhill before the time step grows; FIRE 2.0 lets it not shrink before, either.
         time_step_growth: factor per step downhill.
         time_step_decrease: factor when the motion turns uphill.
         start_mixing: share of the velocity that is turned toward the force.
@@ -28,6 +29,7 @@ class FireSettings(NamedTuple):
 
     start_time_step: float = 0.1
     maximum_time_step: float = 0.6
+    minimum_time_step: float = 0.0
     minimum_downhill_steps: int = 5
     time_step_growth: float = 1.1
     time_step_decrease: float = 0.5
@@ -86,8 +88,8 @@ def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
         downhill_steps = jnp.where(uphill, 0, state.downhill_steps + 1)
         gaining = downhill_steps > settings.minimum_downhill_steps
         grown = jnp.minimum(state.time_step * settings.time_step_growth, settings.maximum_time_step)
-        time_step = jnp.where(gaining, grown, state.time_step)
-        time_step = jnp.where(uphill, state.time_step * settings.time_step_decrease, time_step)
+        shrunk = jnp.maximum(state.time_step * settings.time_step_decrease, settings.minimum_time_step)
+        time_step = jnp.where(uphill, shrunk, jnp.where(gaining, grown, state.time_step))
         mixing = jnp.where(gaining, state.mixing * settings.mixing_decrease, state.mixing)
         mixing = jnp.where(uphill, settings.start_mixing, mixing)
 

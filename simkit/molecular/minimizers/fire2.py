@@ -1,52 +1,25 @@
 """FIRE 2.0: FIRE that steps back half a step when it turns uphill, with a floor under its time step."""
 
 import dataclasses
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from simkit.molecular.minimizers.fire import FireState, at_rest, clamped, turned_toward
+from simkit.molecular.minimizers.fire import FireSettings, FireState, at_rest, clamped, turned_toward
 from simkit.molecular.minimizers.protocol import Minimizer, Scale
 
-
-class Fire2Settings(NamedTuple):
-    """What steers FIRE 2.0; the defaults without a unit are those of its authors.
-
-    Attributes:
-        start_time_step: first time step, in units of ``sqrt(mass / stiffness)`` for unit mass.
-        maximum_time_step: where growth ends, in the same units.
-        minimum_time_step: where shrinking ends, in the same units.
-        minimum_downhill_steps: steps downhill before the time step grows, and from the start before it may shrink.
-        time_step_growth: factor per step downhill.
-        time_step_decrease: factor when the motion turns uphill.
-        start_mixing: share of the velocity that is turned toward the force.
-        mixing_decrease: factor per step downhill.
-        maximum_displacement: furthest any particle moves in one step, in units of length.
-    """
-
-    start_time_step: float = 0.1
-    maximum_time_step: float = 0.6
-    minimum_time_step: float = 0.002
-    minimum_downhill_steps: int = 20
-    time_step_growth: float = 1.1
-    time_step_decrease: float = 0.5
-    start_mixing: float = 0.25
-    mixing_decrease: float = 0.99
-    maximum_displacement: float = 0.1
+# Those of its authors, as far as they have no unit.
+DEFAULTS = FireSettings(minimum_time_step=0.002, minimum_downhill_steps=20, start_mixing=0.25)
 
 
-DEFAULTS = Fire2Settings()
-
-
-def fire2(settings: Fire2Settings = DEFAULTS) -> Minimizer:
+def fire2(settings: FireSettings = DEFAULTS) -> Minimizer:
     """Return FIRE 2.0.
 
     As `simkit.molecular.minimizers.fire.fire`, but the velocity is turned toward the force only where P > 0, and where
     P <= 0 the particles first go back half the last step, ``x -= dt v / 2``, over whose end they had shot.
 
     Args:
-        settings: see `Fire2Settings`.
+        settings: see `FireSettings`.
 
     Reference: Guenole, Noehring, Vaid, Houlle, Xie, Prakash, Bitzek, Comput. Mater. Sci. 175, 109584 (2020),
     doi:10.1016/j.commatsci.2020.109584.
