@@ -33,8 +33,8 @@ def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64)
     assert set(found) == set(diagnostics)
     scale = max(abs(value) for value in diagnostics.values())
     for quantity, expected in diagnostics.items():
-        # A relaxation is driven to the first frame, not iteration, at which it is done.
-        if quantity != "iteration":
+        # How many steps a relaxation takes depends on round-off, and it is driven to the first frame that is done.
+        if quantity not in ("iteration", "force_evaluations"):
             np.testing.assert_allclose(found[quantity], [expected] * members, rtol=1e-9, atol=1e-9 * scale)
 
     objective = next(iter(scenario.objectives.values()))
