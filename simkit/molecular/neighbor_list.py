@@ -29,6 +29,7 @@ class NeighborList:
         reference: positions at which the list was built, (N, d).
         reference_cell: cell at which it was built; ``None`` in free space.
         reach: scalar, length; every pair closer than this at the reference is listed.
+        most: int32, most neighbors that any particle has on the list.
         needed: int32, most neighbors any particle has had since the start; above K, pairs are or were missing.
         builds: int32, how often the list has been built.
     """
@@ -39,6 +40,7 @@ class NeighborList:
     reference: jax.Array
     reference_cell: Cell
     reach: jax.Array
+    most: jax.Array
     needed: jax.Array
     builds: jax.Array
 
@@ -206,6 +208,7 @@ def _build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> 
         reference=position,
         reference_cell=cell,
         reach=reach,
+        most=needed,
         needed=needed,
         builds=jnp.int32(1),
     )

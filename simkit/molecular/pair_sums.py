@@ -101,7 +101,9 @@ def force(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborLi
     def term(pair: PairTerms) -> Components:
         # The inverse distance is zero where there is no pair.
         over_distance = sums.potential.force(pair.distance, **pair.parameters) * pair.inverse_distance
-        return tuple(over_distance * component for component in pair.separation)
+        # Without the barrier the compiler works the force out once more for every component.
+        over_distance, separation = jax.lax.optimization_barrier((over_distance, pair.separation))
+        return tuple(over_distance * component for component in separation)
 
     components = _accumulate(sums, position, cell, neighbors, term, position.shape[1])
     return neighbor_list.to_particles(neighbors, jnp.stack(components, axis=-1))
@@ -167,8 +169,23 @@ def _accumulate(
         )
         return tuple(total + value for total, value in zip(totals, term(pair), strict=True))
 
-    start = (jnp.zeros(size, position.dtype),) * count
-    return jax.lax.scan(lambda totals, other: (add(totals, other), None), start, neighbors.index, unroll=UNROLL)[0]
+    def add_block(totals: Components, block: jax.Array) -> Components:
+        for other in block:
+            totals = add(totals, other)
+        return totals
+
+    def add_if_used(totals: Components, numbered: tuple[jax.Array, jax.Array]) -> tuple[Components, None]:
+        first, block = numbered
+        # The list has room to spare: most of the time its last columns are empty.
+        return jax.lax.cond(first < neighbors.most, add_block, lambda totals, _: totals, totals, block), None
+
+    capacity = neighbors.index.shape[0]
+    whole = capacity - capacity % UNROLL
+    firsts = jnp.arange(0, whole, UNROLL, dtype=jnp.int32)
+    blocks = neighbors.index[:whole].reshape(-1, UNROLL, size)
+    totals = (jnp.zeros(size, position.dtype),) * count
+    totals, _ = jax.lax.scan(add_if_used, totals, (firsts, blocks))
+    return add_block(totals, neighbors.index[whole:])
 
 
 def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], dict[str, jax.Array]]:
