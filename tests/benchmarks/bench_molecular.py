@@ -21,7 +21,7 @@ DENSITY, CUTOFF, SKIN = 0.8442, 2.5, 0.3
 Work = Callable[[], object]
 
 
-def liquid(atoms: int) -> tuple[np.ndarray, float]:
+def liquid(atoms: int, scatter: float = 0.08) -> tuple[np.ndarray, float]:
     """Return positions scattered about a face-centered cubic lattice, in random order, and the side of the box."""
     cells = round((atoms / 4) ** (1 / 3))
     spacing = (4 / DENSITY) ** (1 / 3)
@@ -29,7 +29,7 @@ def liquid(atoms: int) -> tuple[np.ndarray, float]:
     basis = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
     rng = np.random.default_rng(0)
     position = (corners + basis).reshape(-1, 3) * spacing
-    return rng.permutation(position + rng.normal(0, 0.08, position.shape)) % (cells * spacing), cells * spacing
+    return rng.permutation(position + rng.normal(0, scatter, position.shape)) % (cells * spacing), cells * spacing
 
 
 def compiled(function: Callable, *arguments: object) -> tuple[Work, float]:
