@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("jax", "numpy", "matplotlib", "xarray", "scipy", "optax", "imageio")
+HEAVY = ("jax", "numpy", "matplotlib", "xarray", "scipy", "optax", "imageio", "ase")
 
 PROGRAMS = {
     "import": "import simkit",

@@ -24,7 +24,7 @@ LEVELS = {
 # The registry names the domains' factories as text, so that scenarios are read without importing physics.
 WITHOUT_ARRAYS = ["schema", "registry", "catalog", "overrides", "scenario", "checks", "table", "toml"]
 ARRAY_LIBRARIES = {"jax", "numpy", "xarray", "matplotlib", "scipy", "optax"}
-PEERS = {"jax_md", "jax_cfd", "brax", "mujoco"}
+PEERS = {"ase", "jax_md", "jax_cfd", "brax", "mujoco"}
 
 
 def imported(path, *, top_level_only=False):

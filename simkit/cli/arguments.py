@@ -14,11 +14,19 @@ if TYPE_CHECKING:
 FORMATS = ("gif", "mp4", "png")
 
 
-def add_scenario(parser: argparse.ArgumentParser) -> None:
-    """Add the scenario and what changes its values."""
-    parser.add_argument("scenario", metavar="NAME", help="a scenario's name, or the path of a .toml file")
+def add_scenario(
+    parser: argparse.ArgumentParser,
+    label: str = "NAME",
+    meaning: str = "a scenario's name, or the path of a .toml file",
+) -> None:
+    """Add the scenario, by what it is called in the help, and what changes its values."""
+    parser.add_argument("scenario", metavar=label, help=meaning)
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a parameter, config or run setting"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a parameter, config or run setting; KEY=@PATH takes the text of a file",
     )
     parser.add_argument("--seed", type=int, help="seed of the random key")
     parser.add_argument("--precision", help="float32 or float64")

@@ -19,7 +19,7 @@ VERBS = {
     "resume": "finish an interrupted run, sweep or optimization",
     "render": "draw a stored run as gif, mp4 or png",
     "validate": "check the numbers that scenarios reproduce",
-    "export": "write a scenario as a portable StableHLO program",
+    "export": "write a scenario as a StableHLO program, or a run's particles as extended XYZ",
     "gallery": "render every scenario into a gallery",
     "doctor": "versions, devices, precision and caches",
 }

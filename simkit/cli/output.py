@@ -35,6 +35,8 @@ def show(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(show(item) for item in value) + "]"
+    if isinstance(value, str) and "\n" in value:
+        return f"a text of {len(value.splitlines())} lines, {len(value.encode())} bytes"
     return str(value)
 
 

@@ -54,6 +54,7 @@ class Simulation:
             capacity and whose ``status`` may be ``NEIGHBOR_OVERFLOW``: called on the host with a state that
             overflowed and an earlier one that did not, it returns the simulation whose ``init`` makes room enough,
             and the earlier state in that room. Its other functions must take states of any capacity.
+        check: ``params -> None``, on the host before a run; raises `UserError` for values it could not run with.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a
             renderer may draw, such as the positions of ``walls``.
@@ -68,6 +69,7 @@ class Simulation:
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
     grow: "Callable[[State, State], tuple[Simulation, State]] | None" = None
+    check: Callable[[Params], None] | None = None
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 

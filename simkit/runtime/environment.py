@@ -8,7 +8,19 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("jax", "jaxlib", "numpy", "jax-md", "jax-cfd", "brax", "matplotlib", "imageio", "optax", "xarray")
+PACKAGES = (
+    "jax",
+    "jaxlib",
+    "numpy",
+    "jax-md",
+    "jax-cfd",
+    "brax",
+    "matplotlib",
+    "imageio",
+    "optax",
+    "xarray",
+    "ase",
+)
 
 
 def cache_directory() -> Path | None:

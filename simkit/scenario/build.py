@@ -30,8 +30,9 @@ def build(scenario: Scenario) -> "Simulation":
         scenario: a checked scenario.
 
     Raises:
-        UserError: if the factory is unknown or refuses the configuration, if a parameter, diagnostic or observed
-            array that the scenario names does not exist, or if a float64 scenario is built in 32-bit mode.
+        UserError: if the factory is unknown or refuses the configuration or the parameters, if a parameter,
+            diagnostic or observed array that the scenario names does not exist, or if a float64 scenario is built in
+            32-bit mode.
     """
     import jax
 
@@ -42,6 +43,11 @@ def build(scenario: Scenario) -> "Simulation":
         )
     factory = registry.resolve(scenario.simulation)
     simulation = _with_defaults(scenario, _call(scenario, factory))
+    if simulation.check is not None:
+        try:
+            simulation.check(simulation.params)
+        except UserError as error:
+            raise UserError(f"{scenario.file}: [params]: {one_line(error)}") from error
     _check_names(scenario, simulation)
     return simulation
 

@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from simkit.errors import UserError, nearest
-from simkit.scenario import checks
+from simkit.scenario import checks, inlined
 from simkit.scenario.scenario import Numbers, RunSettings, Scenario
 from simkit.scenario.toml import one_line, parse_value
 
@@ -18,8 +20,8 @@ def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
     """Return the scenario with ``key=value`` settings applied.
 
     A key is a parameter, a key of ``[config]`` or one of ``[run]``, written ``params.KEY``, ``config.KEY`` or
-    ``run.KEY`` where the bare name is ambiguous. A value is written as in TOML; a bare word is a string.
-    ``config.KEY`` may also name a factory argument that the file does not mention.
+    ``run.KEY`` where the bare name is ambiguous. A value is written as in TOML; a bare word is a string, and ``@path``
+    is the text of a file. ``config.KEY`` may also name a factory argument that the file does not mention.
 
     Args:
         scenario: what to change.
@@ -36,7 +38,8 @@ def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
             raise UserError(f"{label} has no value; write --set {one_line(key, 80) or 'key'}=value")
         if key in values:
             raise UserError(f"{label} is given twice; keep one of them")
-        values[key] = parse_value(text, label)
+        text = text.strip()
+        values[key] = Path(os.path.expanduser(text[1:])) if text.startswith("@") else parse_value(text, label)
     return with_values(scenario, values, lambda key: f"--set {one_line(key, 80)}")
 
 
@@ -47,7 +50,7 @@ def with_values(
 
     Args:
         scenario: what to change.
-        values: plain data by key; keys as for ``apply_overrides``.
+        values: plain data by key; keys as for ``apply_overrides``. A ``Path`` stands for the text of that file.
         where: gives the words that name a key in an error.
 
     Raises:
@@ -61,6 +64,8 @@ def with_values(
         if (section, name) in seen:
             raise UserError(f"{label} names {section}.{name} twice; keep one of them")
         seen.add((section, name))
+        if isinstance(value, Path):
+            value = inlined.read_text(value, label)
         if section == "params":
             checked = parameter_value(scenario, name, value, label)
             parameters[name] = dataclasses.replace(parameters[name], default=checked)

@@ -4,9 +4,10 @@ import dataclasses
 import stat
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from simkit.errors import UserError, nearest
-from simkit.scenario import checks
+from simkit.scenario import checks, inlined
 from simkit.scenario.overrides import RUN_KEYS, nearest_multiples, with_values
 from simkit.scenario.scenario import (
     Objective,
@@ -33,7 +34,7 @@ __all__ = [
 
 MAX_BYTES = 2**20
 KEYS = ("name", "title", "summary", "simulation", "tags", "references")
-TABLES = ("config", "params", "run", "objectives", "render", "validation")
+TABLES = ("config", "params", "run", "objectives", "render", "validation", "files")
 PARAMETER_KEYS = ("default", "bounds", "unit", "doc")
 OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal")
 RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second")
@@ -50,7 +51,7 @@ def read_scenario(path: Path | str) -> Scenario:
         path: the TOML file.
 
     Raises:
-        UserError: if it cannot be read, is over 1 MiB, or says something that is not allowed.
+        UserError: if it cannot be read, is over 1 MiB (not counting files it keeps), or says what is not allowed.
     """
     path = Path(path)
     label = checks.show(str(path))
@@ -60,13 +61,14 @@ def read_scenario(path: Path | str) -> Scenario:
             what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
             raise UserError(f"scenario {label} is {what}; give a .toml file")
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            # Quoting a file's text may double it.
+            content = file.read(MAX_BYTES + 2 * inlined.MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise UserError(f"scenario {label} does not exist; check the path") from error
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", None) or "its path is malformed"
         raise UserError(f"scenario {label} cannot be read: {reason}; check the path and its permissions") from error
-    if len(content) > MAX_BYTES:
+    if len(inlined.own_part(content)) > MAX_BYTES or len(content) > MAX_BYTES + 2 * inlined.MAX_BYTES:
         raise UserError(
             f"{file_label(path)}: the file is over 1 MiB; a scenario is a page of text, keep data elsewhere"
         )
@@ -91,7 +93,12 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
     file = file_label(source)
     top = Table(parse_toml(text, file), file, "", KEYS + TABLES)
     name = top.read("name", checks.identifier, example='name = "my_scenario"')
-    config = top.table("config", None)
+    config, stored = top.table("config", None), top.table("files", None)
+    files = inlined.Files(stored.entries, source.parent, file)
+
+    def setting(value: Any, where: str) -> Any:
+        return checks.plain(files.resolve(value, where), where)
+
     scenario = Scenario(
         name=name,
         title=top.read("title", checks.string, example='title = "A few words"'),
@@ -99,7 +106,7 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
         simulation=top.read("simulation", checks.dotted, example='simulation = "flow.channel"'),
         tags=top.read("tags", checks.strings, ()),
         references=top.read("references", checks.strings, ()),
-        config={checks.name(key, config.where(key)): config.read(key, checks.plain) for key in config.entries},
+        config={checks.name(key, config.where(key)): config.read(key, setting) for key in config.entries},
         parameters={key: _parameter(table) for key, table in top.tables("params", PARAMETER_KEYS).items()},
         run=_run(top.table("run", RUN_KEYS, "steps and every")),
         objectives={key: _objective(key, table) for key, table in top.tables("objectives", OBJECTIVE_KEYS).items()},
@@ -109,7 +116,8 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
         text=text,
     )
     tables = top.list_of_tables("validation", VALIDATION_KEYS)
-    return dataclasses.replace(scenario, validations=tuple(_validation(scenario, table) for table in tables))
+    validations = tuple(_validation(scenario, table, files) for table in tables)
+    return dataclasses.replace(scenario, validations=validations, text=files.kept_in(text))
 
 
 def _parameter(table: Table) -> Parameter:
@@ -163,7 +171,7 @@ def _render(table: Table) -> RenderSettings:
     )
 
 
-def _validation(scenario: Scenario, table: Table) -> Validation:
+def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Validation:
     derivative = table.read("derivative", partial(_known, names=tuple(scenario.parameters)), None)
     objective = table.read("objective", partial(_known, names=tuple(scenario.objectives)), None)
     if (derivative is None) != (objective is None):
@@ -176,14 +184,15 @@ def _validation(scenario: Scenario, table: Table) -> Validation:
     if quantity and compared != quantity:
         problem = f"is not the quantity {quantity!r} of objective {objective!r}; remove it"
         checks.refuse(compared, table.where("quantity"), problem)
-    overrides = table.table("set", None)
-    with_values(scenario, overrides.entries, overrides.where)
+    changes = table.table("set", None)
+    overrides = {key: files.resolve(value, changes.where(key)) for key, value in changes.entries.items()}
+    with_values(scenario, overrides, changes.where)
     return Validation(
         quantity=compared,
         expected=table.read("expected", checks.number, example="expected = 1.5"),
         tolerance=table.read("tolerance", checks.positive, example="tolerance = 1e-3"),
         source=table.read("source", checks.string, example='source = "doi:..."'),
-        overrides=dict(overrides.entries),
+        overrides=overrides,
         derivative=derivative,
         objective=objective,
     )

@@ -1,0 +1,118 @@
+"""Averages over a run: the same simulation with running means of what is measured along the way."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytree import pytree
+from simkit.core.rollout import segment
+from simkit.core.simulation import Arrays, Params, Simulation, State
+from simkit.core.status import status_of
+from simkit.errors import UserError
+
+
+@pytree
+class AveragedState:
+    """A simulation and the means so far.
+
+    Attributes:
+        current: the simulation's own state.
+        mean: of every sample after the first ``skip``; before that, the sample at the start.
+        taken: int32, samples taken, those that were skipped included.
+    """
+
+    current: State
+    mean: Arrays
+    taken: jax.Array
+
+
+def averaged(
+    simulation: Simulation,
+    sample: Callable[[State, Params], Arrays],
+    *,
+    every: int,
+    skip: int,
+    observe: Callable[[Arrays, Params], Arrays] | None = None,
+    diagnose: Callable[[Arrays, Params], Arrays] | None = None,
+    dimensions: Mapping[str, tuple[str, ...]] | None = None,
+    coordinates: Mapping[str, np.ndarray] | None = None,
+) -> Simulation:
+    """Return the simulation each of whose steps is ``every`` steps of the given one and then a sample.
+
+    ``mean_n = mean_{n-1} + (sample_n - mean_{n-1}) / n``, over the samples after the first ``skip``. The means are as
+    differentiable as the samples.
+
+    Args:
+        simulation: one that runs a fixed number of steps.
+        sample: ``(state, params) -> {name: float array}`` of the given simulation.
+        every: its steps per sample, at least 1.
+        skip: samples to leave out at the start, while the simulation settles.
+        observe: ``(mean, params) -> arrays``, what else a frame stores.
+        diagnose: ``(mean, params) -> scalars``, further diagnostics.
+        dimensions: the dimension names of what ``observe`` returns.
+        coordinates: the values of those dimensions.
+
+    Raises:
+        UserError: if ``every`` or ``skip`` is out of its range.
+    """
+    if every < 1:
+        raise UserError(f"every = {every}; at least 1 step goes by between samples, 10 for instance")
+    if skip < 0:
+        raise UserError(f"skip = {skip} is negative; choose 0 to keep every sample")
+    advance, status = segment(simulation, every), status_of(simulation)
+
+    def init(params: Params, key: jax.Array) -> AveragedState:
+        current = simulation.init(params, key)
+        return AveragedState(current=current, mean=sample(current, params), taken=jnp.int32(0))
+
+    def step(state: AveragedState, params: Params) -> AveragedState:
+        current = advance(state.current, params)
+        number = state.taken + 1 - skip
+
+        def updated(mean: jax.Array, value: jax.Array) -> jax.Array:
+            weight = jnp.where(number > 0, 1 / jnp.maximum(number, 1).astype(mean.dtype), 0)
+            return mean + weight * (value - mean)
+
+        mean = jax.tree.map(updated, state.mean, sample(current, params))
+        return AveragedState(current=current, mean=mean, taken=state.taken + 1)
+
+    def observed(state: AveragedState, params: Params) -> Arrays:
+        return simulation.observe(state.current, params) | ({} if observe is None else observe(state.mean, params))
+
+    def diagnosed(state: AveragedState, params: Params) -> Arrays:
+        numbers = simulation.diagnose(state.current, params)
+        return numbers | ({} if diagnose is None else diagnose(state.mean, params))
+
+    grow, grow_averaged = simulation.grow, None
+    if grow is not None:
+
+        def grow_current(overflowed: AveragedState, earlier: AveragedState) -> tuple[Simulation, AveragedState]:
+            larger, current = grow(overflowed.current, earlier.current)
+            again = averaged(
+                larger,
+                sample,
+                every=every,
+                skip=skip,
+                observe=observe,
+                diagnose=diagnose,
+                dimensions=dimensions,
+                coordinates=coordinates,
+            )
+            return again, dataclasses.replace(earlier, current=current)
+
+        grow_averaged = grow_current
+
+    return dataclasses.replace(
+        simulation,
+        init=init,
+        step=step,
+        observe=observed,
+        diagnose=diagnosed,
+        status=lambda state, params: status(state.current, params),
+        grow=grow_averaged,
+        dimensions={**simulation.dimensions, **(dimensions or {})},
+        coordinates={**simulation.coordinates, **(coordinates or {})},
+    )

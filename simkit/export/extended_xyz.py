@@ -1,0 +1,103 @@
+"""The frames of a stored run as extended XYZ, which OVITO, VMD, ASE and other tools read."""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.molecular.extended_xyz import write_extended_xyz
+from simkit.molecular.structures import RESERVED_ARRAYS, RESERVED_INFO, Structure
+from simkit.runtime import datasets
+from simkit.runtime.files import write_bytes
+from simkit.runtime.outcome import Outcome
+
+# What frames say of the geometry rather than of a particle.
+GEOMETRY = ("position", "cell", "box", "atomic_number")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportedFrames:
+    """What was written.
+
+    Attributes:
+        file: extended XYZ.
+        frames: how many.
+        particles: in each.
+    """
+
+    file: Path
+    frames: int
+    particles: int
+
+
+def export_frames(outcome: Outcome, file: Path) -> ExportedFrames:
+    """Write every frame of a run of particles, all of the file or none of it.
+
+    Columns are position, diameter and whatever else is observed of each particle. The comment line holds the cell and
+    every diagnostic. A name that is both observed and diagnosed, or that means something else in extended XYZ, begins
+    with ``observed_`` or ``diagnosed_``.
+
+    Args:
+        outcome: a run that is stored or in memory.
+        file: where to write; its folder must exist.
+
+    Raises:
+        UserError: if its frames hold no particles, or the file cannot be written.
+    """
+    frames = list(structures(outcome))
+    write_bytes(file, write_extended_xyz(frames).encode())
+    return ExportedFrames(file=file, frames=len(frames), particles=len(frames[0]))
+
+
+def structures(outcome: Outcome) -> Iterator[Structure]:
+    """Yield the frames of a run as structures.
+
+    Args:
+        outcome: a run of particles; one without chemical symbols gets ``X``.
+
+    Raises:
+        UserError: if its frames hold no particles.
+    """
+    from ase.data import chemical_symbols
+
+    observed, diagnosed = datasets.split(outcome.arrays)
+    position = observed.get("position")
+    if position is None or position.ndim != 3 or position.shape[2] not in (2, 3):
+        raise UserError(
+            f"{outcome.scenario.name}: its frames hold {', '.join(sorted(observed))}, and no particles with a position "
+            "in space; extended_xyz writes runs of particles only"
+        )
+    dimensions = outcome.labels["dimensions"]
+    particle = dimensions["position"][0]
+    columns = {
+        f"observed_{name}" if name in RESERVED_ARRAYS or name in diagnosed else name: array
+        for name, array in observed.items()
+        if name not in GEOMETRY and array.ndim in (2, 3) and dimensions[name][0] == particle
+    }
+    remarks = {
+        f"diagnosed_{name}" if name in RESERVED_INFO or name in ("stress", "virial") else name: array
+        for name, array in diagnosed.items()
+    }
+    numbers = observed.get("atomic_number", np.zeros(position.shape[:2], np.int32))
+    for index in range(len(position)):
+        cell = _cell(observed, index)
+        yield Structure(
+            symbols=tuple(chemical_symbols[number] for number in numbers[index]),
+            position=position[index],
+            cell=cell,
+            periodic=cell is not None,
+            arrays={name: array[index] for name, array in columns.items()},
+            info={name: array[index].item() for name, array in remarks.items()},
+        )
+
+
+def _cell(observed: dict[str, np.ndarray], index: int) -> np.ndarray | None:
+    """Return the lattice vectors of a frame, ``None`` in free space."""
+    if "cell" in observed:
+        return observed["cell"][index]
+    if "box" not in observed:
+        return None
+    box = observed["box"][index]
+    return np.diag(box) if np.isfinite(box).all() and (box > 0).all() else None

@@ -1,0 +1,153 @@
+"""Files that a scenario names: their text is taken in when the scenario is read, so that nothing it needs can be lost.
+
+A scenario says ``{ file = "start.xyz" }`` in place of a text. The texts are kept at the end of its own, in the table
+``[files]``; a scenario that has this table needs no other file.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from simkit.errors import UserError
+from simkit.scenario import checks
+
+MAX_BYTES = 8 * 2**20
+HEADER = "[files]"
+# What TOML does not allow in a string over several lines.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def read_text(path: Path | str, where: str) -> str:
+    """Return the text of a file, its lines ended by a line feed.
+
+    Args:
+        path: the file.
+        where: the words that name it in an error.
+
+    Raises:
+        UserError: if it cannot be read, is over 8 MiB, or is not text.
+    """
+    path = Path(path)
+    label = checks.show(str(path))
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
+            raise UserError(f"{where}: {label} is {what}; name a text file")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        raise UserError(f"{where}: {label} does not exist; check the path") from error
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = getattr(error, "strerror", None) or "its path is malformed"
+        raise UserError(f"{where}: {label} cannot be read: {reason}; check the path and its permissions") from error
+    if len(content) > MAX_BYTES:
+        raise UserError(f"{where}: {label} is over 8 MiB, too large to be kept in a scenario; give a smaller file")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{where}: {label}: byte {error.start} is not UTF-8 text; give a text file") from error
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if odd := _CONTROL.search(text):
+        raise UserError(f"{where}: {label} holds the control character {odd[0]!r}; give a text file")
+    return text
+
+
+class Files:
+    """The files of one scenario: those kept in its text, or those beside it.
+
+    Args:
+        stored: texts by name, from the table ``[files]``; empty if the scenario has none.
+        folder: where the scenario's file is.
+        file: the scenario's name in an error.
+    """
+
+    def __init__(self, stored: Mapping[str, Any], folder: Path, file: str) -> None:
+        """Check the texts that are kept already."""
+        self._folder, self._file, self._used = folder, file, set[str]()
+        self._texts = {name: _text(text, f"{file}: files.{checks.show(name)}") for name, text in stored.items()}
+        self._is_complete = bool(stored)
+        self._refuse_too_much()
+
+    def resolve(self, value: Any, where: str) -> Any:
+        """Return a value, or the text of the file if the value is a table that names one.
+
+        Args:
+            value: what the scenario says.
+            where: the words that name it in an error.
+
+        Raises:
+            UserError: if the file cannot be taken in.
+        """
+        if not isinstance(value, dict) or "file" not in value:
+            return value
+        if len(value) > 1:
+            other = next(key for key in value if key != "file")
+            raise UserError(f'{where} has {checks.show(other)} beside file; write {{ file = "name" }} only')
+        name = checks.string(value["file"], f"{where}.file")
+        if name not in self._texts:
+            if self._is_complete:
+                raise UserError(f"{where}.file = {checks.show(name)} is not in [files]; add its text there")
+            self._texts[name] = read_text(self._beside(name, where), f"{where}.file")
+            self._refuse_too_much()
+        self._used.add(name)
+        return self._texts[name]
+
+    def kept_in(self, text: str) -> str:
+        """Return the scenario's text with the texts of its files behind it.
+
+        Args:
+            text: the scenario's own.
+
+        Raises:
+            UserError: if it keeps a file that it does not name.
+        """
+        if unused := set(self._texts) - self._used:
+            name = checks.show(min(unused))
+            raise UserError(f"{self._file}: files.{name} is not named in [config]; write {{ file = {name} }} there")
+        if self._is_complete or not self._texts:
+            return text
+        tables = [f"{json.dumps(name, ensure_ascii=False)} = {_quoted(kept)}" for name, kept in self._texts.items()]
+        note = "# The files named above, as they were when this scenario was read."
+        return "\n".join([text.rstrip("\n"), "", note, HEADER, *tables, ""])
+
+    def _beside(self, name: str, where: str) -> Path:
+        """Return the path of a file; a scenario from elsewhere must not reach for what is none of its business."""
+        path = self._folder / name
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self._folder)):
+            raise UserError(
+                f"{where}.file = {checks.show(name)} is outside the folder of the scenario; "
+                "put the file beside it, or give any file with --set KEY=@path"
+            )
+        return path
+
+    def _refuse_too_much(self) -> None:
+        if sum(len(text.encode()) for text in self._texts.values()) > MAX_BYTES:
+            raise UserError(f"{self._file}: its files are over 8 MiB together; give smaller ones")
+
+
+def own_part(content: bytes) -> bytes:
+    """Return what a scenario file says itself, without the texts of files that it keeps.
+
+    Args:
+        content: of the scenario file.
+    """
+    return content.partition(f"\n{HEADER}\n".encode())[0]
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        checks.refuse(value, where, f"is {checks.kind(value)}; write the file's text in quotes")
+    return value
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a TOML string over several lines, as it is wherever TOML allows that."""
+    if "'''" in text or text.endswith("'"):
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"""\n{escaped}"""'
+    return f"'''\n{text}'''"

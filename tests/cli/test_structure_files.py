@@ -1,0 +1,152 @@
+"""A structure goes in as a file, is kept by its run, and comes out as a file that other tools read."""
+
+import json
+
+import ase.io
+import numpy as np
+import pytest
+
+from simkit.runtime.run_directory import RunDirectory
+from simkit.scenario.catalog import find_scenario
+
+SCENARIO = """\
+name = "trimer"
+title = "Three atoms"
+summary = "Three atoms come together."
+simulation = "molecular.structure"
+
+[config]
+structure = { file = "trimer.xyz" }
+force_tolerance = 1e-3
+
+[params.epsilon]
+default = 1.0
+bounds = [0.1, 10.0]
+doc = "depth of the pair potential"
+
+[run]
+steps = 40
+every = 1
+
+[objectives.energy]
+doc = "energy at rest"
+
+[render]
+view = "particles"
+quantity = "displacement"
+"""
+TRIMER = "3\n\nAr 0 0 0\nAr 1.3 0 0\nAr 0 1.3 0\n"
+PAIR = "2\n\nAr 0 0 0\nAr 1.3 0 0\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "trimer.toml").write_text(SCENARIO)
+    (tmp_path / "trimer.xyz").write_text(TRIMER)
+    (tmp_path / "pair.xyz").write_text(PAIR)
+    return tmp_path
+
+
+def test_a_run_goes_on_when_its_file_is_gone(simkit, files):
+    ran = simkit("run", "./trimer.toml", "--no-render", "-o", "whole", "--json")
+    assert ran.code == 0, ran.err
+    # Three atoms in a triangle of bonds: three times the depth. The tolerance of 1e-3 on forces leaves, at a stiffness
+    # of 57, energies of 1e-3^2 / 57 = 2e-8, below the rounding of float32, 3e-7.
+    assert json.loads(ran.out)["diagnostics"]["energy"] == pytest.approx(-3, abs=3e-6)
+    simkit("run", "./trimer.toml", "--no-render", "-o", "cut")
+    for name in ("000002.npz", "000003.npz"):
+        (files / "cut/segments" / name).unlink()
+    for path in (files / "cut/summary.json", files / "trimer.xyz", files / "trimer.toml"):
+        path.unlink()
+    resumed = simkit("resume", "cut", "--no-render")
+    assert resumed.code == 0, resumed.err
+    assert (files / "cut/summary.json").read_bytes() == (files / "whole/summary.json").read_bytes()
+
+
+def test_frames_come_out_and_go_in_again(simkit, files):
+    assert simkit("run", "./trimer.toml", "--no-render", "-o", "run", "--set", "structure=@pair.xyz").code == 0
+    (files / "pair.xyz").unlink()
+    ran = simkit("export", "run", "--to", "extended_xyz", "--json")
+    assert ran.code == 0, ran.err
+    exported = json.loads(ran.out)
+    frames = ase.io.read(files / exported["file"], ":")
+    assert exported["file"] == "run/trimer.xyz"
+    assert len(frames) == exported["frames"] > 2 and len(frames[0]) == exported["particles"] == 2
+    np.testing.assert_array_equal(frames[0].positions, [[0, 0, 0], [1.3, 0, 0]])
+    # See above for the tolerance.
+    assert frames[-1].get_potential_energy() == pytest.approx(-1, abs=1e-6)
+    ran = simkit("run", "./trimer.toml", "--no-render", "-o", "next", "--set", "structure=@run/trimer.xyz", "--json")
+    assert ran.code == 0, ran.err
+    # The last frame is at rest already: one iteration, which every run takes.
+    assert json.loads(ran.out)["diagnostics"]["iteration"] <= 1
+    table = simkit("export", "run", "--to", "extended_xyz", "-o", "out.xyz").out
+    assert table == f"out.xyz: {len(frames)} frames of 2 particles\n"
+    assert (files / "out.xyz").read_bytes() == (files / exported["file"]).read_bytes()
+
+
+def test_show_tells_how_long_a_text_is(simkit, files):
+    out = simkit("show", "./trimer.toml").out
+    assert f"a text of 5 lines, {len(TRIMER)} bytes" in out and "Ar" not in out
+    assert json.loads(simkit("show", "./trimer.toml", "--json").out)["config"]["structure"] == TRIMER
+
+
+def test_the_shipped_file_is_beside_its_scenario(simkit):
+    assert find_scenario("silicon_vacancy").config["structure"].startswith("215\n")
+    assert simkit("show", "silicon_vacancy").code == 0
+
+
+MISTAKES = {
+    "no such file": (["structure=@nowhere.xyz"], ["--set structure", "'nowhere.xyz' does not exist"]),
+    "no file at all": (["structure=@"], ["--set structure", "'.' is a directory"]),
+    "not a structure": (["structure=@trimer.toml"], ["trimer.toml: [config]: structure: line 1 =", "number of atoms"]),
+    "not a number": (["structure=@words.xyz"], ["structure: line 3: pos = 'far' is not a finite number"]),
+    "carbon in silicon": (["config.potential=silicon"], ["atom 0", "is Ar", "for Si only"]),
+    "one place": (["structure=@twice.xyz"], ["atoms 0 and 1", "in one place"]),
+    "short cell": (["structure=@cell.xyz", "config.cutoff=2.1"], ["reaches 2.1", "narrowest width is 4"]),
+    "NaN": (["structure=@nan.xyz"], ["line 3: pos = 'nan' is not a finite number"]),
+}
+
+
+@pytest.mark.parametrize(("settings", "phrases"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_a_structure_is_one_line_and_leaves_nothing(simkit, files, settings, phrases):
+    (files / "words.xyz").write_text("1\n\nAr 0 far 0\n")
+    (files / "nan.xyz").write_text("1\n\nAr 0 nan 0\n")
+    (files / "twice.xyz").write_text("2\n\nAr 0 1 0\nAr 0 1 0\n")
+    (files / "cell.xyz").write_text(
+        '2\nLattice="4 0 0 0 5 0 0 0 6" Properties=species:S:1:pos:R:3\nAr 0 1 0\nAr 0 0 0\n'
+    )
+    before = sorted(files.iterdir())
+    ran = simkit("run", "./trimer.toml", *(word for setting in settings for word in ("--set", setting)))
+    assert ran.code == 2
+    for phrase in phrases:
+        assert phrase in ran.line
+    assert ran.out == "" and sorted(files.iterdir()) == before
+
+
+EXPORTS = {
+    "nothing": (["nowhere"], "nowhere is not a run directory"),
+    "a scenario": (["silicon"], "silicon is not a run directory"),
+    "changed": (["nowhere", "--set", "epsilon=2"], "--set, --seed and --precision do not change a run that is stored"),
+    "other precision": (["nowhere", "--precision", "float64"], "do not change a run that is stored"),
+}
+
+
+@pytest.mark.parametrize(("words", "phrase"), EXPORTS.values(), ids=EXPORTS)
+def test_an_export_of_no_run_is_one_line(simkit, tmp_path, words, phrase):
+    ran = simkit("export", *words, "--to", "extended_xyz")
+    assert ran.code == 2 and phrase in ran.line
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("kind", "phrase"), [("run", "holds no frames yet"), ("sweep", "holds a sweep")])
+def test_an_export_of_a_run_without_frames_is_one_line(simkit, tmp_path, kind, phrase):
+    RunDirectory.create(tmp_path / "begun", kind, find_scenario("silicon_vacancy"), {})
+    ran = simkit("export", "begun", "--to", "extended_xyz")
+    assert ran.code == 2 and phrase in ran.line
+    assert not list(tmp_path.glob("**/*.xyz"))
+
+
+def test_a_program_needs_a_scenario(simkit, tmp_path):
+    (tmp_path / "run").mkdir()
+    ran = simkit("export", "./run")
+    assert ran.code == 2 and "is a directory; give a .toml file" in ran.line

@@ -1,0 +1,192 @@
+"""A file that a scenario names is taken into it when it is read, and nothing is lost when the file is gone."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from simkit.errors import UserError
+from simkit.runtime.run_directory import RunDirectory
+from simkit.scenario import inlined
+from simkit.scenario.overrides import apply_overrides, with_values
+from simkit.scenario.schema import MAX_BYTES, parse_scenario, read_scenario
+from tests.scenario.examples import GOOD
+
+NAMING = GOOD.replace('method = "euler"', 'method = { file = "notes.txt" }')
+TEXT = "first line\n\tsecond, with 'quotes', \"more\" and \\ backslash\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "toy.toml").write_text(NAMING)
+    (tmp_path / "notes.txt").write_text(TEXT)
+    return tmp_path
+
+
+def refusal(function, *arguments):
+    with pytest.raises(UserError) as caught:
+        function(*arguments)
+    message = str(caught.value)
+    assert message.isprintable() and len(message) < 300
+    return message
+
+
+def test_the_config_holds_the_text(folder):
+    scenario = read_scenario(folder / "toy.toml")
+    assert scenario.config["method"] == TEXT
+    assert scenario.config == read_scenario(folder / "toy.toml").config
+
+
+def test_the_scenario_needs_its_file_no_more(folder):
+    scenario = read_scenario(folder / "toy.toml")
+    assert scenario.text.startswith(NAMING.rstrip())
+    (folder / "notes.txt").unlink()
+    assert parse_scenario(scenario.text, folder / "toy.toml") == scenario
+    (folder / "elsewhere.toml").write_text(scenario.text)
+    assert read_scenario(folder / "elsewhere.toml").config["method"] == TEXT
+    assert "does not exist" in refusal(read_scenario, folder / "toy.toml")
+
+
+def test_a_scenario_without_files_keeps_its_text_as_it_is():
+    assert parse_scenario(GOOD, "toy.toml").text == GOOD
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "\n", "\n\n", "no end of line", "'", "''", "'''", "ends in '", '"""\n', "\\", "\\u0041\\", '"\\"\n'),
+        *('\'\'\'\\"""""\n\'', "é \u2028 \U0001f600\n", "[files]\nname = 1\n", "# comment\n", "a\ttab\n", " \n "),
+    ],
+)
+def test_any_text_is_kept_letter_by_letter(folder, text):
+    (folder / "notes.txt").write_bytes(text.encode())
+    scenario = read_scenario(folder / "toy.toml")
+    assert scenario.config["method"] == text
+    (folder / "notes.txt").unlink()
+    assert parse_scenario(scenario.text, folder / "toy.toml") == scenario
+
+
+def test_lines_end_alike_wherever_the_file_was_made(folder):
+    (folder / "notes.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\rthree\n")
+    assert read_scenario(folder / "toy.toml").config["method"] == "one\ntwo\nthree\n"
+
+
+def test_a_file_may_be_in_a_folder_below_and_be_named_twice(folder):
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep/er/notes.txt").write_text("deep")
+    text = NAMING.replace("notes.txt", "deep/er/notes.txt")
+    text = text.replace("width = 2.0", 'width = {file = "deep/er/notes.txt"}')
+    scenario = parse_scenario(text, folder / "toy.toml")
+    assert scenario.config["method"] == scenario.config["width"] == "deep"
+    assert scenario.text.count("deep/er/notes.txt") == 3  # named twice, kept once
+
+
+def test_a_validation_may_run_with_a_file(folder):
+    text = NAMING.replace("set = {rate = 0.5, steps = 200}", 'set = {method = {file = "other.txt"}}')
+    (folder / "other.txt").write_text("other")
+    scenario = parse_scenario(text, folder / "toy.toml")
+    assert scenario.validations[0].overrides == {"method": "other"}
+    (folder / "other.txt").unlink()
+    assert parse_scenario(scenario.text, folder / "toy.toml") == scenario
+
+
+def make_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+UNREADABLE = {
+    "missing": (lambda path: path.unlink(), "'notes.txt' does not exist; check the path"),
+    "a directory": (lambda path: (path.unlink(), path.mkdir()), "'notes.txt' is a directory; name a text file"),
+    "a pipe": (make_pipe, "'notes.txt' is not a regular file"),
+    "not UTF-8": (lambda path: path.write_bytes(b"abc\xff"), "'notes.txt': byte 3 is not UTF-8 text"),
+    "binary": (lambda path: path.write_bytes(b"abc\x00"), "'notes.txt' holds the control character '\\x00'"),
+    "too large": (lambda path: path.write_bytes(b"x" * (inlined.MAX_BYTES + 1)), "'notes.txt' is over 8 MiB"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "phrase"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_cannot_be_taken_in_is_one_line(folder, monkeypatch, spoil, phrase):
+    spoil(folder / "notes.txt")
+    monkeypatch.chdir(folder)
+    message = refusal(read_scenario, Path("toy.toml"))
+    assert message.startswith("toy.toml: config.method.file: ") and phrase in message
+    plain = parse_scenario(GOOD, "toy.toml")
+    message = refusal(apply_overrides, plain, ["method=@notes.txt"])
+    assert message.startswith("--set method: ") and phrase in message
+
+
+MISTAKES = {
+    "another key": ('{ file = "notes.txt", line = 3 }', "config.method has 'line' beside file"),
+    "not a name": ("{ file = 3 }", "config.method.file = 3 is an integer; write a string in quotes"),
+    "no name": ('{ file = "" }', "config.method.file = '' is empty"),
+    "a folder up": ('{ file = "../notes.txt" }', "is outside the folder of the scenario; put the file beside it"),
+    "anywhere": ('{ file = "/etc/hostname" }', "is outside the folder of the scenario"),
+    "through a link": ('{ file = "link/hostname" }', "is outside the folder of the scenario"),
+    "another table": ('{ path = "notes.txt" }', "config.method = {...} is a table; write a number, a string"),
+    "a list of files": ('[{ file = "notes.txt" }]', "config.method[0] = {...} is a table"),
+}
+
+
+@pytest.mark.parametrize(("value", "phrase"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_naming_a_file_is_one_line(folder, value, phrase):
+    (folder / "link").symlink_to("/etc")
+    text = NAMING.replace('{ file = "notes.txt" }', value)
+    assert phrase in refusal(parse_scenario, text, folder / "toy.toml")
+
+
+@pytest.mark.parametrize(
+    ("table", "phrase"),
+    [
+        ('"other.txt" = "text"', "config.method.file = 'notes.txt' is not in [files]; add its text there"),
+        ('"notes.txt" = "text"\n"other.txt" = "text"', "files.'other.txt' is not named in [config]"),
+        ('"notes.txt" = 3', "files.'notes.txt' = 3 is an integer; write the file's text in quotes"),
+    ],
+)
+def test_kept_files_are_those_that_are_named(folder, table, phrase):
+    message = refusal(parse_scenario, f"{NAMING}\n[files]\n{table}\n", folder / "toy.toml")
+    assert message.startswith("toy.toml: ") and phrase in message
+
+
+def test_the_command_line_and_python_take_any_file(folder):
+    scenario = parse_scenario(GOOD, "toy.toml")
+    assert apply_overrides(scenario, [f"method=@{folder}/notes.txt"]).config["method"] == TEXT
+    assert apply_overrides(scenario, [f"config.method = @{folder}/notes.txt"]).config["method"] == TEXT
+    assert with_values(scenario, {"method": folder / "notes.txt"}).config["method"] == TEXT
+    assert apply_overrides(scenario, ['method="@notes.txt"']).config["method"] == "@notes.txt"
+
+
+def test_a_text_is_no_number(folder):
+    scenario = parse_scenario(GOOD, "toy.toml")
+    message = refusal(apply_overrides, scenario, [f"rate=@{folder}/notes.txt"])
+    assert "--set rate = " in message and "is a string; write a number" in message
+
+
+def test_a_scenario_of_a_page_may_keep_a_long_file(folder):
+    long = "0123456789abcde\n" * (3 * 2**16)
+    (folder / "notes.txt").write_text(long)
+    scenario = read_scenario(folder / "toy.toml")
+    (folder / "stored.toml").write_text(scenario.text)
+    assert (folder / "stored.toml").stat().st_size > 3 * MAX_BYTES
+    assert read_scenario(folder / "stored.toml").config["method"] == long
+    (folder / "long.toml").write_text("# " + "x" * MAX_BYTES + "\n" + scenario.text)
+    assert "over 1 MiB" in refusal(read_scenario, folder / "long.toml")
+
+
+def test_all_files_together_are_limited(folder):
+    half = "x" * (inlined.MAX_BYTES // 2 + 1)
+    (folder / "notes.txt").write_text(half)
+    (folder / "more.txt").write_text(half)
+    text = NAMING.replace("width = 2.0", 'width = { file = "more.txt" }')
+    assert "its files are over 8 MiB together" in refusal(parse_scenario, text, folder / "toy.toml")
+
+
+def test_a_run_directory_holds_the_file(folder):
+    scenario = apply_overrides(read_scenario(folder / "toy.toml"), ["rate=2"])
+    RunDirectory.create(folder / "run", "run", scenario, {})
+    set_by_hand = apply_overrides(parse_scenario(GOOD, "toy.toml"), [f"method=@{folder}/notes.txt"])
+    RunDirectory.create(folder / "other", "run", set_by_hand, {})
+    (folder / "notes.txt").unlink()
+    for name in ("run", "other"):
+        assert RunDirectory.open(folder / name).scenario().config["method"] == TEXT
+    assert read_scenario(folder / "run/scenario.toml").config["method"] == TEXT
