@@ -19,14 +19,32 @@ def compilation_cache(tmp_path_factory):
     use_compilation_cache()
 
 
-# Compiling these takes up to half a minute each; their whole set runs with -m slow.
-SLOW_TO_COMPILE = ("lennard_jones_crystal", "lennard_jones_cluster", "jax_md_soft_spheres", "silicon")
+# Compiling these takes up to half a minute each; what needs that runs with -m slow.
+SLOW_TO_COMPILE = (
+    "bubble_raft",
+    "colloid_self_assembly",
+    "jamming",
+    "jax_md_soft_spheres",
+    "lennard_jones_cluster",
+    "lennard_jones_crystal",
+    "lennard_jones_fluid",
+    "monodisperse_packing",
+    "silicon",
+    "silicon_vacancy",
+)
+# These only trace.
+COMPILE_NOTHING = (
+    "test_step_keeps_shapes_and_dtypes_without_weak_types",
+    "test_every_number_has_the_precision_asked_for",
+    "test_diagnostics_tell_the_time_or_the_iteration",
+    "test_observed_arrays_have_named_dimensions",
+)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.parent.name in ("scenarios", "export"):
+        if item.path.parent.name in ("scenarios", "export") and item.originalname not in COMPILE_NOTHING:
             name = getattr(item, "callspec", None) and item.callspec.params.get("name")
             if name in SLOW_TO_COMPILE:
                 item.add_marker(pytest.mark.slow)

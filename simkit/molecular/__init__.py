@@ -1,8 +1,25 @@
-"""Molecular simulation: interacting particles, minimizers, packings, clusters and crystals."""
+"""Molecular simulation: interacting particles, minimizers, packings, clusters, crystals and liquids."""
 
-from simkit.molecular.clusters import cluster
-from simkit.molecular.crystal import crystal
-from simkit.molecular.jax_md_packing import jax_md_soft_spheres
-from simkit.molecular.packing import soft_sphere_packing
+from simkit.molecular.search.basin_hopping import basin_hopping
+from simkit.molecular.systems.bubble_raft import bubble_raft
+from simkit.molecular.systems.clusters import cluster
+from simkit.molecular.systems.colloid_assembly import colloid_assembly
+from simkit.molecular.systems.crystal import crystal
+from simkit.molecular.systems.fluid import fluid
+from simkit.molecular.systems.from_structure import relaxed_structure
+from simkit.molecular.systems.jamming import jamming
+from simkit.molecular.systems.jax_md_packing import jax_md_soft_spheres
+from simkit.molecular.systems.packing import soft_sphere_packing
 
-__all__ = ["cluster", "crystal", "jax_md_soft_spheres", "soft_sphere_packing"]
+__all__ = [
+    "basin_hopping",
+    "bubble_raft",
+    "cluster",
+    "colloid_assembly",
+    "crystal",
+    "fluid",
+    "jamming",
+    "jax_md_soft_spheres",
+    "relaxed_structure",
+    "soft_sphere_packing",
+]

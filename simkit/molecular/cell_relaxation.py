@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from simkit.molecular.spaces import determinant, inverse_of
+from simkit.molecular.spaces import determinant, inverse_of, lattice_vectors
 
 
 class CellCoordinates(NamedTuple):
@@ -13,15 +13,18 @@ class CellCoordinates(NamedTuple):
 
     The first N rows are the positions the particles would have in the undeformed cell, the last d rows the symmetric
     strain e times ``sqrt(N) length``. With F = 1 + e, the particles are at ``x F`` in the cell ``C F``. The factor
-    makes the cell about as stiff as a bond, so that one step length suits both.
+    makes the cell about as stiff as a bond, so that one step length suits both. An isotropic cell keeps its shape: of
+    those rows only the trace counts, e is a multiple of the identity.
 
     Reference: Tadmor, Smith, Bernstein, Kaxiras, Phys. Rev. B 59, 235 (1999), doi:10.1103/PhysRevB.59.235.
 
     Attributes:
         length: a particle diameter, scalar.
+        isotropic: whether the cell only swells and shrinks; it may then be given by its sides as well.
     """
 
     length: jax.Array
+    isotropic: bool = False
 
     def join(self, position: jax.Array) -> jax.Array:
         """Return the coordinates of particles in the undeformed cell.
@@ -33,14 +36,15 @@ class CellCoordinates(NamedTuple):
         return jnp.concatenate([position, jnp.zeros((dimension, dimension), position.dtype)])
 
     def split(self, coordinates: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the positions, (N, d), and the cell, (d, d), both deformed.
+        """Return the positions, (N, d), and the cell, in the form it is given, both deformed.
 
         Args:
             coordinates: (N + d, d).
-            cell: undeformed, (d, d), rows are the lattice vectors.
+            cell: undeformed, (d, d), rows are the lattice vectors; or the sides, (d,), if it is isotropic.
         """
         deformation = self.deformation(coordinates)
-        return coordinates[: -len(cell)] @ deformation, cell @ deformation
+        deformed = cell @ deformation if cell.ndim == 2 else cell * jnp.diagonal(deformation)
+        return coordinates[: -len(cell)] @ deformation, deformed
 
     def deformation(self, coordinates: jax.Array) -> jax.Array:
         """Return F, (d, d).
@@ -49,7 +53,7 @@ class CellCoordinates(NamedTuple):
             coordinates: (N + d, d).
         """
         dimension = coordinates.shape[1]
-        strain = symmetric(coordinates[-dimension:]) / self._leverage(coordinates)
+        strain = self.free(coordinates[-dimension:]) / self._leverage(coordinates)
         return jnp.eye(dimension, dtype=coordinates.dtype) + strain
 
     def force(
@@ -57,18 +61,18 @@ class CellCoordinates(NamedTuple):
     ) -> jax.Array:
         """Return minus the derivative of the enthalpy ``E + p V`` with respect to the coordinates, (N + d, d).
 
-        ``-dH/dx = f F`` and ``-dH/de = -V sym(F^-1 (stress + p))``.
+        ``-dH/dx = f F`` and ``-dH/de = -V sym(F^-1 (stress + p))``; of the latter the isotropic part if that is free.
 
         Args:
             coordinates: (N + d, d).
             force: on the particles, (N, d).
             stress: (1 / V) dE/dstrain, (d, d).
-            cell: undeformed, (d, d).
+            cell: undeformed, as for `split`.
             pressure: p, the external one.
         """
         deformation = self.deformation(coordinates)
         excess = stress + pressure * jnp.eye(len(deformation), dtype=stress.dtype)
-        on_strain = -self.volume(coordinates, cell) * symmetric(inverse_of(deformation) @ excess)
+        on_strain = -self.volume(coordinates, cell) * self.free(inverse_of(deformation) @ excess)
         return jnp.concatenate([force @ deformation, on_strain / self._leverage(coordinates)])
 
     def volume(self, coordinates: jax.Array, cell: jax.Array) -> jax.Array:
@@ -76,9 +80,9 @@ class CellCoordinates(NamedTuple):
 
         Args:
             coordinates: (N + d, d).
-            cell: undeformed, (d, d).
+            cell: undeformed, as for `split`.
         """
-        return jnp.abs(determinant(cell @ self.deformation(coordinates)))
+        return jnp.abs(determinant(lattice_vectors(cell) @ self.deformation(coordinates)))
 
     def on_particles(self, coordinates: jax.Array, force: jax.Array) -> jax.Array:
         """Return the force on the particles, (N, d), from that on the coordinates.
@@ -90,20 +94,25 @@ class CellCoordinates(NamedTuple):
         return force[: -force.shape[1]] @ inverse_of(self.deformation(coordinates))
 
     def on_cell(self, coordinates: jax.Array, force: jax.Array, cell: jax.Array) -> jax.Array:
-        """Return ``sym(F^-1 (stress + p))``, (d, d), from the force on the coordinates; zero where stress = -p.
+        """Return the free part of ``F^-1 (stress + p)``, (d, d), from the force on the coordinates; zero at rest.
 
         Args:
             coordinates: (N + d, d).
             force: on the coordinates, (N + d, d), as `force` returns it.
-            cell: undeformed, (d, d).
+            cell: undeformed, as for `split`.
         """
         return -force[-force.shape[1] :] * self._leverage(coordinates) / self.volume(coordinates, cell)
+
+    def free(self, matrix: jax.Array) -> jax.Array:
+        """Return the part of a matrix that strains the cell: the symmetric one, or its trace if it is isotropic.
+
+        Args:
+            matrix: (d, d).
+        """
+        if self.isotropic:
+            return jnp.trace(matrix) / len(matrix) * jnp.eye(len(matrix), dtype=matrix.dtype)
+        return (matrix + matrix.T) / 2
 
     def _leverage(self, coordinates: jax.Array) -> jax.Array:
         count, dimension = coordinates.shape
         return jnp.sqrt(jnp.asarray(count - dimension, coordinates.dtype)) * self.length
-
-
-def symmetric(matrix: jax.Array) -> jax.Array:
-    """Return the symmetric part of a square matrix."""
-    return (matrix + matrix.T) / 2

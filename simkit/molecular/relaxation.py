@@ -13,9 +13,10 @@ from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 from simkit.molecular import minimizers, spaces
 from simkit.molecular.cell_relaxation import CellCoordinates
-from simkit.molecular.interaction import Interaction
+from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
+from simkit.molecular.overflow import growing
 from simkit.molecular.spaces import Cell
 from simkit.molecular.zero_modes import onto, rigid_motions
 
@@ -52,6 +53,7 @@ def relaxation(
     force_tolerance: float = 1e-10,
     force_unit: Callable[[Params], jax.Array] | None = None,
     relax_cell: bool = False,
+    isotropic: bool = False,
     loose: Callable[[jax.Array, Cell, Params], jax.Array] | None = None,
     observe: Callable[[jax.Array, Cell, Params], Arrays] | None = None,
     measure: Callable[[jax.Array, Cell, Params], Arrays] | None = None,
@@ -59,10 +61,10 @@ def relaxation(
 ) -> Simulation:
     """Return the simulation that walks from a start downhill to mechanical equilibrium.
 
-    It is done when no force exceeds the tolerance and, where the cell relaxes, no component of ``stress + pressure``
-    does, in the frame of the undeformed cell. It has stalled when the minimizer's patience passes without a smaller
-    force or a lower energy: round-off allows no more. The implicit derivative of what it relaxes to leaves out the
-    rigid motions. A neighbor list that overflows ends it with that status; its ``grow`` makes room.
+    It is done when no force exceeds the tolerance and, where the cell relaxes, no free component of
+    ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when the minimizer's patience passes
+    without a smaller force or a lower energy: round-off allows no more. The implicit derivative of what it relaxes to
+    leaves out the rigid motions. A neighbor list that overflows ends it with that status; its ``grow`` makes room.
 
     Args:
         interaction: what acts between the particles.
@@ -75,6 +77,7 @@ def relaxation(
             force / length^(d-1). Good values: 1e-10 in float64, 1e-5 in float32.
         force_unit: ``params -> force``; ``None`` for stiffness times length.
         relax_cell: whether the cell deforms (six strains in three dimensions) along with the particles.
+        isotropic: whether a cell that relaxes keeps its shape.
         loose: ``(position, cell, params) -> (N,)`` booleans, particles that nothing holds (rattlers); the derivative
             leaves them where they are.
         observe: ``(position, cell, params) -> arrays``, what else a frame stores; positions are stored anyway.
@@ -98,11 +101,11 @@ def relaxation(
         return force_tolerance * (stiffness * length if force_unit is None else force_unit(params))
 
     def deformable(params: Params) -> CellCoordinates:
-        return CellCoordinates(length=scale(params).length)
+        return CellCoordinates(length=scale(params).length, isotropic=isotropic)
 
     def undeformed(params: Params) -> jax.Array:
         assert cell is not None  # relax_cell without a cell is refused above
-        return spaces.lattice_vectors(cell(params))
+        return cell(params) if isotropic else spaces.lattice_vectors(cell(params))
 
     def arrangement(coordinates: jax.Array, params: Params) -> tuple[jax.Array, Cell]:
         if relax_cell:
@@ -182,13 +185,10 @@ def relaxation(
     def status(state: RelaxationState, params: Params) -> jax.Array:
         code = jnp.where(state.idle >= minimizer.patience, jnp.int32(Status.STALLED), jnp.int32(Status.OK))
         code = jnp.where(done(state, params), jnp.int32(Status.CONVERGED), code)
-        code = jnp.where(is_finite(state.descent), code, jnp.int32(Status.NON_FINITE))
-        # Comes last: an overflow makes the energy NaN on purpose, and more room is the remedy.
-        return jnp.where(interaction.overflow(state.neighbors), jnp.int32(Status.NEIGHBOR_OVERFLOW), code)
+        return jnp.where(is_finite(state.descent), code, jnp.int32(Status.NON_FINITE))
 
-    def grow(overflowed: RelaxationState, earlier: RelaxationState) -> tuple[Simulation, RelaxationState]:
-        larger, neighbors = interaction.enlarge(overflowed.neighbors, earlier.neighbors)
-        again = relaxation(
+    def again(larger: Interaction) -> Simulation:
+        return relaxation(
             larger,
             start,
             params=params,
@@ -198,12 +198,12 @@ def relaxation(
             force_tolerance=force_tolerance,
             force_unit=force_unit,
             relax_cell=relax_cell,
+            isotropic=isotropic,
             loose=loose,
             observe=observe,
             measure=measure,
             dimensions=dimensions,
         )
-        return again, dataclasses.replace(earlier, neighbors=neighbors)
 
     def residual(coordinates: jax.Array, params: Params) -> jax.Array:
         fixed = jax.lax.stop_gradient(coordinates)
@@ -221,8 +221,8 @@ def relaxation(
             grip = jnp.where(is_loose[:, None], held[: len(position)], grip)
             pull = jnp.concatenate([jnp.where(is_loose[:, None], 0, pull[: len(position)]), pull[len(position) :]])
         if relax_cell:
-            turn = held[-dimension:]
-            grip = jnp.concatenate([grip, (turn - turn.T) / 2])
+            strain = held[-dimension:]
+            grip = jnp.concatenate([grip, strain - deformable(params).free(strain)])
         # The grip is zero, but not its derivative: it holds every motion that no force opposes.
         return scale(params).stiffness * grip - pull
 
@@ -258,14 +258,14 @@ def relaxation(
             "volume": spaces.of_cell(deformed, position.shape[1]).volume,
         }
         if relax_cell:
-            excess = stress + params["pressure"] * jnp.eye(len(stress), dtype=stress.dtype)
+            excess = deformable(params).free(stress + params["pressure"] * jnp.eye(len(stress), dtype=stress.dtype))
             numbers["max_stress_error"] = jnp.abs(excess).max()
         return numbers
 
     names = {"position": ("particle", "axis"), "diameter": ("particle",)}
     if cell is not None:
         names |= {"cell": ("lattice_vector", "axis"), "box": ("lattice_vector",)}
-    return Simulation(
+    simulation = Simulation(
         init=init,
         step=step,
         observe=observed,
@@ -280,9 +280,9 @@ def relaxation(
             ),
         ),
         status=status,
-        grow=grow,
         dimensions=names | dict(dimensions or {}),
     )
+    return growing(simulation, interaction, again)
 
 
 def _vector(params: Params) -> jax.Array:

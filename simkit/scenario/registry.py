@@ -7,10 +7,16 @@ from simkit.errors import UserError, nearest
 from simkit.scenario.toml import one_line
 
 FACTORIES = {
-    "molecular.soft_sphere_packing": "simkit.molecular.packing:soft_sphere_packing",
-    "molecular.cluster": "simkit.molecular.clusters:cluster",
-    "molecular.crystal": "simkit.molecular.crystal:crystal",
-    "molecular.jax_md_soft_spheres": "simkit.molecular.jax_md_packing:jax_md_soft_spheres",
+    "molecular.soft_sphere_packing": "simkit.molecular.systems.packing:soft_sphere_packing",
+    "molecular.jamming": "simkit.molecular.systems.jamming:jamming",
+    "molecular.cluster": "simkit.molecular.systems.clusters:cluster",
+    "molecular.colloid_assembly": "simkit.molecular.systems.colloid_assembly:colloid_assembly",
+    "molecular.basin_hopping": "simkit.molecular.search.basin_hopping:basin_hopping",
+    "molecular.bubble_raft": "simkit.molecular.systems.bubble_raft:bubble_raft",
+    "molecular.crystal": "simkit.molecular.systems.crystal:crystal",
+    "molecular.fluid": "simkit.molecular.systems.fluid:fluid",
+    "molecular.jax_md_soft_spheres": "simkit.molecular.systems.jax_md_packing:jax_md_soft_spheres",
+    "molecular.structure": "simkit.molecular.systems.from_structure:relaxed_structure",
     "flow.channel": "simkit.flow.channel:channel",
     "rigid.bouncing_ball": "simkit.rigid.bouncing_ball:bouncing_ball",
 }

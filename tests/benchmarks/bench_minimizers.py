@@ -14,7 +14,7 @@ import numpy as np
 
 from simkit.core.in_flight import in_flight
 from simkit.core.status import Status, status_of
-from simkit.molecular.clusters import cluster
+from simkit.molecular.systems.clusters import cluster
 
 TOLERANCE = 1e-3
 # Per-start runs of the slow rivals: enough for a mean.
@@ -67,7 +67,7 @@ def with_scipy(positions, simulation):
     """Return evaluations and seconds per start, and the energies, of SciPy's L-BFGS-B with a compiled gradient."""
     from scipy.optimize import minimize
 
-    from simkit.molecular.pair_interaction import pair_interaction
+    from simkit.molecular.interactions.pair_interaction import pair_interaction
     from simkit.molecular.potentials import lennard_jones
 
     surface = pair_interaction(lennard_jones(), cutoff=None, method="all_pairs")

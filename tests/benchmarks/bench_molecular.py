@@ -41,7 +41,7 @@ def compiled(function: Callable, *arguments: object) -> tuple[Work, float]:
 
 def ours(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work, float]]:
     """Return our force and rebuild."""
-    from simkit.molecular.pair_interaction import pair_interaction
+    from simkit.molecular.interactions.pair_interaction import pair_interaction
     from simkit.molecular.potentials import lennard_jones
 
     position, cell = jnp.asarray(position, dtype), jnp.full(3, side, dtype)

@@ -17,9 +17,9 @@ from simkit.core.converge import converge
 from simkit.core.growth import converge_with_growth
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
+from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.pair_interaction import pair_interaction
-from simkit.molecular.pair_sums import PerParticle
+from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import lennard_jones, soft_sphere
 from simkit.molecular.relaxation import relaxation
 from tests.benchmarks.bench_molecular import CUTOFF, SKIN, best, liquid

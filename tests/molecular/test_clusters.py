@@ -9,7 +9,7 @@ from simkit.core.converge import converge
 from simkit.core.in_flight import in_flight
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular.clusters import cluster
+from simkit.molecular.systems.clusters import cluster
 
 # Cambridge Cluster Database.
 LENNARD_JONES_13 = -44.326801

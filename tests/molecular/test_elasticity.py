@@ -8,12 +8,13 @@ import pytest
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular import lattices, pairs, spaces
-from simkit.molecular.contacts import contact_network, load_bearing
-from simkit.molecular.elasticity import elastic_constants, pressure, stress_correction, to_voigt, voigt_pairs
+from simkit.molecular import lattices, spaces
+from simkit.molecular.analysis.contacts import contact_network, load_bearing
+from simkit.molecular.analysis.elasticity import elastic_constants, pressure, stress_correction, to_voigt, voigt_pairs
+from simkit.molecular.analysis.moduli import bulk_modulus, directional_shear_modulus, shear_modulus
+from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.moduli import bulk_modulus, directional_shear_modulus, shear_modulus
-from simkit.molecular.pair_interaction import pair_interaction
+from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import force_shifted, lennard_jones, pair_potential, soft_sphere
 from simkit.molecular.relaxation import relaxation
 

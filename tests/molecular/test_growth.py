@@ -13,7 +13,7 @@ from simkit.core.objective import Objective
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status
-from simkit.molecular.pair_interaction import pair_interaction
+from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
 from simkit.runtime.driver import Plan, drive
 from simkit.runtime.store import Store

@@ -10,9 +10,9 @@ import pytest
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular.jax_md_packing import jax_md_soft_spheres
-from simkit.molecular.pair_interaction import pair_interaction
+from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
+from simkit.molecular.systems.jax_md_packing import jax_md_soft_spheres
 
 PARTICLES = 64
 

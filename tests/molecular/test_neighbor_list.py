@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.molecular import neighbor_list, spaces
+from simkit.molecular import spaces
+from simkit.molecular.neighbors import neighbor_list
 
 PARTICLES = 60
 KINDS = ["free", "orthorhombic", "triclinic"]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.molecular.hessian import hessian, hessian_vector_product, mass_weighted
-from simkit.molecular.normal_modes import normal_modes
-from simkit.molecular.pair_interaction import pair_interaction
+from simkit.molecular.analysis.hessian import hessian, hessian_vector_product, mass_weighted
+from simkit.molecular.analysis.normal_modes import normal_modes
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.interactions.user_energy import user_energy
 from simkit.molecular.potentials import energy_shifted, lennard_jones, pair_potential
-from simkit.molecular.user_energy import user_energy
 
 PARAMS = {"epsilon": 1.3, "sigma": 0.9}
 BOND = 2 ** (1 / 6)

@@ -10,9 +10,9 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.interaction import combined
-from simkit.molecular.pair_interaction import pair_interaction
-from simkit.molecular.pair_sums import PerParticle
+from simkit.molecular.interactions.interaction import combined
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import lennard_jones, soft_sphere
 
 DATA = Path(__file__).parents[1] / "data"

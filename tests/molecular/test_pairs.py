@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.molecular import pairs, spaces
+from simkit.molecular import spaces
+from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import mean_diameter, per_pair, soft_sphere
 
 EXPONENTS = [2.0, 2.5, 2.7, 3.0]

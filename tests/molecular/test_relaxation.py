@@ -13,9 +13,9 @@ from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.molecular import minimizers
-from simkit.molecular.interaction import Interaction, combined
+from simkit.molecular.interactions.interaction import Interaction, combined
+from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.pair_interaction import pair_interaction
 from simkit.molecular.potentials import force_shifted, lennard_jones, soft_sphere
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.zero_modes import onto, rigid_motions

@@ -10,7 +10,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular import lattices
-from simkit.molecular.stillinger_weber import SILICON, Shape, stillinger_weber
+from simkit.molecular.interactions.stillinger_weber import SILICON, Shape, stillinger_weber
 
 INTERACTION = stillinger_weber(capacity=40)
 ENERGY, FORCE, STRESS = jax.jit(INTERACTION.energy), jax.jit(INTERACTION.force), jax.jit(INTERACTION.stress)

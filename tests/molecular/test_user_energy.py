@@ -7,7 +7,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.user_energy import user_energy
+from simkit.molecular.interactions.user_energy import user_energy
 
 
 def gaussians(position, cell, params):

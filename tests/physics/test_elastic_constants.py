@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from simkit.molecular import lattices
-from simkit.molecular.elasticity import elastic_constants, pressure
-from simkit.molecular.moduli import bulk_modulus, shear_modulus
-from simkit.molecular.pair_interaction import pair_interaction
+from simkit.molecular.analysis.elasticity import elastic_constants, pressure
+from simkit.molecular.analysis.moduli import bulk_modulus, shear_modulus
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.interactions.stillinger_weber import SILICON, stillinger_weber
 from simkit.molecular.potentials import lennard_jones
-from simkit.molecular.stillinger_weber import SILICON, stillinger_weber
 
 # eV / angstrom^3 in GPa (CODATA 2018).
 GIGAPASCAL = 160.2176634

@@ -10,12 +10,12 @@ import pytest
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular.jax_md import from_jax_md
+from simkit.molecular.interactions.jax_md import from_jax_md
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.interactions.stillinger_weber import SILICON, stillinger_weber
 from simkit.molecular.minimizers.protocol import Scale
-from simkit.molecular.pair_interaction import pair_interaction
 from simkit.molecular.potentials import lennard_jones, morse, per_pair, soft_sphere
 from simkit.molecular.relaxation import relaxation
-from simkit.molecular.stillinger_weber import SILICON, stillinger_weber
 
 COUNT = 30
 BOX = (6.1, 6.4, 6.8)

@@ -9,7 +9,8 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
-from simkit.molecular import pairs, soft_sphere_packing, spaces
+from simkit.molecular import soft_sphere_packing, spaces
+from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import per_pair, soft_sphere
 
 PARTICLES = 32

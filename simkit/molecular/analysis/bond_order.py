@@ -1,0 +1,227 @@
+"""Bond order: how the neighbors of a particle are arranged around it, as numbers that do not change under rotation.
+
+A bond is a pair closer than the cut-off of `simkit.molecular.neighbors.pairs.all_pairs`; choose it between the first
+and the second shell of neighbors. Everything is differentiable for a fixed set of bonds, and zero where a particle has
+none.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.molecular.neighbors.pairs import Pairs
+
+type Moments = tuple[jax.Array, jax.Array]
+
+
+def bond_order(pairs: Pairs, degree: int = 6) -> jax.Array:
+    """Return the bond order of each particle, Q_l.
+
+    ``Q_l^2 = 4 pi / (2 l + 1) sum_m |q_lm|^2`` with ``q_lm`` the mean of the spherical harmonics ``Y_lm`` over the
+    bonds of the particle. For l = 4 and 6: face-centered cubic 0.19094 and 0.57452, hexagonal close-packed 0.09722 and
+    0.48476, body-centered cubic (8 + 6 neighbors) 0.03637 and 0.51069, icosahedron 0 and 0.66332.
+
+    Args:
+        pairs: of particles in three dimensions.
+        degree: l. Good values: 4 and 6.
+
+    Returns:
+        Numbers in [0, 1], (N,).
+
+    Raises:
+        UserError: if the degree is negative or the space is not three-dimensional.
+
+    Reference: Steinhardt, Nelson, Ronchetti, Phys. Rev. B 28, 784 (1983), doi:10.1103/PhysRevB.28.784.
+    """
+    real, imaginary = moments(pairs, degree)
+    return _magnitude(real, imaginary, degree)
+
+
+def global_bond_order(pairs: Pairs, degree: int = 6) -> jax.Array:
+    """Return the bond order of the whole, Q_l with the mean taken over all bonds.
+
+    It is that of a particle in a perfect crystal, and falls like ``1 / sqrt(bonds)`` where bonds point at random.
+
+    Args:
+        pairs: of particles in three dimensions.
+        degree: l.
+
+    Returns:
+        Scalar in [0, 1].
+
+    Raises:
+        UserError: as for `bond_order`.
+
+    Reference: as for `bond_order`.
+    """
+    return _magnitude(*_over_all_bonds(pairs, degree), degree)
+
+
+def third_order(pairs: Pairs, degree: int = 6) -> jax.Array:
+    """Return the third-order invariant of each particle, normalized: W_l.
+
+    ``W_l = sum (l l l; m1 m2 m3) q_lm1 q_lm2 q_lm3 / (sum_m |q_lm|^2)^(3/2)`` over ``m1 + m2 + m3 = 0``, with Wigner's
+    3j symbols. It tells icosahedra, W_6 = -0.16975, from crystals, |W_6| = 0.0132 (cubic) and 0.0124 (hexagonal), and
+    by its sign W_4 hexagonal from face-centered cubic. For odd l it vanishes.
+
+    Args:
+        pairs: of particles in three dimensions.
+        degree: l, even. Where Q_l vanishes W_l is not defined, and zero is returned if it does so exactly.
+
+    Returns:
+        Numbers, (N,).
+
+    Raises:
+        UserError: as for `bond_order`.
+
+    Reference: as for `bond_order`.
+    """
+    real, imaginary = moments(pairs, degree)
+    # q_l(-m) = (-1)^m conj(q_lm)
+    sign = (-1.0) ** jnp.arange(degree, 0, -1)
+    full = jax.lax.complex(
+        jnp.concatenate([sign * real[:, :0:-1], real], axis=1),
+        jnp.concatenate([-sign * imaginary[:, :0:-1], imaginary], axis=1),
+    )
+    triples = [
+        (m1, m2, -m1 - m2)
+        for m1 in range(-degree, degree + 1)
+        for m2 in range(max(-degree, -degree - m1), min(degree, degree - m1) + 1)
+    ]
+    weights = jnp.asarray([wigner_3j(degree, m1, m2) for m1, m2, _ in triples], real.dtype)
+    first, second, third = (full[:, degree + np.array(column)] for column in zip(*triples, strict=True))
+    total = jnp.sum(weights * (first * second * third).real, axis=1)
+    squared = jnp.sum(full.real**2 + full.imag**2, axis=1)
+    some = squared > 0
+    return jnp.where(some, total / jnp.where(some, squared, 1) ** 1.5, 0)
+
+
+def hexatic_order(pairs: Pairs, fold: int = 6) -> Moments:
+    """Return the hexatic order of each particle in two dimensions, psi_k.
+
+    ``psi_k`` is the mean of ``exp(i k theta)`` over the bonds of the particle, theta their angles with the x axis. Its
+    magnitude is 1 in a triangular lattice (k = 6) or a square one (k = 4), its phase k times the angle of the lattice.
+
+    Args:
+        pairs: of particles in two dimensions.
+        fold: k.
+
+    Returns:
+        Real and imaginary part, (N,) each.
+
+    Raises:
+        UserError: if the fold is below 1 or the space is not two-dimensional.
+
+    Reference: Halperin, Nelson, Phys. Rev. Lett. 41, 121 (1978), doi:10.1103/PhysRevLett.41.121.
+    """
+    if fold < 1:
+        raise UserError(f"fold = {fold} is below 1; choose 6 for triangular and 4 for square order")
+    _check_dimension(pairs, 2, "hexatic_order", "bond_order")
+    x, y = (component * pairs.inverse_distance for component in pairs.separation)
+    power = jnp.ones_like(x), jnp.zeros_like(y)
+    for _ in range(fold):
+        power = _times(power, (x, y))
+    real, imaginary = (_mean_over_bonds(part, pairs) for part in power)
+    return real, imaginary
+
+
+def moments(pairs: Pairs, degree: int) -> Moments:
+    """Return the mean of the spherical harmonics over the bonds of each particle, q_lm for m = 0 ... l.
+
+    Args:
+        pairs: of particles in three dimensions.
+        degree: l.
+
+    Returns:
+        Real and imaginary part, (N, l + 1) each. Those of negative m follow: ``q_l(-m) = (-1)^m conj(q_lm)``.
+
+    Raises:
+        UserError: as for `bond_order`.
+    """
+    harmonics = _harmonics(pairs, degree)
+    real, imaginary = (
+        jnp.stack([_mean_over_bonds(order[part], pairs) for order in harmonics], axis=-1) for part in (0, 1)
+    )
+    return real, imaginary
+
+
+def _over_all_bonds(pairs: Pairs, degree: int) -> Moments:
+    count = jnp.maximum(pairs.is_pair.sum(), 1)
+    sums = [[jnp.where(pairs.is_pair, part, 0).sum() / count for part in order] for order in _harmonics(pairs, degree)]
+    return jnp.stack([real for real, _ in sums]), jnp.stack([imaginary for _, imaginary in sums])
+
+
+def _harmonics(pairs: Pairs, degree: int) -> list[Moments]:
+    """Return Y_lm of every bond, m = 0 ... l, as polynomials in the components of its unit vector.
+
+    ``Y_lm = c_lm (P_l^m(z) / sin^m) (x + i y)^m`` is free of angles, so it has no pole where derivatives fail.
+    """
+    if degree < 0:
+        raise UserError(f"degree = {degree} is negative; choose 4 or 6")
+    _check_dimension(pairs, 3, "bond_order", "hexatic_order")
+    x, y, z = (component * pairs.inverse_distance for component in pairs.separation)
+    found, power = [], (jnp.ones_like(x), jnp.zeros_like(y))
+    for m in range(degree + 1):
+        # (2 l + 1) / (4 pi) (l - m)! / (l + m)!, whose root makes the harmonics orthonormal.
+        norm = math.sqrt((2 * degree + 1) / (4 * math.pi) * math.factorial(degree - m) / math.factorial(degree + m))
+        along = norm * _legendre(degree, m, z)
+        found.append((along * power[0], along * power[1]))
+        power = _times(power, (x, y))
+    return found
+
+
+def _legendre(degree: int, m: int, z: jax.Array) -> jax.Array:
+    """Return P_l^m(z) / sin^m with the Condon-Shortley phase, by the recursion in l that is stable upward."""
+    before = jnp.zeros_like(z)
+    # (-1)^m (2 m - 1)!!
+    current = jnp.full_like(z, (-1) ** m * math.prod(range(1, 2 * m, 2)))
+    for n in range(m + 1, degree + 1):
+        before, current = current, ((2 * n - 1) * z * current - (n + m - 1) * before) / (n - m)
+    return current
+
+
+def _times(a: Moments, b: Moments) -> Moments:
+    return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
+
+
+def _mean_over_bonds(values: jax.Array, pairs: Pairs) -> jax.Array:
+    return jnp.where(pairs.is_pair, values, 0).sum(axis=1) / jnp.maximum(pairs.is_pair.sum(axis=1), 1)
+
+
+def _magnitude(real: jax.Array, imaginary: jax.Array, degree: int) -> jax.Array:
+    each = real**2 + imaginary**2
+    # Negative m have the magnitudes of positive ones.
+    squared = 4 * math.pi / (2 * degree + 1) * (2 * each.sum(axis=-1) - each[..., 0])
+    some = squared > 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, squared, 1)), 0)
+
+
+def _check_dimension(pairs: Pairs, dimension: int, name: str, other: str) -> None:
+    found = len(pairs.separation)
+    if found != dimension:
+        raise UserError(f"{name} is for {dimension} dimensions, and the particles have {found}; use {other}")
+
+
+@functools.cache
+def wigner_3j(degree: int, m1: int, m2: int) -> float:
+    """Return Wigner's symbol ``(l l l; m1 m2 -m1-m2)``, by Racah's sum in exact integers.
+
+    Args:
+        degree: l.
+        m1: in [-l, l].
+        m2: in [-l, l], with ``|m1 + m2| <= l``.
+
+    Reference: Edmonds, Angular Momentum in Quantum Mechanics, Princeton (1957), section 3.7.
+    """
+    m3, fact = -m1 - m2, math.factorial
+    terms = 0.0
+    for k in range(max(0, -m1, m2), min(degree, degree - m1, degree + m2) + 1):
+        below = fact(k) * fact(degree - k) * fact(degree - m1 - k) * fact(degree + m2 - k) * fact(k + m1) * fact(k - m2)
+        terms += (-1) ** k / below
+    size = math.prod(fact(degree + m) * fact(degree - m) for m in (m1, m2, m3))
+    triangle = fact(degree) ** 3 / fact(3 * degree + 1)
+    return (-1) ** m3 * math.sqrt(triangle * size) * terms

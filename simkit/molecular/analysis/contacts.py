@@ -1,0 +1,92 @@
+"""The contact network of a packing: who touches whom, who carries no load, and how the contacts are arranged."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from simkit.molecular.neighbors.pairs import Pairs
+
+# Each sweep peels one layer of rattlers; jammed packings need two or three.
+RATTLER_SWEEPS = 32
+
+
+class Contacts(NamedTuple):
+    """Who touches whom, each contact listed from both its ends.
+
+    Attributes:
+        touching: whether the entry is a contact, (N, K) booleans.
+        partner: the particle at the other end, (N, K) integers.
+    """
+
+    touching: jax.Array
+    partner: jax.Array
+
+
+def contact_network(pairs: Pairs, sigma: jax.Array) -> Contacts:
+    """Tell which pairs overlap.
+
+    Args:
+        pairs: from `simkit.molecular.neighbors.pairs`, of all particles or of those on a list.
+        sigma: distance at which a pair touches, scalar or (N, K).
+    """
+    return Contacts(pairs.is_pair & (pairs.distance < sigma), pairs.partner)
+
+
+def load_bearing(network: Contacts, dimension: int) -> jax.Array:
+    """Tell which particles are held in place by the others.
+
+    Fewer than ``d + 1`` contacts cannot hold a frictionless particle; removing such a rattler may free its neighbors,
+    so the removal is repeated.
+
+    Args:
+        network: the contacts.
+        dimension: d.
+
+    Returns:
+        Booleans, (N,); false for rattlers.
+    """
+
+    def peel(_: int, bearing: jax.Array) -> jax.Array:
+        return bearing & ((network.touching & bearing[network.partner]).sum(axis=1) > dimension)
+
+    return jax.lax.fori_loop(0, RATTLER_SWEEPS, peel, jnp.ones(len(network.touching), dtype=bool))
+
+
+def contact_number(network: Contacts, bearing: jax.Array) -> jax.Array:
+    """Return the mean number of contacts of a load-bearing particle with other load-bearing ones, Z.
+
+    Args:
+        network: the contacts.
+        bearing: from `load_bearing`, (N,).
+
+    Returns:
+        Scalar; zero where nothing bears load.
+    """
+    contacts = (network.touching & bearing[:, None] & bearing[network.partner]).sum()
+    return jnp.where(bearing.any(), contacts / jnp.maximum(bearing.sum(), 1), 0)
+
+
+def hexatic_order(network: Contacts, pairs: Pairs) -> jax.Array:
+    """Return how nearly the contacts of each disk point to the corners of a regular hexagon.
+
+    ``|psi_6|`` with ``psi_6 = sum_j exp(6 i theta_ij) / max(n_i, 6)``, ``theta_ij`` the direction of contact j and
+    ``n_i`` the number of contacts: 1 inside a triangular crystal, less where a corner is missing, 0 without contact.
+
+    Args:
+        network: the contacts.
+        pairs: what they are among, in two dimensions.
+
+    Returns:
+        (N,), from 0 to 1.
+
+    Reference: Nelson, Halperin, Phys. Rev. B 19, 2457 (1979), doi:10.1103/PhysRevB.19.2457.
+    """
+    x, y = (component * pairs.inverse_distance for component in pairs.separation)
+    # cos 2t and sin 2t, from which the triple angle follows: no trigonometric function is needed.
+    cosine, sine = x * x - y * y, 2 * x * y
+    cosine, sine = cosine * (4 * cosine**2 - 3), sine * (3 - 4 * sine**2)
+    real, imaginary = (jnp.where(network.touching, part, 0).sum(axis=1) for part in (cosine, sine))
+    count = jnp.maximum(network.touching.sum(axis=1), 6)
+    squared = real**2 + imaginary**2
+    return jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0) / count

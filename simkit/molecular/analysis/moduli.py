@@ -1,0 +1,90 @@
+"""Bulk and shear moduli from elastic constants: of single directions, and bounds for polycrystals and glasses."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from simkit.molecular.analysis.elasticity import voigt_pairs
+
+
+class Bounds(NamedTuple):
+    """A modulus of a polycrystal, whose grains point everywhere.
+
+    Attributes:
+        voigt: if all grains had the same strain; the upper bound.
+        reuss: if all grains had the same stress; the lower bound.
+    """
+
+    voigt: jax.Array
+    reuss: jax.Array
+
+    @property
+    def hill(self) -> jax.Array:
+        """The mean of the bounds, the usual estimate."""
+        return (self.voigt + self.reuss) / 2
+
+
+def bulk_modulus(stiffness: jax.Array) -> Bounds:
+    """Return the bulk modulus; both bounds are ``K = -V dp/dV`` where the crystal is cubic.
+
+    ``K_V = C_aabb / d^2`` and ``1 / K_R = S_aabb`` with S the inverse of the stiffness C. In two dimensions they are
+    energies per area.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+
+    Reference: Hill, Proc. Phys. Soc. A 65, 349 (1952), doi:10.1088/0370-1298/65/5/307.
+    """
+    operator, volumetric, dimension = _operator(stiffness)
+    compliance = jnp.linalg.inv(operator)
+    return Bounds(
+        voigt=volumetric @ operator @ volumetric / dimension**2,
+        reuss=1 / (volumetric @ compliance @ volumetric),
+    )
+
+
+def shear_modulus(stiffness: jax.Array) -> Bounds:
+    """Return the shear modulus; both bounds are equal where the material is isotropic.
+
+    ``G_V = (C_abab - C_aabb / d) / m`` and ``1 / G_R = 4 (S_abab - S_aabb / d) / m`` with ``m = (d - 1) (d + 2)`` and S
+    the inverse of the stiffness C.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+
+    Reference: Hill, Proc. Phys. Soc. A 65, 349 (1952), doi:10.1088/0370-1298/65/5/307.
+    """
+    operator, volumetric, dimension = _operator(stiffness)
+    compliance = jnp.linalg.inv(operator)
+    shears = (dimension - 1) * (dimension + 2)
+
+    def deviatoric(matrix: jax.Array) -> jax.Array:
+        return jnp.trace(matrix) - volumetric @ matrix @ volumetric / dimension
+
+    return Bounds(voigt=deviatoric(operator) / shears, reuss=shears / (4 * deviatoric(compliance)))
+
+
+def directional_shear_modulus(stiffness: jax.Array, direction: jax.Array, normal: jax.Array) -> jax.Array:
+    """Return the stress per strain when planes slide over each other, ``G = C_abcd s_a n_b s_c n_d``.
+
+    All other strains are held at zero.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+        direction: s, along which the planes slide, (d,); its length does not matter.
+        normal: n, of the planes, (d,), perpendicular to the direction; its length does not matter.
+    """
+    direction, normal = jnp.asarray(direction, stiffness.dtype), jnp.asarray(normal, stiffness.dtype)
+    slide = jnp.outer(direction / jnp.linalg.norm(direction), normal / jnp.linalg.norm(normal))
+    # Engineering shear strains: each stands for both its components.
+    strain = jnp.stack([slide[a, a] if a == b else slide[a, b] + slide[b, a] for a, b in voigt_pairs(len(slide))])
+    return strain @ stiffness @ strain
+
+
+def _operator(stiffness: jax.Array) -> tuple[jax.Array, jax.Array, int]:
+    """Return the stiffness as an operator on strains in an orthonormal basis, the volumetric strain, and d."""
+    dimension = 2 if len(stiffness) == 3 else 3
+    is_volumetric = jnp.arange(len(stiffness)) < dimension
+    weight = jnp.where(is_volumetric, 1, jnp.sqrt(jnp.asarray(2, stiffness.dtype)))
+    return stiffness * weight[:, None] * weight, is_volumetric.astype(stiffness.dtype), dimension

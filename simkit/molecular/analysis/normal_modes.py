@@ -1,0 +1,96 @@
+"""Small vibrations about a minimum: frequencies, and how the particles move in each."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular.analysis.hessian import hessian, mass_weighted
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.spaces import Cell
+
+
+class NormalModes(NamedTuple):
+    """All modes, by ascending squared frequency.
+
+    Attributes:
+        frequency: angular, 1 / time, (N d,); minus the growth rate where the mode is unstable.
+        vector: displacements, (N d, N, d); ``sum_i m_i u_i . v_i`` is one for a mode with itself, zero for two modes.
+        is_zero: modes without a restoring force, (N d,) booleans.
+    """
+
+    frequency: jax.Array
+    vector: jax.Array
+    is_zero: jax.Array
+
+    @property
+    def zero_modes(self) -> jax.Array:
+        """Number of modes without a restoring force: at least the rigid motions."""
+        return self.is_zero.sum()
+
+    def lowest(self, count: int) -> "NormalModes":
+        """Return the modes of lowest frequency that are not zero modes, unstable ones first.
+
+        Args:
+            count: how many; where there are fewer, zero modes fill the end.
+
+        Raises:
+            UserError: if there are not so many modes at all.
+        """
+        if not 1 <= count <= len(self.frequency):
+            raise UserError(f"count = {count}; the system has {len(self.frequency)} modes")
+        first = jnp.argsort(jnp.where(self.is_zero, jnp.inf, self.frequency))[:count]
+        return jax.tree.map(lambda x: x[first], self)
+
+
+def normal_modes(
+    interaction: Interaction,
+    position: jax.Array,
+    cell: Cell,
+    params: Params,
+    *,
+    mass: jax.Array | float = 1.0,
+    neighbors: Any = None,
+    zero_tolerance: float | None = None,
+) -> NormalModes:
+    """Return the normal modes: ``H u = omega^2 M u``, by diagonalizing the mass-weighted Hessian.
+
+    Of a minimum in a cell the zero modes are d translations; in free space three rotations join them (one in two
+    dimensions, two for particles on a line). More of them are rattlers or other floppy motions, negative frequencies
+    a saddle. For analysis of small systems: a dense matrix of N d rows, at a cost of (N d)^3. In a periodic cell
+    these are the vibrations that repeat with the cell. Frequencies are differentiable (of several equal ones their sum
+    is); the vectors are held fixed.
+
+    Args:
+        interaction: what acts between the particles.
+        position: at a minimum, length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`; ``None`` for free space.
+        params: of the interaction.
+        mass: of the particles, scalar or (N,).
+        neighbors: current ones, where the caller keeps them; ``None`` prepares them.
+        zero_tolerance: largest |omega^2| of a zero mode, in units of the largest; ``None`` for round-off to the power
+            2/3: 4e-11 in float64, 2e-5 in float32. A force f left on a cluster of size L shows as ``omega^2 = f / (m
+            L)`` of its rotations.
+
+    Raises:
+        UserError: if ``mass`` is neither one number nor one per particle.
+    """
+    mass = jnp.asarray(mass, position.dtype)
+    if mass.shape not in ((), (len(position),)):
+        raise UserError(f"mass has shape {mass.shape}; give one number or one for each of {len(position)} particles")
+    rounding = float(jnp.finfo(position.dtype).eps) ** (2 / 3)
+    tolerance = rounding if zero_tolerance is None else zero_tolerance
+    matrix = mass_weighted(hessian(interaction, position, cell, params, neighbors=neighbors), mass)
+    columns = jnp.linalg.eigh(jax.lax.stop_gradient(matrix))[1]
+    # To first order a mode does not change its own eigenvalue: this has the right derivative, also among equals.
+    squared = jnp.einsum("ai,ab,bi->i", columns, matrix, columns)
+    is_zero = jnp.abs(squared) <= tolerance * jnp.abs(squared).max()
+    squared = jnp.where(is_zero, jax.lax.stop_gradient(squared), squared)
+    size = jnp.sqrt(jnp.where(squared == 0, 1, jnp.abs(squared))) * (squared != 0)
+    return NormalModes(
+        frequency=jnp.where(squared < 0, -size, size),
+        vector=columns.T.reshape(-1, *position.shape) / jnp.sqrt(jnp.broadcast_to(mass, len(position)))[:, None],
+        is_zero=is_zero,
+    )

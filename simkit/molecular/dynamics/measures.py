@@ -1,0 +1,85 @@
+"""What is measured of particles in motion: energies, temperature, pressure, momentum."""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Arrays, Params
+from simkit.molecular import spaces
+from simkit.molecular.dynamics.protocol import DynamicsState
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.minimizers import largest_norm
+from simkit.molecular.spaces import Cell
+
+
+def thermodynamics(
+    interaction: Interaction, state: DynamicsState, cell: Cell, params: Params, mass: jax.Array, *, isolated: bool
+) -> Arrays:
+    """Return energies, temperature, momentum and, in a cell, the pressure of one moment.
+
+        T = 2 K / f,    P = 2 K / (d V) - tr(stress) / d
+
+    with K the kinetic energy and f = d N; in an isolated system K is that of the motion about the center of mass, and
+    f = d (N - 1). k_B = 1.
+
+    Args:
+        interaction: what acts between the particles.
+        state: with neighbors that are current for these params.
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        params: of the interaction.
+        mass: scalar or (N, 1).
+        isolated: whether the motion of the center of mass is kept apart.
+
+    Returns:
+        Scalars ``kinetic_energy``, ``potential_energy``, ``potential_energy_per_particle``, ``energy``,
+        ``temperature``, ``momentum`` (its length) and ``pressure``.
+    """
+    count, dimension = state.velocity.shape
+    kinetic = kinetic_energy(state.velocity, mass)
+    potential = interaction.energy(state.position, cell, params, state.neighbors)
+    thermal, freedom = kinetic, dimension * count
+    if isolated:
+        drift = center_of_mass_velocity(state.velocity, mass)
+        thermal, freedom = kinetic_energy(state.velocity - drift, mass), dimension * (count - 1)
+    numbers = {
+        "kinetic_energy": kinetic,
+        "potential_energy": potential,
+        "potential_energy_per_particle": potential / count,
+        "energy": kinetic + potential,
+        "temperature": 2 * thermal / freedom,
+        "momentum": largest_norm(momentum(state.velocity, mass)[None]),
+    }
+    if cell is not None:
+        volume = spaces.of_cell(cell, dimension).volume
+        stress = interaction.stress(state.position, cell, params, state.neighbors)
+        numbers["pressure"] = 2 * thermal / (dimension * volume) - jnp.trace(stress) / dimension
+    return numbers
+
+
+def momentum(velocity: jax.Array, mass: jax.Array) -> jax.Array:
+    """Return the total momentum, ``sum_i m_i v_i``, (d,).
+
+    Args:
+        velocity: (N, d).
+        mass: scalar or (N, 1).
+    """
+    return jnp.sum(mass * velocity, axis=0)
+
+
+def center_of_mass_velocity(velocity: jax.Array, mass: jax.Array) -> jax.Array:
+    """Return the total momentum over the total mass, (d,).
+
+    Args:
+        velocity: (N, d).
+        mass: scalar or (N, 1).
+    """
+    return momentum(velocity, mass) / jnp.sum(jnp.broadcast_to(mass, (len(velocity), 1)))
+
+
+def kinetic_energy(velocity: jax.Array, mass: jax.Array) -> jax.Array:
+    """Return ``sum_i m_i v_i^2 / 2``.
+
+    Args:
+        velocity: (N, d).
+        mass: scalar or (N, 1).
+    """
+    return jnp.sum(mass * velocity**2) / 2

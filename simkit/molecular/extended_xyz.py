@@ -1,0 +1,259 @@
+"""Extended XYZ, the text format of structures that most tools read: checked line by line, then read with ASE.
+
+A frame is a line with the number of atoms, a comment line of ``key=value`` pairs, and one line per atom. ``Lattice``
+gives the lattice vectors, ``pbc`` along which of them it repeats, ``Properties`` names the columns.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.molecular.structures import (
+    MAX_ATOMS,
+    NAME,
+    RESERVED_ARRAYS,
+    Structure,
+    check_symbol,
+    from_atoms,
+    in_space,
+    periodicity,
+    shown,
+)
+
+MAX_CHARACTERS = 8 * 2**20
+MAX_COMMENT = 20_000
+MAX_COLUMNS = 200
+PLAIN = "species:S:1:pos:R:3"
+
+_COUNT = re.compile(r"\s*\d{1,9}\s*", re.ASCII)
+_REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_LOGICAL = re.compile(r"T|F|True|False")
+_WORD = re.compile(r"\S+")
+_SPECIAL = {"lattice": "Lattice", "properties": "Properties", "pbc": "pbc"}
+_KINDS = {
+    "R": (_REAL, "a finite number"),
+    "I": (_INTEGER, "an integer"),
+    "L": (_LOGICAL, "T or F"),
+    "S": (_WORD, "a word"),
+}
+
+
+class Column(NamedTuple):
+    """What a column holds: the property it belongs to and a letter for its kind (R, I, L or S)."""
+
+    name: str
+    kind: str
+
+
+def parse_extended_xyz(text: str, where: str = "structure") -> list[Structure]:
+    """Return the structures that a text holds, one per frame.
+
+    Args:
+        text: extended XYZ, or plain XYZ, which is free space.
+        where: what to call it in an error.
+
+    Returns:
+        At least one structure, every number in it finite.
+
+    Raises:
+        UserError: if anything in the text is not as it should be; it names the line.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise UserError(f"{where}: the text is over 8 MiB; give fewer frames or atoms")
+    lines = text.replace("\r\n", "\n").split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise UserError(f"{where}: the text is empty; its first line is the number of atoms")
+    frames, start = [], 0
+    while start < len(lines):
+        frames.append(_frame(lines, start, where))
+        start += len(frames[-1]) + 2
+    return frames
+
+
+def write_extended_xyz(frames: Iterable[Structure]) -> str:
+    """Return structures as text, every number with as many digits as it takes to read the same number back.
+
+    Args:
+        frames: one or more structures. Words in ``info`` that look like numbers are read back as numbers.
+
+    Raises:
+        UserError: if there is no structure, or a word of an array contains a blank.
+    """
+    texts = [_written(frame) for frame in frames]
+    if not texts:
+        raise UserError("there is no structure to write; give at least one")
+    return "".join(texts)
+
+
+def _frame(lines: list[str], start: int, where: str) -> Structure:
+    """Return the structure whose first line is ``lines[start]``."""
+    count = _count(lines, start, where)
+    if start + 1 == len(lines):
+        raise UserError(f"{where}: line {start + 2} is missing; the comment line comes after the number of atoms")
+    label = f"{where}: line {start + 2}"
+    # Without a single key=value it is a plain XYZ file, whose comment says whatever its author liked.
+    comment = lines[start + 1].strip() if "=" in lines[start + 1] else ""
+    columns = _columns_of(comment, label)
+    rows = [line.split() for line in lines[start + 2 : start + 2 + count]]
+    for number, row in enumerate(rows, start + 3):
+        _check_row(row, columns, f"{where}: line {number}")
+    if len(rows) < count:
+        raise UserError(f"{where}: line {start + 1} says {count} atoms, and only {len(rows)} follow; correct it")
+    body = "\n".join(" ".join(row) for row in rows)
+    return from_atoms(_read(f"{count}\n{comment}\n{body}\n", label), f"{where}: frame at line {start + 1}")
+
+
+def _count(lines: list[str], start: int, where: str) -> int:
+    label, line = f"{where}: line {start + 1}", lines[start]
+    if not _COUNT.fullmatch(line):
+        hint = "; more atoms than the frame before announces?" if start else ""
+        raise UserError(f"{label} = {shown(line)} is not a number of atoms{hint or '; a frame begins with it'}")
+    count = int(line)
+    if not 1 <= count <= MAX_ATOMS:
+        raise UserError(f"{label}: {count} atoms; a structure has 1 to {MAX_ATOMS}")
+    return count
+
+
+def _columns_of(comment: str, label: str) -> list[Column]:
+    """Return the columns that a comment line declares, if all it says is right."""
+    from ase.io.extxyz import key_val_str_to_dict
+
+    if len(comment) > MAX_COMMENT:
+        raise UserError(f"{label}: the comment has over {MAX_COMMENT} characters; shorten it")
+    for key in set(_SPECIAL.values()):
+        if len(re.findall(rf"(?<!\w){key}\s*=", _outside_quotes(comment, label))) > 1:
+            raise UserError(f"{label}: {key} is given twice; keep one of them")
+    try:
+        remarks = key_val_str_to_dict(comment) if comment else {}
+    except Exception as error:  # whatever the parser stumbles over, the line is not what it should be
+        if "Lattice" in str(error):
+            remedy = 'write Lattice="ax ay az bx by bz cx cy cz"'
+            raise UserError(f"{label}: Lattice is not nine numbers; {remedy}") from None
+        raise UserError(f"{label}: the comment line cannot be read; write key=value pairs, texts in quotes") from None
+    for key in remarks:
+        if (proper := _SPECIAL.get(key.lower(), key)) != key:
+            raise UserError(f"{label}: {shown(key)} means nothing; write {proper}")
+    columns = _columns(remarks.get("Properties", PLAIN), label)
+    cell = remarks.get("Lattice", np.zeros((3, 3)))
+    if np.asarray(cell).dtype.kind not in "if" or not np.isfinite(cell).all():
+        raise UserError(f"{label}: Lattice is not nine finite numbers")
+    flags = remarks.get("pbc", [bool(np.any(cell))] * 3)
+    if not isinstance(flags, list) or len(flags) != 3 or not all(isinstance(flag, bool) for flag in flags):
+        raise UserError(f'{label}: pbc = {shown(str(flags))} is not three of T and F, such as pbc="T T T"')
+    periodicity(flags, np.asarray(cell, float).T, label)
+    names = {column.name for column in columns}
+    for key, value in remarks.items():
+        if key in names:
+            raise UserError(f"{label}: {shown(key)} is both a column and in the comment; rename one of them")
+        if np.asarray(value).dtype.kind == "f" and not np.isfinite(value).all():
+            raise UserError(f"{label}: {shown(key)} is not finite; write a finite number")
+    return columns
+
+
+def _outside_quotes(comment: str, label: str) -> str:
+    """Return a comment without what it quotes; a quote that stays open would swallow the keys behind it."""
+    closing, outside, open_until, is_escaped = {'"': '"', "'": "'", "{": "}", "[": "]"}, [], "", False
+    for character in comment:
+        if is_escaped or character == "\\":
+            is_escaped = not is_escaped
+        elif open_until:
+            open_until = "" if character == open_until else open_until
+        elif character in closing:
+            open_until = closing[character]
+        else:
+            outside.append(character)
+    if open_until:
+        raise UserError(f"{label}: a quote in the comment is not closed; add its {open_until} or remove it")
+    return "".join(outside)
+
+
+def _columns(properties: Any, label: str) -> list[Column]:
+    """Return the columns that ``Properties`` declares."""
+    fields = properties.split(":") if isinstance(properties, str) else [""]
+    columns: list[Column] = []
+    for name, kind, width in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+        is_known = NAME.fullmatch(name) and kind in _KINDS and re.fullmatch(r"[1-9]\d{0,2}", width, re.ASCII)
+        if not is_known or len(columns) + int(width) > MAX_COLUMNS:
+            raise UserError(f"{label}: Properties has {shown(f'{name}:{kind}:{width}')}; write name:kind:columns")
+        if name in {column.name for column in columns}:
+            raise UserError(f"{label}: Properties names {name} twice; rename one of them")
+        if name == "move_mask":
+            raise UserError(f"{label}: move_mask holds atoms in place, and simkit moves every atom; remove that column")
+        if name in RESERVED_ARRAYS and name not in ("species", "pos"):
+            raise UserError(f"{label}: Properties names {name}, which has a meaning of its own; rename it")
+        columns += [Column(name, kind)] * int(width)
+    if len(fields) % 3:
+        raise UserError(f"{label}: Properties is not made of name:kind:columns, such as {PLAIN}")
+    for name, kind, width in (("species", "S", 1), ("pos", "R", 3)):
+        if columns.count(Column(name, kind)) != width:
+            raise UserError(f"{label}: Properties lacks {name}:{kind}:{width}; declare it, as in {PLAIN}")
+    return columns
+
+
+def _check_row(row: list[str], columns: list[Column], label: str) -> None:
+    if len(row) != len(columns):
+        declared = ", ".join(dict.fromkeys(column.name for column in columns))
+        raise UserError(f"{label} has {len(row)} columns, not the {len(columns)} of {declared}; correct it")
+    for entry, (name, kind) in zip(row, columns, strict=True):
+        pattern, what = _KINDS[kind]
+        if not pattern.fullmatch(entry) or (kind == "R" and not math.isfinite(float(entry))):
+            raise UserError(f"{label}: {name} = {shown(entry)} is not {what}")
+        if name == "species":
+            check_symbol(entry, label)
+
+
+def _read(text: str, label: str) -> Any:
+    """Return what ASE reads from the text of one frame that has passed every check."""
+    from io import StringIO
+
+    from ase.io.extxyz import read_xyz
+
+    try:
+        return next(read_xyz(StringIO(text), index=0))
+    except Exception as error:  # what no check has foreseen is still a mistake in the text
+        raise UserError(f"{label}: the frame cannot be read: {shown(str(error))}") from None
+
+
+def _written(frame: Structure) -> str:
+    position, cell, periodic = in_space(frame)
+    columns = {"species": np.asarray(frame.symbols), "pos": position, **frame.arrays}
+    blocks = {name: _cells(name, array) for name, array in columns.items()}
+    letters = {name: _letter(np.asarray(array)) for name, array in columns.items()}
+    properties = ":".join(f"{name}:{letters[name]}:{block.shape[1]}" for name, block in blocks.items())
+    lattice = [] if cell is None else [f'Lattice="{" ".join(_cells("Lattice", cell.reshape(-1, 1))[:, 0])}"']
+    flags = f'pbc="{" ".join("FT"[flag] for flag in periodic)}"'
+    remarks = [_remark(name, value) for name, value in frame.info.items()]
+    comment = " ".join([*lattice, f"Properties={properties}", *remarks, flags])
+    rows = "\n".join(" ".join(row) for row in np.concatenate(list(blocks.values()), axis=1).tolist())
+    return f"{len(frame)}\n{comment}\n{rows}\n"
+
+
+def _letter(array: np.ndarray) -> str:
+    return {"f": "R", "i": "I", "u": "I", "b": "L"}.get(array.dtype.kind, "S")
+
+
+def _cells(name: str, array: np.ndarray) -> np.ndarray:
+    """Return an array as words, (N, k)."""
+    array = array.reshape(len(array), -1)
+    if array.dtype.kind == "b":
+        return np.where(array, "T", "F")
+    words = array.astype(str)  # the shortest digits that are read back as the same number
+    if _letter(array) == "S" and any(not _WORD.fullmatch(word) for word in words.ravel()):
+        raise UserError(f"array '{name}' holds a word with a blank, or an empty one; extended XYZ has no such words")
+    return words
+
+
+def _remark(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{name}="{escaped}"'
+    from ase.io.extxyz import key_val_dict_to_str
+
+    return key_val_dict_to_str({name: value})

@@ -1,0 +1,1 @@
+"""What acts between particles: energies, forces and stresses."""

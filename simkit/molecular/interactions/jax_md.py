@@ -1,0 +1,165 @@
+"""Any energy of jax-md as an interaction, to be relaxed, swept and differentiated like our own."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular import spaces
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.spaces import Cell
+
+# Rounds of doubling the room of a list before its positions are taken to be beyond help.
+MOST_ENLARGEMENTS = 12
+
+
+def from_jax_md(
+    energy: Callable[..., jax.Array],
+    *,
+    box: Any = None,
+    parameters: Sequence[str] = (),
+    neighbor_list: Any = None,
+    position: jax.Array | None = None,
+) -> Interaction:
+    """Return the interaction of a jax-md energy function.
+
+    A cell other than the box is reached by a deformation F: positions are carried back into the box and jax-md's
+    ``perturbation`` F carries every separation forth, so stress and cell derivatives are exact. A neighbor list knows
+    only the box: with one, any other cell gives NaN (derivatives at the box are right).
+
+    Args:
+        energy: ``energy(R, **keywords)`` for positions in units of length, or ``energy(R, neighbor=list, **keywords)``;
+            it must hand keywords it does not know to its displacement function, as those of jax-md do.
+        box: what the displacement function was made with: a side, (d,) sides, or (d, d) lattice vectors as columns
+            with ``fractional_coordinates=False``; ``None`` for `jax_md.space.free`.
+        parameters: names of params to pass on as keywords. jax-md gives them precedence over its own values. Values
+            fixed in jax-md should be float64 arrays: from Python numbers it keeps some in single precision.
+        neighbor_list: the `NeighborListFns` that came with the energy, if any; made in units of length.
+        position: with a neighbor list, example positions (N, d), concrete, to find out how much room it needs.
+
+    Raises:
+        UserError: if a neighbor list comes without example positions, or without a box.
+    """
+    template = None
+    if neighbor_list is not None:
+        if position is None or box is None:
+            raise UserError("a neighbor list needs a box and example positions; give box and position")
+        template = _allocated(neighbor_list, _in_box(position, box))
+    return _interaction(energy, box, tuple(parameters), neighbor_list, template)
+
+
+def _interaction(
+    energy: Callable[..., jax.Array], box: Any, parameters: tuple[str, ...], neighbor_list: Any, template: Any
+) -> Interaction:
+    def evaluate(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+        keywords = {name: params[name] for name in parameters}
+        if (box is None) != (cell is None):
+            raise UserError("either both the jax-md box and the cell are given, or neither (free space)")
+        is_right = jnp.bool_(True)
+        if cell is not None:
+            reference = _lattice_vectors(box, position)
+            deformation = spaces.inverse_of(reference) @ spaces.lattice_vectors(cell)
+            position = position @ spaces.inverse_of(deformation)
+            keywords["perturbation"] = deformation.T
+            strain = jnp.abs(deformation - jnp.eye(len(reference), dtype=position.dtype)).max()
+            # Sides that were computed rather than given may miss by some roundings.
+            is_right = (neighbor_list is None) | (strain < 100 * jnp.finfo(position.dtype).eps)
+        if neighbor_list is not None:
+            keywords["neighbor"] = neighbors
+            is_right = is_right & ~_overflowed(neighbors)
+        # Better no number than a wrong one.
+        return jnp.where(is_right, energy(position, **keywords), jnp.nan)
+
+    def prepare(position: jax.Array, cell: Cell, params: Params) -> Any:
+        return () if template is None else _updated(template, _in_box(position, box))
+
+    def refresh(neighbors: Any, position: jax.Array, cell: Cell, params: Params) -> Any:
+        return neighbors if template is None else _updated(neighbors, _in_box(position, box))
+
+    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+        if cell is None:
+            raise UserError("free space has no volume and so no stress; give a cell")
+        identity = jnp.eye(position.shape[1], dtype=position.dtype)
+
+        def strained(strain: jax.Array) -> jax.Array:
+            deformation = identity + strain
+            return evaluate(position @ deformation, spaces.lattice_vectors(cell) @ deformation, params, neighbors)
+
+        volume = spaces.of_cell(cell, position.shape[1]).volume
+        return jax.grad(strained)(jnp.zeros_like(identity)) / volume
+
+    def enlarge(overflowed: Any, neighbors: Any) -> tuple[Interaction, Any]:
+        if template is None:
+            raise ValueError("this interaction keeps no list that could overflow")
+        size = overflowed.reference_position.shape[-2:]
+        larger = _roomier(neighbor_list, overflowed.reference_position.reshape(-1, *size))
+        members = neighbors.reference_position
+        lists = jax.vmap(lambda member: _updated(larger, member))(members.reshape(-1, *size))
+        lists = jax.tree.map(lambda leaf: leaf.reshape(*members.shape[:-2], *leaf.shape[1:]), lists)
+        return _interaction(energy, box, parameters, neighbor_list, larger), lists
+
+    return Interaction(
+        prepare=prepare,
+        refresh=refresh,
+        energy=evaluate,
+        force=lambda position, cell, params, neighbors: -jax.grad(evaluate)(position, cell, params, neighbors),
+        stress=stress,
+        overflow=lambda neighbors: jnp.bool_(False) if template is None else _overflowed(neighbors),
+        enlarge=enlarge,
+    )
+
+
+def _lattice_vectors(box: Any, position: jax.Array) -> jax.Array:
+    box, dimension = jnp.asarray(box, position.dtype), position.shape[1]
+    # Ours are rows, jax-md's are columns.
+    return box.T if box.ndim == 2 else jnp.diag(jnp.broadcast_to(box, (dimension,)))
+
+
+def _in_box(position: jax.Array, box: Any) -> jax.Array:
+    # The cells of its list are counted from the origin: a particle outside would be filed in the wrong one.
+    position = jax.lax.stop_gradient(position)
+    return spaces.of_cell(_lattice_vectors(box, position), position.shape[1]).wrap(position)
+
+
+def _allocated(neighbor_list: Any, position: jax.Array, extra: int = 0) -> Any:
+    neighbors = neighbor_list.allocate(position, extra_capacity=extra)
+    if neighbors.cell_size is None:
+        return neighbors
+    # It is part of the type, where an array cannot be compared; a second list would crash in compiled code.
+    return dataclasses.replace(neighbors, cell_size=float(neighbors.cell_size))
+
+
+def _roomier(neighbor_list: Any, positions: jax.Array) -> Any:
+    """Return a list with room for the neighbors at any of these positions, (members, N, d)."""
+    extra = 0
+    for _ in range(MOST_ENLARGEMENTS):
+        larger = _allocated(neighbor_list, positions[0], extra)
+        if not any(bool(_overflowed(_updated(larger, member))) for member in positions):
+            return larger
+        extra = max(2 * extra, 8)
+    raise UserError("the neighbor list of jax-md overflows however large it is made; check the positions and the box")
+
+
+def _overflowed(neighbors: Any) -> jax.Array:
+    return jnp.not_equal(neighbors.did_buffer_overflow | neighbors.cell_size_too_small, 0)
+
+
+@jax.custom_batching.custom_vmap
+def _updated(neighbors: Any, position: jax.Array) -> Any:
+    """Rebuild the list where it may miss a pair at these positions; its error code only ever gains bits."""
+    return neighbors.update(position)
+
+
+@_updated.def_vmap
+def _(axis_size: int, in_batched: Any, neighbors: Any, position: jax.Array) -> tuple[Any, Any]:
+    # Under vmap the condition would become a selection, and every list would be built at every step.
+    def batch(leaf: jax.Array, batched: bool) -> jax.Array:
+        return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *leaf.shape))
+
+    members = jax.tree.map(batch, (neighbors, position), tuple(in_batched))
+    result = jax.lax.map(lambda member: _updated(*member), members)
+    return result, jax.tree.map(lambda _: True, result)

@@ -1,0 +1,1 @@
+"""Who is near whom: neighbor lists, and sums over pairs."""

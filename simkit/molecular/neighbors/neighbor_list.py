@@ -1,0 +1,293 @@
+"""Neighbor lists: who is near whom, built and kept up to date inside compiled code."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.molecular import spaces
+from simkit.molecular.neighbors.cell_list import CellList, cell_list
+from simkit.molecular.spaces import Cell, Components, Space
+
+# Candidates tested per turn of the loop; the bits of a word are a multiple of it.
+TESTS_PER_TURN = 8
+BITS = 32
+
+
+@pytree
+class NeighborList:
+    """Everyone within reach of everyone, each pair listed from both ends.
+
+    Particles are sorted by where they are: a slot is a place in the sorted order, and the list speaks of slots.
+
+    Attributes:
+        index: slots of the neighbors, (K, N): column i lists those of the particle in slot i; unused entries hold i.
+        order: particle in each slot, (N,).
+        slot: slot of each particle, (N,).
+        reference: positions at which the list was built, (N, d).
+        reference_cell: cell at which it was built; ``None`` in free space.
+        reach: scalar, length; every pair closer than this at the reference is listed.
+        most: int32, most neighbors that any particle has on the list.
+        needed: int32, most neighbors any particle has had since the start; above K, pairs are or were missing.
+        builds: int32, how often the list has been built.
+    """
+
+    index: jax.Array
+    order: jax.Array
+    slot: jax.Array
+    reference: jax.Array
+    reference_cell: Cell
+    reach: jax.Array
+    most: jax.Array
+    needed: jax.Array
+    builds: jax.Array
+
+    @property
+    def overflowed(self) -> jax.Array:
+        """Whether a neighbor is or was missing; stays true."""
+        return self.needed > self.index.shape[-2]
+
+
+def build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> NeighborList:
+    """List the neighbors of every particle.
+
+    Args:
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        reach: scalar, length: cut-off and skin.
+        capacity: K, how many neighbors a particle may have.
+    """
+    position, cell, reach = jax.lax.stop_gradient((position, cell, reach))
+    return _build(position, cell, jnp.asarray(reach, position.dtype), capacity)
+
+
+def refresh(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax.Array, reach: jax.Array) -> Any:
+    """Return a list that holds every pair within the cut-off at these positions; built again only where it must be.
+
+    A pair that is not listed was at least ``reach`` apart. Since then the cell was deformed by F, and no particle has
+    moved by more than u beyond that, so the pair is at least ``sigma_min(F) reach - 2 u`` apart, where
+    ``sigma_min(F) >= 1 - |F - 1|``. The list stands while that exceeds the cut-off.
+
+    Under ``vmap`` a member is built only when it must be (on a CPU), or all are when one must be (elsewhere).
+
+    Args:
+        neighbors: from `build` or `refresh`.
+        position: length, (N, d); may have been moved by whole lattice vectors.
+        cell: as for `build`.
+        cutoff: scalar, length.
+        reach: scalar, length; of the new list if one is built.
+    """
+    arguments = jax.lax.stop_gradient((neighbors, position, cell, cutoff, reach))
+    neighbors, position, cell, cutoff, reach = arguments
+    return _refresh(neighbors, position, cell, jnp.asarray(cutoff, position.dtype), jnp.asarray(reach, position.dtype))
+
+
+def enlarged(neighbors: NeighborList, capacity: int) -> NeighborList:
+    """Return the same list with room for more neighbors; leading axes of members are kept.
+
+    Args:
+        neighbors: from `build` or `refresh`.
+        capacity: the new K, at least the present one.
+    """
+    index = neighbors.index
+    missing = capacity - index.shape[-2]
+    own = jnp.arange(index.shape[-1], dtype=index.dtype)
+    own = jnp.broadcast_to(own, (*index.shape[:-2], missing, index.shape[-1]))
+    return dataclasses.replace(neighbors, index=jnp.concatenate([index, own], axis=-2))
+
+
+def larger_capacity(neighbors: NeighborList) -> int:
+    """Return a capacity with room to spare for what an overflowed list needed; on the host.
+
+    It grows by at least a quarter, so that a run meets few capacities, each of which is compiled anew.
+
+    Args:
+        neighbors: concrete, of one member or of many.
+    """
+    needed, present = int(jnp.max(neighbors.needed)), neighbors.index.shape[-2]
+    most = neighbors.index.shape[-1]
+    return min(-(-max(int(1.1 * needed), int(1.25 * present)) // 8) * 8, max(most, present + 1))
+
+
+def to_slots(neighbors: NeighborList, array: jax.Array) -> jax.Array:
+    """Return per-particle values in the order of the slots.
+
+    Args:
+        neighbors: the list.
+        array: (N, ...).
+    """
+    return array.at[neighbors.order].get(mode="promise_in_bounds")
+
+
+def to_particles(neighbors: NeighborList, array: jax.Array) -> jax.Array:
+    """Return per-slot values in the order of the particles.
+
+    Args:
+        neighbors: the list.
+        array: (N, ...).
+    """
+    return array.at[neighbors.slot].get(mode="promise_in_bounds")
+
+
+def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax.Array, _: jax.Array) -> jax.Array:
+    dimension = position.shape[-1]
+    reference, shrinkage = neighbors.reference, 1.0
+    if cell is not None and neighbors.reference_cell is not None:
+        old, new = spaces.lattice_vectors(neighbors.reference_cell), spaces.lattice_vectors(cell)
+        change = spaces.inverse_of(old) @ (new - old)
+        reference = reference + reference @ change
+        shrinkage = 1 - jnp.sqrt(jnp.sum(change**2))
+    moved = tuple(position[:, axis] - reference[:, axis] for axis in range(dimension))
+    # A particle moved by a whole lattice vector is where it was.
+    moved = spaces.of_cell(cell, dimension).nearest_image(moved)
+    furthest = jnp.sqrt(jnp.max(sum(u * u for u in moved)))
+    # Written so that a position that is not a number counts as stale.
+    return ~(2 * furthest < shrinkage * neighbors.reach - cutoff)
+
+
+def _rebuilt(neighbors: NeighborList, position: jax.Array, cell: Cell, _: jax.Array, reach: jax.Array) -> NeighborList:
+    fresh = _build(position, cell, reach, neighbors.index.shape[-2])
+    return dataclasses.replace(fresh, needed=jnp.maximum(fresh.needed, neighbors.needed), builds=neighbors.builds + 1)
+
+
+@jax.custom_batching.custom_vmap
+def _refresh(neighbors: NeighborList, *where: Any) -> NeighborList:
+    return jax.lax.cond(_stale(neighbors, *where), _rebuilt, lambda old, *_: old, neighbors, *where)
+
+
+@jax.custom_batching.custom_vmap
+def _refresh_members(neighbors: NeighborList, *where: Any) -> NeighborList:
+    """Refresh many lists; a condition under ``vmap`` would build every one of them every time."""
+
+    def one_by_one(*arguments: Any) -> NeighborList:
+        return jax.lax.map(lambda member: _refresh(*member), arguments)
+
+    def all_or_none(*arguments: Any) -> NeighborList:
+        stale = jax.vmap(_stale)(*arguments).any()
+        return jax.lax.cond(stale, jax.vmap(_rebuilt), lambda old, *_: old, *arguments)
+
+    return jax.lax.platform_dependent(neighbors, *where, cpu=one_by_one, default=all_or_none)
+
+
+@_refresh.def_vmap
+def _(axis_size: int, in_batched: Any, *arguments: Any) -> tuple[NeighborList, Any]:
+    result = _refresh_members(*_all_batched(axis_size, in_batched, arguments))
+    return result, jax.tree.map(lambda _: True, result)
+
+
+@_refresh_members.def_vmap
+def _(axis_size: int, in_batched: Any, *arguments: Any) -> tuple[NeighborList, Any]:
+    batched = _all_batched(axis_size, in_batched, arguments)
+    flat = jax.tree.map(lambda leaf: leaf.reshape((-1, *leaf.shape[2:])), batched)
+    result = _refresh_members(*flat)
+    result = jax.tree.map(lambda leaf: leaf.reshape((axis_size, -1, *leaf.shape[1:])), result)
+    return result, jax.tree.map(lambda _: True, result)
+
+
+def _all_batched(axis_size: int, in_batched: Any, arguments: Any) -> Any:
+    def batch(leaf: jax.Array, batched: bool) -> jax.Array:
+        return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *leaf.shape))
+
+    return jax.tree.map(batch, arguments, tuple(in_batched))
+
+
+def _build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> NeighborList:
+    count, dimension = position.shape
+    space = spaces.of_cell(cell, dimension)
+    columns = tuple(position[:, axis] for axis in range(dimension))
+    cells = cell_list(columns, space, reach)
+    sorted_columns = tuple(x.at[cells.order].get(mode="promise_in_bounds") for x in columns)
+    index, needed = _columns(cells, sorted_columns, space, reach, capacity)
+    slots = jnp.arange(count, dtype=jnp.int32)
+    return NeighborList(
+        index=index,
+        order=cells.order,
+        slot=jnp.zeros(count, jnp.int32).at[cells.order].set(slots, mode="promise_in_bounds", unique_indices=True),
+        reference=position,
+        reference_cell=cell,
+        reach=reach,
+        most=needed,
+        needed=needed,
+        builds=jnp.int32(1),
+    )
+
+
+def _columns(
+    cells: CellList, position: Components, space: Space, reach: jax.Array, capacity: int
+) -> tuple[jax.Array, jax.Array]:
+    """Return the neighbor index (K, N) and the number of neighbors a particle needs room for.
+
+    Candidates are tested in two passes: the first leaves one bit per candidate, packed into words; the second takes
+    the bits out one by one, the k-th of every particle at once. Neither writes anywhere but in sequence.
+    """
+    runs, count = cells.first.shape
+    slots = jnp.arange(count, dtype=jnp.int32)
+    # Words for the candidates that so many neighbors come with, and for all particles of a small system.
+    most_words = max(runs * (-(-capacity // BITS) + 1), min(-(-count // BITS), BITS))
+    words_per_run = (cells.length.max(axis=1) + BITS - 1) // BITS
+    last_words = jnp.cumsum(words_per_run)
+    word_numbers = jnp.arange(most_words, dtype=jnp.int32)
+    run_of_word = jnp.minimum((word_numbers[:, None] >= last_words).sum(axis=1, dtype=jnp.int32), runs - 1)
+    first_bit = BITS * (word_numbers - (last_words - words_per_run)[run_of_word])
+
+    def test(word_number: jax.Array, words: jax.Array) -> jax.Array:
+        run = run_of_word[word_number]
+        first, length = cells.first[run], cells.length[run]
+        row_end, row_length = cells.row_end[run], cells.row_length[run]
+        turns = (jnp.minimum(length.max() - first_bit[word_number], BITS) + TESTS_PER_TURN - 1) // TESTS_PER_TURN
+
+        def turn(number: jax.Array, word: jax.Array) -> jax.Array:
+            for bit in range(TESTS_PER_TURN):
+                place = number * TESTS_PER_TURN + bit
+                k = first_bit[word_number] + place
+                other = first + k
+                other = jnp.where(other >= row_end, other - row_length, other)
+                other = jnp.where(k < length, other, slots)
+                apart = space.nearest_image(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in position))
+                is_near = (sum(d * d for d in apart) < reach * reach) & (other != slots)
+                word = word | (is_near.astype(jnp.uint32) << place.astype(jnp.uint32))
+            return word
+
+        return words.at[word_number].set(jax.lax.fori_loop(0, turns, turn, jnp.zeros(count, jnp.uint32)))
+
+    total = jnp.minimum(last_words[-1], most_words).astype(jnp.int32)
+    words = jnp.zeros((most_words + 1, count), jnp.uint32)
+    words = jax.lax.fori_loop(0, total, test, words)
+
+    def look_ahead(following: jax.Array, row: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        number, word = row
+        found = jnp.where(word != 0, number, following)
+        return found, found
+
+    # next_word[w, i]: the first word from w on with a bit left for particle i; the last row of words is empty.
+    end = jnp.full(count, most_words, jnp.int32)
+    _, next_word = jax.lax.scan(look_ahead, end, (word_numbers, words[:-1]), reverse=True)
+    next_word = jnp.concatenate([next_word, end[None]]).ravel()
+    flat_words, flat_first = words.ravel(), cells.first.ravel()
+    flat_end, flat_length = cells.row_end.ravel(), cells.row_length.ravel()
+
+    def take(carry: tuple[jax.Array, jax.Array], _: None) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        number, word = carry
+        bit = jax.lax.population_count((word & (~word + 1)) - 1).astype(jnp.int32)
+        table = jnp.minimum(number, most_words - 1)
+        run = run_of_word.at[table].get(mode="promise_in_bounds") * count + slots
+        other = flat_first.at[run].get(mode="promise_in_bounds")
+        other = other + first_bit.at[table].get(mode="promise_in_bounds") + bit
+        wrapped = other - flat_length.at[run].get(mode="promise_in_bounds")
+        other = jnp.where(other >= flat_end.at[run].get(mode="promise_in_bounds"), wrapped, other)
+        other = jnp.where(number < most_words, other, slots)
+        rest = word & (word - 1)
+        following = jnp.minimum(number + 1, most_words) * count + slots
+        following = next_word.at[following].get(mode="promise_in_bounds")
+        number = jnp.where(rest != 0, number, following)
+        fresh = flat_words.at[number * count + slots].get(mode="promise_in_bounds")
+        return (number, jnp.where(rest != 0, rest, fresh)), other
+
+    first_word = next_word[:count]
+    start = first_word, flat_words.at[first_word * count + slots].get(mode="promise_in_bounds")
+    _, index = jax.lax.scan(take, start, None, length=capacity)
+    needed = jax.lax.population_count(words).astype(jnp.int32).sum(axis=0, dtype=jnp.int32).max()
+    # More candidates than words: some were not tested, so how many neighbors there are is not known.
+    return index, jnp.where(last_words[-1] > most_words, jnp.maximum(needed, capacity + 1), needed)

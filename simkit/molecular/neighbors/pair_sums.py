@@ -1,0 +1,213 @@
+"""Sums of a pair potential over a neighbor list: energy, force and virial, one column of neighbors at a time."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from simkit.molecular import spaces
+from simkit.molecular.neighbors import neighbor_list
+from simkit.molecular.neighbors.neighbor_list import NeighborList
+from simkit.molecular.potentials import PairPotential
+from simkit.molecular.spaces import Cell, Components
+
+# Columns per turn of the loop: enough to hide its cost, few enough to compile fast.
+UNROLL = 4
+
+
+class PerParticle(NamedTuple):
+    """A parameter of a pair that follows from one number per particle, such as a diameter.
+
+    Attributes:
+        value: (N,).
+        mix: ``(a, b) -> parameter`` of the pair, elementwise; the mean of the two, for instance.
+    """
+
+    value: jax.Array
+    mix: Callable[[jax.Array, jax.Array], jax.Array]
+
+
+type Parameter = jax.Array | PerParticle
+"""A scalar, an (S, S) table by the species of the two, or `PerParticle`."""
+
+
+class PairTerms(NamedTuple):
+    """One column of pairs: particle i of each slot with its k-th neighbor.
+
+    Attributes:
+        is_pair: whether the entry is a pair within the cut-off, (N,).
+        distance: length, (N,); the cut-off where there is no pair.
+        inverse_distance: 1 / length, (N,); zero where there is no pair, or no direction because the two coincide.
+        separation: from the neighbor to i, one array (N,) per component.
+        parameters: of the potential, scalars or (N,).
+    """
+
+    is_pair: jax.Array
+    distance: jax.Array
+    inverse_distance: jax.Array
+    separation: Components
+    parameters: dict[str, jax.Array]
+
+
+class PairSums(NamedTuple):
+    """What the sums run over.
+
+    Attributes:
+        potential: the pair potential.
+        cutoff: scalar, length; pairs further apart do not interact.
+        parameters: of the potential, by name.
+        species: species of each particle, (N,) integers; ``None`` where no parameter is a table.
+    """
+
+    potential: PairPotential
+    cutoff: jax.Array
+    parameters: Mapping[str, Parameter]
+    species: jax.Array | None = None
+
+
+def energy(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> jax.Array:
+    """Return the energy, ``E = sum_{i<j} U(r_ij)``.
+
+    Args:
+        sums: potential and parameters.
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        neighbors: current, from `simkit.molecular.neighbors.neighbor_list`.
+
+    Returns:
+        Energy, scalar.
+    """
+
+    def term(pair: PairTerms) -> Components:
+        return (jnp.where(pair.is_pair, sums.potential.energy(pair.distance, **pair.parameters), 0),)
+
+    (each,) = _accumulate(sums, position, cell, neighbors, term, 1)
+    return each.sum() / 2
+
+
+def force(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> jax.Array:
+    """Return the force on each particle, ``F_i = -sum_j U'(r_ij) (r_i - r_j) / r_ij``.
+
+    Args:
+        sums: potential and parameters.
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        neighbors: current.
+
+    Returns:
+        Energy / length, (N, d).
+    """
+
+    def term(pair: PairTerms) -> Components:
+        # The inverse distance is zero where there is no pair.
+        over_distance = sums.potential.force(pair.distance, **pair.parameters) * pair.inverse_distance
+        # Without the barrier the compiler works the force out once more for every component.
+        over_distance, separation = jax.lax.optimization_barrier((over_distance, pair.separation))
+        return tuple(over_distance * component for component in separation)
+
+    components = _accumulate(sums, position, cell, neighbors, term, position.shape[1])
+    return neighbor_list.to_particles(neighbors, jnp.stack(components, axis=-1))
+
+
+def virial(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborList) -> jax.Array:
+    """Return the virial tensor, ``W_ab = -sum_{i<j} U'(r_ij) r_a r_b / r_ij``.
+
+    Its trace is the scalar virial, and minus it the derivative of the energy with respect to strain.
+
+    Args:
+        sums: potential and parameters.
+        position: length, (N, d).
+        cell: as for `simkit.molecular.spaces.of_cell`.
+        neighbors: current.
+
+    Returns:
+        Energy, (d, d), symmetric.
+    """
+    dimension = position.shape[1]
+    places = [(a, b) for a in range(dimension) for b in range(a, dimension)]
+
+    def term(pair: PairTerms) -> Components:
+        over_distance = sums.potential.force(pair.distance, **pair.parameters) * pair.inverse_distance
+        return tuple(over_distance * pair.separation[a] * pair.separation[b] for a, b in places)
+
+    found = dict(zip(places, _accumulate(sums, position, cell, neighbors, term, len(places)), strict=True))
+    rows = [[found[min(a, b), max(a, b)].sum() / 2 for b in range(dimension)] for a in range(dimension)]
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _accumulate(
+    sums: PairSums,
+    position: jax.Array,
+    cell: Cell,
+    neighbors: NeighborList,
+    term: Callable[[PairTerms], Components],
+    count: int,
+) -> Components:
+    """Add up ``term`` over the columns of the list: ``count`` arrays (N,) in the order of the slots."""
+    size, dimension = position.shape
+    space = spaces.of_cell(cell, dimension)
+    columns = tuple(position[:, axis].at[neighbors.order].get(mode="promise_in_bounds") for axis in range(dimension))
+    slots = jnp.arange(size, dtype=neighbors.index.dtype)
+    pair_parameters = _look_up(sums, neighbors)
+
+    # Without rematerialization reverse mode would keep every intermediate of every column.
+    @jax.checkpoint
+    def add(totals: Components, other: jax.Array) -> Components:
+        separation = space.nearest_image(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in columns))
+        squared = sum(component * component for component in separation)
+        # Unused entries name the particle itself.
+        is_pair = (other != slots) & (squared < sums.cutoff * sums.cutoff)
+        apart = is_pair & (squared > 0)
+        # Neither the square root at zero nor the potential where there is no pair may spoil a derivative.
+        distance = jnp.sqrt(jnp.where(apart, squared, sums.cutoff * sums.cutoff))
+        pair = PairTerms(
+            is_pair=is_pair,
+            distance=jnp.where(is_pair & ~apart, 0, distance),
+            inverse_distance=jnp.where(apart, 1 / distance, 0),
+            separation=separation,
+            parameters=pair_parameters(other),
+        )
+        return tuple(total + value for total, value in zip(totals, term(pair), strict=True))
+
+    def add_block(totals: Components, block: jax.Array) -> Components:
+        for other in block:
+            totals = add(totals, other)
+        return totals
+
+    def add_if_used(totals: Components, numbered: tuple[jax.Array, jax.Array]) -> tuple[Components, None]:
+        first, block = numbered
+        # The list has room to spare: most of the time its last columns are empty.
+        return jax.lax.cond(first < neighbors.most, add_block, lambda totals, _: totals, totals, block), None
+
+    capacity = neighbors.index.shape[0]
+    whole = capacity - capacity % UNROLL
+    firsts = jnp.arange(0, whole, UNROLL, dtype=jnp.int32)
+    blocks = neighbors.index[:whole].reshape(-1, UNROLL, size)
+    totals = (jnp.zeros(size, position.dtype),) * count
+    totals, _ = jax.lax.scan(add_if_used, totals, (firsts, blocks))
+    return add_block(totals, neighbors.index[whole:])
+
+
+def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], dict[str, jax.Array]]:
+    """Return ``slots of the neighbors -> parameters`` of each slot's pair with its neighbor."""
+    species = None if sums.species is None else neighbor_list.to_slots(neighbors, sums.species)
+    own = {
+        name: neighbor_list.to_slots(neighbors, p.value)
+        for name, p in sums.parameters.items()
+        if isinstance(p, PerParticle)
+    }
+
+    def parameters_of(other: jax.Array) -> dict[str, jax.Array]:
+        found = {}
+        for name, parameter in sums.parameters.items():
+            if isinstance(parameter, PerParticle):
+                found[name] = parameter.mix(own[name], own[name].at[other].get(mode="promise_in_bounds"))
+            elif jnp.ndim(parameter) == 2 and species is not None:
+                place = species * len(parameter) + species.at[other].get(mode="promise_in_bounds")
+                found[name] = parameter.ravel().at[place].get(mode="promise_in_bounds")
+            else:
+                found[name] = parameter
+        return found
+
+    return parameters_of

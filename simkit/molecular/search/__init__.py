@@ -1,0 +1,1 @@
+"""The deepest minimum: basin hopping."""

@@ -1,0 +1,230 @@
+"""Structures: atoms, their cell and what else is known of each, as plain arrays and as ``Atoms`` of ASE."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from ase import Atoms
+
+MAX_ATOMS = 100_000
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+# What ASE and extended XYZ keep under these names is something else than a column or a remark of ours.
+RESERVED_ARRAYS = frozenset(
+    ("species", "symbols", "numbers", "Z", "pos", "positions", "move_mask", "initial_charges", "charge")
+)
+RESERVED_INFO = frozenset(("Lattice", "Properties", "pbc", "uid"))
+AXES = "xyz"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Structure:
+    """Atoms at rest in space: what a structure file says.
+
+    Attributes:
+        symbols: chemical symbol of each atom; ``"X"`` where it has none.
+        position: length, (N, 3), or (N, 2) for a structure in the plane.
+        cell: lattice vectors as rows, length, (d, d); ``None`` for free space.
+        periodic: whether the cell repeats, along all its vectors.
+        arrays: what else is known of each atom, by name, (N,) or (N, k).
+        info: what is known of the whole: numbers, words and arrays of numbers, by name.
+    """
+
+    symbols: tuple[str, ...]
+    position: np.ndarray
+    cell: np.ndarray | None = None
+    periodic: bool = False
+    arrays: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    info: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not fit each other."""
+        count = len(self.symbols)
+        if not 1 <= count <= MAX_ATOMS:
+            raise UserError(f"a structure has 1 to {MAX_ATOMS} atoms, and this one has {count}")
+        if self.position.shape not in ((count, 2), (count, 3)):
+            raise UserError(f"position has shape {self.position.shape}; give ({count}, 3) or ({count}, 2)")
+        dimension = self.position.shape[1]
+        if self.cell is not None and self.cell.shape != (dimension, dimension):
+            raise UserError(f"cell has shape {self.cell.shape}; give {dimension} lattice vectors as rows")
+        if self.periodic and self.cell is None:
+            raise UserError("a periodic structure needs a cell; give its lattice vectors as rows")
+        for name, array in self.arrays.items():
+            if not NAME.fullmatch(name) or name in RESERVED_ARRAYS:
+                raise UserError(f"'{name}' cannot name an array of a structure; choose a plain name of your own")
+            if array.ndim not in (1, 2) or len(array) != count or array.size == 0:
+                raise UserError(f"array '{name}' has shape {array.shape}; give ({count},) or ({count}, k)")
+        for name, value in self.info.items():
+            if not NAME.fullmatch(name) or name in RESERVED_INFO:
+                raise UserError(f"'{name}' cannot name a remark on a structure; choose a plain name of your own")
+            if name in ("stress", "virial") and np.shape(value) != (3, 3):
+                raise UserError(f"'{name}' of a structure is a (3, 3) tensor; choose another name for something else")
+            if isinstance(value, str) and not value.isprintable():
+                raise UserError(f"'{name}' of a structure is a text over several lines; write it on one")
+
+    def __len__(self) -> int:
+        """Return the number of atoms."""
+        return len(self.symbols)
+
+
+def check_symbol(symbol: str, where: str) -> None:
+    """Refuse what is not a chemical symbol.
+
+    Args:
+        symbol: such as ``"Si"``; ``"X"`` is anything.
+        where: the words that name it in an error.
+
+    Raises:
+        UserError: if there is no such element; the case of letters counts, CO is not Co.
+    """
+    from ase.data import atomic_numbers
+
+    if symbol not in atomic_numbers:
+        hint = nearest(symbol[:8], list(atomic_numbers))
+        hint = hint if "did you mean" in hint else "; write one such as Si or Ar, or X for any"
+        raise UserError(f"{where}: {shown(symbol)} is not a chemical symbol{hint}")
+
+
+def widths(cell: np.ndarray) -> np.ndarray:
+    """Return the distances between opposite faces of a cell, (d,); zero where its vectors are dependent.
+
+    Args:
+        cell: lattice vectors as rows, (d, d).
+    """
+    with np.errstate(all="ignore"):  # of lengths whose product no float holds; they fail the test
+        volume, most = abs(np.linalg.det(cell)), np.prod(np.linalg.norm(cell, axis=1))
+        if not 1e-9 * most < volume < np.inf:
+            return np.zeros(len(cell))
+        return 1 / np.linalg.norm(np.linalg.inv(cell), axis=0)
+
+
+def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool:
+    """Return whether a cell repeats, given whether it does along each of its vectors.
+
+    Args:
+        flags: three booleans.
+        cell: lattice vectors as rows, (3, 3); zeros for none.
+        where: the words that name the structure in an error.
+
+    Raises:
+        UserError: if it repeats along some only, or its vectors do not span space.
+    """
+    along = [axis for axis, flag in zip(AXES, flags, strict=True) if flag]
+    if not along:
+        return False
+    if len(along) < 3:
+        raise UserError(
+            f"{where}: it is periodic along {' and '.join(along)} only, which simkit does not support; "
+            "make it periodic along all three (with empty space in between), or along none"
+        )
+    if not widths(cell).all():
+        raise UserError(f"{where}: its lattice vectors do not span space; give three that are independent")
+    return True
+
+
+def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
+    """Return the structure that an ``Atoms`` object of ASE describes.
+
+    Its arrays keep their names, such as ``momenta`` or ``forces``. Results of a finished calculation (``energy``,
+    ``forces``) are taken along; other objects attached to it are left out.
+
+    Args:
+        atoms: from `ase.io.read` or built with ASE.
+        where: what to call it in an error.
+
+    Raises:
+        UserError: if it is empty, periodic along some axes only, not finite, or holds atoms in place: simkit moves all.
+    """
+    from ase.calculators.singlepoint import SinglePointCalculator
+
+    if not len(atoms):
+        raise UserError(f"{where}: there are no atoms; a structure has at least one")
+    if atoms.constraints:
+        raise UserError(f"{where}: some atoms are held in place, and simkit moves every atom; remove the constraints")
+    cell = np.array(atoms.cell, dtype=float)
+    periodic = periodicity(atoms.pbc, cell, where)
+    results = dict(atoms.calc.results) if isinstance(atoms.calc, SinglePointCalculator) else {}
+    of_each = {name: array for name, array in atoms.arrays.items() if name not in ("numbers", "positions")}
+    of_each |= {name: array for name, array in results.items() if np.ndim(array) and len(array) == len(atoms)}
+    of_all = dict(atoms.info) | {name: value for name, value in results.items() if np.ndim(value) == 0}
+    arrays = {name: _plain(np.asarray(array)) for name, array in of_each.items() if NAME.fullmatch(name)}
+    info = {name: kept for name, value in of_all.items() if (kept := _remark(name, value)) is not None}
+    position = np.array(atoms.positions, dtype=float)
+    numbers = {"position": position, "cell": cell, **arrays, **info}
+    for name, value in numbers.items():
+        if np.asarray(value).dtype.kind == "f" and not np.isfinite(value).all():
+            raise UserError(f"{where}: {name} is not finite; write finite numbers")
+    return Structure(
+        symbols=tuple(atoms.get_chemical_symbols()),
+        position=position,
+        cell=cell if cell.any() else None,
+        periodic=periodic,
+        arrays=arrays,
+        info=info,
+    )
+
+
+def to_atoms(structure: Structure) -> "Atoms":
+    """Return a structure as an ``Atoms`` object of ASE, to be written in any of its formats or computed with.
+
+    A structure in the plane is put at z = 0, periodic along x and y only if it is periodic.
+
+    Args:
+        structure: what to convert; its arrays and remarks keep their names.
+    """
+    from ase import Atoms
+
+    position, cell, periodic = in_space(structure)
+    atoms = Atoms(structure.symbols, positions=position, cell=cell, pbc=periodic, info=dict(structure.info))
+    for name, array in structure.arrays.items():
+        atoms.new_array(name, np.array(array))
+    return atoms
+
+
+def in_space(structure: Structure) -> tuple[np.ndarray, np.ndarray | None, list[bool]]:
+    """Return positions (N, 3), cell (3, 3) or ``None``, and whether it repeats along each axis.
+
+    Args:
+        structure: in space, or in the plane: then at z = 0, in a cell of height 1 that does not repeat along z.
+    """
+    count, dimension = structure.position.shape
+    periodic = [structure.periodic and axis < dimension for axis in range(3)]
+    if dimension == 3:
+        return structure.position, structure.cell, periodic
+    position = np.concatenate([structure.position, np.zeros((count, 1), structure.position.dtype)], axis=1)
+    if structure.cell is None:
+        return position, None, periodic
+    cell = np.eye(3, dtype=structure.cell.dtype)
+    cell[:2, :2] = structure.cell
+    return position, cell, periodic
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Return a copy of an array, words as text rather than as objects."""
+    return array.astype(str) if array.dtype == object else array.copy()
+
+
+def _remark(name: str, value: Any) -> Any:
+    """Return what is kept of an entry of ``atoms.info``, ``None`` for nothing."""
+    if not NAME.fullmatch(name) or name in RESERVED_INFO:
+        return None
+    if isinstance(value, bool | np.bool_ | int | np.integer | float | np.floating):
+        kept = value.item() if isinstance(value, np.generic) else value
+    elif isinstance(value, str):
+        kept = str(value) if value.isprintable() and value else None
+    else:
+        array = np.asarray(value) if isinstance(value, list | np.ndarray) else np.empty(0)
+        kept = array if array.size and array.dtype.kind in "bif" else None
+    is_tensor = isinstance(kept, np.ndarray) and kept.shape == (3, 3)
+    return None if name in ("stress", "virial") and not is_tensor else kept
+
+
+def shown(text: str) -> str:
+    """Return a text as an error shows it: in quotes, on one line, shortened."""
+    quoted = repr(text[:80].strip())
+    return quoted if len(quoted) <= 60 else f"{quoted[:57]}..."

@@ -1,0 +1,1 @@
+"""Systems ready to run: clusters, crystals, packings, fluids, assemblies."""

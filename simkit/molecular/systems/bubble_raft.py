@@ -1,0 +1,180 @@
+"""A raft of soft bubbles of two sizes on triangular sites, relaxed to rest, with its elastic moduli."""
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.errors import UserError
+from simkit.molecular import lattices, spaces
+from simkit.molecular.analysis import contacts
+from simkit.molecular.analysis.elasticity import elastic_constants
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.minimizers import Scale, largest_norm
+from simkit.molecular.neighbors import pairs
+from simkit.molecular.neighbors.pair_sums import PerParticle
+from simkit.molecular.potentials import mean_diameter, soft_sphere
+from simkit.molecular.relaxation import relaxation
+from simkit.molecular.spaces import Cell
+
+DIMENSION = 2
+# A force evaluated anew differs from the one the minimizer kept by round-off only.
+SAME_FORCE = 2.0
+
+
+def bubble_raft(
+    *,
+    repeats: Sequence[int] = (10, 6),
+    arrangement: int = 0,
+    exponent: float = 2.5,
+    minimizer: str = "lbfgs",
+    force_tolerance: float = 1e-13,
+) -> Simulation:
+    """Return the relaxation of a raft of small and large bubbles, and the elastic moduli of where it comes to rest.
+
+    Bubbles that overlap repel with ``U(r) = (k / alpha) (1 - r / sigma_ij)^alpha``, ``sigma_ij`` the mean of the two
+    diameters. Half of them are small, half large, in an arrangement that stays. They start near the sites of a
+    triangular lattice in a periodic box whose area is ``N pi d^2 / (4 phi)``, d the root mean square diameter, so
+    that the box does not depend on the diameter ratio. Moduli include what the bubbles take back by moving off the
+    affine strain, and are averaged over directions; they are zero until the raft is at rest, and NaN if it is at rest
+    at a saddle.
+
+    Parameters: ``diameter_ratio`` q of large to small; ``packing_fraction`` phi, area of all bubbles over that of the
+    box, 0.907 where equal bubbles just touch; ``stiffness`` k, energy; ``diameter`` d, length; ``disorder``, furthest
+    a bubble starts from its site along each axis, in lattice spacings; ``target_shear_modulus``, energy / length^2,
+    the wish from which ``distance_to_target`` measures.
+
+    Args:
+        repeats: unit cells of two bubbles along each axis; N = 2 repeats[0] repeats[1], at least [4, 3].
+        arrangement: which of the random arrangements of small and large, an integer from 0.
+        exponent: alpha; 2 (harmonic) makes moduli jump where contacts open or close, 2.5 (Hertzian) does not.
+        minimizer: as for `simkit.molecular.minimizers.by_name`.
+        force_tolerance: largest force left, in units of k / d. Good values: 1e-13 in float64, 1e-6 in float32.
+
+    Raises:
+        UserError: if an argument is out of its range.
+
+    Reference: Bragg, Nye, Proc. R. Soc. Lond. A 190, 474 (1947), doi:10.1098/rspa.1947.0089; Durian, Phys. Rev. Lett.
+    75, 4780 (1995), doi:10.1103/PhysRevLett.75.4780; Zu, Goodrich, Commun. Mater. 5 (2024),
+    doi:10.1038/s43246-024-00583-4.
+    """
+    if len(repeats) != DIMENSION:
+        raise UserError(f"repeats = {list(repeats)}; give two numbers of unit cells, such as [10, 6]")
+    perfect = lattices.triangular((repeats[0], repeats[1]))
+    sites, sides = np.asarray(perfect.position), np.diag(np.asarray(perfect.cell))
+    count = len(sites)
+    # Half the box must hold the reach of the largest bubble.
+    if count < 16 or sides.min() < 4:
+        raise UserError(f"repeats = {list(repeats)} make a raft too small; choose at least 4 and 3")
+    if arrangement < 0:
+        raise UserError(f"arrangement = {arrangement} is negative; choose 0, 1, 2, ...")
+    potential = soft_sphere(exponent)
+    is_large = np.random.default_rng(arrangement).permutation(count) < count // 2
+
+    def diameter(params: Params) -> jax.Array:
+        """Return the diameters, whose mean square does not depend on the ratio, (N,)."""
+        ratio = params["diameter_ratio"]
+        small = params["diameter"] * jnp.sqrt(2 / (1 + ratio**2))
+        return jnp.where(is_large, ratio * small, small)
+
+    def spacing(params: Params) -> jax.Array:
+        return params["diameter"] * jnp.sqrt(math.pi / (2 * math.sqrt(3) * params["packing_fraction"]))
+
+    def cell(params: Params) -> jax.Array:
+        return jnp.asarray(sides, params["diameter"].dtype) * spacing(params)
+
+    def start(params: Params, key: jax.Array) -> jax.Array:
+        dtype = params["diameter"].dtype
+        shift = jax.random.uniform(key, sites.shape, dtype, minval=-1, maxval=1)
+        return (jnp.asarray(sites, dtype) + params["disorder"] * shift) * spacing(params)
+
+    def scale(params: Params) -> Scale:
+        return Scale(length=params["diameter"], stiffness=params["stiffness"] / params["diameter"] ** 2)
+
+    interaction = pair_interaction(
+        potential,
+        cutoff=lambda params: diameter(params).max(),
+        parameters=lambda params: {
+            "epsilon": params["stiffness"],
+            "sigma": PerParticle(diameter(params), lambda a, b: (a + b) / 2),
+        },
+        method="all_pairs",
+    )
+
+    def network(position: jax.Array, box: Cell, params: Params) -> tuple[pairs.Pairs, contacts.Contacts]:
+        apart = pairs.all_pairs(position, spaces.of_cell(box, DIMENSION))
+        return apart, contacts.contact_network(apart, mean_diameter(diameter(params)))
+
+    def rattlers(position: jax.Array, box: Cell, params: Params) -> jax.Array:
+        return ~contacts.load_bearing(network(position, box, params)[1], DIMENSION)
+
+    def observe(position: jax.Array, box: Cell, params: Params) -> Arrays:
+        apart, touches = network(position, box, params)
+        each = diameter(params)
+        push = potential.force(apart.distance, epsilon=params["stiffness"], sigma=mean_diameter(each))
+        virial = jnp.where(touches.touching, push * apart.distance, 0).sum(axis=1) / 2
+        return {
+            "diameter": each,
+            "contacts": touches.touching.sum(axis=1).astype(position.dtype),
+            "bubble_pressure": virial / (DIMENSION * math.pi / 4 * each**2),
+        }
+
+    def moduli(position: jax.Array, box: jax.Array, params: Params) -> tuple[jax.Array, ...]:
+        loose = rattlers(position, box, params)
+        found = elastic_constants(interaction, position, box, params, loose=loose)
+        return _shear(found.stiffness), _shear(found.born), _bulk(found.stiffness)
+
+    def measure(position: jax.Array, box: Cell, params: Params) -> Arrays:
+        touches = network(position, box, params)[1]
+        bearing = contacts.load_bearing(touches, DIMENSION)
+        force = largest_norm(interaction.force(position, box, params, ()))
+        limit = SAME_FORCE * force_tolerance * params["stiffness"] / params["diameter"]
+        nothing = (jnp.zeros_like(limit),) * 3
+        # Away from rest there is no modulus to speak of, and the search for it would be in vain.
+        shear_modulus, affine, bulk_modulus = jax.lax.cond(
+            force < limit, lambda: moduli(position, jnp.asarray(box), params), lambda: nothing
+        )
+        return {
+            "shear_modulus": shear_modulus,
+            "affine_shear_modulus": affine,
+            "bulk_modulus": bulk_modulus,
+            "distance_to_target": shear_modulus - params["target_shear_modulus"],
+            "contact_number": contacts.contact_number(touches, bearing).astype(position.dtype),
+            "rattler_fraction": (~bearing).astype(position.dtype).mean(),
+        }
+
+    defaults = {
+        "diameter_ratio": 1.1,
+        "packing_fraction": 1.08,
+        "stiffness": 1.0,
+        "diameter": 1.0,
+        "disorder": 0.05,
+        "target_shear_modulus": 0.1,
+    }
+    return relaxation(
+        interaction,
+        start,
+        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        scale=scale,
+        cell=cell,
+        minimizer=minimizer,
+        force_tolerance=force_tolerance,
+        loose=rattlers,
+        observe=observe,
+        measure=measure,
+        dimensions={"contacts": ("particle",), "bubble_pressure": ("particle",)},
+    )
+
+
+# The bounds of `simkit.molecular.analysis.moduli` need the inverse of a matrix, a library call not every platform has.
+def _shear(stiffness: jax.Array) -> jax.Array:
+    """Return the shear modulus averaged over directions, ``(C_xxxx + C_yyyy - C_xxyy - C_yyxx) / 8 + C_xyxy / 2``."""
+    return (stiffness[0, 0] + stiffness[1, 1] - stiffness[0, 1] - stiffness[1, 0]) / 8 + stiffness[2, 2] / 2
+
+
+def _bulk(stiffness: jax.Array) -> jax.Array:
+    """Return the bulk modulus, ``-A dp/dA = (C_xxxx + C_yyyy + C_xxyy + C_yyxx) / 4``."""
+    return stiffness[:2, :2].sum() / 4

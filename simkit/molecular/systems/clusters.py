@@ -1,0 +1,51 @@
+"""Clusters of atoms in free space, quenched from random positions to the nearest minimum."""
+
+from simkit.core.simulation import Simulation
+from simkit.molecular.relaxation import relaxation
+from simkit.molecular.systems.cluster_model import cluster_model
+
+
+def cluster(
+    *,
+    particles: int = 13,
+    potential: str = "lennard_jones",
+    minimizer: str = "lbfgs",
+    force_tolerance: float = 1e-10,
+    spread: float = 1.25,
+) -> Simulation:
+    """Return the quench of a cluster of atoms in free space from random positions.
+
+    The energy is the sum over all pairs of ``4 epsilon ((sigma/r)^12 - (sigma/r)^6)``, or of ``epsilon x (x - 2)`` with
+    ``x = exp(rho (1 - r / sigma))``. The atoms start anywhere in a sphere, on top of each other as it happens, and
+    walk downhill until no force exceeds the tolerance. Which of the many minima they end in depends on the key;
+    `simkit.molecular.search.basin_hopping.basin_hopping` searches for the lowest.
+
+    Parameters: ``epsilon``, the depth of the pair potential, energy; ``sigma``, its zero (Lennard-Jones) or minimum
+    (Morse), length; for Morse ``rho``, the range: 3 long, 6 like Lennard-Jones, 14 sticky.
+
+    Args:
+        particles: number of atoms, at least 2.
+        potential: ``"lennard_jones"`` or ``"morse"``.
+        minimizer: as for `simkit.molecular.minimizers.by_name`.
+        force_tolerance: largest force left, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-3 in
+            float32.
+        spread: radius of the sphere of starts, in units of that of a close-packed ball of the atoms. Good values: 1 to
+            1.5; further out a cluster may condense into two.
+
+    Raises:
+        UserError: if an argument is out of its range.
+
+    Reference: Wales and Doye, J. Phys. Chem. A 101, 5111 (1997), doi:10.1021/jp970984n; Cambridge Cluster Database.
+    """
+    model = cluster_model(particles=particles, potential=potential, spread=spread)
+    return relaxation(
+        model.interaction,
+        model.start,
+        params=model.params,
+        scale=model.scale,
+        minimizer=minimizer,
+        force_tolerance=force_tolerance,
+        force_unit=model.force_unit,
+        observe=model.observe,
+        dimensions={"energy_of_particle": ("particle",)},
+    )

@@ -1,0 +1,248 @@
+"""Colloids whose pair potential is to be designed: does a honeycomb of them stand, or fall into something else?"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.errors import UserError, nearest
+from simkit.molecular import lattices, spaces
+from simkit.molecular.interactions.interaction import Interaction, combined
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.minimizers import Scale
+from simkit.molecular.neighbors import pairs
+from simkit.molecular.potentials import PairPotential, pair_potential, switched
+from simkit.molecular.relaxation import relaxation
+from simkit.molecular.spaces import Cell
+
+DIMENSION = 2
+STARTS = ("honeycomb", "random")
+# Width of the Gaussian well, as published: exp(-40 (r - r0)^2).
+SHARPNESS = 40.0
+# Partners nearer than this, in bonds, are neighbors: between the first shell of the honeycomb, 1, and the second,
+# sqrt(3).
+REACH = 1.35
+# Below this distance the energy goes on along its tangent, so that overlapping starts have finite forces.
+CORE = 0.6
+# Curvature of the potential at the published well: 2 * 40 * 0.4.
+STIFFNESS = 32.0
+# What the published potential is made of, and a place for its well that is not the published one, 1.823.
+POTENTIAL = {"attraction": 5.89, "repulsion": 17.9, "decay": 2.49, "well_depth": 0.4, "well_distance": 2.0}
+
+
+def colloid_assembly(
+    *,
+    repeats: Sequence[int] = (5, 3),
+    start: str = "honeycomb",
+    pattern: int = 0,
+    cutoff: float = 3.0,
+    switch_on: float = 2.4,
+    minimizer: str = "lbfgs",
+    force_tolerance: float = 1e-10,
+) -> Simulation:
+    """Return the relaxation of colloids with a designed potential from a shaken honeycomb, or from random positions.
+
+    ``V(r) = 5 / r^12 - a / r^10 + b exp(-c r) - w exp(-40 (r - s)^2)``, faded out by a switch between ``switch_on``
+    and ``cutoff``, in units in which energy and length are one. For ``a, b, c, w, s = 5.89, 17.9, 2.49, 0.4, 1.823``
+    the honeycomb is the ground state at its density. A fixed random force pushes every particle a little, as a rough
+    substrate would; it makes the deviation a smooth measure of how firmly the honeycomb stands, where without it the
+    deviation, and its slope, would vanish as soon as the honeycomb stands at all.
+
+    Parameters: ``attraction`` a, ``repulsion`` b, ``decay`` c, ``well_depth`` w, ``well_distance`` s; ``bond``,
+    distance of nearest neighbors in the honeycomb, which sets the density; ``push``, root mean square of the fixed
+    forces; ``disorder``, furthest a particle starts from its site along each axis, in bonds.
+
+    Args:
+        repeats: unit cells of four particles along each axis; half the box must exceed the cut-off.
+        start: ``"honeycomb"``, shaken by ``disorder``; or ``"random"``, anywhere: ``deviation`` then means nothing.
+        pattern: which of the random patterns of forces, an integer from 0.
+        cutoff: where the potential ends.
+        switch_on: where it begins to fade.
+        minimizer: as for `simkit.molecular.minimizers.by_name`.
+        force_tolerance: largest force left. Good values: 1e-10 in float64, 1e-3 in float32.
+
+    Raises:
+        UserError: if an argument is out of its range.
+
+    Reference: Rechtsman, Stillinger, Torquato, Phys. Rev. Lett. 95, 228301 (2005),
+    doi:10.1103/PhysRevLett.95.228301.
+    """
+    if len(repeats) != DIMENSION:
+        raise UserError(f"repeats = {list(repeats)}; give two numbers of unit cells, such as [5, 3]")
+    if start not in STARTS:
+        raise UserError(f"unknown start '{start}'{nearest(start, list(STARTS))}")
+    if pattern < 0:
+        raise UserError(f"pattern = {pattern} is negative; choose 0, 1, 2, ...")
+    if not 0 < switch_on < cutoff:
+        raise UserError(f"switch_on = {switch_on} is not between 0 and cutoff = {cutoff}; choose 2.4 and 3")
+    perfect = lattices.honeycomb((repeats[0], repeats[1]))
+    sites, sides = np.asarray(perfect.position), np.diag(np.asarray(perfect.cell))
+    if sides.min() < 2 * cutoff:
+        raise UserError(
+            f"repeats = {list(repeats)} make a box {sides.min():.3g} bonds wide; "
+            f"the cut-off of {cutoff:g} needs {2 * cutoff:g}"
+        )
+    count = len(sites)
+    potential = switched(colloid_potential())
+
+    def potential_parameters(params: Params) -> dict[str, jax.Array]:
+        ends = {"switch_on": switch_on, "cutoff": cutoff}
+        dtype = params["bond"].dtype
+        return {name: params[name] for name in POTENTIAL} | {k: jnp.asarray(v, dtype) for k, v in ends.items()}
+
+    between = pair_interaction(potential, cutoff=cutoff, parameters=potential_parameters, method="all_pairs")
+
+    def cell(params: Params) -> jax.Array:
+        return jnp.asarray(sides, params["bond"].dtype) * params["bond"]
+
+    def home(params: Params) -> jax.Array:
+        return jnp.asarray(sites, params["bond"].dtype) * params["bond"]
+
+    pushes = _pattern(pattern, count)
+    interaction = combined(between, fixed_forces(lambda params: params["push"] * jnp.asarray(pushes), home))
+
+    def begin(params: Params, key: jax.Array) -> jax.Array:
+        dtype = params["bond"].dtype
+        if start == "random":
+            return jax.random.uniform(key, sites.shape, dtype) * cell(params)
+        shift = jax.random.uniform(key, sites.shape, dtype, minval=-1, maxval=1)
+        return home(params) + params["disorder"] * params["bond"] * shift
+
+    def displacement(position: jax.Array, box: Cell, params: Params) -> jax.Array:
+        """Return how far every particle is from its site, the drift of all taken away, in bonds, (N, d)."""
+        away = spaces.displacement(spaces.of_cell(box, DIMENSION), position, home(params)) / params["bond"]
+        return away - away.mean(axis=0)
+
+    def order(position: jax.Array, box: Cell, params: Params) -> tuple[jax.Array, jax.Array]:
+        """Return how nearly the bonds of each particle are three at equal angles, |psi_3|, and its neighbors, (N,)."""
+        apart = pairs.all_pairs(position, spaces.of_cell(box, DIMENSION), REACH * params["bond"])
+        x, y = (component * apart.inverse_distance for component in apart.separation)
+        # Cosine and sine of three times the direction of the bond.
+        real = jnp.where(apart.is_pair, x * (4 * x**2 - 3), 0).sum(axis=1)
+        imaginary = jnp.where(apart.is_pair, y * (3 - 4 * y**2), 0).sum(axis=1)
+        neighbors = apart.is_pair.sum(axis=1)
+        squared = real**2 + imaginary**2
+        size = jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0)
+        return size / jnp.maximum(neighbors, 3), neighbors.astype(position.dtype)
+
+    def observe(position: jax.Array, box: Cell, params: Params) -> Arrays:
+        honeycomb_order, neighbors = order(position, box, params)
+        return {
+            "diameter": jnp.full(count, 1, position.dtype) * params["bond"],
+            "honeycomb_order": honeycomb_order,
+            "neighbors": neighbors,
+        }
+
+    def measure(position: jax.Array, box: Cell, params: Params) -> Arrays:
+        honeycomb_order, neighbors = order(position, box, params)
+        squared = jnp.sum(displacement(position, box, params) ** 2, axis=1).mean()
+        deviation = jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0)
+        own = between.energy(position, box, params, ()) / count
+        honeycomb = between.energy(home(params), box, params, ()) / count
+        area = 3 * math.sqrt(3) / 4 * params["bond"] ** 2
+        triangular = _triangular_energy(potential, potential_parameters(params), cutoff, area)
+        return {
+            "deviation": deviation,
+            "honeycomb_order": honeycomb_order.mean(),
+            "neighbors": neighbors.mean(),
+            "energy_above_honeycomb": own - honeycomb,
+            "honeycomb_energy": honeycomb,
+            "triangular_energy": triangular,
+        }
+
+    defaults = POTENTIAL | {"bond": 1.0525, "push": 0.3, "disorder": 0.05}
+    return relaxation(
+        interaction,
+        begin,
+        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        scale=lambda params: Scale(length=params["bond"], stiffness=jnp.full_like(params["bond"], STIFFNESS)),
+        cell=cell,
+        minimizer=minimizer,
+        force_tolerance=force_tolerance,
+        force_unit=lambda params: jnp.ones_like(params["bond"]),
+        observe=observe,
+        measure=measure,
+        dimensions={"honeycomb_order": ("particle",), "neighbors": ("particle",)},
+    )
+
+
+def colloid_potential() -> PairPotential:
+    """Return ``V(r) = 5 / r^12 - a / r^10 + b exp(-c r) - w exp(-40 (r - s)^2)``.
+
+    A core, a shoulder that keeps all but three neighbors away, and a well that holds the second neighbors. The
+    parameters are ``attraction`` a, ``repulsion`` b, ``decay`` c, ``well_depth`` w and ``well_distance`` s. Below 0.6
+    the energy goes on along its tangent.
+    """
+
+    def bare(r: jax.Array, a: jax.Array, b: jax.Array, c: jax.Array, w: jax.Array, s: jax.Array) -> jax.Array:
+        inverse = 1 / (r * r)
+        fifth = inverse**5
+        return 5 * fifth * inverse - a * fifth + b * jnp.exp(-c * r) - w * jnp.exp(-SHARPNESS * (r - s) ** 2)
+
+    def energy(
+        distance: jax.Array,
+        *,
+        attraction: jax.Array,
+        repulsion: jax.Array,
+        decay: jax.Array,
+        well_depth: jax.Array,
+        well_distance: jax.Array,
+    ) -> jax.Array:
+        shape = attraction, repulsion, decay, well_depth, well_distance
+        outside = bare(jnp.maximum(distance, CORE), *shape)
+        core = jnp.asarray(CORE, distance.dtype)
+        slope = jax.grad(bare)(core, *shape)
+        return outside + jnp.where(distance < CORE, slope * (distance - CORE), 0)
+
+    return pair_potential(energy)
+
+
+def fixed_forces(forces: Callable[[Params], jax.Array], origin: Callable[[Params], jax.Array]) -> Interaction:
+    """Return forces that do not depend on where the particles are, ``E = -sum_i f_i . (x_i - o_i)``.
+
+    They belong to the particles, not to places, so the box may be periodic: a particle that goes around it gains the
+    work of its force. They add nothing to the stress.
+
+    Args:
+        forces: ``params -> f``, adding up to zero, (N, d).
+        origin: ``params -> o``, where the energy of each particle is zero, (N, d).
+    """
+
+    def force(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
+        return forces(params).astype(position.dtype)
+
+    def energy(position: jax.Array, cell: Cell, params: Params, neighbors: tuple) -> jax.Array:
+        return -jnp.sum(force(position, cell, params, neighbors) * (position - origin(params)))
+
+    return Interaction(
+        prepare=lambda position, cell, params: (),
+        refresh=lambda neighbors, position, cell, params: neighbors,
+        energy=energy,
+        force=force,
+        stress=lambda position, cell, params, neighbors: jnp.zeros((position.shape[1],) * 2, position.dtype),
+        overflow=lambda neighbors: jnp.bool_(False),
+    )
+
+
+def _pattern(number: int, count: int) -> np.ndarray:
+    """Return random forces without a resultant, of root mean square one, (N, 2)."""
+    forces = np.random.default_rng(number).normal(size=(count, DIMENSION))
+    forces -= forces.mean(axis=0)
+    return forces / np.sqrt((forces**2).sum(axis=1).mean())
+
+
+def _triangular_energy(
+    potential: PairPotential, parameters: dict[str, jax.Array], cutoff: float, area: jax.Array
+) -> jax.Array:
+    """Return the energy per particle of an endless triangular lattice with a given area per particle."""
+    # Distances in a lattice of spacing one, as far as any cut-off reaches at the densities of colloids.
+    reach = range(-8, 9)
+    shells = np.sqrt([i * i + i * j + j * j for i in reach for j in reach if (i, j) != (0, 0)])
+    distances, times = np.unique(np.round(shells[shells <= 6], 12), return_counts=True)
+    spacing = jnp.sqrt(2 / math.sqrt(3) * area)
+    r = jnp.asarray(distances, spacing.dtype) * spacing
+    each = jnp.where(r < cutoff, potential.energy(jnp.minimum(r, cutoff), **parameters), 0)
+    return jnp.sum(jnp.asarray(times, spacing.dtype) * each) / 2

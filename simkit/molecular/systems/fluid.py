@@ -1,0 +1,161 @@
+"""The Lennard-Jones fluid: a crystal that melts, and the averages of the liquid it becomes."""
+
+import math
+from collections.abc import Sequence
+from typing import cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.averages import averaged
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.errors import UserError, nearest
+from simkit.molecular import lattices
+from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution, shell_centers
+from simkit.molecular.dynamics import DynamicsState, langevin, maxwell_boltzmann, velocity_verlet
+from simkit.molecular.dynamics.measures import thermodynamics
+from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
+from simkit.molecular.spaces import Cell
+
+DEFAULTS = {"density": 0.86, "temperature": 0.9, "friction": 1.0, "time_step": 0.005}
+SKIN = 0.1
+# Neighbors that the most crowded atom has, in terms of the mean.
+ROOM = 1.3
+AVERAGES = ("temperature", "pressure", "potential_energy_per_particle")
+METHODS = ("langevin", "velocity_verlet")
+
+
+def fluid(
+    *,
+    repeats: Sequence[int] = (5, 5, 5),
+    method: str = "langevin",
+    cutoff: float = 3.5,
+    switch_on: float = 3.0,
+    sample_every: int = 10,
+    equilibration: int = 300,
+    radial_reach: float = 3.5,
+    radial_bins: int = 140,
+) -> Simulation:
+    """Return molecular dynamics of Lennard-Jones atoms at a given density and temperature, with their averages.
+
+    Units are those of Lennard and Jones: epsilon, sigma, the mass of an atom and k_B are 1, the unit of time is
+    ``sigma sqrt(mass / epsilon)``. The atoms start on a face-centered cubic lattice with random velocities and no
+    motion of their center of mass. The potential fades out between ``switch_on`` and ``cutoff``; energy and pressure
+    include the rest as if the fluid were uniform there.
+
+    One step is ``sample_every`` time steps and one sample of temperature, pressure, potential energy and g(r). The
+    means, in diagnostics that begin with ``mean_`` and in the observed ``radial_distribution``, are those of all
+    samples after the first ``equilibration``; until then they show the start.
+
+    Parameters: ``density``, N / V; ``temperature``, of the bath and of the velocities at the start; ``friction``, of
+    the bath; ``time_step``.
+
+    Args:
+        repeats: unit cells of 4 atoms along each axis at the start.
+        method: ``"langevin"``, constant temperature; ``"velocity_verlet"``, constant energy, no bath: half of the
+            kinetic energy of the start goes into shaking the lattice.
+        cutoff: where the potential ends; at most half the narrowest width of the box.
+        switch_on: where it begins to fade.
+        sample_every: time steps between samples.
+        equilibration: samples left out of the means, at the start.
+        radial_reach: largest distance of g(r); at most half the narrowest width of the box.
+        radial_bins: number of distances.
+
+    Raises:
+        UserError: if an argument is out of its range.
+
+    Reference: Verlet, Phys. Rev. 159, 98 (1967), doi:10.1103/PhysRev.159.98.
+    """
+    if method not in METHODS:
+        raise UserError(f"unknown method '{method}'{nearest(method, list(METHODS))}")
+    if not 0 < switch_on < cutoff:
+        raise UserError(f"switch_on = {switch_on} is not between 0 and cutoff = {cutoff}; choose 3 and 3.5")
+    if radial_bins < 3 or not radial_reach > 0:
+        raise UserError(
+            f"radial_bins = {radial_bins} and radial_reach = {radial_reach}; choose at least 3 and a positive length"
+        )
+    lattice = lattices.face_centered_cubic(cast("tuple[int, int, int]", tuple(repeats)))
+    # In units of the box, so that the density may be traced.
+    edges = np.diag(np.asarray(lattice.cell, np.float64))
+    sites, count = np.asarray(lattice.position, np.float64) / edges, len(lattice.position)
+    shape = edges / edges.prod() ** (1 / 3)
+    width = float(shape.min() * (count / DEFAULTS["density"]) ** (1 / 3))
+    if width < 2 * max(cutoff, radial_reach):
+        raise UserError(
+            f"repeats = {list(repeats)} make a box {width:.3g} wide at density {DEFAULTS['density']}; "
+            f"cutoff and radial_reach need {2 * max(cutoff, radial_reach):g}"
+        )
+    room = math.ceil(ROOM * DEFAULTS["density"] * 4 / 3 * math.pi * ((1 + SKIN) * cutoff) ** 3)
+
+    def one(params: Params) -> jax.Array:
+        return jnp.ones_like(params["density"])
+
+    interaction = full_lennard_jones(
+        switch_on, cutoff, capacity=min(room, count), skin=SKIN, units=lambda params: (one(params), one(params))
+    )
+
+    def box(params: Params) -> jax.Array:
+        return jnp.asarray(shape, params["density"].dtype) * (count / params["density"]) ** (1 / 3)
+
+    def home(params: Params) -> jax.Array:
+        return jnp.asarray(sites, params["density"].dtype) * box(params)
+
+    def velocity(params: Params, key: jax.Array) -> jax.Array:
+        return maxwell_boltzmann(key, params["temperature"], one(params), sites.shape, drift=False)
+
+    def displacement(state: DynamicsState, params: Params) -> jax.Array:
+        """Return how far every atom has come from its site, the drift of all taken away, (N,)."""
+        away = state.position - home(params)
+        away = away - away.mean(axis=0)
+        return jnp.sqrt(jnp.sum(away**2, axis=1))
+
+    def observe(state: DynamicsState, cell: Cell, params: Params) -> Arrays:
+        del cell
+        return {
+            "diameter": jnp.ones(count, state.position.dtype),
+            "displacement": displacement(state, params),
+            # Where along x the atom began, as a fraction of the box.
+            "origin": jnp.asarray(sites[:, 0], state.position.dtype),
+        }
+
+    def sample(state: DynamicsState, params: Params) -> Arrays:
+        isolated = method == "velocity_verlet"
+        numbers = thermodynamics(interaction, state, box(params), params, one(params), isolated=isolated)
+        found = {name: numbers[name] for name in AVERAGES}
+        shells = radial_distribution(state.position, box(params), reach=radial_reach, bins=radial_bins)
+        return found | {"radial_distribution": shells}
+
+    def diagnose(mean: Arrays, params: Params) -> Arrays:
+        del params
+        position, height = highest_peak(mean["radial_distribution"], radial_reach)
+        numbers = {f"mean_{name}": mean[name] for name in AVERAGES}
+        return numbers | {"radial_peak_position": position, "radial_peak_height": height}
+
+    def measure(state: DynamicsState, cell: Cell, params: Params) -> Arrays:
+        del cell
+        return {"mean_square_displacement": jnp.mean(displacement(state, params) ** 2)}
+
+    names = [name for name in DEFAULTS if method == "langevin" or name != "friction"]
+    dynamics = langevin if method == "langevin" else velocity_verlet
+    moving = dynamics(
+        interaction,
+        lambda params, key: home(params),
+        params={name: jnp.asarray(DEFAULTS[name], dtype=float) for name in names},
+        cell=box,
+        mass=one,
+        velocity=velocity,
+        observe=observe,
+        measure=measure,
+        dimensions={name: ("particle",) for name in ("diameter", "displacement", "origin")},
+    )
+    return averaged(
+        moving,
+        sample,
+        every=sample_every,
+        skip=equilibration,
+        observe=lambda mean, params: {"radial_distribution": mean["radial_distribution"]},
+        diagnose=diagnose,
+        dimensions={"radial_distribution": ("distance",)},
+        coordinates={"distance": shell_centers(radial_reach, radial_bins)},
+    )

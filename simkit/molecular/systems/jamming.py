@@ -1,0 +1,187 @@
+"""The onset of jamming: a packing in a box that swells or shrinks until its pressure all but vanishes."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
+from simkit.core.status import Status, status_of
+from simkit.errors import UserError
+from simkit.molecular import minimizers
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.relaxation import RelaxationState, relaxation
+from simkit.molecular.spaces import Cell
+from simkit.molecular.systems.mixture import Mixture, mixture
+
+# Pressure once the box is free, in units of k / d^D: that of a packing a few per cent above the onset.
+FIRST_PRESSURE = 1e-3
+# Pressures from there to the last one, by equal factors; a packing on its way is balanced to so much of each.
+STAGES = 4
+BALANCE_ON_THE_WAY = 1e-2
+# The softest motions of a packing that is held by hardly enough contacts take thousands of iterations.
+PATIENCE = 5000
+
+
+@pytree
+class JammingState:
+    """A packing on its way to the onset of jamming.
+
+    Attributes:
+        relaxation: of the particles and their box.
+        stage: int32; 0 while the box is held, then the number of the pressure.
+    """
+
+    relaxation: RelaxationState
+    stage: jax.Array
+
+
+def jamming(
+    *,
+    particles: int = 512,
+    dimension: int = 2,
+    exponent: float = 2.0,
+    minimizer: str = "lbfgs",
+    force_tolerance: float = 1e-6,
+) -> Simulation:
+    """Return the search for the onset of jamming of a 50:50 mixture of small and large elastic spheres.
+
+    The energy E is that of `simkit.molecular.systems.packing.soft_sphere_packing`. First the spheres relax from random
+    positions in a box that is held. Then the box swells or shrinks along with them: ``E + p V`` is minimized at
+    pressures that fall in equal factors to the last one. Where that is small the packing is at the onset: its packing
+    fraction is that of jamming, phi_J, its contacts are as few as can hold it. The end is an equilibrium at that
+    pressure, so the derivative of phi_J is the implicit one.
+
+    Parameters: ``pressure`` p, the last one, in units of stiffness / small diameter^d; ``packing_fraction``, of the
+    start; ``diameter_ratio`` of large to small spheres; ``stiffness`` k, energy; ``small_diameter``, length.
+
+    Args:
+        particles: how many, even, at least 16 (64 in three dimensions).
+        dimension: 2 for disks, 3 for spheres.
+        exponent: alpha, 2 (harmonic) or 2.5 (Hertzian).
+        minimizer: as for `simkit.molecular.minimizers.by_name`.
+        force_tolerance: largest force left at the end, in units of pressure times small diameter^(d-1), which is that
+            of a contact. Good values: 1e-3 to 1e-6.
+
+    Raises:
+        UserError: if an argument is out of its range.
+
+    Reference: O'Hern, Silbert, Liu, Nagel, Phys. Rev. E 68, 011306 (2003), doi:10.1103/PhysRevE.68.011306.
+    """
+    if not 0 < force_tolerance <= BALANCE_ON_THE_WAY:
+        raise UserError(f"force_tolerance = {force_tolerance} is not between 0 and {BALANCE_ON_THE_WAY}; choose 1e-6")
+    spheres = mixture(particles, dimension, exponent, "packing_fraction")
+    defaults = {
+        "pressure": 1e-5,
+        "packing_fraction": 0.85,
+        "diameter_ratio": 1.4,
+        "stiffness": 1.0,
+        "small_diameter": 1.0,
+    }
+    params = {name: jnp.asarray(value, dtype=float) for name, value in defaults.items()}
+    bare = relaxation(
+        _held(spheres.interaction()),
+        spheres.start,
+        params=_at_stage(spheres, params, jnp.int32(0), force_tolerance),
+        scale=spheres.scale,
+        cell=spheres.cell,
+        minimizer=minimizers.by_name(minimizer)._replace(patience=PATIENCE),
+        force_tolerance=force_tolerance,
+        force_unit=lambda p: p["slack"] * p["pressure"] / spheres.side(p) ** (dimension - 1),
+        relax_cell=True,
+        isotropic=True,
+        loose=spheres.rattlers,
+    )
+    return _staged(spheres, bare, params, force_tolerance)
+
+
+def _held(interaction: Interaction) -> Interaction:
+    """Return the interaction with a stress that balances the pressure while the parameter ``held`` is positive."""
+
+    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: object) -> jax.Array:
+        own = interaction.stress(position, cell, params, neighbors)
+        return jnp.where(params["held"] > 0, -params["pressure"] * jnp.eye(len(own), dtype=own.dtype), own)
+
+    def enlarge(overflowed: object, neighbors: object) -> tuple[Interaction, object]:
+        larger, again = interaction.enlarge(overflowed, neighbors)
+        return _held(larger), again
+
+    return interaction._replace(stress=stress, enlarge=enlarge)
+
+
+def _at_stage(spheres: Mixture, params: Params, stage: jax.Array, force_tolerance: float) -> Params:
+    """Return the parameters that hold at a stage: the pressure in units of the box, and what is done about it."""
+    progress = jnp.clip((stage - 1) / (STAGES - 1), 0, 1).astype(params["pressure"].dtype)
+    pressure = FIRST_PRESSURE ** (1 - progress) * params["pressure"] ** progress
+    # The power of one is exact, but its derivative with respect to the pressure must not pass through the others.
+    pressure = jnp.where(stage == STAGES, params["pressure"], pressure)
+    return params | {
+        "pressure": pressure * spheres.side(params) ** spheres.dimension,
+        "held": (stage == 0).astype(pressure.dtype),
+        "slack": jnp.where(stage == STAGES, 1.0, BALANCE_ON_THE_WAY / force_tolerance).astype(pressure.dtype),
+    }
+
+
+def _staged(spheres: Mixture, bare: Simulation, params: Params, force_tolerance: float) -> Simulation:
+    """Return the simulation that relaxes at one pressure after the other, by a relaxation at one."""
+    solved, own_status = bare.equilibrium, status_of(bare)
+    assert bare.done is not None and solved is not None and bare.grow is not None
+    refresh, at_rest, grown = spheres.interaction().refresh, bare.done, bare.grow
+
+    def at_stage(params: Params, stage: jax.Array) -> Params:
+        return _at_stage(spheres, params, stage, force_tolerance)
+
+    def at_last(params: Params) -> Params:
+        return at_stage(params, jnp.int32(STAGES))
+
+    def init(params: Params, key: jax.Array) -> JammingState:
+        stage = jnp.int32(0)
+        return JammingState(relaxation=bare.init(at_stage(params, stage), key), stage=stage)
+
+    def step(state: JammingState, params: Params) -> JammingState:
+        now = at_stage(params, state.stage)
+        relaxation = bare.step(state.relaxation, now)
+        arrived = at_rest(relaxation, now) & (state.stage < STAGES)
+        return JammingState(relaxation=relaxation, stage=state.stage + arrived.astype(jnp.int32))
+
+    def done(state: JammingState, params: Params) -> jax.Array:
+        return (state.stage == STAGES) & at_rest(state.relaxation, at_last(params))
+
+    def status(state: JammingState, params: Params) -> jax.Array:
+        code = own_status(state.relaxation, at_stage(params, state.stage))
+        return jnp.where((code == Status.CONVERGED) & (state.stage < STAGES), jnp.int32(Status.OK), code)
+
+    def current(state: JammingState, params: Params) -> tuple:
+        now = at_stage(params, state.stage)
+        position, cell = spheres.arrangement(state.relaxation.descent.position, now)
+        return position, cell, now, refresh(state.relaxation.neighbors, position, cell, now)
+
+    def diagnose(state: JammingState, params: Params) -> Arrays:
+        return {"iteration": state.relaxation.descent.iteration} | spheres.diagnose(*current(state, params))
+
+    def grow(overflowed: JammingState, earlier: JammingState) -> tuple[Simulation, JammingState]:
+        larger, relaxation = grown(overflowed.relaxation, earlier.relaxation)
+        again = dataclasses.replace(earlier, relaxation=relaxation)
+        return _staged(spheres, larger, params, force_tolerance), again
+
+    def replace(state: JammingState, coordinates: jax.Array) -> JammingState:
+        return dataclasses.replace(state, relaxation=solved.replace(state.relaxation, coordinates))
+
+    return Simulation(
+        init=init,
+        step=step,
+        observe=lambda state, params: spheres.observe(*current(state, params)),
+        diagnose=diagnose,
+        params=params,
+        done=done,
+        equilibrium=Equilibrium(
+            unknowns=lambda state: solved.unknowns(state.relaxation),
+            residual=lambda coordinates, params: solved.residual(coordinates, at_last(params)),
+            replace=replace,
+        ),
+        status=status,
+        grow=grow,
+        check=spheres.check,
+        dimensions=spheres.dimensions,
+    )

@@ -1,0 +1,129 @@
+"""Langevin dynamics samples the canonical distribution, and is velocity Verlet without friction."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from simkit.core import gradient
+from simkit.core.ensemble import ensemble
+from simkit.core.objective import Objective
+from simkit.core.rollout import segment, trajectory
+from simkit.molecular.dynamics import langevin, velocity_verlet
+from tests.molecular.moving import gas, oscillators
+
+
+@functools.cache
+def mean_squares(count, settle, steps):
+    """Return the compiled ``params -> (<x^2>, <v^2>)`` over many oscillators and the steps after the first ones."""
+    simulation = oscillators(langevin, count)
+
+    def run(params, key):
+        state = segment(simulation, settle)(simulation.init(params, key), params)
+
+        def step(state, _):
+            state = simulation.step(state, params)
+            return state, (jnp.mean(state.position**2), jnp.mean(state.velocity**2))
+
+        return jax.tree.map(jnp.mean, jax.lax.scan(step, state, None, length=steps)[1])
+
+    return jax.jit(run)
+
+
+@pytest.mark.parametrize("step", [0.2, 1.0, 1.9])
+def test_positions_in_a_harmonic_well_are_exact_at_any_stable_time_step(x64, step):
+    stiffness, mass, temperature = 3.0, 0.75, 0.4
+    frequency = (stiffness / mass) ** 0.5
+    values = {"stiffness": stiffness, "mass": mass, "temperature": temperature, "friction": 2.0}
+    values |= {"time_step": step / frequency}
+    params = oscillators(langevin, 1, **values).params
+    position, velocity = mean_squares(10_000, 60, 200)(params, jax.random.key(1))
+    # 20,000 components, each worth at least ten independent squares in 200 steps (20 relaxation times at the shortest
+    # step): sqrt(2 / 200,000) = 0.0032 of relative standard deviation; four of them. The half steps of velocity Verlet
+    # with friction around it would give 1 / (1 - (omega h)^2 / 4): 1.01, 1.33 and 10 times as much.
+    assert float(position) == pytest.approx(temperature / stiffness, rel=0.013)
+    # The velocities pay for it: T / m (1 - (omega h)^2 / 4).
+    assert float(velocity) == pytest.approx(temperature / mass * (1 - step**2 / 4), rel=0.013)
+
+
+def test_kinetic_energy_is_chi_squared_distributed(x64):
+    members, samples, apart = 64, 32, 100
+    simulation = gas(langevin, per_side=4, method="all_pairs", friction=4.0, temperature=1.2, density=0.5)
+    many = ensemble(simulation)
+    keys = jax.random.split(jax.random.key(2), members)
+    _, _, found = jax.jit(trajectory(many, samples * apart, apart))(simulation.params, keys)
+    # Samples are 0.5 apart, in which the memory of a kinetic energy falls to exp(-2 gamma t) = 2 %; the ten at the
+    # start are left out.
+    energy = np.asarray(found["kinetic_energy"])[10:].ravel()
+    result = stats.kstest(2 * energy / 1.2, stats.chi2(df=2 * 16).cdf)
+    # The time step makes velocities too slow by h^2 U'' / 4 m, less than 1e-3 of an energy whose distribution is 25 %
+    # wide: it moves the statistic by 0.002, where 0.043 is the 1 % point for 1472 samples.
+    assert result.pvalue > 0.01
+    # The same test tells a temperature that is off by 5 %.
+    assert stats.kstest(2 * energy / (1.05 * 1.2), stats.chi2(df=2 * 16).cdf).pvalue < 0.01
+
+
+def test_free_particles_diffuse_at_the_rate_of_einstein(x64):
+    temperature, mass, friction, step, steps = 0.7, 1.6, 2.5, 0.02, 1000
+    values = {"stiffness": 0.0, "mass": mass, "temperature": temperature, "friction": friction, "time_step": step}
+    simulation = oscillators(langevin, 10_000, 3, **values)
+    start = simulation.init(simulation.params, jax.random.key(3))
+    end = jax.jit(segment(simulation, steps))(start, simulation.params)
+    time, coefficient = steps * step, temperature / (mass * friction)
+    # D = T / (m gamma); the velocities of the start are thermal, so the first steps are ballistic.
+    expected = 2 * coefficient * (time - (1 - np.exp(-friction * time)) / friction)
+    # 30,000 squares: sqrt(2 / 30,000) = 0.8 %, four of them; the time step adds (gamma h)^2 / 12 = 2e-4.
+    assert float(jnp.mean(end.position**2)) == pytest.approx(expected, rel=0.033)
+    assert float(jnp.mean(end.velocity**2)) == pytest.approx(temperature / mass, rel=0.033)
+
+
+def test_without_friction_it_is_velocity_verlet(x64):
+    newton, bath = gas(velocity_verlet, method="all_pairs"), gas(langevin, method="all_pairs", friction=0.0)
+    state = newton.init(newton.params, jax.random.key(4))
+    start = bath.init(bath.params, jax.random.key(5))
+    start = dataclasses.replace(start, position=state.position, velocity=state.velocity, force=state.force)
+    steps = 100
+    expected = jax.jit(segment(newton, steps))(state, newton.params)
+    found = jax.jit(segment(bath, steps))(start, bath.params)
+    # One half step twice instead of a whole one: round-off, which 100 steps (0.5 units of time) of a chaotic gas
+    # multiply by less than a hundred.
+    np.testing.assert_allclose(found.position, expected.position, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(found.velocity, expected.velocity, rtol=0, atol=1e-11)
+
+
+def test_derivatives_through_a_run_equal_central_differences(x64):
+    simulation = gas(langevin, per_side=6, method="all_pairs")
+    objective = Objective(simulation, "potential_energy", steps=30)
+    names = ["epsilon", "mass", "temperature", "friction", "time_step"]
+    found = gradient.check(objective, simulation.params, jax.random.key(6), names)
+    for name in names:
+        assert abs(found.derivative[name]) > 1e-3
+        assert found.relative_difference[name] < 1e-6, name
+
+
+def test_where_friction_is_zero_only_its_own_derivative_is_not_finite(x64):
+    simulation = oscillators(langevin, 3, friction=0.0)
+    objective = Objective(simulation, "energy", steps=5)
+    names = ["friction", "stiffness", "mass", "temperature", "time_step"]
+    _, derivative = jax.jit(gradient.value_and_grad(objective, names))(simulation.params, jax.random.key(7))
+    # An energy that is a root of the friction near zero.
+    assert not np.isfinite(derivative.pop("friction"))
+    newton = oscillators(velocity_verlet, 3)
+    start = simulation.init(simulation.params, jax.random.key(7))
+
+    def energy(params):
+        state = newton.init(params, jax.random.key(7))
+        state = segment(newton, 5)(dataclasses.replace(state, velocity=velocity(params)), params)
+        return newton.diagnose(state, params)["energy"]
+
+    def velocity(params):
+        scale = jnp.sqrt(params["temperature"] / params["mass"])
+        return scale * jax.lax.stop_gradient(start.velocity)  # drawn at temperature 1 and mass 1
+
+    expected = jax.jit(jax.grad(energy))(newton.params)
+    for name, value in derivative.items():
+        assert float(value) == pytest.approx(float(expected[name]), rel=1e-9, abs=1e-12), name

@@ -1,0 +1,100 @@
+"""The radial distribution function counts what is there: nothing in an ideal gas, shells in a crystal."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.molecular import lattices
+from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution, shell_centers
+
+distribution = functools.partial(jax.jit, static_argnames="bins")(
+    lambda position, cell, reach, bins: radial_distribution(position, cell, reach=reach, bins=bins)
+)
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_ideal_gas_has_one_less_a_particle_at_every_distance(x64, dimension):
+    count, bins, copies, side = 101, 10, 200, 3.0
+    position = jax.random.uniform(jax.random.key(0), (copies, count, dimension)) * side
+    found = np.asarray(jax.vmap(lambda x: distribution(x, jnp.full(dimension, side), 1.5, bins))(position))
+    # The spread of the mean over independent configurations, from their own scatter.
+    error = found.std(axis=0, ddof=1) / np.sqrt(copies)
+    # The innermost of ten shells in three dimensions holds 1/1000 of a ball of half the volume: 520 pairs in all, 4 %.
+    assert error.max() < 0.06
+    assert error[-1] < 0.004
+    # Ten normal deviates: one in 300 draws has one beyond 3.6.
+    assert np.abs((found.mean(axis=0) - (1 - 1 / count)) / error).max() < 3.6
+
+
+@pytest.mark.parametrize(
+    ("build", "repeats", "shells"),
+    [
+        (lattices.face_centered_cubic, (4, 4, 4), {1.0: 12, 2**0.5: 6, 3**0.5: 24, 2.0: 12, 5**0.5: 24}),
+        (lattices.diamond, (3, 3, 3), {1.0: 4, (8 / 3) ** 0.5: 12, (11 / 3) ** 0.5: 12}),
+        (lattices.triangular, (7, 4), {1.0: 6, 3**0.5: 6, 2.0: 6, 7**0.5: 12}),
+        (lattices.square, (7, 7), {1.0: 4, 2**0.5: 4, 2.0: 4, 5**0.5: 8}),
+    ],
+)
+def test_crystal_has_its_shells(x64, build, repeats, shells):
+    lattice = build(repeats)
+    count, dimension = lattice.position.shape
+    reach, bins = float(max(shells)) * 1.02, 80
+    volume = float(jnp.diagonal(lattice.cell).prod())
+    for cell in (lattice.cell, jnp.diagonal(lattice.cell)):
+        # Where the origin is makes no difference, nor how many cells away an atom is.
+        moved = lattice.position + 0.123 + jnp.asarray(np.random.default_rng(1).integers(-2, 3, (count, 1))) * cell[0]
+        found = np.asarray(distribution(moved if cell.ndim == 2 else lattice.position, cell, reach, bins))
+        ball = np.pi if dimension == 2 else 4 / 3 * np.pi
+        edges = reach * np.arange(bins + 1) / bins
+        neighbors = found * count / volume * ball * np.diff(edges**dimension)
+        expected = np.zeros(bins)
+        for distance, number in shells.items():
+            expected[int(distance / reach * bins)] += number
+        # Whole numbers up to the round-off of their normalization.
+        np.testing.assert_allclose(neighbors, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 9])
+def test_every_pair_is_counted_once_from_each_end(x64, count):
+    position = jax.random.uniform(jax.random.key(2), (count, 3))
+    found = np.asarray(distribution(position, jnp.full(3, 10.0), 5.0, 1))
+    # All within one shell: N (N - 1) ordered pairs.
+    assert float(found[0]) == pytest.approx(1000 / count**2 * count * (count - 1) / (4 / 3 * np.pi * 125), rel=1e-14)
+
+
+def test_shells_beyond_half_the_cell_are_not_a_number(x64):
+    position = jax.random.uniform(jax.random.key(3), (20, 3)) * jnp.array([4.0, 5.0, 6.0])
+    found = np.asarray(distribution(position, jnp.array([4.0, 5.0, 6.0]), 2.5, 10))
+    assert np.isfinite(found[:8]).all()
+    assert np.isnan(found[8:]).all()
+
+
+def test_memory_does_not_grow_with_the_pairs(x64):
+    count = 20_000
+    lowered = distribution.lower(jnp.zeros((count, 3)), jnp.ones(3), 0.5, 50)
+    # A few dozen copies of the positions at most, where the distances of all pairs would be 3.2 GB.
+    assert lowered.compile().memory_analysis().temp_size_in_bytes < 40 * count * 3 * 8
+
+
+def test_it_has_no_derivative_and_does_not_spoil_one(x64):
+    position = jax.random.uniform(jax.random.key(4), (10, 2))
+    slope = jax.grad(lambda x: radial_distribution(x, jnp.ones(2), reach=0.5, bins=4).sum())(position)
+    assert float(jnp.abs(slope).max()) == 0
+
+
+def test_peak_is_found_between_the_shells(x64):
+    centers = shell_centers(3.0, 60)
+    assert centers[0] == pytest.approx(0.025)
+    position, height = highest_peak(jnp.asarray(2.5 - 40 * (centers - 1.0912) ** 2), 3.0)
+    # A parabola is reproduced exactly.
+    assert float(position) == pytest.approx(1.0912, rel=1e-12)
+    assert float(height) == pytest.approx(2.5, rel=1e-12)
+
+
+def test_no_shells_are_refused():
+    with pytest.raises(UserError, match="bins = 0; choose at least 1"):
+        radial_distribution(jnp.zeros((2, 2)), jnp.ones(2), reach=0.5, bins=0)

@@ -1,0 +1,285 @@
+"""Structures survive the way out and back in; whatever is wrong with a text is one line that names the place."""
+
+import io
+import random
+import subprocess
+import sys
+import time
+
+import ase
+import ase.io
+import numpy as np
+import pytest
+from ase.build import bulk
+from ase.calculators.singlepoint import SinglePointCalculator
+from ase.constraints import FixAtoms
+
+from simkit.errors import UserError
+from simkit.molecular.extended_xyz import MAX_CHARACTERS, parse_extended_xyz, write_extended_xyz
+from simkit.molecular.structures import MAX_ATOMS, Structure, from_atoms, to_atoms
+
+FOUR = """\
+4
+Lattice="5.5 0.0 0.1 0.0 6.0 0.0 0.2 0.0 7.0" Properties=species:S:1:pos:R:3:velocity:R:3:kind:I:1:loose:L:1:label:S:1 \
+energy=-1.25 name="four atoms" steps=12 pbc="T T T"
+Si 0.0 0.1 0.2 1.0 -2.0 3e-3 1 T a
+O 1.5 0.1 0.2 1.0 -2.0 3e-3 2 F bc
+Si 0.0 2.1 0.2 1.0 -2.0 3e-3 1 T d
+O 0.0 0.1 2.2 1.0 -2.0 3e-3 2 F e
+"""
+TWO = "2\nProperties=species:S:1:pos:R:3 step=2\nAr 0 0 0\nAr 1 1 1\n"
+
+
+def glass(count=50, dtype=np.float64):
+    rng, note = np.random.default_rng(0), 'a "b" \\ c'
+    return Structure(
+        symbols=tuple(rng.choice(["Si", "O", "X"], count)),
+        position=(rng.normal(size=(count, 3)) * 10.0 ** rng.integers(-12, 6, (count, 1))).astype(dtype),
+        cell=(10 * np.eye(3) + rng.normal(size=(3, 3))).astype(dtype),
+        periodic=True,
+        arrays={
+            "velocity": rng.normal(size=(count, 3)).astype(dtype),
+            "charge_state": rng.integers(-3, 3, count),
+            "is_surface": rng.random(count) < 0.5,
+        },
+        info={"energy": -1 / 3, "iteration": 7, "converged": True, "note": note, "moment": np.ones(2) / 7},
+    )
+
+
+def assert_equal(one, other):
+    assert one.symbols == other.symbols and one.periodic == other.periodic
+    np.testing.assert_array_equal(one.position, other.position)
+    assert (one.cell is None) == (other.cell is None)
+    if one.cell is not None:
+        np.testing.assert_array_equal(one.cell, other.cell)
+    for first, second in ((one.arrays, other.arrays), (one.info, other.info)):
+        assert set(first) == set(second)
+        for name, value in first.items():
+            np.testing.assert_array_equal(value, second[name])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_text_gives_back_every_bit(dtype):
+    structure = glass(dtype=dtype)
+    (again,) = parse_extended_xyz(write_extended_xyz([structure]))
+    back = {name: array.astype(structure.arrays[name].dtype) for name, array in again.arrays.items()}
+    position, cell = again.position.astype(dtype), again.cell.astype(dtype)
+    assert_equal(Structure(again.symbols, position, cell, again.periodic, back, again.info), structure)
+
+
+def test_atoms_of_ase_give_back_every_bit():
+    assert_equal(from_atoms(to_atoms(glass())), glass())
+
+
+def test_ase_reads_what_is_written():
+    structure = glass()
+    frames = ase.io.read(io.StringIO(write_extended_xyz([structure, structure])), ":", format="extxyz")
+    assert len(frames) == 2
+    atoms = frames[1]
+    np.testing.assert_array_equal(atoms.positions, structure.position)
+    np.testing.assert_array_equal(atoms.cell, structure.cell)
+    np.testing.assert_array_equal(atoms.arrays["velocity"], structure.arrays["velocity"])
+    assert atoms.get_chemical_symbols() == list(structure.symbols) and atoms.pbc.all()
+    assert atoms.get_potential_energy() == -1 / 3
+
+
+def test_what_ase_writes_is_read():
+    atoms = bulk("SiC", "zincblende", a=4.36) * (2, 1, 1)
+    atoms.set_momenta(np.arange(12.0).reshape(-1, 3))
+    atoms.calc = SinglePointCalculator(atoms, energy=-3.5, forces=np.ones((4, 3)), stress=np.arange(6.0))
+    stream = io.StringIO()
+    ase.io.write(stream, [atoms, atoms], format="extxyz")
+    frames = parse_extended_xyz(stream.getvalue())
+    assert len(frames) == 2
+    # ASE writes eight decimals.
+    np.testing.assert_allclose(frames[1].position, atoms.positions, rtol=0, atol=5e-9)
+    np.testing.assert_array_equal(frames[1].cell, atoms.cell)
+    assert frames[1].symbols == ("Si", "C", "Si", "C") and frames[1].periodic
+    assert frames[1].info["energy"] == -3.5
+    np.testing.assert_array_equal(frames[1].arrays["forces"], np.ones((4, 3)))
+    np.testing.assert_array_equal(frames[1].arrays["momenta"], atoms.get_momenta())
+
+
+def test_a_plain_file_is_free_space_and_its_comment_is_not_read():
+    (water,) = parse_extended_xyz("3\r\nBob's water, nan [eV\r\nO 0 0 0\r\nH .757 .586 0.\r\nH -.757 5.86e-1 0\r\n\r\n")
+    assert water.cell is None and not water.periodic and not water.info
+    np.testing.assert_array_equal(water.position, [[0, 0, 0], [0.757, 0.586, 0], [-0.757, 0.586, 0]])
+
+
+def test_a_cell_that_does_not_repeat_is_kept():
+    text = FOUR.replace('pbc="T T T"', 'pbc="F F F"')
+    (structure,) = parse_extended_xyz(text)
+    assert structure.cell is not None and not structure.periodic
+    assert_equal(parse_extended_xyz(write_extended_xyz([structure]))[0], structure)
+
+
+def test_a_structure_in_the_plane_is_written_at_height_zero():
+    plane = Structure(("X", "X"), np.array([[0.1, 0.2], [0.3, 0.4]]), np.diag([2.0, 3.0]), periodic=True)
+    atoms = ase.io.read(io.StringIO(write_extended_xyz([plane])), format="extxyz")
+    np.testing.assert_array_equal(atoms.positions, [[0.1, 0.2, 0], [0.3, 0.4, 0]])
+    np.testing.assert_array_equal(atoms.cell, np.diag([2.0, 3.0, 1.0]))
+    assert list(atoms.pbc) == [True, True, False]
+    np.testing.assert_array_equal(to_atoms(plane).positions, atoms.positions)
+
+
+MISTAKES = {
+    "empty": (lambda t: "  \n\n", "file.xyz: the text is empty"),
+    "too long": (lambda t: " " * (MAX_CHARACTERS + 1), "over 8 MiB"),
+    "no number of atoms": (lambda t: "four\n" + t, "line 1 = 'four' is not a number of atoms"),
+    "no atoms": (lambda t: "0\n\n", "line 1: 0 atoms; a structure has 1 to"),
+    "too many atoms": (lambda t: f"{MAX_ATOMS + 1}\n\nSi 0 0 0", f"has 1 to {MAX_ATOMS}"),
+    "only a number": (lambda t: "4", "line 2 is missing"),
+    "atoms missing": (lambda t: t.replace("4\nLat", "5\nLat"), "line 1 says 5 atoms, and only 4 follow"),
+    "atoms to spare": (lambda t: t.replace("4\nLat", "3\nLat"), "line 6 = 'O 0.0 0.1 2.2 1.0 -2.0 3e-3 2 F e'"),
+    "a blank line": (lambda t: t + "\n" + TWO, "line 7 = '' is not a number of atoms"),
+    "a blank row": (lambda t: t.replace("Si 0.0 2.1", "\nSi 0.0 2.1"), "line 5 has 0 columns"),
+    "column missing": (lambda t: t.replace("2 F bc", "2 F"), "line 4 has 9 columns, not the 10 of species, pos,"),
+    "column to spare": (lambda t: t.replace("2 F bc", "2 F bc 5"), "line 4 has 11 columns, not the 10"),
+    "NaN": (lambda t: t.replace("1.5", "nan"), "line 4: pos = 'nan' is not a finite number"),
+    "infinity": (lambda t: t.replace("1.5", "-inf"), "line 4: pos = '-inf' is not a finite number"),
+    "overflow": (lambda t: t.replace("1.5", "1e999"), "line 4: pos = '1e999' is not a finite number"),
+    "not a number": (lambda t: t.replace("1.5", "1,5"), "line 4: pos = '1,5' is not a finite number"),
+    "Fortran's exponent": (lambda t: t.replace("3e-3", "3d-3"), "line 3: velocity = '3d-3' is not a finite number"),
+    "not an integer": (lambda t: t.replace(" 2 F", " 2.5 F"), "line 4: kind = '2.5' is not an integer"),
+    "not a logical": (lambda t: t.replace(" 2 F", " 2 no"), "line 4: loose = 'no' is not T or F"),
+    "unknown species": (lambda t: t.replace("O 1.5", "Oo 1.5"), "line 4: 'Oo' is not a chemical symbol"),
+    "species in capitals": (lambda t: t.replace("Si 0.0 0.1", "SI 0.0 0.1"), "line 3: 'SI' is not a chemical symbol"),
+    "Lattice too short": (lambda t: t.replace(" 7.0", ""), "line 2: Lattice is not nine numbers"),
+    "Lattice in words": (lambda t: t.replace("7.0", "long"), "line 2: Lattice is not nine numbers"),
+    "Lattice infinite": (lambda t: t.replace("7.0", "inf"), "line 2: Lattice is not nine finite numbers"),
+    "Lattice flat": (lambda t: t.replace("0.2 0.0 7.0", "0.0 3.0 0.0"), "line 2: its lattice vectors do not span"),
+    "Lattice twice": (lambda t: t.replace("energy", 'Lattice="1 0 0 0 1 0 0 0 1" e'), "Lattice is given twice"),
+    "lattice": (lambda t: t.replace("Lattice", "lattice"), "line 2: 'lattice' means nothing; write Lattice"),
+    "partly periodic": (lambda t: t.replace("T T T", "T T F"), "line 2: it is periodic along x and y only"),
+    "pbc too short": (lambda t: t.replace("T T T", "T T"), "pbc = '[True, True]' is not three of T and F"),
+    "periodic without a cell": (lambda t: TWO.replace("step=2", 'pbc="T T T"'), "lattice vectors do not span space"),
+    "open quote": (lambda t: t.replace("four atoms", 'four" atoms'), 'a quote in the comment is not closed; add its "'),
+    "remark not finite": (lambda t: t.replace("-1.25", "nan"), "line 2: 'energy' is not finite"),
+    "no position": (lambda t: t.replace(":pos:", ":place:"), "line 2: Properties lacks pos:R:3"),
+    "no species": (lambda t: t.replace("species:S", "element:S"), "line 2: Properties lacks species:S:1"),
+    "position in words": (lambda t: t.replace("pos:R", "pos:S"), "line 2: Properties lacks pos:R:3"),
+    "unknown kind": (lambda t: t.replace("kind:I", "kind:Q"), "line 2: Properties has 'kind:Q:1'"),
+    "no columns": (lambda t: t.replace("kind:I:1", "kind:I:0"), "line 2: Properties has 'kind:I:0'"),
+    "billions of columns": (lambda t: t.replace("kind:I:1", "kind:I:999999999"), "'kind:I:999999999'"),
+    "half a column": (lambda t: t.replace("kind:I:1", "kind:I"), "line 2: Properties"),
+    "a column twice": (lambda t: t.replace("kind:I", "velocity:I"), "line 2: Properties names velocity twice"),
+    "a column's other name": (lambda t: t.replace("velocity", "positions"), "Properties names positions, which has"),
+    "held in place": (lambda t: t.replace("loose", "move_mask"), "simkit moves every atom"),
+    "column and remark": (lambda t: t.replace("kind:I", "steps:I"), "'steps' is both a column and in the comment"),
+    "deep JSON": (lambda t: t.replace("four atoms", "_JSON " + "[" * 9000), "the comment"),
+    "second frame": (lambda t: t + TWO.replace("Ar 1 1 1", "Ar 1 1 x"), "line 10: pos = 'x' is not a finite number"),
+}
+
+
+@pytest.mark.parametrize(("change", "phrase"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_a_text_is_one_line_that_names_the_place(change, phrase):
+    text = change(FOUR)
+    assert text != FOUR
+    with pytest.raises(UserError) as caught:
+        parse_extended_xyz(text, "file.xyz")
+    message = str(caught.value)
+    assert message.startswith("file.xyz: ") and phrase in message
+    assert message.isprintable() and len(message) < 250
+
+
+PIECES = [*"- \n\t\0\r\"'{}]=:\\TFX\u2028\u0663é", 'Lattice="0 0 0 0 0 0 0 0 0"', "_JSON [", "9" * 30]
+PIECES += ["nan", "inf", "1e999", "1e308", "1_0", "VEC1", "Lattice", "pbc", "pbc=T", "Properties=", "uid=4", "stress=3"]
+PIECES += ["virial=", "energy", "numbers", "species:S:1", "pos:R:3", "move_mask", "forces:R:3", "energy:R:1"]
+
+
+def mutated(text, rng):
+    letters = list(text)
+    for _ in range(rng.randint(1, 4)):
+        start = rng.randrange(len(letters) + 1)
+        stop = start + rng.randint(0, rng.choice([1, 3, 40]))
+        how = rng.randrange(4)
+        if how == 0:
+            letters[start:stop] = []
+        elif how == 1:
+            letters[start:stop] = rng.choice(PIECES)
+        elif how == 2:
+            letters[start:start] = letters[stop : stop + rng.randint(1, 60)]
+        else:
+            letters[start : start + 1] = chr(rng.randrange(32, 127))
+    return "".join(letters)
+
+
+def test_any_text_gives_finite_numbers_that_survive_or_one_line():
+    rng, outcomes = random.Random(0), {"read": 0, "refused": 0}
+    for _ in range(3000):
+        text = mutated(FOUR + TWO, rng)
+        try:
+            frames = parse_extended_xyz(text, "file.xyz")
+        except UserError as error:
+            assert str(error).startswith("file.xyz: ") and str(error).isprintable(), text
+            outcomes["refused"] += 1
+            continue
+        outcomes["read"] += 1
+        for frame, again in zip(frames, parse_extended_xyz(write_extended_xyz(frames)), strict=True):
+            assert np.isfinite(frame.position).all(), text
+            assert_equal(frame, again)
+    # The mutations are neither all harmless nor all fatal.
+    assert min(outcomes.values()) > 100
+
+
+def test_a_large_structure_is_read_in_a_moment():
+    text = write_extended_xyz([glass(count=20_000)])
+    began = time.perf_counter()
+    parse_extended_xyz(text)
+    # It takes about half a second; anything quadratic would take minutes.
+    assert time.perf_counter() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("atoms", "phrase"),
+    [
+        (ase.Atoms(), "there are no atoms"),
+        (ase.Atoms("Si", pbc=(True, False, True), cell=[3, 3, 3]), "periodic along x and z only"),
+        (ase.Atoms("Si", pbc=True, cell=[3, 3, 0]), "do not span space"),
+        (ase.Atoms("Si", positions=[[np.nan, 0, 0]]), "position is not finite"),
+        (ase.Atoms("Si", constraint=FixAtoms([0])), "held in place"),
+        (ase.Atoms("Si", info={"energy": np.inf}), "energy is not finite"),
+    ],
+)
+def test_atoms_that_simkit_cannot_take_are_refused(atoms, phrase):
+    with pytest.raises(UserError, match=phrase):
+        from_atoms(atoms)
+
+
+@pytest.mark.parametrize(
+    ("values", "phrase"),
+    [
+        ({"position": np.zeros((1, 3))}, r"give \(2, 3\)"),
+        ({"cell": np.eye(2)}, "3 lattice vectors"),
+        ({"periodic": True}, "needs a cell"),
+        ({"arrays": {"velocity": np.zeros((3, 3))}}, "'velocity' has shape"),
+        ({"arrays": {"pos": np.zeros(2)}}, "'pos' cannot name an array"),
+        ({"arrays": {"a b": np.zeros(2)}}, "'a b' cannot name an array"),
+        ({"info": {"pbc": "T"}}, "'pbc' cannot name a remark"),
+        ({"info": {"stress": 1.0}}, "tensor"),
+        ({"info": {"note": "a\nb"}}, "several lines"),
+    ],
+)
+def test_a_structure_that_does_not_fit_together_is_refused(values, phrase):
+    good = {"symbols": ("Si", "Si"), "position": np.zeros((2, 3))}
+    Structure(**good)
+    with pytest.raises(UserError, match=phrase):
+        Structure(**(good | values))
+
+
+def test_a_word_with_a_blank_is_not_written():
+    structure = Structure(("Si",), np.zeros((1, 3)), arrays={"label": np.array(["a b"])})
+    with pytest.raises(UserError, match="a word with a blank"):
+        write_extended_xyz([structure])
+    with pytest.raises(UserError, match="no structure to write"):
+        write_extended_xyz([])
+
+
+def test_ase_is_imported_only_where_a_structure_is():
+    program = (
+        "import sys, simkit.molecular, simkit.molecular.structures, simkit.export.extended_xyz\n"
+        "from simkit.cli.main import main\n"
+        "main(['show', 'silicon_vacancy', '--json'])\n"
+        "assert not [name for name in sys.modules if name.split('.')[0] == 'ase']"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,131 @@
+"""Velocity Verlet: second order, reversible, without drift, and with the right derivatives."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core import gradient
+from simkit.core.objective import Objective
+from simkit.core.rollout import segment, trajectory
+from simkit.molecular.dynamics import velocity_verlet
+from tests.molecular.moving import gas, oscillators, tetramer
+
+KEY = 0
+
+
+@functools.cache
+def run_of(steps):
+    """Return the compiled ``(state, params) -> state`` of the tetramer."""
+    return jax.jit(segment(tetramer(), steps))
+
+
+def test_error_falls_with_the_square_of_the_time_step(x64):
+    simulation, ends = tetramer(), []
+    for steps in (100, 200, 400):
+        params = {**simulation.params, "time_step": jnp.asarray(1.0 / steps)}
+        ends.append(run_of(steps)(simulation.init(params, jax.random.key(KEY)), params))
+    for name in ("position", "velocity"):
+        coarse, middle, fine = (np.asarray(getattr(end, name)) for end in ends)
+        order = np.log2(np.linalg.norm(coarse - middle) / np.linalg.norm(middle - fine))
+        assert 1.95 < order < 2.05, name
+
+
+def test_motion_runs_backward_to_where_it_began(x64):
+    simulation, steps = tetramer(), 400
+    start = simulation.init(simulation.params, jax.random.key(KEY))
+    there = run_of(steps)(start, simulation.params)
+    back = run_of(steps)(dataclasses.replace(there, velocity=-there.velocity), simulation.params)
+    assert float(jnp.abs(there.position - start.position).max()) > 0.1
+    # 800 steps of round-off 1e-16 each, of which neighbors that attract each other multiply some by a few.
+    np.testing.assert_allclose(back.position, start.position, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(back.velocity, -start.velocity, rtol=0, atol=1e-12)
+
+
+def test_energy_does_not_drift_over_a_hundred_thousand_steps(x64):
+    simulation = tetramer()
+    _, _, found = jax.jit(trajectory(simulation, 100_000, 10))(simulation.params, jax.random.key(KEY))
+    energy = np.asarray(found["energy"])
+    wobble = energy.std()
+    # The energy wobbles by about (omega h)^2 / 8, here 5e-4, of the 0.1 or so in vibrations.
+    assert 1e-6 < wobble < 1e-4
+    tenths = energy[1:].reshape(10, -1).mean(axis=1)
+    # A mean over 1000 samples of the wobble is known to 3 % of it, and a line through ten of them rises by as much over
+    # their length by chance; three of those.
+    drift = np.polyfit(np.arange(10), tenths, 1)[0] * 9
+    assert abs(drift) < 0.1 * wobble
+    # Round-off of 1e-16 in a velocity of order one, a hundred thousand times at random.
+    assert np.ptp(found["momentum"]) < 1e-12
+
+
+def test_frequency_is_that_of_the_harmonic_well_to_second_order(x64):
+    # Velocity Verlet turns by arccos(1 - (omega h)^2 / 2) in each step, exactly.
+    simulation = oscillators(velocity_verlet, 1, stiffness=4.0, mass=1.0, time_step=0.1)
+    start = simulation.init(simulation.params, jax.random.key(KEY))
+    start = dataclasses.replace(start, position=jnp.array([[1.0, 0.5]]), velocity=jnp.zeros((1, 2)))
+    start = dataclasses.replace(start, force=-4.0 * start.position)
+    steps = 1000
+    end = jax.jit(segment(simulation, steps))(start, simulation.params)
+    angle = steps * np.arccos(1 - (2.0 * 0.1) ** 2 / 2)
+    # A thousand roundings.
+    np.testing.assert_allclose(end.position[0], np.cos(angle) * np.array([1.0, 0.5]), rtol=0, atol=1e-12)
+
+
+def test_force_follows_params_that_change_half_a_step_later(x64):
+    simulation, h = oscillators(velocity_verlet, 2, stiffness=1.0, time_step=0.1), 0.1
+    state = jax.jit(segment(simulation, 5))(simulation.init(simulation.params, jax.random.key(KEY)), simulation.params)
+    stiffer = simulation.step(state, {**simulation.params, "stiffness": jnp.asarray(4.0)})
+    velocity = state.velocity - h / 2 * 1.0 * state.position
+    position = state.position + h * velocity
+    velocity = velocity - h / 2 * 4.0 * position
+    np.testing.assert_allclose(stiffer.position, position, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(stiffer.velocity, velocity, rtol=0, atol=1e-14)
+
+
+def test_liquid_conserves_momentum_and_energy_and_starts_at_its_temperature(x64):
+    simulation = gas()
+    _, _, found = jax.jit(trajectory(simulation, 400, 10))(simulation.params, jax.random.key(KEY))
+    # 64 velocities of order one, 400 steps of forces that cancel in pairs but for round-off.
+    assert np.max(found["momentum"]) < 1e-11
+    # Colliding atoms meet at omega of about 25, so the energy wobbles by (omega h)^2 / 8 = 2e-3 of what is exchanged
+    # between kinetic and potential energy; a neighbor missed or a force of the wrong size would be of its order.
+    assert np.ptp(found["energy"]) < 0.01 * np.ptp(found["kinetic_energy"])
+    # The mean of 126 squares of normal numbers has the relative standard deviation sqrt(2 / 126) = 0.126.
+    assert found["temperature"][0] == pytest.approx(1.5, rel=0.4)
+    degrees = 2 * (64 - 1)
+    assert float(found["temperature"][0]) == pytest.approx(2 * float(found["kinetic_energy"][0]) / degrees, rel=1e-12)
+
+
+def test_derivatives_through_a_run_equal_central_differences(x64):
+    simulation = gas()
+    objective = Objective(simulation, "potential_energy", steps=30)
+    names = ["epsilon", "sigma", "mass", "temperature", "time_step"]
+    found = gradient.check(objective, simulation.params, jax.random.key(KEY), names)
+    for name in names:
+        assert abs(found.derivative[name]) > 1e-3
+        # Truncation of the difference with a relative step of 6e-6, and rounding of 1e-16 / 6e-6 of a value near 100.
+        assert found.relative_difference[name] < 1e-6, name
+
+
+def test_derivative_with_respect_to_each_mass_equals_central_differences(x64):
+    simulation = tetramer()
+    objective = Objective(simulation, "potential_energy", steps=100)
+    found = gradient.check(objective, simulation.params, jax.random.key(KEY), ["mass"])
+    assert found.derivative["mass"].shape == (4,)
+    assert np.abs(found.derivative["mass"]).min() > 1e-3
+    assert found.relative_difference["mass"] < 1e-6
+
+
+def test_memory_of_the_derivative_grows_with_the_square_root_of_the_steps(x64):
+    simulation = tetramer()
+
+    def memory(steps):
+        function = gradient.value_and_grad(Objective(simulation, "energy", steps=steps), ["epsilon"])
+        lowered = jax.jit(function).lower(simulation.params, jax.random.key(KEY))
+        return lowered.compile().memory_analysis().temp_size_in_bytes
+
+    # Sixteen times the steps: four times the memory, where storing every step would take sixteen.
+    assert memory(6400) < 5 * memory(400)
