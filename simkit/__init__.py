@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
     from simkit.errors import UserError
     from simkit.runtime.derivatives import value_and_grad
+    from simkit.runtime.loading import load
     from simkit.runtime.optimizations import optimize
     from simkit.runtime.outcome import RunFailedError
-    from simkit.runtime.runs import load, open_run, resume, run
+    from simkit.runtime.reopening import open_run, resume
+    from simkit.runtime.runs import run
     from simkit.runtime.sweeps import sweep
     from simkit.scenario.build import build
 
@@ -24,10 +26,10 @@ _HOMES = {
     "Simulation": "simkit.core.simulation",
     "UserError": "simkit.errors",
     "build": "simkit.scenario.build",
-    "load": "simkit.runtime.runs",
-    "open_run": "simkit.runtime.runs",
+    "load": "simkit.runtime.loading",
+    "open_run": "simkit.runtime.reopening",
     "optimize": "simkit.runtime.optimizations",
-    "resume": "simkit.runtime.runs",
+    "resume": "simkit.runtime.reopening",
     "run": "simkit.runtime.runs",
     "sweep": "simkit.runtime.sweeps",
     "value_and_grad": "simkit.runtime.derivatives",

@@ -11,9 +11,9 @@ import numpy as np
 
 from simkit.runtime import datasets
 from simkit.runtime.files import DamagedFileError, read_arrays, write_arrays
+from simkit.runtime.loading import plan_of
 from simkit.runtime.outcome import record
 from simkit.runtime.run_directory import RunDirectory
-from simkit.runtime.runs import plan_of
 from simkit.runtime.store import Store
 from simkit.scenario.scenario import Scenario
 

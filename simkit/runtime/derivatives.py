@@ -8,7 +8,7 @@ import numpy as np
 
 from simkit.errors import UserError, nearest
 from simkit.runtime.environment import precision, use_compilation_cache
-from simkit.runtime.runs import load
+from simkit.runtime.loading import load
 from simkit.scenario.build import build
 from simkit.scenario.scenario import Scenario
 

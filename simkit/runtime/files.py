@@ -71,6 +71,33 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, (json.dumps(_finite(value), indent=2, allow_nan=False) + "\n").encode())
 
 
+def write_sealed_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write JSON with a checksum of what it says.
+
+    Args:
+        path: where.
+        value: as for `write_json`, without the key ``checksum``.
+    """
+    plain = _finite(value)
+    write_json(path, {**plain, "checksum": _seal(plain)})
+
+
+def read_sealed_json(path: Path) -> dict[str, Any]:
+    """Read what `write_sealed_json` wrote.
+
+    Raises:
+        DamagedFileError: if the file is missing, or says something else than what was written.
+    """
+    value = read_json(path)
+    if value.pop("checksum", None) != _seal(value):
+        raise DamagedFileError(f"{path}: its checksum does not fit its content")
+    return value
+
+
+def _seal(value: Mapping[str, Any]) -> str:
+    return f"crc32 {zlib.crc32(json.dumps(value, sort_keys=True).encode()):08x}"
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.errors import UserError
 from simkit.runtime.chunks import Sweep, ensemble_of, spread_of
-from simkit.runtime.runs import plan_of
+from simkit.runtime.loading import plan_of
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation

@@ -10,9 +10,9 @@ from simkit.errors import UserError
 from simkit.runtime import datasets
 from simkit.runtime.derivatives import check_wrt, objective_name, objective_of
 from simkit.runtime.environment import precision, use_compilation_cache
+from simkit.runtime.loading import load
 from simkit.runtime.outcome import Outcome, Report, checked, execute
 from simkit.runtime.run_directory import RunDirectory, check_output
-from simkit.runtime.runs import load
 from simkit.scenario.build import build
 from simkit.scenario.scenario import Scenario
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.runtime import datasets
-from simkit.runtime.files import write_json
+from simkit.runtime.files import write_sealed_json
 from simkit.runtime.run_directory import SUMMARY, RunDirectory
 from simkit.scenario.scenario import Scenario
 
@@ -141,7 +141,7 @@ def execute(
             "diagnostics": outcome.diagnostics,
             **summarize(outcome),
         }
-        write_json(directory.path / SUMMARY, summary)
+        write_sealed_json(directory.path / SUMMARY, summary)
     return outcome
 
 

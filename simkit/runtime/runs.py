@@ -1,7 +1,7 @@
-"""Run a scenario, resume it, read it back."""
+"""Run a scenario from the beginning, finish it, read it back."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,32 +10,16 @@ import numpy as np
 from simkit.errors import UserError
 from simkit.runtime import datasets
 from simkit.runtime.environment import precision, use_compilation_cache
-from simkit.runtime.files import DamagedFileError, read_json
+from simkit.runtime.files import DamagedFileError, read_sealed_json
+from simkit.runtime.fitting import check_frames
+from simkit.runtime.loading import load, plan_of
 from simkit.runtime.outcome import Outcome, Report, checked, execute
 from simkit.runtime.run_directory import SUMMARY, RunDirectory, check_output
 from simkit.scenario.build import build
-from simkit.scenario.catalog import find_scenario
-from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     import xarray
-
-    from simkit.runtime.driver import Plan
-
-
-def load(scenario: "str | Path | Scenario", values: Mapping[str, Any] | None = None) -> Scenario:
-    """Return a scenario by name, path or as it is, with values replaced.
-
-    Args:
-        scenario: shipped name, path of a TOML file, or a scenario.
-        values: parameter, config or run settings by key.
-
-    Raises:
-        UserError: if there is no such scenario or a value is not allowed.
-    """
-    found = scenario if isinstance(scenario, Scenario) else find_scenario(scenario)
-    return with_values(found, values) if values else found
 
 
 def run(
@@ -58,46 +42,6 @@ def run(
     return checked(outcome).dataset()
 
 
-def resume(directory: Path | str) -> "xarray.Dataset":
-    """Finish an interrupted run, sweep or optimization (nothing is computed twice) and return what it returns.
-
-    Args:
-        directory: the run directory.
-
-    Raises:
-        UserError: if it is not a run directory or cannot be read back.
-        RunFailedError: if the run turns non-finite.
-    """
-    use_compilation_cache()
-    opened = RunDirectory.open(directory)
-    if opened.kind == "sweep":
-        from simkit.runtime import sweeps
-
-        return sweeps.checked(sweeps.proceed_sweep(opened))
-    if opened.kind == "optimize":
-        from simkit.runtime.optimizations import proceed_optimization
-
-        return checked(proceed_optimization(opened)).dataset()
-    return checked(proceed(opened)).dataset()
-
-
-def open_run(directory: Path | str) -> "xarray.Dataset":
-    """Return what a run, sweep or optimization has stored so far as a labeled data set, without computing anything.
-
-    Args:
-        directory: the run directory.
-
-    Raises:
-        UserError: if it is not a run directory or its files are damaged.
-    """
-    opened = RunDirectory.open(directory)
-    if opened.kind == "sweep":
-        from simkit.runtime.sweeps import read_sweep
-
-        return read_sweep(opened)
-    return stored(opened).dataset()
-
-
 def start(
     scenario: Scenario,
     output: Path | None,
@@ -116,8 +60,6 @@ def start(
     Raises:
         UserError: if the scenario cannot be built or the output cannot be written; nothing is left half-written.
     """
-    from simkit.runtime.fitting import check_frames
-
     if output:
         check_output(output, overwrite=overwrite)
     plan = plan_of(scenario)
@@ -172,7 +114,7 @@ def stored(directory: RunDirectory) -> Outcome:
     status, summary = pieces[-1]["status"][-1], directory.path / SUMMARY
     if summary.exists():
         try:
-            finished = read_json(summary)
+            finished = read_sealed_json(summary)
             if finished["segments"] != len(pieces) - 1:
                 raise DamagedFileError(f"{directory.path}: segment {len(pieces):06d}.npz is missing")
             status = np.asarray(finished["status_code"])
@@ -186,10 +128,3 @@ def stored(directory: RunDirectory) -> Outcome:
         directory=directory.path,
         scenario=directory.scenario(),
     )
-
-
-def plan_of(scenario: Scenario) -> "Plan":
-    """Return how a scenario's run is cut into segments."""
-    from simkit.runtime.driver import Plan
-
-    return Plan(scenario.run.steps, scenario.run.every)

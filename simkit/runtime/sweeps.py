@@ -17,9 +17,9 @@ from simkit.runtime.chunks import Report, Sweep, execute
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.files import DamagedFileError, read_json, write_bytes, write_json
 from simkit.runtime.fitting import fitting_chunk
+from simkit.runtime.loading import load
 from simkit.runtime.outcome import RunFailedError
 from simkit.runtime.run_directory import SUMMARY, RunDirectory, check_output
-from simkit.runtime.runs import load
 from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.scenario import Scenario

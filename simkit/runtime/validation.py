@@ -7,8 +7,9 @@ import numpy as np
 
 from simkit.runtime.derivatives import value_and_grad
 from simkit.runtime.environment import use_compilation_cache
+from simkit.runtime.loading import load
 from simkit.runtime.outcome import Outcome
-from simkit.runtime.runs import load, start
+from simkit.runtime.runs import start
 from simkit.scenario.scenario import Scenario, Validation
 
 

@@ -149,6 +149,18 @@ def test_lost_summary_is_made_again(spoiled, finished):
     assert everything(spoiled) == finished[1]
 
 
+def test_changed_summary_is_noticed_and_made_again(spoiled, finished):
+    summary = spoiled / "summary.json"
+    text = summary.read_text()
+    changed = text.replace('"status_code": 0', '"status_code": 1')
+    assert changed != text
+    summary.write_text(changed)
+    with pytest.raises(simkit.UserError, match=r"summary\.json: its checksum .* repair the run with: simkit resume"):
+        simkit.open_run(spoiled)
+    simkit.resume(spoiled)
+    assert everything(spoiled) == finished[1]
+
+
 def test_no_flipped_bit_of_a_checkpoint_gives_a_wrong_state(tmp_path, x64):
     simulation, plan = oscillator(3), Plan(4, 1)
     program, key = Program.of(simulation, plan), jax.random.key(1)

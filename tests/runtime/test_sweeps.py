@@ -10,7 +10,7 @@ import xarray
 
 import simkit
 from simkit.runtime.chunks import Sweep
-from simkit.runtime.runs import load
+from simkit.runtime.loading import load
 from simkit.runtime.sweeps import start_sweep
 from simkit.scenario.schema import parse_scenario
 from tests.runtime.toy import toy

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from simkit.core.simulation import Simulation
-from simkit.runtime.runs import load
+from simkit.runtime.loading import load
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import parse_scenario
 from tests.core.toys import descent, oscillator

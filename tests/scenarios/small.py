@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from simkit.runtime.runs import load
+from simkit.runtime.loading import load
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.scenario import Scenario
 

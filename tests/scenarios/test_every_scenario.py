@@ -21,7 +21,8 @@ from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.runtime.derivatives import objective_of
 from simkit.runtime.driver import Program, drive
-from simkit.runtime.runs import load, plan_of, start
+from simkit.runtime.loading import load, plan_of
+from simkit.runtime.runs import start
 from simkit.runtime.store import Store
 from simkit.runtime.validation import validate
 from simkit.scenario.build import build

@@ -33,8 +33,9 @@ def finish_optimization(
     """
     from simkit.cli.pictures import draw_before_and_after
     from simkit.core.status import Status
+    from simkit.runtime.loading import load
     from simkit.runtime.optimizations import best_of
-    from simkit.runtime.runs import load, start
+    from simkit.runtime.runs import start
 
     assert outcome.directory is not None  # the command line always writes to disk
     best, scenario = best_of(outcome), request.scenario

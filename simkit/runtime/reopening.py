@@ -1,0 +1,48 @@
+"""Finish or read back what a run directory holds, be it a run, a sweep or an optimization."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simkit.runtime import sweeps
+from simkit.runtime.environment import use_compilation_cache
+from simkit.runtime.optimizations import proceed_optimization
+from simkit.runtime.outcome import checked
+from simkit.runtime.run_directory import RunDirectory
+from simkit.runtime.runs import proceed, stored
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def resume(directory: Path | str) -> "xarray.Dataset":
+    """Finish an interrupted run, sweep or optimization (nothing is computed twice) and return what it returns.
+
+    Args:
+        directory: the run directory.
+
+    Raises:
+        UserError: if it is not a run directory or cannot be read back.
+        RunFailedError: if the run turns non-finite.
+    """
+    use_compilation_cache()
+    opened = RunDirectory.open(directory)
+    if opened.kind == "sweep":
+        return sweeps.checked(sweeps.proceed_sweep(opened))
+    if opened.kind == "optimize":
+        return checked(proceed_optimization(opened)).dataset()
+    return checked(proceed(opened)).dataset()
+
+
+def open_run(directory: Path | str) -> "xarray.Dataset":
+    """Return what a run, sweep or optimization has stored so far as a labeled data set, without computing anything.
+
+    Args:
+        directory: the run directory.
+
+    Raises:
+        UserError: if it is not a run directory or its files are damaged.
+    """
+    opened = RunDirectory.open(directory)
+    if opened.kind == "sweep":
+        return sweeps.read_sweep(opened)
+    return stored(opened).dataset()
