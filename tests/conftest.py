@@ -44,7 +44,7 @@ COMPILE_NOTHING = (
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.parent.name in ("scenarios", "export") and item.originalname not in COMPILE_NOTHING:
+        if item.path.parent.name in ("scenarios", "export", "runtime") and item.originalname not in COMPILE_NOTHING:
             name = getattr(item, "callspec", None) and item.callspec.params.get("name")
             if name in SLOW_TO_COMPILE:
                 item.add_marker(pytest.mark.slow)
