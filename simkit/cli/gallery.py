@@ -7,7 +7,7 @@ from pathlib import Path
 
 from simkit.cli.pictures import draw
 from simkit.errors import UserError
-from simkit.runtime.files import write_bytes, write_json
+from simkit.runtime.files import make_folder, write_bytes, write_json
 from simkit.runtime.outcome import Outcome
 from simkit.runtime.runs import start
 from simkit.scenario.scenario import Scenario
@@ -36,18 +36,6 @@ class Entry:
     failed: bool
     animation: Path | None = None
     size: int = 0
-
-
-def make_folder(folder: Path) -> None:
-    """Make the gallery's folder, or one in it.
-
-    Raises:
-        UserError: if it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with --output") from None
 
 
 def render_scenario(scenario: Scenario, folder: Path) -> Entry:

@@ -10,7 +10,7 @@ from simkit.core.converge import converge
 from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.runtime.environment import precision
-from simkit.runtime.files import write_bytes, write_json
+from simkit.runtime.files import make_folder, write_bytes, write_json
 from simkit.scenario.build import build
 from simkit.scenario.scenario import Scenario
 
@@ -97,12 +97,9 @@ def export_scenario(scenario: Scenario, folder: Path) -> Exported:
         "steps": scenario.run.steps,
         "derivative": "vector-Jacobian product with respect to params",
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_bytes(program, data)
-        write_json(card, description)
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with --output") from None
+    make_folder(folder)
+    write_bytes(program, data)
+    write_json(card, description)
     return Exported(program, card, value_error, gradient_error)
 
 

@@ -173,6 +173,21 @@ def displacement(space: Space, a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.stack(space.nearest_image(components), axis=-1)
 
 
+def displacement_without_drift(space: Space, position: jax.Array, home: jax.Array) -> jax.Array:
+    """Return how far each particle has come from its home, less the mean of all, which a rigid translation changes.
+
+    Args:
+        space: the geometry; `free` where positions are never wrapped.
+        position: (N, d).
+        home: (N, d).
+
+    Returns:
+        (N, d).
+    """
+    away = displacement(space, position, home)
+    return away - away.mean(axis=0)
+
+
 def lattice_vectors(cell: jax.Array) -> jax.Array:
     """Return a cell as lattice vectors, (d, d), whichever way it is given.
 

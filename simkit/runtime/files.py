@@ -51,6 +51,21 @@ def write_bytes(path: Path, data: bytes) -> None:
         ) from None
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder that results are to be written to, unless it is there.
+
+    Args:
+        folder: what the user gave with ``--output``, or a place in it.
+
+    Raises:
+        UserError: if it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with --output") from None
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what `write_bytes` leaves in a folder when its process is killed while it writes.
 
@@ -95,7 +110,12 @@ def read_sealed_json(path: Path) -> dict[str, Any]:
 
 
 def _seal(value: Mapping[str, Any]) -> str:
-    return f"crc32 {zlib.crc32(json.dumps(value, sort_keys=True).encode()):08x}"
+    return checksum(json.dumps(value, sort_keys=True).encode())
+
+
+def checksum(data: bytes) -> str:
+    """Return the checksum of bytes, as files note it."""
+    return f"crc32 {zlib.crc32(data):08x}"
 
 
 def _finite(value: Any) -> Any:

@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from simkit.errors import UserError
 from simkit.runtime.environment import devices, versions
-from simkit.runtime.files import DamagedFileError, read_json, remove_leftovers, write_bytes, write_json
+from simkit.runtime.files import DamagedFileError, checksum, read_json, remove_leftovers, write_bytes, write_json
 from simkit.runtime.store import Store
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
@@ -225,4 +224,4 @@ def _holds_run(folder: Path) -> bool:
 
 def _checksum(manifest: Mapping[str, Any], text: str) -> str:
     """Return a checksum of what was asked, so that a run never goes on with something else."""
-    return f"crc32 {zlib.crc32((json.dumps(manifest, sort_keys=True) + text).encode()):08x}"
+    return checksum((json.dumps(manifest, sort_keys=True) + text).encode())

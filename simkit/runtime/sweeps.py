@@ -4,7 +4,6 @@ import dataclasses
 import io
 import itertools
 import warnings
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from simkit.errors import UserError, nearest
 from simkit.runtime import datasets
 from simkit.runtime.chunks import Report, Sweep, execute
 from simkit.runtime.environment import precision, use_compilation_cache
-from simkit.runtime.files import DamagedFileError, read_json, write_bytes, write_json
+from simkit.runtime.files import DamagedFileError, checksum, read_json, write_bytes, write_json
 from simkit.runtime.fitting import fitting_chunk
 from simkit.runtime.loading import load
 from simkit.runtime.outcome import RunFailedError
@@ -183,7 +182,7 @@ def read_sweep(directory: RunDirectory) -> "xarray.Dataset":
         raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
     try:
         data = path.read_bytes()
-        if read_json(summary).get("checksum") != _checksum(data):
+        if read_json(summary).get("checksum") != checksum(data):
             raise DamagedFileError(f"{path}: its checksum does not fit its content")
     except (DamagedFileError, OSError) as error:
         raise UserError(f"{error}; make it again with: simkit resume {directory.path}") from None
@@ -214,9 +213,5 @@ def _store_result(directory: RunDirectory, dataset: "xarray.Dataset") -> "xarray
     data = bytes(dataset.to_netcdf(engine="scipy"))
     write_bytes(directory.path / RESULT, data)
     members, failed = int(dataset["status"].size), failures(dataset)
-    write_json(directory.path / SUMMARY, {"members": members, "failed": failed, "checksum": _checksum(data)})
+    write_json(directory.path / SUMMARY, {"members": members, "failed": failed, "checksum": checksum(data)})
     return dataset
-
-
-def _checksum(data: bytes) -> str:
-    return f"crc32 {zlib.crc32(data):08x}"

@@ -60,22 +60,31 @@ def ours(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work
     }
 
 
-def jax_md(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work, float]]:
-    """Return jax-md's force (of its fastest list format) and rebuild."""
+def jax_md_liquid(side: float, form: str, **settings: float) -> tuple:
+    """Return jax-md's neighbor list, energy and shift of a Lennard-Jones liquid."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from jax_md import energy, partition, quantity, space
-    displacement, _ = space.periodic(side)
+        from jax_md import energy, partition, space
+    displacement, shift = space.periodic(side)
+    make, energy_of = energy.lennard_jones_neighbor_list(
+        displacement,
+        side,
+        r_onset=0.999 * CUTOFF,
+        r_cutoff=CUTOFF,
+        dr_threshold=SKIN,
+        format=partition.NeighborListFormat[form],
+        **settings,
+    )
+    return make, energy_of, shift
+
+
+def jax_md(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work, float]]:
+    """Return jax-md's force (of its fastest list format) and rebuild."""
     rows = {}
     for name in ("Dense", "Sparse", "OrderedSparse"):
-        make, energy_of = energy.lennard_jones_neighbor_list(
-            displacement,
-            side,
-            r_onset=0.999 * CUTOFF,
-            r_cutoff=CUTOFF,
-            dr_threshold=SKIN,
-            format=partition.NeighborListFormat[name],
-        )
+        make, energy_of, _ = jax_md_liquid(side, name)
+        from jax_md import quantity
+
         neighbors = make.allocate(jnp.asarray(position, dtype))
         force = quantity.force(energy_of)
         start = jnp.asarray(position, dtype)

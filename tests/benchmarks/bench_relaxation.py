@@ -22,7 +22,7 @@ from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import lennard_jones, soft_sphere
 from simkit.molecular.relaxation import relaxation
-from tests.benchmarks.bench_molecular import CUTOFF, SKIN, best, liquid
+from tests.benchmarks.bench_molecular import CUTOFF, SKIN, best, jax_md_liquid, liquid
 
 CHUNK = 25
 RATIO, FRACTION = 1.4, 0.9
@@ -109,20 +109,8 @@ def fire_steps(atoms: int, steps: int, repeats: int) -> None:
     end = advance(state, simulation.params)
     assert not bool(end.neighbors.overflowed)
     work = {"simkit": lambda: jax.block_until_ready(advance(state, simulation.params))}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from jax_md import energy, partition, space
-    displacement, shift = space.periodic(side)
     for form in ("Dense", "OrderedSparse"):
-        make, energy_of = energy.lennard_jones_neighbor_list(
-            displacement,
-            side,
-            r_onset=0.999 * CUTOFF,
-            r_cutoff=CUTOFF,
-            dr_threshold=SKIN,
-            format=partition.NeighborListFormat[form],
-            capacity_multiplier=1.5,
-        )
+        make, energy_of, shift = jax_md_liquid(side, form, capacity_multiplier=1.5)
         # With its default time steps, which know nothing of how stiff a bond is, or with pairs closer, it blows up.
         work[f"jax-md {form}"] = jax_md_fire(
             make, energy_of, shift, position, steps, 0.0, dt_start=0.1 * 57**-0.5, dt_max=0.4 * 57**-0.5

@@ -16,9 +16,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run, draw and report; a scenario that fails is named and does not hide the others."""
-    from simkit.cli.gallery import Entry, make_folder, render_scenario, write_index
+    from simkit.cli.gallery import Entry, render_scenario, write_index
     from simkit.cli.progress import Progress
     from simkit.runtime.environment import use_compilation_cache
+    from simkit.runtime.files import make_folder
     from simkit.scenario.catalog import find_scenario, list_scenarios
 
     use_compilation_cache()

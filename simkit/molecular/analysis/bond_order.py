@@ -121,12 +121,37 @@ def hexatic_order(pairs: Pairs, fold: int = 6) -> Moments:
     if fold < 1:
         raise UserError(f"fold = {fold} is below 1; choose 6 for triangular and 4 for square order")
     _check_dimension(pairs, 2, "hexatic_order", "bond_order")
+    real, imaginary = (_mean_over_bonds(part, pairs) for part in _turned(pairs, fold))
+    return real, imaginary
+
+
+def polygon_order(pairs: Pairs, bonds: jax.Array, corners: int) -> jax.Array:
+    """Return how nearly the bonds of each particle in two dimensions point to the corners of a regular polygon.
+
+    ``|sum_j exp(i k theta_ij)| / max(n_i, k)``, ``theta_ij`` the direction of bond j, ``n_i`` the number of bonds and k
+    that of corners: 1 where each corner has its bond, less where one is missing, 0 without bonds.
+
+    Args:
+        pairs: of particles in two dimensions.
+        bonds: which of the pairs count, (N, K) booleans.
+        corners: k; 6 for a triangular crystal, 3 for a honeycomb.
+
+    Returns:
+        (N,), from 0 to 1.
+
+    Reference: Nelson, Halperin, Phys. Rev. B 19, 2457 (1979), doi:10.1103/PhysRevB.19.2457.
+    """
+    real, imaginary = (jnp.where(bonds, part, 0).sum(axis=1) for part in _turned(pairs, corners))
+    return _root(real**2 + imaginary**2) / jnp.maximum(bonds.sum(axis=1), corners)
+
+
+def _turned(pairs: Pairs, fold: int) -> Moments:
+    """Return ``exp(i k theta)`` of every pair in the plane."""
     x, y = (component * pairs.inverse_distance for component in pairs.separation)
     power = jnp.ones_like(x), jnp.zeros_like(y)
     for _ in range(fold):
         power = _times(power, (x, y))
-    real, imaginary = (_mean_over_bonds(part, pairs) for part in power)
-    return real, imaginary
+    return power
 
 
 def moments(pairs: Pairs, degree: int) -> Moments:
@@ -195,7 +220,11 @@ def _mean_over_bonds(values: jax.Array, pairs: Pairs) -> jax.Array:
 def _magnitude(real: jax.Array, imaginary: jax.Array, degree: int) -> jax.Array:
     each = real**2 + imaginary**2
     # Negative m have the magnitudes of positive ones.
-    squared = 4 * math.pi / (2 * degree + 1) * (2 * each.sum(axis=-1) - each[..., 0])
+    return _root(4 * math.pi / (2 * degree + 1) * (2 * each.sum(axis=-1) - each[..., 0]))
+
+
+def _root(squared: jax.Array) -> jax.Array:
+    """Return the square root, whose derivative at zero is taken to be zero."""
     some = squared > 0
     return jnp.where(some, jnp.sqrt(jnp.where(some, squared, 1)), 0)
 

@@ -1,4 +1,4 @@
-"""The contact network of a packing: who touches whom, who carries no load, and how the contacts are arranged."""
+"""The contact network of a packing: who touches whom, and who carries no load."""
 
 from typing import NamedTuple
 
@@ -65,28 +65,3 @@ def contact_number(network: Contacts, bearing: jax.Array) -> jax.Array:
     """
     contacts = (network.touching & bearing[:, None] & bearing[network.partner]).sum()
     return jnp.where(bearing.any(), contacts / jnp.maximum(bearing.sum(), 1), 0)
-
-
-def hexatic_order(network: Contacts, pairs: Pairs) -> jax.Array:
-    """Return how nearly the contacts of each disk point to the corners of a regular hexagon.
-
-    ``|psi_6|`` with ``psi_6 = sum_j exp(6 i theta_ij) / max(n_i, 6)``, ``theta_ij`` the direction of contact j and
-    ``n_i`` the number of contacts: 1 inside a triangular crystal, less where a corner is missing, 0 without contact.
-
-    Args:
-        network: the contacts.
-        pairs: what they are among, in two dimensions.
-
-    Returns:
-        (N,), from 0 to 1.
-
-    Reference: Nelson, Halperin, Phys. Rev. B 19, 2457 (1979), doi:10.1103/PhysRevB.19.2457.
-    """
-    x, y = (component * pairs.inverse_distance for component in pairs.separation)
-    # cos 2t and sin 2t, from which the triple angle follows: no trigonometric function is needed.
-    cosine, sine = x * x - y * y, 2 * x * y
-    cosine, sine = cosine * (4 * cosine**2 - 3), sine * (3 - 4 * sine**2)
-    real, imaginary = (jnp.where(network.touching, part, 0).sum(axis=1) for part in (cosine, sine))
-    count = jnp.maximum(network.touching.sum(axis=1), 6)
-    squared = real**2 + imaginary**2
-    return jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0) / count

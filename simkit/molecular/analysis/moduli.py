@@ -36,12 +36,9 @@ def bulk_modulus(stiffness: jax.Array) -> Bounds:
 
     Reference: Hill, Proc. Phys. Soc. A 65, 349 (1952), doi:10.1088/0370-1298/65/5/307.
     """
-    operator, volumetric, dimension = _operator(stiffness)
+    operator, volumetric, _ = _operator(stiffness)
     compliance = jnp.linalg.inv(operator)
-    return Bounds(
-        voigt=volumetric @ operator @ volumetric / dimension**2,
-        reuss=1 / (volumetric @ compliance @ volumetric),
-    )
+    return Bounds(voigt=voigt_bulk_modulus(stiffness), reuss=1 / (volumetric @ compliance @ volumetric))
 
 
 def shear_modulus(stiffness: jax.Array) -> Bounds:
@@ -56,13 +53,28 @@ def shear_modulus(stiffness: jax.Array) -> Bounds:
     Reference: Hill, Proc. Phys. Soc. A 65, 349 (1952), doi:10.1088/0370-1298/65/5/307.
     """
     operator, volumetric, dimension = _operator(stiffness)
-    compliance = jnp.linalg.inv(operator)
-    shears = (dimension - 1) * (dimension + 2)
+    soft = _deviatoric(jnp.linalg.inv(operator), volumetric, dimension)
+    return Bounds(voigt=voigt_shear_modulus(stiffness), reuss=_shears(dimension) / (4 * soft))
 
-    def deviatoric(matrix: jax.Array) -> jax.Array:
-        return jnp.trace(matrix) - volumetric @ matrix @ volumetric / dimension
 
-    return Bounds(voigt=deviatoric(operator) / shears, reuss=shears / (4 * deviatoric(compliance)))
+def voigt_bulk_modulus(stiffness: jax.Array) -> jax.Array:
+    """Return the upper bound of `bulk_modulus` alone, which needs no inverse and so no library call.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+    """
+    operator, volumetric, dimension = _operator(stiffness)
+    return volumetric @ operator @ volumetric / dimension**2
+
+
+def voigt_shear_modulus(stiffness: jax.Array) -> jax.Array:
+    """Return the upper bound of `shear_modulus` alone, the mean over all directions; it needs no inverse either.
+
+    Args:
+        stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
+    """
+    operator, volumetric, dimension = _operator(stiffness)
+    return _deviatoric(operator, volumetric, dimension) / _shears(dimension)
 
 
 def directional_shear_modulus(stiffness: jax.Array, direction: jax.Array, normal: jax.Array) -> jax.Array:
@@ -80,6 +92,15 @@ def directional_shear_modulus(stiffness: jax.Array, direction: jax.Array, normal
     # Engineering shear strains: each stands for both its components.
     strain = jnp.stack([slide[a, a] if a == b else slide[a, b] + slide[b, a] for a, b in voigt_pairs(len(slide))])
     return strain @ stiffness @ strain
+
+
+def _deviatoric(matrix: jax.Array, volumetric: jax.Array, dimension: int) -> jax.Array:
+    return jnp.trace(matrix) - volumetric @ matrix @ volumetric / dimension
+
+
+def _shears(dimension: int) -> int:
+    """Return twice the number of independent shears."""
+    return (dimension - 1) * (dimension + 2)
 
 
 def _operator(stiffness: jax.Array) -> tuple[jax.Array, jax.Array, int]:

@@ -12,6 +12,7 @@ from simkit.errors import UserError
 from simkit.molecular import lattices, spaces
 from simkit.molecular.analysis import contacts
 from simkit.molecular.analysis.elasticity import elastic_constants
+from simkit.molecular.analysis.moduli import voigt_bulk_modulus, voigt_shear_modulus
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale, largest_norm
 from simkit.molecular.neighbors import pairs
@@ -125,7 +126,8 @@ def bubble_raft(
     def moduli(position: jax.Array, box: jax.Array, params: Params) -> tuple[jax.Array, ...]:
         loose = rattlers(position, box, params)
         found = elastic_constants(interaction, position, box, params, loose=loose)
-        return _shear(found.stiffness), _shear(found.born), _bulk(found.stiffness)
+        stiffness, born = found.stiffness, found.born
+        return voigt_shear_modulus(stiffness), voigt_shear_modulus(born), voigt_bulk_modulus(stiffness)
 
     def measure(position: jax.Array, box: Cell, params: Params) -> Arrays:
         touches = network(position, box, params)[1]
@@ -167,14 +169,3 @@ def bubble_raft(
         measure=measure,
         dimensions={"contacts": ("particle",), "bubble_pressure": ("particle",)},
     )
-
-
-# The bounds of `simkit.molecular.analysis.moduli` need the inverse of a matrix, a library call not every platform has.
-def _shear(stiffness: jax.Array) -> jax.Array:
-    """Return the shear modulus averaged over directions, ``(C_xxxx + C_yyyy - C_xxyy - C_yyxx) / 8 + C_xyxy / 2``."""
-    return (stiffness[0, 0] + stiffness[1, 1] - stiffness[0, 1] - stiffness[1, 0]) / 8 + stiffness[2, 2] / 2
-
-
-def _bulk(stiffness: jax.Array) -> jax.Array:
-    """Return the bulk modulus, ``-A dp/dA = (C_xxxx + C_yyyy + C_xxyy + C_yyxx) / 4``."""
-    return stiffness[:2, :2].sum() / 4

@@ -10,6 +10,7 @@ import numpy as np
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.molecular import lattices, spaces
+from simkit.molecular.analysis.bond_order import polygon_order
 from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
@@ -113,20 +114,13 @@ def colloid_assembly(
 
     def displacement(position: jax.Array, box: Cell, params: Params) -> jax.Array:
         """Return how far every particle is from its site, the drift of all taken away, in bonds, (N, d)."""
-        away = spaces.displacement(spaces.of_cell(box, DIMENSION), position, home(params)) / params["bond"]
-        return away - away.mean(axis=0)
+        space = spaces.of_cell(box, DIMENSION)
+        return spaces.displacement_without_drift(space, position, home(params)) / params["bond"]
 
     def order(position: jax.Array, box: Cell, params: Params) -> tuple[jax.Array, jax.Array]:
         """Return how nearly the bonds of each particle are three at equal angles, |psi_3|, and its neighbors, (N,)."""
         apart = pairs.all_pairs(position, spaces.of_cell(box, DIMENSION), REACH * params["bond"])
-        x, y = (component * apart.inverse_distance for component in apart.separation)
-        # Cosine and sine of three times the direction of the bond.
-        real = jnp.where(apart.is_pair, x * (4 * x**2 - 3), 0).sum(axis=1)
-        imaginary = jnp.where(apart.is_pair, y * (3 - 4 * y**2), 0).sum(axis=1)
-        neighbors = apart.is_pair.sum(axis=1)
-        squared = real**2 + imaginary**2
-        size = jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0)
-        return size / jnp.maximum(neighbors, 3), neighbors.astype(position.dtype)
+        return polygon_order(apart, apart.is_pair, 3), apart.is_pair.sum(axis=1).astype(position.dtype)
 
     def observe(position: jax.Array, box: Cell, params: Params) -> Arrays:
         honeycomb_order, neighbors = order(position, box, params)

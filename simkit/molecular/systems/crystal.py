@@ -145,8 +145,7 @@ def crystal(
         """Return how far every atom is from its site, the drift of all taken away, (N,)."""
         deformation = spaces.inverse_of(perfect_cell(position.dtype)) @ jnp.asarray(deformed)
         home = jnp.asarray(sites, position.dtype) @ deformation
-        away = spaces.displacement(spaces.of_cell(deformed, 3), position, home)
-        away = away - away.mean(axis=0)
+        away = spaces.displacement_without_drift(spaces.of_cell(deformed, 3), position, home)
         return jnp.sqrt(jnp.sum(away**2, axis=1))
 
     def perfect_cell(dtype: jnp.dtype) -> jax.Array:

@@ -11,7 +11,7 @@ import numpy as np
 from simkit.core.averages import averaged
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
-from simkit.molecular import lattices
+from simkit.molecular import lattices, spaces
 from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution, shell_centers
 from simkit.molecular.dynamics import DynamicsState, langevin, maxwell_boltzmann, velocity_verlet
 from simkit.molecular.dynamics.measures import thermodynamics
@@ -106,8 +106,7 @@ def fluid(
 
     def displacement(state: DynamicsState, params: Params) -> jax.Array:
         """Return how far every atom has come from its site, the drift of all taken away, (N,)."""
-        away = state.position - home(params)
-        away = away - away.mean(axis=0)
+        away = spaces.displacement_without_drift(spaces.free(3), state.position, home(params))
         return jnp.sqrt(jnp.sum(away**2, axis=1))
 
     def observe(state: DynamicsState, cell: Cell, params: Params) -> Arrays:

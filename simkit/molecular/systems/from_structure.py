@@ -87,8 +87,7 @@ def relaxed_structure(
         home = jnp.asarray(atoms.position, position.dtype)
         if deformed is not None:
             home = home @ spaces.inverse_of(jnp.asarray(box, position.dtype)) @ deformed
-        away = spaces.displacement(spaces.of_cell(deformed, DIMENSION), position, home)
-        away = away - away.mean(axis=0)
+        away = spaces.displacement_without_drift(spaces.of_cell(deformed, DIMENSION), position, home)
         return jnp.sqrt(jnp.sum(away**2, axis=1))
 
     def observe(position: jax.Array, deformed: Cell, params: Params) -> Arrays:

@@ -10,6 +10,7 @@ from simkit.core.simulation import Arrays, Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis import contacts
+from simkit.molecular.analysis.bond_order import polygon_order
 from simkit.molecular.cell_relaxation import CellCoordinates
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.pair_interaction import pair_interaction
@@ -159,7 +160,7 @@ class Mixture(NamedTuple):
             "overlap_energy": params["stiffness"] * pairs.energy_per_particle(apart, potential, **touch),
             "load": virial / jnp.where(mean > 0, mean, 1),
         }
-        return arrays | ({"hexatic_order": contacts.hexatic_order(network, apart)} if self.dimension == 2 else {})
+        return arrays | ({"hexatic_order": polygon_order(apart, network.touching, 6)} if self.dimension == 2 else {})
 
     def diagnose(self, position: jax.Array, cell: jax.Array, params: Params, neighbors: Any) -> Arrays:
         """Return the scalars of a state, in the units of ``stiffness`` and ``small_diameter``.
@@ -188,7 +189,7 @@ class Mixture(NamedTuple):
             "packing_fraction": params[self.fraction] / spaces.periodic(cell).volume,
         }
         if self.dimension == 2:
-            numbers["hexatic_order"] = contacts.hexatic_order(network, apart).mean()
+            numbers["hexatic_order"] = polygon_order(apart, network.touching, 6).mean()
         return numbers
 
     def _sizes(self, params: Params) -> jax.Array:
