@@ -20,12 +20,14 @@ class AveragedState:
 
     Attributes:
         current: the simulation's own state.
-        mean: of every sample after the first ``skip``; before that, the sample at the start.
+        mean: of every sample after the first ``skip``; zero while there is none.
+        excess: by how much rounding has made ``mean`` too large, which the next sample takes back (Kahan).
         taken: int32, samples taken, those that were skipped included.
     """
 
     current: State
     mean: Arrays
+    excess: Arrays
     taken: jax.Array
 
 
@@ -42,8 +44,10 @@ def averaged(
 ) -> Simulation:
     """Return the simulation each of whose steps is ``every`` steps of the given one and then a sample.
 
-    ``mean_n = mean_{n-1} + (sample_n - mean_{n-1}) / n``, over the samples after the first ``skip``. The means are as
-    differentiable as the samples.
+    ``mean_n = mean_{n-1} + (sample_n - mean_{n-1}) / n``, over the samples after the first ``skip``. What rounding
+    takes from one update is added to the next, so that no number of samples is too large for the working precision.
+    The means are as differentiable as the samples. Until there is a sample that counts, what is shown of them is NaN:
+    the mean of none.
 
     Args:
         simulation: one that runs a fixed number of steps.
@@ -66,25 +70,31 @@ def averaged(
 
     def init(params: Params, key: jax.Array) -> AveragedState:
         current = simulation.init(params, key)
-        return AveragedState(current=current, mean=sample(current, params), taken=jnp.int32(0))
+        nothing = jax.tree.map(jnp.zeros_like, sample(current, params))
+        return AveragedState(current=current, mean=nothing, excess=nothing, taken=jnp.int32(0))
 
     def step(state: AveragedState, params: Params) -> AveragedState:
         current = advance(state.current, params)
         number = state.taken + 1 - skip
 
-        def updated(mean: jax.Array, value: jax.Array) -> jax.Array:
+        def change(mean: jax.Array, excess: jax.Array, value: jax.Array) -> jax.Array:
             weight = jnp.where(number > 0, 1 / jnp.maximum(number, 1).astype(mean.dtype), 0)
-            return mean + weight * (value - mean)
+            return weight * (value - mean) - excess
 
-        mean = jax.tree.map(updated, state.mean, sample(current, params))
-        return AveragedState(current=current, mean=mean, taken=state.taken + 1)
+        changes = jax.tree.map(change, state.mean, state.excess, sample(current, params))
+        mean = jax.tree.map(jnp.add, state.mean, changes)
+        excess = jax.tree.map(lambda new, old, change: (new - old) - change, mean, state.mean, changes)
+        return AveragedState(current=current, mean=mean, excess=excess, taken=state.taken + 1)
+
+    def shown(of: Callable[[Arrays, Params], Arrays] | None, state: AveragedState, params: Params) -> Arrays:
+        found = {} if of is None else of(state.mean, params)
+        return jax.tree.map(lambda value: jnp.where(state.taken > skip, value, jnp.nan), found)
 
     def observed(state: AveragedState, params: Params) -> Arrays:
-        return simulation.observe(state.current, params) | ({} if observe is None else observe(state.mean, params))
+        return simulation.observe(state.current, params) | shown(observe, state, params)
 
     def diagnosed(state: AveragedState, params: Params) -> Arrays:
-        numbers = simulation.diagnose(state.current, params)
-        return numbers | ({} if diagnose is None else diagnose(state.mean, params))
+        return simulation.diagnose(state.current, params) | shown(diagnose, state, params)
 
     grow, grow_averaged = simulation.grow, None
     if grow is not None:

@@ -53,7 +53,8 @@ class Simulation:
         grow: ``(overflowed, start) -> (simulation, start)``, for a simulation whose state holds arrays of limited
             capacity and whose ``status`` may be ``NEIGHBOR_OVERFLOW``: called on the host with a state that
             overflowed and an earlier one that did not, it returns the simulation whose ``init`` makes room enough,
-            and the earlier state in that room. Its other functions must take states of any capacity.
+            and the earlier state in that room. The room of a first state that did not overflow is enough. Its other
+            functions must take states of any capacity.
         check: ``params -> None``, on the host before a run; raises `UserError` for values it could not run with.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a

@@ -1,6 +1,7 @@
-"""The work of a sweep: its grid of members, one chunk after another, and the labeled result."""
+"""The work of a sweep: its grid of members, in chunks or through lanes, and the labeled result."""
 
 import dataclasses
+import functools
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import xarray
 
     from simkit.core.simulation import Params, Simulation
-    from simkit.runtime.driver import Piece
+    from simkit.runtime.driver import Piece, Plan, Program
 
 type Report = Callable[[float, str], None]
 """Told the fraction done and a few words."""
@@ -36,7 +37,8 @@ class Sweep:
         scenario: overrides applied.
         over: values by parameter; the grid is their Cartesian product.
         seeds: how many random seeds per grid point, counted up from the scenario's seed.
-        chunk: members per program.
+        chunk: members per program: one chunk after another, or, of simulations that end when they are done, as many
+            lanes as that.
         final_frames: whether the last frame of every member is kept beside its diagnostics.
     """
 
@@ -56,25 +58,29 @@ class Sweep:
         """Number of simulations."""
         return math.prod(self.shape)
 
-    @property
-    def chunks(self) -> int:
-        """Number of programs run, all of one size; the last is padded with repeats of the last member."""
-        return -(-self.members // self.chunk)
-
-    def chunk_values(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the swept values and the seeds of a chunk's members, one per member."""
-        members = np.minimum(index * self.chunk + np.arange(self.chunk), self.members - 1)
+    def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the swept values and the seeds of members, given by their numbers."""
         *where, seed = np.unravel_index(members, self.shape)
         values = {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
         return values, self.scenario.run.seed + seed
 
 
-def ensemble_of(simulation: "Simulation", plan: Sweep) -> "Simulation":
-    """Return a chunk's members as one simulation that observes nothing on its way."""
+def program_of(simulation: "Simulation", plan: Sweep) -> "Program":
+    """Return the program of a chunk of members, which observes nothing on its way."""
     from simkit.core.ensemble import ensemble
+    from simkit.runtime.driver import Program
 
     # Frames of every member at every time would not fit anywhere; the last one is observed at the end.
-    return dataclasses.replace(ensemble(simulation, list(plan.over)), observe=lambda state, params: {})
+    many = dataclasses.replace(ensemble(simulation, list(plan.over)), observe=lambda state, params: {})
+    return Program.of(many, cut_of(simulation, plan))
+
+
+def cut_of(simulation: "Simulation", plan: Sweep) -> "Plan":
+    """Return how the run of a member is cut into segments."""
+    from simkit.runtime.lanes import SEGMENTS
+
+    cut = plan_of(plan.scenario)
+    return cut if simulation.done is None else dataclasses.replace(cut, least_segments=SEGMENTS)
 
 
 def spread_of(members: int) -> "jax.sharding.Sharding | None":
@@ -88,55 +94,71 @@ def spread_of(members: int) -> "jax.sharding.Sharding | None":
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
 
 
-def _inputs(simulation: "Simulation", plan: Sweep, index: int) -> tuple["Params", "jax.Array"]:
-    """Return the params and keys of one chunk."""
+def _inputs(simulation: "Simulation", plan: Sweep, members: np.ndarray) -> tuple["Params", "jax.Array"]:
+    """Return the params and keys of members."""
     import jax
     import jax.numpy as jnp
 
-    values, seeds = plan.chunk_values(index)
+    values, seeds = plan.values_of(members)
     swept = {name: jnp.asarray(array, dtype=simulation.params[name].dtype) for name, array in values.items()}
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, dtype=jnp.uint32))
-    if spread := spread_of(plan.chunk):
+    if spread := spread_of(len(members)):
         swept, keys = jax.device_put((swept, keys), spread)
     return {**simulation.params, **swept}, keys
 
 
 def execute(
-    simulation: "Simulation", plan: Sweep, directory: RunDirectory | None, report: Report, warn: Callable[[str], None]
+    simulation: "Simulation",
+    plan: Sweep,
+    program: "Program",
+    directory: RunDirectory | None,
+    report: Report,
+    warn: Callable[[str], None],
 ) -> "xarray.Dataset":
     """Run every chunk that is not stored yet and return the labeled result.
+
+    Members that run a fixed number of steps go in chunks of one size, the last one padded with repeats of its last
+    member. Those that end when they are done make one chunk of all, through as many lanes as a chunk is large.
 
     Args:
         simulation: the member.
         plan: the sweep.
+        program: from `program_of`; used by every chunk, so it is compiled once.
         directory: where chunks are stored, or ``None``.
         report: told of progress.
         warn: told in one line what was damaged.
     """
     import jax
 
-    from simkit.runtime.driver import Program, final_status
+    from simkit.runtime.driver import final_status
+    from simkit.runtime.lanes import Queue
 
-    cut, many = plan_of(plan.scenario), ensemble_of(simulation, plan)
-    # Every chunk has the same shape, so each program is compiled once.
-    program = Program.of(many, cut)
+    cut = cut_of(simulation, plan)
     axes = {name: 0 if name in plan.over else None for name in simulation.params}
-    observe = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes)))
+    observe = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes))) if plan.final_frames else lambda *_: {}
+    chunks = 1 if simulation.done else -(-plan.members // plan.chunk)
     results = []
-    for index in range(plan.chunks):
+    for index in range(chunks):
         path = directory.path / f"chunk_{index:04d}.npz" if directory else None
         stored = _read_chunk(path, warn) if path else None
         if stored is None:
-
-            def on_piece(piece: "Piece", total: int, index: int = index) -> None:
-                report((index + piece.index / total) / plan.chunks, f"chunk {index + 1} of {plan.chunks}")
-
-            params, keys = _inputs(simulation, plan, index)
             store = Store(path.with_suffix("")) if path else None
-            arrays, last = record(many, keys, cut, store, on_piece, warn, params=params, program=program)
-            observed = observe(last.state, params) if plan.final_frames else {}
+            if simulation.done:
+                inputs = functools.partial(_inputs, simulation, plan)
+                queue = Queue(cut, plan.members, plan.chunk, inputs, observe)
+                arrays, observed = queue.run(program, store, report, warn)
+            else:
+
+                def on_piece(piece: "Piece", total: int, index: int = index) -> None:
+                    report((index + piece.index / total) / chunks, f"chunk {index + 1} of {chunks}")
+
+                members = np.minimum(index * plan.chunk + np.arange(plan.chunk), plan.members - 1)
+                params, keys = _inputs(simulation, plan, members)
+                many = program.simulation
+                arrays, last = record(many, keys, cut, store, on_piece, warn, params=params, program=program)
+                observed = observe(last.state, params)
             stored = _frozen(arrays, cut.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
-            stored["status"] = final_status(many, stored["status"])
+            stored["status"] = final_status(simulation, stored["status"])
             if path:
                 write_arrays(path, stored)
         if path and path.with_suffix("").exists():

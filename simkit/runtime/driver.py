@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.rollout import frame, initial
+from simkit.core.rollout import Frames, frame, initial
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import Status, status_of
 from simkit.runtime.store import Store
@@ -25,10 +25,12 @@ class Plan:
     Attributes:
         steps: number of steps (at most, if the simulation stops when done).
         every: steps between frames; divides ``steps``.
+        least_segments: how many segments there are at least, if there are so many frames.
     """
 
     steps: int
     every: int
+    least_segments: int = SEGMENTS
 
     @property
     def frames(self) -> int:
@@ -37,10 +39,10 @@ class Plan:
 
     @property
     def frames_per_segment(self) -> int:
-        """The largest divisor of ``frames`` that leaves at least ``SEGMENTS`` segments (else one frame each)."""
+        """The largest divisor of ``frames`` that leaves at least ``least_segments`` segments (else one frame each)."""
         small = [d for d in range(1, math.isqrt(self.frames) + 1) if self.frames % d == 0]
         divisors = [*small, *(self.frames // d for d in small)]
-        return max(d for d in divisors if d <= max(self.frames // SEGMENTS, 1))
+        return max(d for d in divisors if d <= max(self.frames // self.least_segments, 1))
 
     @property
     def segments(self) -> int:
@@ -72,20 +74,57 @@ class Program:
     """A simulation compiled for a plan, to be used again for other values and keys of the same shapes.
 
     Attributes:
+        simulation: what it runs.
         initialize: jitted ``(params, key) -> (state, first frame)``.
-        advance: jitted ``(state, params) -> (state, Frames)`` of one segment.
+        advance: jitted ``(state, params) -> (state, Frames)`` of one segment; takes states of any capacity.
     """
 
+    simulation: Simulation
     initialize: Any
     advance: Any
 
     @classmethod
     def of(cls, simulation: Simulation, plan: Plan) -> "Program":
         """Return the program of a simulation; each part is compiled when it is first called."""
-        return cls(
-            initialize=jax.jit(lambda params, key: _first(simulation, initial(simulation)(params, key), params)),
-            advance=jax.jit(_segment(simulation, plan)),
-        )
+        return cls(simulation, jax.jit(_beginning(simulation)), jax.jit(_segment(simulation, plan)))
+
+    def begun(self, params: Params, key: jax.Array) -> "tuple[Program, State, dict[str, np.ndarray]]":
+        """Return the initial state and its frame, in which no array overflows, and the program that makes such states.
+
+        Args:
+            params: of the simulation.
+            key: random key (one per member for an ensemble).
+        """
+        program, (state, recorded) = self, self.initialize(params, key)
+        while _overflowed(recorded) and program.simulation.grow is not None:
+            program, _ = program.with_room(state, state)
+            state, recorded = program.initialize(params, key)
+        return program, state, _arrays(recorded)
+
+    def advanced(self, start: State, params: Params) -> "tuple[Program, State, dict[str, np.ndarray]]":
+        """Return the state after a segment and its frames; run again with more room where an array overflowed.
+
+        Args:
+            start: the state before.
+            params: of the simulation.
+        """
+        program, (state, recorded) = self, self.advance(start, params)
+        while _overflowed(recorded) and program.simulation.grow is not None:
+            program, start = program.with_room(state, start)
+            state, recorded = program.advance(start, params)
+        return program, state, _arrays(recorded)
+
+    def with_room(self, example: State, state: State) -> "tuple[Program, State]":
+        """Return the program that begins with the room that an example needs, and a state in that room.
+
+        Args:
+            example: has overflowed, or has the room that is wanted.
+            state: has not overflowed, and has no more room.
+        """
+        assert self.simulation.grow is not None  # without it nothing is limited
+        larger, state = self.simulation.grow(example, state)
+        simulation = dataclasses.replace(self.simulation, init=larger.init, grow=larger.grow)
+        return dataclasses.replace(self, simulation=simulation, initialize=jax.jit(_beginning(simulation))), state
 
 
 def drive(
@@ -119,31 +158,17 @@ def drive(
     template = jax.eval_shape(program.initialize, params, key)[0] if store else None
     found = store.restore(template, warn, resizable=simulation.grow is not None) if store else None
     if found:
-        index, state, arrays = found
-        piece = _piece_of(index, state, arrays, plan)
+        piece = _piece(*found, plan)
     else:
-        state, recorded = program.initialize(params, key)
-        piece = _piece(0, state, recorded, plan)
-        while _overflowed(piece) and simulation.grow is not None:
-            larger, _ = simulation.grow(piece.state, piece.state)
-            # What is compiled to advance takes states of any capacity; only new states must be made larger.
-            simulation = dataclasses.replace(simulation, init=larger.init, grow=larger.grow)
-            program = dataclasses.replace(program, initialize=Program.of(simulation, plan).initialize)
-            state, recorded = program.initialize(params, key)
-            piece = _piece(0, state, recorded, plan)
+        program, state, arrays = program.begun(params, key)
+        piece = _piece(0, state, arrays, plan)
         if store:
             store.create()
             store.write(0, piece.state, piece.arrays)
     yield piece
     while not piece.finished:
-        start, index = piece.state, piece.index + 1
-        state, recorded = program.advance(start, params)
-        piece = _piece(index, state, recorded, plan)
-        while _overflowed(piece) and simulation.grow is not None:
-            larger, start = simulation.grow(piece.state, start)
-            simulation = dataclasses.replace(simulation, grow=larger.grow)
-            state, recorded = program.advance(start, params)
-            piece = _piece(index, state, recorded, plan)
+        program, state, arrays = program.advanced(piece.state, params)
+        piece = _piece(piece.index + 1, state, arrays, plan)
         if store:
             store.write(piece.index, piece.state, piece.arrays)
         yield piece
@@ -161,11 +186,11 @@ def final_status(simulation: Simulation, status: np.ndarray) -> np.ndarray:
     return np.where(status == Status.OK, np.int32(Status.MAX_STEPS), status)
 
 
-def _segment(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tuple[State, Any]]:
+def _segment(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tuple[State, Frames]]:
     record = frame(simulation, plan.every)
 
-    def run(state: State, params: Params) -> tuple[State, Any]:
-        def body(index: jax.Array, carry: tuple[State, Any]) -> tuple[State, Any]:
+    def segment(state: State, params: Params) -> tuple[State, Frames]:
+        def body(index: jax.Array, carry: tuple[State, Frames]) -> tuple[State, Frames]:
             state, recorded = carry
             state, one = record(state, params)
             return state, jax.tree.map(lambda stack, leaf: stack.at[index].set(leaf), recorded, one)
@@ -177,40 +202,44 @@ def _segment(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tu
         # recorded otherwise than `trajectory` does.
         return jax.lax.fori_loop(0, jax.lax.optimization_barrier(jnp.int32(count)), body, (state, empty))
 
-    return run
+    return segment
 
 
-def _overflowed(piece: Piece) -> bool:
-    return bool(np.any(piece.status == Status.NEIGHBOR_OVERFLOW))
+def _beginning(simulation: Simulation) -> Callable[[Params, jax.Array], tuple[State, Frames]]:
+    """Return ``(params, key) -> (state, Frames)``: the initial state with its own frame, as a stack of one."""
+
+    def beginning(params: Params, key: jax.Array) -> tuple[State, Frames]:
+        state = initial(simulation)(params, key)
+        recorded = Frames(
+            observed=simulation.observe(state, params),
+            diagnosed=simulation.diagnose(state, params),
+            status=status_of(simulation)(state, params),
+        )
+        return state, jax.tree.map(lambda leaf: leaf[None], recorded)
+
+    return beginning
 
 
-def _first(simulation: Simulation, state: State, params: Params) -> tuple[State, Any]:
-    """Return the state with its own frame, as a stack of one."""
-    recorded = {
-        "observed": simulation.observe(state, params),
-        "diagnosed": simulation.diagnose(state, params),
-        "status": status_of(simulation)(state, params),
-    }
-    return state, jax.tree.map(lambda leaf: leaf[None], recorded)
+def _overflowed(recorded: Frames) -> bool:
+    status = np.asarray(recorded.status)
+    return bool(np.any(status[: _kept(status)] == Status.NEIGHBOR_OVERFLOW))
 
 
-def _piece(index: int, state: State, recorded: Any, plan: Plan) -> Piece:
-    groups = recorded if isinstance(recorded, dict) else vars(recorded)
-    arrays = {
-        f"{group}.{name}": np.asarray(array)
-        for group in ("observed", "diagnosed")
-        for name, array in groups[group].items()
-    }
-    status = np.asarray(groups["status"])
-    ended = np.all((status != Status.OK).reshape(len(status), -1), axis=1)
-    if ended.any():
-        # Once every member has stopped, further frames would only repeat the last one.
-        keep = int(np.argmax(ended)) + 1
-        arrays, status = {name: array[:keep] for name, array in arrays.items()}, status[:keep]
-    return _piece_of(index, state, arrays | {"status": status}, plan)
+def _arrays(recorded: Frames) -> dict[str, np.ndarray]:
+    groups = {"observed": recorded.observed, "diagnosed": recorded.diagnosed}
+    named = {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
+    return {name: np.asarray(array) for name, array in (named | {"status": recorded.status}).items()}
 
 
-def _piece_of(index: int, state: State, arrays: dict[str, np.ndarray], plan: Plan) -> Piece:
+def _piece(index: int, state: State, arrays: dict[str, np.ndarray], plan: Plan) -> Piece:
+    kept = _kept(arrays["status"])
+    arrays = {name: array[:kept] for name, array in arrays.items()}
     status = arrays["status"][-1]
     stopped = bool(np.all(status != Status.OK))
     return Piece(index=index, state=state, arrays=arrays, status=status, finished=stopped or index >= plan.segments)
+
+
+def _kept(status: np.ndarray) -> int:
+    """Return how many frames say something: once every member has stopped, others would only repeat the last one."""
+    ended = np.all((status != Status.OK).reshape(len(status), -1), axis=1)
+    return int(np.argmax(ended)) + 1 if ended.any() else len(status)

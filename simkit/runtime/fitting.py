@@ -3,12 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from simkit.errors import UserError
-from simkit.runtime.chunks import Sweep, ensemble_of, spread_of
-from simkit.runtime.loading import plan_of
+from simkit.runtime.chunks import Sweep, cut_of, spread_of
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
-    from simkit.runtime.driver import Plan
+    from simkit.runtime.driver import Plan, Program
 
 
 def check_frames(simulation: "Simulation", plan: "Plan") -> None:
@@ -31,13 +30,16 @@ def check_frames(simulation: "Simulation", plan: "Plan") -> None:
         )
 
 
-def fitting_chunk(simulation: "Simulation", plan: Sweep, chunk: int | None, memory: int | None) -> int:
+def fitting_chunk(
+    simulation: "Simulation", plan: Sweep, program: "Program", chunk: int | None, memory: int | None
+) -> int:
     """Return how many members run as one program; what they need comes from the compiler.
 
     Args:
         simulation: the member.
         plan: the sweep.
-        chunk: how many the user asks for; ``None`` takes as many as fit.
+        program: of its members; what is compiled here to measure it is what runs.
+        chunk: how many the user asks for; ``None`` takes as many as fit, and no more than are faster together.
         memory: bytes they may take; ``None`` takes a share of what is free.
 
     Raises:
@@ -45,27 +47,25 @@ def fitting_chunk(simulation: "Simulation", plan: Sweep, chunk: int | None, memo
     """
     import jax
 
-    from simkit.runtime.driver import Program
+    from simkit.runtime.lanes import usual_lanes
     from simkit.runtime.memory import SHARE, available_bytes, frame_bytes, needed_bytes, show_size
 
     limit = memory or int(SHARE * available_bytes())
-    many, cut = ensemble_of(simulation, plan), plan_of(plan.scenario)
-    program = Program.of(many, cut)
 
     def needed(members: int) -> int:
         params, keys = _shapes(simulation, plan, members)
-        state = jax.eval_shape(many.init, params, keys)
+        state = jax.eval_shape(program.simulation.init, params, keys)
         return needed_bytes(program.advance.lower(state, params).compile())
 
     observed, diagnosed = (plan.members * size for size in frame_bytes(simulation))
-    diagnosed *= cut.frames + 1
+    diagnosed *= cut_of(simulation, plan).frames + 1
     if (kept := diagnosed + observed * plan.final_frames) > (free := available_bytes()):
         remedy = "pass --no-frames to keep the diagnostics only, or " if diagnosed <= free else ""
         raise UserError(
             f"the results of {plan.members} members need {show_size(kept)} and {show_size(free)} are free; "
             f"{remedy}sweep fewer values"
         )
-    wanted = min(chunk or plan.members, plan.members)
+    wanted = min(chunk or (plan.members if simulation.done is None else usual_lanes()), plan.members)
     need = needed(wanted)
     if need <= limit:
         return wanted

@@ -63,13 +63,28 @@ class Outcome:
 
     @property
     def message(self) -> str:
-        """The status in words, naming the segment and the parameters where the run failed."""
+        """The status in words; of a run that failed, when, after which largest values, and with which parameters."""
         from simkit.core.status import FAILURES, MESSAGES, Status
 
         status = Status(int(self.status))
         if status not in FAILURES:
             return f"{self.scenario.name} {MESSAGES[status]}"
-        return f"{self.scenario.name} {MESSAGES[status]} (in segment {self.segments}, with {describe(self.scenario)})"
+        when = self._when() if status is Status.NON_FINITE else f"after step {self._step(-1)}"
+        return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
+
+    def _step(self, frame: int) -> int:
+        """Return the step at which a stored frame was taken."""
+        return self.scenario.run.every * range(len(self.arrays["status"]))[frame]
+
+    def _when(self) -> str:
+        """Return the steps between which the run failed, and the diagnostics named ``largest_...`` at the first one."""
+        if len(self.arrays["status"]) < 2:
+            return "at the start"
+        diagnostics = datasets.split(self.arrays)[1].items()
+        largest = [f"{name} = {values[-2]:.3g}" for name, values in diagnostics if name.startswith("largest_")]
+        return (
+            f"between step {self._step(-2)}{', where ' * bool(largest)}{', '.join(largest)}, and step {self._step(-1)}"
+        )
 
     def dataset(self) -> "xarray.Dataset":
         """Return frames and diagnostics as a labeled data set."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from simkit.errors import UserError, nearest
 from simkit.runtime import datasets
-from simkit.runtime.chunks import Report, Sweep, execute
+from simkit.runtime.chunks import Report, Sweep, execute, program_of
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.files import DamagedFileError, checksum, read_json, write_bytes, write_json
 from simkit.runtime.fitting import fitting_chunk
@@ -51,7 +51,8 @@ def sweep(
         seeds: random seeds per combination.
         output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
-        chunk: members per vmapped program; ``None`` chooses by memory.
+        chunk: members that run together; ``None`` chooses by memory. Those of simulations that end when they are done
+            leave one by one, and others take their place.
         memory: bytes the program may take; ``None`` takes a share of what is free.
         final_frames: keep the last frame of every member.
         **values: other parameters, config or run settings.
@@ -130,7 +131,8 @@ def start_sweep(
     with precision(scenario.run.precision):
         simulation = build(scenario)
         plan = Sweep(scenario, over, seeds, chunk or 1, final_frames)
-        plan = dataclasses.replace(plan, chunk=fitting_chunk(simulation, plan, chunk, memory))
+        program = program_of(simulation, plan)
+        plan = dataclasses.replace(plan, chunk=fitting_chunk(simulation, plan, program, chunk, memory))
         request = {
             "labels": datasets.labels_of(simulation),
             "over": over,
@@ -139,10 +141,10 @@ def start_sweep(
             "final_frames": final_frames,
         }
         if output is None:
-            return execute(simulation, plan, None, report, warnings.warn)
+            return execute(simulation, plan, program, None, report, warnings.warn)
         directory = RunDirectory.create(output, "sweep", scenario, request, overwrite=overwrite)
         with directory.begun():
-            return _store_result(directory, execute(simulation, plan, directory, report, warnings.warn))
+            return _store_result(directory, execute(simulation, plan, program, directory, report, warnings.warn))
 
 
 def proceed_sweep(
@@ -166,7 +168,10 @@ def proceed_sweep(
     over = {name: tuple(points) for name, points in request["over"].items()}
     plan = Sweep(scenario, over, request["seeds"], request["chunk"], request["final_frames"])
     with precision(scenario.run.precision), directory.locked():
-        return _store_result(directory, execute(build(scenario), plan, directory, report, warn))
+        simulation = build(scenario)
+        return _store_result(
+            directory, execute(simulation, plan, program_of(simulation, plan), directory, report, warn)
+        )
 
 
 def read_sweep(directory: RunDirectory) -> "xarray.Dataset":

@@ -10,6 +10,8 @@ from simkit.core.averages import averaged
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
+from simkit.core.simulation import Simulation
+from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from tests.core.toys import oscillator
 
@@ -40,15 +42,22 @@ def test_means_are_those_of_the_samples_after_the_skipped_ones(x64):
     np.testing.assert_allclose(found["time"], expected["time"], rtol=1e-13)
     np.testing.assert_allclose(frames["position"], positions["position"], rtol=0, atol=1e-13)
     squares = np.asarray(positions["position"])[:, 0] ** 2 * 1.3
-    for number in range(samples + 1):
-        taken = squares[SKIP + 1 : number + 1]
-        # Up to the first sample that counts, the start is shown.
-        mean = taken.mean() if len(taken) else squares[0]
+    # A mean of no samples is no number, in what is diagnosed and in what is observed; the state stays finite.
+    assert np.isnan(found["mean_square"][: SKIP + 1]).all() and np.isnan(frames["mean_position"][: SKIP + 1]).all()
+    for number in range(SKIP + 1, samples + 1):
+        mean = squares[SKIP + 1 : number + 1].mean()
         assert float(found["mean_square"][number]) == pytest.approx(mean, rel=1e-12)
     last = np.asarray(positions["position"])[SKIP + 1 :].mean(axis=0)
     np.testing.assert_allclose(frames["mean_position"][-1], last, rtol=0, atol=1e-13)
     assert simulation.dimensions["mean_position"] == ("oscillator",)
     assert list(simulation.coordinates["oscillator"]) == [0, 1]
+
+
+def test_a_run_that_has_no_sample_yet_has_not_failed(x64):
+    simulation = mean_oscillator()
+    state = jax.jit(segment(simulation, SKIP))(simulation.init(simulation.params, jax.random.key(0)), simulation.params)
+    assert np.isnan(simulation.diagnose(state, simulation.params)["mean_square"])
+    assert int(status_of(simulation)(state, simulation.params)) == Status.OK
 
 
 def test_cutting_a_run_changes_nothing_and_members_equal_single_runs(x64):
@@ -71,6 +80,26 @@ def test_derivative_of_a_mean_equals_its_central_difference(x64):
     for name, difference in found.relative_difference.items():
         assert abs(found.derivative[name]) > 1e-3
         assert difference < 1e-6, name
+
+
+def test_mean_in_single_precision_follows_a_hundred_thousand_samples():
+    """The samples rise from 1000 by 1e-5 a step: without care the mean stands still once changes are rounded off."""
+    rising = Simulation(
+        init=lambda params, key: jnp.int32(0),
+        step=lambda state, params: state + 1,
+        observe=lambda state, params: {},
+        diagnose=lambda state, params: {"iteration": state},
+        params={"start": jnp.float32(1000)},
+    )
+    simulation = averaged(
+        rising, lambda n, params: {"x": params["start"] + n.astype(jnp.float32) * 1e-5}, every=1, skip=0
+    )
+    count = 100_000
+    run = jax.jit(segment(simulation, count))
+    found = run(simulation.init(simulation.params, jax.random.key(0)), simulation.params).mean["x"]
+    exact = np.mean(np.float64(np.float32(1000) + np.arange(1, count + 1, dtype=np.float32) * np.float32(1e-5)))
+    # The exact mean of the rounded samples, to half of the last bit of 1000, 3e-5, and a bit of that for the weights.
+    assert abs(float(found) - exact) < 4e-5
 
 
 @pytest.mark.parametrize(("values", "message"), [({"every": 0}, "every = 0"), ({"skip": -1}, "skip = -1 is negative")])

@@ -17,7 +17,7 @@ from simkit.runtime.driver import Plan, Program, drive
 from simkit.runtime.run_directory import RunDirectory
 from simkit.runtime.store import Store
 from tests.core.toys import oscillator
-from tests.runtime.toy import toy
+from tests.runtime.toy import SPRINGS, toy
 
 
 class Crash(BaseException):
@@ -151,6 +151,9 @@ def test_run_that_crashes_again_and_again_goes_on_bit_for_bit(tmp_path, monkeypa
 WORK = {
     "run": lambda folder: simkit.run(toy(steps=4), output=folder),
     "sweep": lambda folder: simkit.sweep(toy(steps=4), {"frequency": [1.0, 2.0]}, chunk=1, output=folder),
+    "relaxations": lambda folder: simkit.sweep(
+        toy(SPRINGS, tolerance=0.05), {"rest": [1.0, 1.4]}, seeds=2, chunk=2, output=folder
+    ),
     "optimize": lambda folder: simkit.optimize(toy(steps=4), "frequency", method="adam", iterations=2, output=folder),
 }
 

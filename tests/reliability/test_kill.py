@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from simkit.render.files import whole_file
+
 SIMKIT = [sys.executable, "-m", "simkit.cli.main"]
 
 # Long enough to be hit in the middle, short enough to be run a few times; and how many segments it has.
@@ -17,6 +19,7 @@ WORK = {
     "flow": ("run channel_flow --set cells=[32,24] --set steps=12000 --no-render", 21),
     "rigid": ("run bouncing_ball --set time_step=0.0001 --set steps=36000 --no-render", 21),
     "sweep": ("sweep channel_flow --over reynolds=100,200,300 --chunk 1 --set cells=[16,12] --set steps=8000", 63),
+    "relaxations": ("sweep soft_sphere_packing --seeds 12 --chunk 3 --set particles=16", 24),
     "optimize": ("optimize bouncing_ball --wrt launch_speed --method adam --iterations 60 --no-render", 21),
 }
 KILLS = 3
@@ -55,3 +58,33 @@ def test_work_killed_at_random_moments_resumes_bit_identically(words, segments, 
     simkit(*command)
     assert killed > 0, "every process ended before it could be killed; give the test more work"
     assert contents(folder) == contents(whole)
+
+
+KILLED_WHILE_DRAWING = """
+import os, signal, sys
+from PIL import Image
+from simkit.cli.main import main
+
+def save(self, path, *unused, **options):
+    path.write_bytes(b"half a picture")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Image.Image.save = save
+main(["render", sys.argv[1], "--format", "png"])
+"""
+
+
+@pytest.mark.parametrize("words", [["resume", "--no-render"], ["render", "--format", "png"]])
+def test_picture_killed_half_way_is_cleared_away_and_a_living_one_is_not(words, tmp_path):
+    folder = tmp_path / "run"
+    simkit("run", "bouncing_ball", "--set", "steps=30", "--no-render", "--output", str(folder))
+    ran = subprocess.run([sys.executable, "-c", KILLED_WHILE_DRAWING, folder], check=False)
+    assert ran.returncode == -signal.SIGKILL
+    (abandoned,) = folder.glob(".*.partial")
+    with whole_file(folder / "bouncing_ball.png") as living:
+        assert not abandoned.exists()
+        abandoned.write_bytes(b"half a picture")
+        living.write_bytes(b"under way")
+        verb, *options = words
+        simkit(verb, str(folder), *options)
+        assert list(folder.glob(".*.partial")) == [living]

@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Resume and report like the verb that began the work."""
     from simkit.render.animate import parse_size
+    from simkit.render.files import remove_abandoned
     from simkit.runtime.environment import use_compilation_cache
     from simkit.runtime.optimizations import proceed_optimization, request_of
     from simkit.runtime.run_directory import RunDirectory
@@ -30,6 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
     size = None if arguments.no_render else parse_size(arguments.size)
     directory = RunDirectory.open(arguments.run)
     scenario = directory.scenario()
+    remove_abandoned(directory.path)
     use_compilation_cache()
 
     def warn(message: str) -> None:

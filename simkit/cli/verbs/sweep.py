@@ -22,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="low:high:count, low:high:count:log, or a,b,c; several make a grid",
     )
     parser.add_argument("--seeds", type=int, default=1, help="random seeds per grid point (default: 1)")
-    parser.add_argument("--chunk", type=int, help="members per program (default: as many as fit in memory)")
+    parser.add_argument(
+        "--chunk", type=int, help="members that run together (default: as many as fit in memory and pay)"
+    )
     parser.add_argument("--memory", help="how much a program may take, such as 8GiB (default: most of what is free)")
     parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
 

@@ -1,0 +1,41 @@
+"""What cannot flow gets one clear line and exit code 2, and leaves nothing behind."""
+
+import pytest
+
+FACES = "config.faces=[-1.0, -0.5, -0.6, 0.5, 1.0]"
+MISTAKES = {
+    "faces that do not increase": (
+        ["couette_poiseuille", "--set", "cells=[4, 4]", "--set", FACES],
+        ["faces[1] = -0.5 is followed by -0.6", "increasing"],
+    ),
+    "faces that do not fit": (
+        ["channel_flow", "--set", "cells=[4, 8]", "--set", FACES.replace("-0.6", "0.0")],
+        ["faces are 5", "give cells[1] + 1 = 9"],
+    ),
+    "stretching": (["couette_poiseuille", "--set", "stretching=9.0"], ["stretching = 9", "0 to 6"]),
+    "time step of the cavity": (["lid_driven_cavity", "--set", "time_step=0.01"], ["time_step = 0.01", "0.00391"]),
+    "time step of the vortices": (
+        ["taylor_green", "--set", "time_step=0.1"],
+        ["time_step = 0.1", "advection", "0.0283"],
+    ),
+    "time step with friction": (
+        ["taylor_green", "--set", "viscosity=0.1", "--set", "time_step=0.015"],
+        ["time_step = 0.015", "explicit friction", "0.00756"],
+    ),
+    "time step of the channel": (["channel_flow", "--set", "cells=[256, 8]", "--set", "time_step=0.02"], ["0.00781"]),
+    "time step of the oscillation": (
+        ["womersley", "--set", "cells=[512, 8]"],
+        ["time_step = 0.0314159", "advection", "0.0135"],
+    ),
+    "odd cavity": (["lid_driven_cavity", "--set", "cells=33"], ["cells = 33 is odd", "even"]),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistake_is_one_line_and_exit_code_2(case, simkit, tmp_path):
+    words, expected = MISTAKES[case]
+    ran = simkit("run", *words)
+    assert ran.code == 2
+    for part in expected:
+        assert part in ran.line
+    assert not list(tmp_path.iterdir())
