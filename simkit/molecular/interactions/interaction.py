@@ -27,8 +27,8 @@ class Interaction(NamedTuple):
         stress: ``(position, cell, params, neighbors) -> (d, d)``, (1/V) dE/dstrain; positive under tension.
         overflow: ``neighbors -> bool``: a neighbor is or was missing; stays true.
         enlarge: ``(overflowed, neighbors) -> (interaction, neighbors)``, on the host: the same interaction with room
-            for what the first lists needed, and the second lists, which did not overflow, in that room. Leading axes
-            of members are kept.
+            for what the first lists needed (their own room if they did not overflow), and the second lists, which did
+            not, in that room. Leading axes of members are kept.
     """
 
     prepare: Callable[[jax.Array, Cell, Params], Any]
@@ -64,7 +64,7 @@ def combined(*interactions: Interaction) -> Interaction:
 
     def enlarge(overflowed: Any, neighbors: Any) -> tuple[Interaction, Any]:
         pairs = [
-            part.enlarge(old, new) if bool(part.overflow(old).any()) else (part, new)
+            part.enlarge(old, new) if jax.tree.leaves(old) else (part, new)
             for part, old, new in zip(interactions, overflowed, neighbors, strict=True)
         ]
         return combined(*(part for part, _ in pairs)), tuple(new for _, new in pairs)

@@ -96,7 +96,11 @@ def _interaction(
         if template is None:
             raise ValueError("this interaction keeps no list that could overflow")
         size = overflowed.reference_position.shape[-2:]
-        larger = _roomier(neighbor_list, overflowed.reference_position.reshape(-1, *size))
+        if bool(_overflowed(overflowed).any()):
+            larger = _roomier(neighbor_list, overflowed.reference_position.reshape(-1, *size))
+        else:
+            first = (0,) * (overflowed.reference_position.ndim - 2)
+            larger = jax.tree.map(lambda leaf: leaf[first], overflowed)
         members = neighbors.reference_position
         lists = jax.vmap(lambda member: _updated(larger, member))(members.reshape(-1, *size))
         lists = jax.tree.map(lambda leaf: leaf.reshape(*members.shape[:-2], *leaf.shape[1:]), lists)

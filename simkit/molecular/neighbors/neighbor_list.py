@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.molecular import spaces
 from simkit.molecular.neighbors.cell_list import CellList, cell_list
+from simkit.molecular.neighbors.cores import WORTH_SPLITTING, split_over_cores
 from simkit.molecular.spaces import Cell, Components, Space
 
 # Candidates tested per turn of the loop; the bits of a word are a multiple of it.
@@ -101,13 +102,16 @@ def enlarged(neighbors: NeighborList, capacity: int) -> NeighborList:
 def larger_capacity(neighbors: NeighborList) -> int:
     """Return a capacity with room to spare for what an overflowed list needed; on the host.
 
-    It grows by at least a quarter, so that a run meets few capacities, each of which is compiled anew.
+    It grows by at least a quarter, so that a run meets few capacities, each of which is compiled anew. That of a list
+    which did not overflow is its own.
 
     Args:
         neighbors: concrete, of one member or of many.
     """
     needed, present = int(jnp.max(neighbors.needed)), neighbors.index.shape[-2]
     most = neighbors.index.shape[-1]
+    if needed <= present:
+        return present
     return min(-(-max(int(1.1 * needed), int(1.25 * present)) // 8) * 8, max(most, present + 1))
 
 
@@ -223,6 +227,7 @@ def _columns(
     the bits out one by one, the k-th of every particle at once. Neither writes anywhere but in sequence.
     """
     runs, count = cells.first.shape
+    is_split = TESTS_PER_TURN * position[0].nbytes >= WORTH_SPLITTING
     slots = jnp.arange(count, dtype=jnp.int32)
     # Words for the candidates that so many neighbors come with, and for all particles of a small system.
     most_words = max(runs * (-(-capacity // BITS) + 1), min(-(-count // BITS), BITS))
@@ -239,6 +244,7 @@ def _columns(
         turns = (jnp.minimum(length.max() - first_bit[word_number], BITS) + TESTS_PER_TURN - 1) // TESTS_PER_TURN
 
         def turn(number: jax.Array, word: jax.Array) -> jax.Array:
+            number = split_over_cores(number) if is_split else number
             for bit in range(TESTS_PER_TURN):
                 place = number * TESTS_PER_TURN + bit
                 k = first_bit[word_number] + place
@@ -268,7 +274,7 @@ def _columns(
     flat_words, flat_first = words.ravel(), cells.first.ravel()
     flat_end, flat_length = cells.row_end.ravel(), cells.row_length.ravel()
 
-    def take(carry: tuple[jax.Array, jax.Array], _: None) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+    def take(carry: tuple[jax.Array, jax.Array]) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         number, word = carry
         bit = jax.lax.population_count((word & (~word + 1)) - 1).astype(jnp.int32)
         table = jnp.minimum(number, most_words - 1)
@@ -285,9 +291,14 @@ def _columns(
         fresh = flat_words.at[number * count + slots].get(mode="promise_in_bounds")
         return (number, jnp.where(rest != 0, rest, fresh)), other
 
+    needed = jax.lax.population_count(words).astype(jnp.int32).sum(axis=0, dtype=jnp.int32).max()
+
+    def take_if_any(carry: tuple[jax.Array, jax.Array], column: jax.Array) -> tuple[Any, jax.Array]:
+        column = split_over_cores(column) if is_split else column
+        return jax.lax.cond(column < needed, take, lambda carry: (carry, slots), carry)
+
     first_word = next_word[:count]
     start = first_word, flat_words.at[first_word * count + slots].get(mode="promise_in_bounds")
-    _, index = jax.lax.scan(take, start, None, length=capacity)
-    needed = jax.lax.population_count(words).astype(jnp.int32).sum(axis=0, dtype=jnp.int32).max()
+    _, index = jax.lax.scan(take_if_any, start, jnp.arange(capacity, dtype=jnp.int32))
     # More candidates than words: some were not tested, so how many neighbors there are is not known.
     return index, jnp.where(last_words[-1] > most_words, jnp.maximum(needed, capacity + 1), needed)

@@ -1,4 +1,4 @@
-"""Sums of a pair potential over a neighbor list: energy, force and virial, one column of neighbors at a time."""
+"""Sums of a pair potential over a neighbor list: energy, force and virial, a few columns of neighbors at a time."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -8,12 +8,13 @@ import jax.numpy as jnp
 
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import neighbor_list
+from simkit.molecular.neighbors.cores import WORTH_SPLITTING, split_over_cores
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import Cell, Components
 
-# Columns per turn of the loop: enough to hide its cost, few enough to compile fast.
-UNROLL = 4
+# Columns per turn of the loop: enough to hide its cost, few enough to compile fast and to stay in the cache.
+FEWEST_COLUMNS, MOST_COLUMNS = 4, 16
 
 
 class PerParticle(NamedTuple):
@@ -33,17 +34,19 @@ type Parameter = jax.Array | PerParticle
 
 
 class PairTerms(NamedTuple):
-    """One column of pairs: particle i of each slot with its k-th neighbor.
+    """Some columns of pairs: particle i of each slot with its k-th neighbor, for M values of k.
 
     Attributes:
-        is_pair: whether the entry is a pair within the cut-off, (N,).
-        distance: length, (N,); the cut-off where there is no pair.
-        inverse_distance: 1 / length, (N,); zero where there is no pair, or no direction because the two coincide.
-        separation: from the neighbor to i, one array (N,) per component.
-        parameters: of the potential, scalars or (N,).
+        is_pair: whether the entry is a pair within the cut-off, (M, N).
+        squared_distance: length^2, (M, N); that of the cut-off where there is no pair.
+        distance: length, (M, N); the cut-off where there is no pair.
+        inverse_distance: 1 / length, (M, N); zero where there is no pair, or no direction because the two coincide.
+        separation: from the neighbor to i, one array (M, N) per component.
+        parameters: of the potential, scalars or (M, N).
     """
 
     is_pair: jax.Array
+    squared_distance: jax.Array
     distance: jax.Array
     inverse_distance: jax.Array
     separation: Components
@@ -100,11 +103,9 @@ def force(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborLi
     """
 
     def term(pair: PairTerms) -> Components:
-        # The inverse distance is zero where there is no pair.
-        over_distance = sums.potential.force(pair.distance, **pair.parameters) * pair.inverse_distance
         # Without the barrier the compiler works the force out once more for every component.
-        over_distance, separation = jax.lax.optimization_barrier((over_distance, pair.separation))
-        return tuple(over_distance * component for component in separation)
+        over_distance = jax.lax.optimization_barrier(_force_over_distance(sums.potential, pair))
+        return tuple(over_distance * component for component in pair.separation)
 
     components = _accumulate(sums, position, cell, neighbors, term, position.shape[1])
     return neighbor_list.to_particles(neighbors, jnp.stack(components, axis=-1))
@@ -128,12 +129,19 @@ def virial(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborL
     places = [(a, b) for a in range(dimension) for b in range(a, dimension)]
 
     def term(pair: PairTerms) -> Components:
-        over_distance = sums.potential.force(pair.distance, **pair.parameters) * pair.inverse_distance
+        over_distance = _force_over_distance(sums.potential, pair)
         return tuple(over_distance * pair.separation[a] * pair.separation[b] for a, b in places)
 
     found = dict(zip(places, _accumulate(sums, position, cell, neighbors, term, len(places)), strict=True))
     rows = [[found[min(a, b), max(a, b)].sum() / 2 for b in range(dimension)] for a in range(dimension)]
     return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _force_over_distance(potential: PairPotential, pair: PairTerms) -> jax.Array:
+    if potential.force_over_distance is None:
+        # The inverse distance is zero where there is no pair.
+        return potential.force(pair.distance, **pair.parameters) * pair.inverse_distance
+    return jnp.where(pair.is_pair, potential.force_over_distance(pair.squared_distance, **pair.parameters), 0)
 
 
 def _accumulate(
@@ -150,43 +158,54 @@ def _accumulate(
     columns = tuple(position[:, axis].at[neighbors.order].get(mode="promise_in_bounds") for axis in range(dimension))
     slots = jnp.arange(size, dtype=neighbors.index.dtype)
     pair_parameters = _look_up(sums, neighbors)
+    limit = sums.cutoff * sums.cutoff
 
     # Without rematerialization reverse mode would keep every intermediate of every column.
     @jax.checkpoint
     def add(totals: Components, other: jax.Array) -> Components:
         separation = space.nearest_image(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in columns))
+        # Without the barrier the compiler looks the neighbors up once more for every sum.
+        separation = jax.lax.optimization_barrier(separation)
         squared = sum(component * component for component in separation)
         # Unused entries name the particle itself.
-        is_pair = (other != slots) & (squared < sums.cutoff * sums.cutoff)
+        squared = jnp.where((other != slots) & (squared < limit), squared, limit)
+        is_pair = squared < limit
         apart = is_pair & (squared > 0)
         # Neither the square root at zero nor the potential where there is no pair may spoil a derivative.
-        distance = jnp.sqrt(jnp.where(apart, squared, sums.cutoff * sums.cutoff))
+        distance = jnp.sqrt(jnp.where(apart, squared, limit))
         pair = PairTerms(
             is_pair=is_pair,
+            squared_distance=squared,
             distance=jnp.where(is_pair & ~apart, 0, distance),
             inverse_distance=jnp.where(apart, 1 / distance, 0),
             separation=separation,
             parameters=pair_parameters(other),
         )
-        return tuple(total + value for total, value in zip(totals, term(pair), strict=True))
-
-    def add_block(totals: Components, block: jax.Array) -> Components:
-        for other in block:
-            totals = add(totals, other)
+        for column in zip(*term(pair), strict=True):
+            totals = tuple(total + value for total, value in zip(totals, column, strict=True))
         return totals
+
+    capacity = neighbors.index.shape[0]
+    at_once, is_split = _columns_at_once(size * position.dtype.itemsize)
 
     def add_if_used(totals: Components, numbered: tuple[jax.Array, jax.Array]) -> tuple[Components, None]:
         first, block = numbered
+        first = split_over_cores(first) if is_split else first
         # The list has room to spare: most of the time its last columns are empty.
-        return jax.lax.cond(first < neighbors.most, add_block, lambda totals, _: totals, totals, block), None
+        return jax.lax.cond(first < neighbors.most, add, lambda totals, _: totals, totals, block), None
 
-    capacity = neighbors.index.shape[0]
-    whole = capacity - capacity % UNROLL
-    firsts = jnp.arange(0, whole, UNROLL, dtype=jnp.int32)
-    blocks = neighbors.index[:whole].reshape(-1, UNROLL, size)
+    whole = capacity - capacity % at_once
+    firsts = jnp.arange(0, whole, at_once, dtype=jnp.int32)
+    blocks = neighbors.index[:whole].reshape(-1, at_once, size)
     totals = (jnp.zeros(size, position.dtype),) * count
     totals, _ = jax.lax.scan(add_if_used, totals, (firsts, blocks))
-    return add_block(totals, neighbors.index[whole:])
+    return add(totals, neighbors.index[whole:]) if whole < capacity else totals
+
+
+def _columns_at_once(column_bytes: int) -> tuple[int, bool]:
+    """Return how many columns a turn of the loop takes, and whether they are worth splitting over cores."""
+    worth = -(-WORTH_SPLITTING // (FEWEST_COLUMNS * column_bytes)) * FEWEST_COLUMNS
+    return (worth, True) if worth <= MOST_COLUMNS else (FEWEST_COLUMNS, False)
 
 
 def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], dict[str, jax.Array]]:

@@ -13,10 +13,13 @@ class PairPotential(NamedTuple):
     Attributes:
         energy: ``(distance, **parameters) -> U``.
         force: ``(distance, **parameters) -> -dU/dr``, positive where the pair repels.
+        force_over_distance: ``(squared_distance, **parameters) -> -U'(r) / r``, finite down to distance zero, where
+            that saves the square root; ``None`` where it does not.
     """
 
     energy: Callable[..., jax.Array]
     force: Callable[..., jax.Array]
+    force_over_distance: Callable[..., jax.Array] | None = None
 
 
 def pair_potential(energy: Callable[..., jax.Array]) -> PairPotential:

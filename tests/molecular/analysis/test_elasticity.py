@@ -74,9 +74,9 @@ def straining(interaction, params, side, stiffness, start):
 class Disordered:
     """A disordered system at rest, and functions that relax it anew."""
 
-    def __init__(self, make):
+    def __init__(self, make, seed):
         self.interaction, params, side, stiffness = make()
-        start = side * jax.random.uniform(jax.random.key(2), (PARTICLES, 2))
+        start = side * jax.random.uniform(jax.random.key(seed), (PARTICLES, 2))
         first = straining(self.interaction, params, side, stiffness, start)
         params = first.params
         result = jax.jit(lambda p: converge(first, 20000)(first.init(p, jax.random.key(0)), p))(params)
@@ -114,13 +114,14 @@ class Disordered:
 @pytest.fixture(scope="module")
 def disks():
     with jax.enable_x64(True):
-        return Disordered(packing)
+        return Disordered(packing, 2)
 
 
 @pytest.fixture(scope="module")
 def glassy():
     with jax.enable_x64(True):
-        return Disordered(glass)
+        # One that is far from an instability: some starts end in glasses for which strains of 3e-4 are not small.
+        return Disordered(glass, 0)
 
 
 def rattlers(system):

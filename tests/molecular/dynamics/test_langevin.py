@@ -14,7 +14,7 @@ from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from simkit.molecular.dynamics import langevin, velocity_verlet
-from tests.molecular.moving import gas, oscillators
+from tests.molecular.dynamics.moving import gas, oscillators
 
 
 @functools.cache

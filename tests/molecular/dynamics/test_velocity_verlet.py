@@ -12,7 +12,7 @@ from simkit.core import gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from simkit.molecular.dynamics import velocity_verlet
-from tests.molecular.moving import gas, oscillators, tetramer
+from tests.molecular.dynamics.moving import gas, oscillators, tetramer
 
 KEY = 0
 

@@ -15,7 +15,8 @@ from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
-from simkit.runtime.driver import Plan, drive
+from simkit.runtime.driver import Plan, Program, drive
+from simkit.runtime.lanes import Queue
 from simkit.runtime.store import Store
 
 PARTICLES = 48
@@ -155,6 +156,45 @@ def test_members_of_an_ensemble_grow_together(x64):
     assert not np.any(pieces[-1].status == Status.NEIGHBOR_OVERFLOW)
     for name in roomy:
         np.testing.assert_array_equal(grown[name], roomy[name])
+
+
+def test_members_that_take_turns_grow_and_resume_bit_for_bit(x64, tmp_path):
+    class Stopped(BaseException):
+        pass
+
+    keys, pull = jax.random.split(jax.random.key(1), 5), jnp.array([0.01, 0.3, 0.1, 0.2, 0.05])
+
+    def run(room, store=None, stop=None):
+        member, told = attracted(capacity=room), []
+
+        def report(fraction, words):
+            told.append(fraction)
+            if len(told) == stop:
+                raise Stopped
+
+        silent = dataclasses.replace(ensemble(member, ["pull"]), observe=lambda state, params: {})
+        axes = {"epsilon": None, "sigma": None, "pull": 0}
+        inputs = lambda members: ({**member.params, "pull": pull[members]}, keys[members])  # noqa: E731
+        queue = Queue(PLAN, 5, 2, inputs, jax.vmap(member.observe, in_axes=(0, axes)))
+        return queue.run(Program.of(silent, PLAN), store, report, pytest.fail)
+
+    with pytest.raises(Stopped):
+        run(4, Store(tmp_path), stop=25)
+    grown, last = run(4, Store(tmp_path))
+    roomy, expected = run(PARTICLES)
+    np.testing.assert_array_equal(last["position"], expected["position"])
+    for name in roomy:
+        np.testing.assert_array_equal(grown[name], roomy[name])
+
+
+def test_room_that_is_enough_is_given_to_others_as_it_is(x64):
+    keys = jax.random.split(jax.random.key(0), 2)
+    large, small = attracted(capacity=30), attracted(capacity=20)
+    example, state = large.init(large.params, keys[0]), small.init(small.params, keys[1])
+    assert not bool(example.neighbors.overflowed)
+    larger, state = small.grow(example, state)
+    assert state.neighbors.index.shape == (30, PARTICLES)
+    assert larger.init(larger.params, keys[0]).neighbors.index.shape == (30, PARTICLES)
 
 
 def test_compiled_convergence_stops_at_an_overflow_and_the_host_makes_room(x64):

@@ -15,7 +15,7 @@ from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import lennard_jones, soft_sphere
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 PARTICLES = 48
 CUTOFF = 1.4
 KINDS = ["free", "orthorhombic", "triclinic"]

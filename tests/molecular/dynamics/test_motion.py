@@ -15,7 +15,7 @@ from simkit.molecular.dynamics import langevin, maxwell_boltzmann, velocity_verl
 from simkit.molecular.interactions.user_energy import user_energy
 from simkit.runtime.driver import Plan, drive
 from simkit.runtime.store import Store
-from tests.molecular.moving import floats, gas, gas_interaction, oscillators, tetramer
+from tests.molecular.dynamics.moving import floats, gas, gas_interaction, oscillators, tetramer
 
 PLAN = Plan(steps=120, every=1)
 ROOM = 40
