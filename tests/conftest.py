@@ -23,14 +23,23 @@ def compilation_cache(tmp_path_factory):
 SLOW_TO_COMPILE = (
     "bubble_raft",
     "colloid_self_assembly",
+    "cylinder_in_channel",
+    "drag_reduction",
+    "heated_cavity",
     "jamming",
     "jax_md_soft_spheres",
+    "kolmogorov_turbulence",
     "lennard_jones_cluster",
     "lennard_jones_crystal",
     "lennard_jones_fluid",
+    "lid_driven_cavity",
     "monodisperse_packing",
     "silicon",
     "silicon_vacancy",
+    "tollmien_schlichting",
+    "turbulent_channel",
+    "viscosity_from_frames",
+    "womersley",
 )
 # These only trace.
 COMPILE_NOTHING = (

@@ -1,5 +1,30 @@
 """Incompressible flow between walls, on a staggered grid."""
 
-from simkit.flow.channel import channel
+from simkit.flow.jax_cfd import from_jax_cfd, from_jax_cfd_spectral
+from simkit.flow.spectral import spectral_channel
+from simkit.flow.systems.channel import channel
+from simkit.flow.systems.cylinder import cylinder_in_channel
+from simkit.flow.systems.drag_reduction import drag_reduction
+from simkit.flow.systems.heated_cavity import heated_cavity
+from simkit.flow.systems.kolmogorov_turbulence import kolmogorov_turbulence
+from simkit.flow.systems.lid_driven_cavity import lid_driven_cavity
+from simkit.flow.systems.taylor_green import taylor_green
+from simkit.flow.systems.turbulent_channel import turbulent_channel
+from simkit.flow.systems.viscosity_from_frames import viscosity_from_frames
+from simkit.flow.systems.womersley import womersley
 
-__all__ = ["channel"]
+__all__ = [
+    "channel",
+    "cylinder_in_channel",
+    "drag_reduction",
+    "from_jax_cfd",
+    "from_jax_cfd_spectral",
+    "heated_cavity",
+    "kolmogorov_turbulence",
+    "lid_driven_cavity",
+    "spectral_channel",
+    "taylor_green",
+    "turbulent_channel",
+    "viscosity_from_frames",
+    "womersley",
+]

@@ -1,48 +1,81 @@
-"""The implicit viscous term, solved directly."""
-
-from collections.abc import Callable
+"""Viscous friction: the Laplacian of the velocity and the shear on the sides."""
 
 import jax
 import numpy as np
 
-from simkit.flow.grid import ChannelGrid
-from simkit.flow.modes import from_modes, laplacian_modes, to_modes
-from simkit.flow.operators import Velocity, like
+from simkit.flow.differences import difference_at_faces, with_ends
+from simkit.flow.domain import BoundaryVelocity, Domain
+from simkit.flow.sides import side_slope, side_weights
+from simkit.flow.surroundings import Surrounded, along, step, strip
 
 
-def diffusion_solver(grid: ChannelGrid) -> Callable[[Velocity, jax.Array], Velocity]:
-    """Return the direct solver of the implicit viscous term, ``solve(source, coefficient) -> change``.
-
-        change - coefficient laplacian(change) = source
-
-    holds for exactly the discrete Laplacian of `operators` between walls at rest. ``coefficient`` (viscosity times
-    time, unit h^2, not negative) is a traced value: the modes do not depend on it.
+def laplacian(around: Surrounded, domain: Domain, axes: tuple[int, ...] | None = None) -> tuple[jax.Array, ...]:
+    """Return the sum of the second derivatives on the inner faces of each component.
 
     Args:
-        grid: the grid.
+        around: the velocity with one layer of points around it, see `surround`.
+        domain: the domain.
+        axes: those along which to differentiate; by default all.
     """
-    modes_u = laplacian_modes(grid, _second_difference_u(grid))
-    modes_v = laplacian_modes(grid, _second_difference_v(grid))
+    every = range(domain.grid.dimension)
+    terms = []
+    for i, f in enumerate(around):
+        term = 0.0
+        for j in every if axes is None else axes:
+            axis = domain.grid.axes[j]
+            points = strip(f, [k for k in every if k != j])
+            slopes = step(points, j)
+            if i == j:
+                slopes, spacing = slopes * along(f, 1 / axis.widths, j, domain), axis.distances
+            else:
+                # The points beyond the sides are as far out as the first ones are inside.
+                ends = ([], []) if axis.periodic else (axis.widths[:1], axis.widths[-1:])
+                reach = np.concatenate([ends[0], axis.distances, ends[1]])
+                slopes, spacing = slopes * along(f, 1 / reach, j, domain), axis.widths
+            term = term + step(slopes, j) * along(f, 1 / spacing, j, domain)
+        terms.append(term)
+    return tuple(terms)
 
-    def solve(source: Velocity, coefficient: jax.Array) -> Velocity:
-        def solve_one(f, modes):
-            return from_modes(to_modes(f, modes) * (1 / (1 + coefficient * like(f, modes.eigenvalues))), modes)
 
-        return solve_one(source[0], modes_u), solve_one(source[1], modes_v)
+def shear(f: jax.Array, component: int, axis: int, boundary: BoundaryVelocity, domain: Domain) -> jax.Array:
+    """Return the derivative of a component of the velocity along another axis, on all faces across that axis.
 
-    return solve
+    On a side that prescribes the velocity it is the slope of the parabola through the side and the two nearest points.
+    So Couette flow is exact on any grid, and Poiseuille flow where the cells are equal. On the others it is zero.
+
+    Args:
+        f: the component, on its faces.
+        component: which one.
+        axis: another axis.
+        boundary: velocity on the sides.
+        domain: the domain.
+    """
+    inner = difference_at_faces(f, axis, domain.grid)
+    if domain.grid.axes[axis].periodic:
+        return inner
+    ends = [side_slope(f, component, axis, side, boundary, domain) for side in (0, 1)]
+    return with_ends(ends[0], inner, ends[1], axis)
 
 
-def _second_difference_u(grid: ChannelGrid) -> np.ndarray:
-    """Return the ``(ny, ny)`` second derivative across the channel of u, which lives at the heights of the centers."""
-    (lower_near, lower_far), (upper_near, upper_far) = grid.wall_weights
-    slope = np.pad(np.diff(np.eye(grid.cells[1]), axis=0) / grid.distances[:, None], ((1, 1), (0, 0)))
-    slope[0, :2] = lower_near, -lower_far
-    slope[-1, -2:] = upper_far, -upper_near
-    return np.diff(slope, axis=0) / grid.heights[:, None]
+def second_difference(component: int, axis: int, domain: Domain) -> np.ndarray | None:
+    """Return the matrix of `laplacian` along one bounded axis for sides at rest; ``None`` on a periodic axis.
 
-
-def _second_difference_v(grid: ChannelGrid) -> np.ndarray:
-    """Return the ``(ny - 1, ny - 1)`` second derivative across the channel of v on the inner faces."""
-    slope = np.diff(np.pad(np.eye(grid.cells[1] - 1), ((1, 1), (0, 0))), axis=0) / grid.heights[:, None]
-    return np.diff(slope, axis=0) / grid.distances[:, None]
+    Args:
+        component: of the velocity.
+        axis: along which to differentiate; ``(n, n)`` for the n cells, ``(n - 1, n - 1)`` for the inner faces if it is
+            the component's own.
+        domain: the domain.
+    """
+    a = domain.grid.axes[axis]
+    if a.periodic:
+        return None
+    if component == axis:
+        slope = np.diff(np.pad(np.eye(a.cells - 1), ((1, 1), (0, 0))), axis=0) / a.widths[:, None]
+        return np.diff(slope, axis=0) / a.distances[:, None]
+    slope = np.pad(np.diff(np.eye(a.cells), axis=0) / a.distances[:, None], ((1, 1), (0, 0)))
+    (lower_near, lower_far), (upper_near, upper_far) = side_weights(a)
+    if domain.prescribes(axis, 0):
+        slope[0, :2] = lower_near, -lower_far
+    if domain.prescribes(axis, 1):
+        slope[-1, -2:] = upper_far, -upper_near
+    return np.diff(slope, axis=0) / a.widths[:, None]

@@ -6,45 +6,46 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.grid import ChannelGrid
+from simkit.flow.differences import curl
+from simkit.flow.domain import Velocity, like
+from simkit.flow.grid import Grid
 from simkit.flow.measures import kinetic_energy
-from simkit.flow.modes import matmul
-from simkit.flow.operators import Velocity, below, like, west
 
-SHORTEST_WAVELENGTH = 1.5
+SHORTEST_WAVELENGTH = 0.75
 WAVES_ACROSS = 3
 
 
-def random_eddies(grid: ChannelGrid, key: jax.Array, dtype: jnp.dtype) -> Velocity:
-    """Return a smooth random velocity with no divergence, no slip on the walls and root-mean-square speed 1.
+def random_eddies(grid: Grid, key: jax.Array, dtype: jnp.dtype) -> Velocity:
+    """Return a smooth random plane velocity with no divergence, no slip on the walls and root-mean-square speed 1.
 
-        u = dpsi/dy,   v = -dpsi/dx,
-        psi = sum over k, q of a sin(q (y + 1)) sin(pi (y + 1)/2) cos(k x + phase) / (k^2 + q^2)
+        u = dpsi/dy,   v = -dpsi/dx,   s = (y - y_lower)/H,
+        psi = sum over k, q of a sin(q s) sin(pi s) cos(k x + phase) / (k^2 + (q/H)^2)
 
     with normal random amplitudes a, so that large eddies are faster than small ones. k runs over the wavelengths that
-    fit the period and are at least 1.5 h (and four cells) long, q over pi/2, pi and 3 pi/2. psi and its slope vanish on
-    the walls, and its differences between the corners of the cells have no divergence beyond round-off.
+    fit the period and are at least 3/4 of the height H (and four cells) long, q over pi, 2 pi and 3 pi. psi and its
+    slope vanish on the walls, and its differences between the corners of the cells have no divergence beyond round-off.
 
     Args:
-        grid: the grid.
+        grid: periodic along x, bounded along y.
         key: random key.
         dtype: floating-point type of the velocity.
     """
-    nx, ny = grid.cells
-    waves_along = min(max(int(grid.length / SHORTEST_WAVELENGTH), 1), nx // 4)
-    k = 2 * math.pi / grid.length * np.arange(1, waves_along + 1)
-    q = math.pi / 2 * np.arange(1, min(WAVES_ACROSS, ny // 4) + 1)
-    phase = k * grid.dx * np.arange(1, nx + 1)[:, None]
-    along = np.concatenate([np.cos(phase), np.sin(phase)], axis=1)
-    height = grid.faces[1:, None] + 1
-    across = np.sin(q * height) * np.sin(math.pi / 2 * height)
-    across[-1] = 0.0
-    weights = np.tile(1 / (k[:, None] ** 2 + q**2), (2, 1))
+    along, across = grid.axes
+    waves_along = min(max(int(along.length / (SHORTEST_WAVELENGTH * across.length)), 1), along.cells // 4)
+    k = 2 * math.pi / along.length * np.arange(1, waves_along + 1)
+    q = math.pi * np.arange(1, min(WAVES_ACROSS, across.cells // 4) + 1)
+    phase = k * (along.points - along.faces[0])[:, None]
+    waves = np.concatenate([np.cos(phase), np.sin(phase)], axis=1)
+    height = (across.faces[:, None] - across.faces[0]) / across.length
+    profiles = np.sin(q * height) * np.sin(math.pi * height)
+    profiles[-1] = 0.0
+    weights = np.tile(1 / (k[:, None] ** 2 + (q / across.length) ** 2), (2, 1))
 
     amplitudes = jax.random.normal(key, weights.shape, dtype)
     weighted = amplitudes * like(amplitudes, weights)
-    psi = matmul(matmul(like(amplitudes, along), weighted), like(amplitudes, across.T))
-    u = (psi - below(psi)) / like(psi, grid.heights)
-    v = (west(psi) - psi) / grid.dx
-    speed = jnp.sqrt(2 * kinetic_energy((u, v), grid))
-    return u / speed, v / speed
+    precise = jax.lax.Precision.HIGHEST
+    stream = jnp.matmul(like(amplitudes, waves), weighted, precision=precise)
+    stream = jnp.matmul(stream, like(amplitudes, profiles.T), precision=precise)
+    velocity = curl(stream, grid)
+    scale = jnp.sqrt(2 * kinetic_energy(velocity, grid))
+    return tuple(f / scale for f in velocity)

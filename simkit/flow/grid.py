@@ -1,8 +1,9 @@
-"""The staggered grid of a plane channel: periodic in x, walls at y = -1 and y = +1."""
+"""Staggered grids: a product of axes, each periodic or bounded, each with cells of any width."""
 
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,83 +11,163 @@ from simkit.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ChannelGrid:
-    """A marker-and-cell grid: pressure at cell centers, each velocity component on the faces it crosses.
-
-    All fields have shape ``(nx, ny)`` and are indexed ``[x, y]``::
-
-        p[i, j]  at the center of cell (i, j)
-        u[i, j]  on its right face; the right face of the last cell is the left face of the first
-        v[i, j]  on its upper face; v[:, -1] lies on the upper wall and stays zero
-
-    Lengths are in units of the half-width h of the channel.
+class Axis:
+    """One direction of a grid, cut into cells.
 
     Attributes:
-        cells: number of cells ``(nx, ny)``.
-        length: period in x.
-        faces: ``(ny + 1,)`` increasing, y of the horizontal faces, walls included.
+        faces: ``(n + 1,)`` increasing positions of the faces between the cells, both ends included.
+        periodic: whether the last face is the first one again; the cells are then equal.
+    """
+
+    faces: np.ndarray
+    periodic: bool = False
+
+    @property
+    def cells(self) -> int:
+        """Number of cells n."""
+        return len(self.faces) - 1
+
+    @property
+    def length(self) -> float:
+        """Distance between both ends."""
+        return float(self.faces[-1] - self.faces[0])
+
+    @functools.cached_property
+    def widths(self) -> np.ndarray:
+        """``(n,)`` widths of the cells."""
+        if self.periodic:
+            return np.full(self.cells, self.length / self.cells)
+        return np.diff(self.faces)
+
+    @functools.cached_property
+    def centers(self) -> np.ndarray:
+        """``(n,)`` centers of the cells."""
+        return (self.faces[1:] + self.faces[:-1]) / 2
+
+    @functools.cached_property
+    def distances(self) -> np.ndarray:
+        """Distances between neighboring centers: ``(n,)`` on a periodic axis, the last around it; else ``(n - 1,)``."""
+        return self.widths if self.periodic else np.diff(self.centers)
+
+    @functools.cached_property
+    def points(self) -> np.ndarray:
+        """Positions of the velocity along the axis: its ``(n,)`` right faces if periodic, all ``(n + 1,)`` if not."""
+        return self.faces[1:] if self.periodic else self.faces
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all cells are equal but for rounding."""
+        return bool(np.ptp(self.widths) <= 1e-12 * self.length)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Grid:
+    """A marker-and-cell grid in two or three dimensions: pressure at the cell centers, velocity on the faces.
+
+    Component i of the velocity lives on the faces across axis i and at the centers of the other axes. On a periodic
+    axis these are the right faces of the cells, so all its arrays have n entries along it; on a bounded axis all
+    n + 1 faces, the two on the boundary included. Arrays are indexed ``[x, y]`` or ``[x, y, z]``.
+
+    Attributes:
+        axes: two or three axes.
 
     Reference: Harlow and Welch, Phys. Fluids 8, 2182 (1965), doi:10.1063/1.1761178.
     """
 
-    cells: tuple[int, int]
-    length: float
-    faces: np.ndarray
+    axes: tuple[Axis, ...]
 
     @property
-    def dx(self) -> float:
-        """Width of every cell."""
-        return self.length / self.cells[0]
+    def dimension(self) -> int:
+        """Number of axes."""
+        return len(self.axes)
 
-    @functools.cached_property
-    def heights(self) -> np.ndarray:
-        """``(ny,)`` heights of the cells."""
-        return np.diff(self.faces)
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """Number of cells along each axis, the shape of the pressure."""
+        return tuple(axis.cells for axis in self.axes)
 
-    @functools.cached_property
-    def distances(self) -> np.ndarray:
-        """``(ny - 1,)`` distances between the centers of vertical neighbors."""
-        return np.diff(self.y)
+    def shape(self, component: int) -> tuple[int, ...]:
+        """Return the shape of one component of the velocity."""
+        return tuple(len(a.points) if i == component else a.cells for i, a in enumerate(self.axes))
 
-    @functools.cached_property
-    def x(self) -> np.ndarray:
-        """``(nx,)`` x of the cell centers."""
-        return (np.arange(self.cells[0]) + 0.5) * self.dx
+    def along(self, values: np.ndarray, axis: int) -> np.ndarray:
+        """Return constants of one axis shaped to multiply arrays of the grid."""
+        return values.reshape([-1 if i == axis else 1 for i in range(self.dimension)])
 
-    @functools.cached_property
-    def y(self) -> np.ndarray:
-        """``(ny,)`` y of the cell centers."""
-        return (self.faces[1:] + self.faces[:-1]) / 2
-
-    @functools.cached_property
-    def wall_weights(self) -> np.ndarray:
-        """``(2, 2)`` weights ``[wall, point]`` of the one-sided derivative at the lower and the upper wall.
-
-        With a the first and b the second center from the wall, the parabola through the wall and both has the slope
-        ``weights[0] (u_a - u_wall) - weights[1] (u_b - u_wall)`` into the fluid.
-        """
-        weights = []
-        for near, far in ((self.y[0] + 1, self.y[1] + 1), (1 - self.y[-1], 1 - self.y[-2])):
-            weights.append((far / (near * (far - near)), near / (far * (far - near))))
-        return np.array(weights)
+    @property
+    def volume(self) -> float:
+        """Product of the lengths."""
+        return math.prod(axis.length for axis in self.axes)
 
 
-def uniform_grid(cells: tuple[int, int], length: float) -> ChannelGrid:
-    """Return the grid of equal cells.
+def periodic_axis(cells: int, length: float, origin: float = 0.0) -> Axis:
+    """Return a periodic axis of equal cells.
 
     Args:
-        cells: number of cells ``(nx, ny)``, each at least 4.
-        length: period in x, unit h, positive.
+        cells: number of cells, at least 4.
+        length: period, positive.
+        origin: position of its first face.
 
     Raises:
         UserError: if an argument is not of that kind.
     """
-    if (
-        not isinstance(cells, list | tuple)
-        or len(cells) != 2
-        or any(isinstance(n, bool) or not isinstance(n, int) or n < 4 for n in cells)
-    ):
-        raise UserError(f"cells = {cells!r} is not two integers of at least 4; choose for example cells = [64, 48]")
+    return Axis(_equal_faces(cells, length, origin), periodic=True)
+
+
+def bounded_axis(cells: int, length: float, origin: float = 0.0, stretching: float = 0.0) -> Axis:
+    """Return an axis between two boundaries, its cells equal or finer toward both ends.
+
+        face(s) = tanh(stretching s) / tanh(stretching),   s from -1 to 1 in equal steps, scaled to the length
+
+    Args:
+        cells: number of cells, at least 4.
+        length: distance between the boundaries, positive.
+        origin: position of the lower boundary.
+        stretching: 0 for equal cells; 2 makes those at the ends about 4 times as fine as the mean; at most 6.
+
+    Raises:
+        UserError: if an argument is not of that kind.
+    """
+    faces = _equal_faces(cells, length, origin)
+    if isinstance(stretching, bool) or not isinstance(stretching, int | float) or not 0 <= stretching <= 6:
+        raise UserError(
+            f"stretching = {stretching!r} is not a number from 0 to 6; choose 0 for equal cells, or about 2"
+        )
+    if stretching > 0:
+        s = np.tanh(stretching * np.linspace(-1, 1, cells + 1)) / np.tanh(stretching)
+        # Averaged with its mirror image, a grid around 0 is symmetric to the last bit.
+        faces = origin + length / 2 + length / 2 * (s - s[::-1]) / 2
+    return Axis(faces)
+
+
+def axis_of_faces(faces: Sequence[float]) -> Axis:
+    """Return the axis between two boundaries with the given faces.
+
+    Args:
+        faces: at least 5 increasing positions.
+
+    Raises:
+        UserError: if they are not; names the first that does not increase.
+    """
+    try:
+        positions = np.asarray(faces, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"faces = {faces!r} is not a list of numbers; give increasing positions") from None
+    if positions.ndim != 1 or len(positions) < 5:
+        raise UserError(f"faces has shape {positions.shape}; give a list of at least 5 increasing positions")
+    wrong = np.flatnonzero(~(np.diff(positions) > 0) | ~np.isfinite(positions[1:]) | ~np.isfinite(positions[:-1]))
+    if len(wrong):
+        i = int(wrong[0])
+        raise UserError(
+            f"faces do not increase: faces[{i}] = {positions[i]:g} is followed by {positions[i + 1]:g}; "
+            "give increasing, finite positions"
+        )
+    return Axis(positions)
+
+
+def _equal_faces(cells: int, length: float, origin: float) -> np.ndarray:
+    if isinstance(cells, bool) or not isinstance(cells, int) or cells < 4:
+        raise UserError(f"cells = {cells!r} is not an integer of at least 4; choose for example cells = [64, 48]")
     if isinstance(length, bool) or not isinstance(length, int | float) or not 0 < length < math.inf:
         raise UserError(f"length = {length!r} is not a positive number; choose for example length = 6.0")
-    return ChannelGrid((cells[0], cells[1]), float(length), np.linspace(-1.0, 1.0, cells[1] + 1))
+    return np.linspace(origin, origin + length, cells + 1)

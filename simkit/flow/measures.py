@@ -1,44 +1,87 @@
-"""Numbers that describe a flow between two walls."""
+"""Numbers and fields that describe a flow."""
+
+import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.grid import ChannelGrid
-from simkit.flow.operators import Velocity, Walls, at_centers, like, shear
+from simkit.flow.differences import at_centers, inside, mean_at_centers, total
+from simkit.flow.diffusion import shear
+from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, like
+from simkit.flow.grid import Axis, Grid
 
 
-def kinetic_energy(velocity: Velocity, grid: ChannelGrid) -> jax.Array:
-    """Return the kinetic energy per unit volume and density, unit U^2: the sum that central advection conserves."""
+def control_volumes(component: int, grid: Grid) -> np.ndarray:
+    """Return the volume around every inner face of a component, in a shape that multiplies its inner points."""
+    volumes = np.ones(())
+    for i, axis in enumerate(grid.axes):
+        volumes = volumes * grid.along(axis.distances if i == component else axis.widths, i)
+    return volumes
+
+
+def mean_velocity(velocity: Velocity, component: int, grid: Grid) -> jax.Array:
+    """Return the mean of a component over the domain by the midpoint rule; its axis must be periodic."""
+    f = velocity[component]
+    return jnp.sum(f * like(f, control_volumes(component, grid) / grid.volume))
+
+
+def kinetic_energy(velocity: Velocity, grid: Grid) -> jax.Array:
+    """Return the kinetic energy per unit volume and density: the sum that central advection conserves."""
+    weights = (control_volumes(i, grid) / (2 * grid.volume) for i in range(grid.dimension))
+    squares = (inside(f, i, grid) ** 2 for i, f in enumerate(velocity))
+    return total(jnp.sum(square * like(square, weight)) for square, weight in zip(squares, weights, strict=True))
+
+
+def courant_number(velocity: Velocity, time_step: jax.Array, grid: Grid) -> jax.Array:
+    """Return the largest number of cells that the flow crosses in one step, ``dt max(|u|/dx + |v|/dy + |w|/dz)``."""
+    return time_step * jnp.max(crossing_rate(velocity, grid))
+
+
+def crossing_rate(velocity: Velocity, grid: Grid) -> jax.Array:
+    """Return the number of cells per time that the flow crosses, ``|u|/dx + |v|/dy + |w|/dz``, at the cell centers."""
+    centered = at_centers(velocity, grid)
+    return total(jnp.abs(f) * like(f, grid.along(1 / grid.axes[i].widths, i)) for i, f in enumerate(centered))
+
+
+def speed(velocity: Velocity, grid: Grid) -> jax.Array:
+    """Return the magnitude of the velocity at the cell centers."""
+    return magnitude(at_centers(velocity, grid))
+
+
+def magnitude(velocity: Velocity) -> jax.Array:
+    """Return the magnitude from components at the same points, with derivative zero where the fluid is at rest."""
+    square = sum(f**2 for f in velocity)
+    moving = square > 0
+    return jnp.where(moving, jnp.sqrt(jnp.where(moving, square, 1)), 0)
+
+
+def vorticity(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain) -> jax.Array:
+    """Return ``dv/dx - du/dy`` at the cell centers of a plane domain: the mean of the four corners of each cell."""
     u, v = velocity
-    sum_u = jnp.sum(u**2 * like(u, grid.heights))
-    sum_v = jnp.sum(v[:, :-1] ** 2 * like(v, grid.distances))
-    return (sum_u + sum_v) / (4 * grid.cells[0])
+    corners = shear(v, 1, 0, boundary, domain) - shear(u, 0, 1, boundary, domain)
+    return mean_at_centers(mean_at_centers(corners, 0, domain.grid), 1, domain.grid)
 
 
-def flow_rate(u: jax.Array, walls: Walls, grid: ChannelGrid) -> jax.Array:
-    """Return the flow rate per unit area, the mean of u over the cross-section, unit U.
+def flow_rate(profile: jax.Array, slopes: jax.Array, axis: Axis) -> jax.Array:
+    """Return the mean of a profile across a channel, the flow rate per unit area.
 
-        1/2 integral of u dy = 1/2 sum over cells of (u + dy^2/24 d2u/dy2) dy
+        1/H integral of u dy = 1/H sum over cells of (u + dy^2/24 d2u/dy2) dy
 
     The midpoint rule with its first correction: on equal cells of fourth order, and exact for Poiseuille flow.
+
+    Args:
+        profile: ``(n,)`` at the cell centers.
+        slopes: ``(n + 1,)`` its derivative on the faces, see `shear`.
+        axis: the axis across the channel.
     """
-    profile = u.mean(axis=0)
-    heights = like(u, grid.heights)
-    change_of_slope = jnp.diff(shear(u, walls, grid).mean(axis=0))
-    return jnp.sum(profile * heights + heights**2 / 24 * change_of_slope) / 2
+    widths = like(profile, axis.widths)
+    return jnp.sum(profile * widths + widths**2 / 24 * jnp.diff(slopes)) / axis.length
 
 
-def centerline(profile: jax.Array, grid: ChannelGrid) -> jax.Array:
-    """Return a profile ``(ny,)`` interpolated to y = 0 by the cubic through the four nearest points."""
-    nearest = np.sort(np.argsort(np.abs(grid.y), stable=True)[:4])
-    points = grid.y[nearest]
-    others = [np.delete(points, i) for i in range(4)]
-    weights = np.array([np.prod(-o / (y - o)) for y, o in zip(points, others, strict=True)])
+def interpolate(profile: jax.Array, position: float, axis: Axis) -> jax.Array:
+    """Return a profile ``(n,)`` at the cell centers interpolated by the cubic through the four nearest points."""
+    nearest = np.sort(np.argsort(np.abs(axis.centers - position), stable=True)[:4])
+    points = axis.centers[nearest]
+    weights = [math.prod((position - o) / (y - o) for o in np.delete(points, i)) for i, y in enumerate(points)]
     return jnp.sum(profile[nearest] * like(profile, weights))
-
-
-def courant_number(velocity: Velocity, time_step: jax.Array, grid: ChannelGrid) -> jax.Array:
-    """Return the largest number of cells that the flow crosses in one step, ``dt max(|u|/dx + |v|/dy)``."""
-    u, v = at_centers(velocity)
-    return time_step * jnp.max(jnp.abs(u) / grid.dx + jnp.abs(v) / like(v, grid.heights))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.colors import to_rgba
 
 from simkit.errors import UserError
 from simkit.render.color import color_scale
@@ -11,6 +12,7 @@ from simkit.render.layout import Window
 from simkit.render.resample import cell_edges, resample, samples
 from simkit.render.select import observed, together
 from simkit.render.sheet import Sheet
+from simkit.render.style import WALL
 from simkit.scenario.scenario import RenderSettings
 
 
@@ -22,7 +24,8 @@ class FieldPainter:
             are not finite are drawn in gray.
         diagnostics: per-frame scalars with ``time`` or ``iteration``.
         coordinates: cell centers ``x`` (nx,) and ``y`` (ny,), increasing, evenly spaced or not. With an entry ``walls``
-            (any values) the domain is bounded by solid walls below and above.
+            (any values) the domain is bounded by solid walls below and above. Where the frames have a
+            ``body_distance``, in the shape of the quantity and negative inside a solid body, they show that body.
         title: upper left.
         settings: what to draw.
         size: width and height in pixels.
@@ -65,6 +68,8 @@ class FieldPainter:
         )
         self._columns = samples(centers[0], self.sheet.box.width)
         self._rows = samples(centers[1], self.sheet.box.height)
+        self._distance = observed(frames, "body_distance", axes=3) if "body_distance" in frames else None
+        self._pixel = (edges[0][-1] - edges[0][0]) / self.sheet.box.width
 
     def __len__(self) -> int:
         return len(self._values)
@@ -73,4 +78,16 @@ class FieldPainter:
         """Return frame ``index`` as an array (height, width, 3) of uint8."""
         # Positions in the color table, not values, are interpolated: single precision is then always enough.
         position = self._scale.position(self._values[index].T).astype(np.float32)
-        return self.sheet.picture(index, pixels=self._scale.packed(resample(position, self._rows, self._columns)))
+        pixels = self._scale.packed(resample(position, self._rows, self._columns))
+        if self._distance is not None:
+            distance = resample(self._distance[index].T.astype(np.float32), self._rows, self._columns)
+            pixels = _with_body(pixels, distance / self._pixel)
+        return self.sheet.picture(index, pixels=pixels)
+
+
+def _with_body(pixels: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Return packed colors with a body drawn over them, its edge as fine as a pixel; distances are in pixels."""
+    cover = np.clip(0.5 - distance, 0, 1)[..., None]
+    colors = pixels[..., None].view(np.uint8)
+    body = np.array(to_rgba(WALL)) * 255
+    return np.rint(colors + cover * (body - colors)).astype(np.uint8).view(np.uint32)[..., 0]

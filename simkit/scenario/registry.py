@@ -17,7 +17,17 @@ FACTORIES = {
     "molecular.fluid": "simkit.molecular.systems.fluid:fluid",
     "molecular.jax_md_soft_spheres": "simkit.molecular.systems.jax_md_packing:jax_md_soft_spheres",
     "molecular.structure": "simkit.molecular.systems.from_structure:relaxed_structure",
-    "flow.channel": "simkit.flow.channel:channel",
+    "flow.channel": "simkit.flow.systems.channel:channel",
+    "flow.heated_cavity": "simkit.flow.systems.heated_cavity:heated_cavity",
+    "flow.turbulent_channel": "simkit.flow.systems.turbulent_channel:turbulent_channel",
+    "flow.viscosity_from_frames": "simkit.flow.systems.viscosity_from_frames:viscosity_from_frames",
+    "flow.lid_driven_cavity": "simkit.flow.systems.lid_driven_cavity:lid_driven_cavity",
+    "flow.taylor_green": "simkit.flow.systems.taylor_green:taylor_green",
+    "flow.womersley": "simkit.flow.systems.womersley:womersley",
+    "flow.kolmogorov_turbulence": "simkit.flow.systems.kolmogorov_turbulence:kolmogorov_turbulence",
+    "flow.spectral_channel": "simkit.flow.spectral.fourier_chebyshev:spectral_channel",
+    "flow.cylinder_in_channel": "simkit.flow.systems.cylinder:cylinder_in_channel",
+    "flow.drag_reduction": "simkit.flow.systems.drag_reduction:drag_reduction",
     "rigid.bouncing_ball": "simkit.rigid.bouncing_ball:bouncing_ball",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"

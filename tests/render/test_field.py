@@ -83,6 +83,20 @@ def test_walls_are_drawn_where_the_domain_has_them(field_run, settings, rgb):
         assert len(bands) == expected
 
 
+def test_a_body_is_drawn_where_its_distance_is_negative(field_run, settings, window_of, rgb):
+    frames, diagnostics, coordinates = field_run(1)
+    x, y = np.meshgrid(coordinates["x"], coordinates["y"], indexing="ij")
+    distance = np.hypot(x - 2, y) - 0.5
+    painter = new_painter(
+        {**frames, "body_distance": distance[None]}, diagnostics, coordinates, "body", settings("field", "speed")
+    )
+    shown = window_of(painter, painter.image(0))
+    solid = (shown == rgb(WALL)).all(axis=-1)
+    # A circle of radius 1/2 in a window of 4 x 2; pixels that its edge crosses, a few along 3.1 of length, are mixed.
+    assert solid.mean() == pytest.approx(np.pi / 4 / 8, rel=0.03)
+    assert solid[solid.shape[0] // 2, solid.shape[1] // 2] and not solid[0].any()
+
+
 def test_the_color_bar_says_what_and_in_which_unit(field_run, settings):
     painter = new_painter(*field_run(1), "channel", settings("field", "speed", "streamwise speed", "m/s"))
     assert painter.sheet.bar.axes.get_ylabel() == "streamwise speed (m/s)"

@@ -12,6 +12,18 @@ NAMES = [scenario.name for scenario in list_scenarios()[0]]
 # What makes one step cheap.
 CONFIGURATION: dict[str, dict[str, Any]] = {
     "channel_flow": {"cells": [8, 8]},
+    # A wave that is neither small nor an eigenmode: its growth then depends on everything, and above round-off.
+    "tollmien_schlichting": {"points": [4, 25], "cells": [8, 6], "perturbation": 1e-3, "wall_velocity": 0.1},
+    "heated_cavity": {"cells": [8, 8]},
+    "turbulent_channel": {"cells": [6, 8, 6], "sample_every": 2, "settle": 2},
+    "viscosity_from_frames": {"cells": [8, 8], "frame_every": 2},
+    "kolmogorov_turbulence": {"cells": 16},
+    "couette_poiseuille": {"cells": [8, 8]},
+    "womersley": {"cells": [8, 8]},
+    "lid_driven_cavity": {"cells": 8},
+    "taylor_green": {"cells": 16},
+    "cylinder_in_channel": {"cells_per_diameter": 4},
+    "drag_reduction": {"cells_per_diameter": 7},
     "soft_sphere_packing": {"particles": 16},
     "monodisperse_packing": {"particles": 16},
     # At the onset itself contacts open and close within the step of a central difference.
@@ -49,6 +61,7 @@ TO_THE_END = (
     "silicon",
     "silicon_vacancy",
     "soft_sphere_packing",
+    "tollmien_schlichting",
 )
 
 

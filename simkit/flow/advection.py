@@ -1,0 +1,69 @@
+"""Advection: the divergence of the momentum flux, by schemes that conserve energy or damp what the grid cannot hold."""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.flow.domain import Domain
+from simkit.flow.surroundings import Surrounded, along, lower, middle, step, strip, upper
+
+# Layers of points around the velocity that each scheme reads.
+LAYERS = {"central": 1, "upwind": 2}
+
+
+def advection(around: Surrounded, domain: Domain, scheme: str = "central") -> tuple[jax.Array, ...]:
+    """Return the divergence of the momentum flux on the inner faces of each component.
+
+        N_i(u) = sum over j of d(u_j u_i)/dx_j
+
+    Every flux is the volume flux through the side of the control volume times the velocity there. ``central``: the
+    plain mean of both neighbors; then ``N`` is skew-symmetric for a solenoidal velocity, so that it conserves momentum
+    and energy on any grid. ``upwind``: the parabola through both neighbors and one more upstream, which damps waves of
+    a few cells; for flows that the grid does not resolve.
+
+    Args:
+        around: the velocity with ``LAYERS[scheme]`` layers around it, see `surround`.
+        domain: the domain.
+        scheme: "central" or "upwind".
+
+    Reference: Verstappen and Veldman, J. Comput. Phys. 187, 343 (2003), doi:10.1016/S0021-9991(03)00126-8; for the
+    parabola Leonard, Comput. Methods Appl. Mech. Eng. 19, 59 (1979), doi:10.1016/0045-7825(79)90034-3.
+    """
+    grid = domain.grid
+    carriers = [strip(f, list(range(grid.dimension))) if scheme == "upwind" else f for f in around]
+    terms = []
+    for i, f in enumerate(around):
+        term = 0.0
+        for j, axis in enumerate(grid.axes):
+            others = [k for k in range(grid.dimension) if k not in (i, j)]
+            carrier = strip(carriers[j], others)
+            if i == j:
+                carrier = middle(carrier, i)
+                spacing = axis.distances
+            else:
+                carrier = _on_edges(carrier, i, j, domain)
+                others.append(i)
+                spacing = axis.widths
+            flux = carrier * _carried(f, carrier, others, j, scheme)
+            term = term + step(flux, j) * along(flux, 1 / spacing, j, domain)
+        terms.append(term)
+    return tuple(terms)
+
+
+def _on_edges(carrier: jax.Array, i: int, j: int, domain: Domain) -> jax.Array:
+    """Return the volume flux of component j through the sides across j of the control volumes of component i."""
+    own, across = domain.grid.axes[i], domain.grid.axes[j]
+    if across.periodic:
+        carrier = lower(carrier, j)
+    if own.periodic:
+        return middle(upper(carrier, i), i)
+    weighted = strip(carrier, [i]) * along(carrier, own.widths, i, domain)
+    return (upper(weighted, i) + lower(weighted, i)) * along(carrier, 0.5 / own.distances, i, domain)
+
+
+def _carried(f: jax.Array, carrier: jax.Array, others: list[int], j: int, scheme: str) -> jax.Array:
+    """Return a component of the velocity where its flux along axis j passes."""
+    if scheme == "central":
+        return middle(strip(f, others), j)
+    points = strip(f, others + others)
+    bend = step(step(points, j), j)
+    return middle(strip(points, [j]), j) - jnp.where(carrier > 0, lower(bend, j), upper(bend, j)) / 8

@@ -1,0 +1,119 @@
+"""Differences and means between neighboring points along one axis, the letters all operators are written in."""
+
+import functools
+from collections.abc import Iterable
+
+import jax
+import jax.numpy as jnp
+
+from simkit.flow.domain import BoundaryVelocity, Velocity, end, like, on_side
+from simkit.flow.grid import Grid
+
+
+def sides_of_cells(f: jax.Array, axis: int, grid: Grid) -> tuple[jax.Array, jax.Array]:
+    """Return what lives on the faces along an axis, on the lower and on the upper face of every cell."""
+    if grid.axes[axis].periodic:
+        f = in_memory(jnp.concatenate([end(f, axis, 1), f], axis))
+    n = f.shape[axis]
+    return jax.lax.slice_in_dim(f, 0, n - 1, axis=axis), jax.lax.slice_in_dim(f, 1, n, axis=axis)
+
+
+def neighbors(f: jax.Array, axis: int, grid: Grid) -> tuple[jax.Array, jax.Array]:
+    """Return what lives at the centers along an axis, below and above every inner face (every face if periodic)."""
+    if grid.axes[axis].periodic:
+        f = in_memory(jnp.concatenate([f, end(f, axis, 0)], axis))
+    n = f.shape[axis]
+    return jax.lax.slice_in_dim(f, 0, n - 1, axis=axis), jax.lax.slice_in_dim(f, 1, n, axis=axis)
+
+
+def difference_at_centers(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
+    """Return the derivative along an axis at the cell centers of what lives on its faces."""
+    lower, upper = sides_of_cells(f, axis, grid)
+    return (upper - lower) / like(f, grid.along(grid.axes[axis].widths, axis))
+
+
+def mean_at_centers(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
+    """Return the mean at the cell centers of what lives on the faces along an axis."""
+    lower, upper = sides_of_cells(f, axis, grid)
+    return (lower + upper) / 2
+
+
+def difference_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
+    """Return the derivative along an axis on its inner faces (all faces if periodic) of what lives at the centers."""
+    lower, upper = neighbors(f, axis, grid)
+    return (upper - lower) / like(f, grid.along(grid.axes[axis].distances, axis))
+
+
+def mean_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
+    """Return the plain mean on the inner faces (all faces if periodic) of what lives at the centers along an axis."""
+    lower, upper = neighbors(f, axis, grid)
+    return (lower + upper) / 2
+
+
+def flux_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
+    """Return the mean on the inner faces (all if periodic) that weighs each neighbor by the width of its cell."""
+    if grid.axes[axis].periodic:
+        return mean_at_faces(f, axis, grid)
+    lower, upper = neighbors(f * like(f, grid.along(grid.axes[axis].widths, axis)), axis, grid)
+    return (lower + upper) / like(f, grid.along(2 * grid.axes[axis].distances, axis))
+
+
+def inside(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
+    """Return the points of a velocity along its own axis that the equations move: not those on the boundary."""
+    return f if grid.axes[axis].periodic else jax.lax.slice_in_dim(f, 1, f.shape[axis] - 1, axis=axis)
+
+
+def with_ends(lower: jax.Array, inner: jax.Array, upper: jax.Array, axis: int) -> jax.Array:
+    """Return inner layers with one more at each end of an axis."""
+    return in_memory(jnp.concatenate([lower, inner, upper], axis=axis))
+
+
+def with_zero_ends(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
+    """Return a velocity from its inner points along its own axis, zero on the boundary."""
+    if grid.axes[axis].periodic:
+        return f
+    return jnp.pad(f, [(1, 1) if i == axis else (0, 0) for i in range(f.ndim)])
+
+
+def divergence(velocity: Velocity, grid: Grid) -> jax.Array:
+    """Return the divergence of the velocity at the cell centers."""
+    return total(difference_at_centers(f, i, grid) for i, f in enumerate(velocity))
+
+
+def gradient(pressure: jax.Array, grid: Grid) -> Velocity:
+    """Return the gradient on the faces where the velocity lives; zero on the boundary, which pressure does not move."""
+    slopes = (difference_at_faces(pressure, i, grid) for i in range(grid.dimension))
+    return tuple(with_zero_ends(f, i, grid) for i, f in enumerate(slopes))
+
+
+def at_centers(velocity: Velocity, grid: Grid) -> Velocity:
+    """Return all components interpolated to the cell centers."""
+    return tuple(mean_at_centers(f, i, grid) for i, f in enumerate(velocity))
+
+
+def boundary_value(f: jax.Array, component: int, axis: int, boundary: BoundaryVelocity, side: int) -> jax.Array:
+    """Return the given velocity along a side as one layer in the shape of the component ``f``."""
+    shape = tuple(1 if i == axis else n for i, n in enumerate(f.shape))
+    return jnp.broadcast_to(like(f, on_side(boundary, axis, side)[component]), shape)
+
+
+def total(terms: Iterable[jax.Array]) -> jax.Array:
+    """Return the sum of arrays."""
+    return functools.reduce(jnp.add, terms)
+
+
+def curl(stream: jax.Array, grid: Grid) -> Velocity:
+    """Return the plane velocity ``(d psi/dy, -d psi/dx)`` of a stream function on the corners of the cells.
+
+    Its divergence is zero to round-off. Corners are the faces of both axes: ``(n + 1)`` entries along a bounded axis.
+    """
+    return difference_at_centers(stream, 1, grid), -difference_at_centers(stream, 0, grid)
+
+
+def in_memory(f: jax.Array) -> jax.Array:
+    """Return ``f``, written to memory before it is used.
+
+    Read from there, neighbors are plain offsets. Fused into the loops that use it, a concatenation would cost a branch
+    for every point of the grid: twice the time of a step on a CPU.
+    """
+    return jax.lax.optimization_barrier(f)

@@ -1,0 +1,134 @@
+"""The incompressible Navier-Stokes equations of a flow, as functions of its parameters."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params
+from simkit.flow.advection import LAYERS, advection
+from simkit.flow.differences import difference_at_centers, in_memory, with_ends, with_zero_ends
+from simkit.flow.diffusion import laplacian
+from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, no_motion
+from simkit.flow.surroundings import surround
+
+
+class Scalar(Protocol):
+    """Something the flow carries, such as a temperature; it lives at the cell centers."""
+
+    def rate(self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array) -> jax.Array:
+        """Return its rate of change."""
+        ...
+
+
+class Obstacle(Protocol):
+    """A body in the flow."""
+
+    @property
+    def loads(self) -> int:
+        """Length of the vector of forces that `hold` returns."""
+        ...
+
+    def hold(self, velocity: Velocity, before: Velocity, params: Params, time: jax.Array) -> tuple[Velocity, jax.Array]:
+        """Return the velocity with that of the body in it, and the momentum (force times time) this took.
+
+        ``before`` is the velocity at the start of the stage.
+        """
+        ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Equations:
+    """What moves a flow, as functions of the parameters, and the scheme that integrates it.
+
+        du/dt + div(u u) = -grad(p) + viscosity laplacian(u) + force,    div(u) = 0
+
+    Attributes:
+        domain: the domain.
+        viscosity: ``params -> number``.
+        time_step: ``(velocity, params) -> number``.
+        boundary: ``(params, time) -> velocity on the sides``, see `simkit.flow.domain.Domain`; at rest by default.
+        force: ``(velocity, scalar, params, time) -> components`` per unit mass, numbers or arrays that fit the inner
+            faces; ``scalar`` is ``()`` where there is none.
+        flow_rate: ``params -> number``, the mean of the first component that a uniform acceleration holds; or None.
+        scalar: what the flow carries; or None.
+        obstacle: a body in the flow; or None.
+        method: "runge_kutta" or "adams_bashforth".
+        implicit: the axes along which viscosity is treated implicitly (Crank-Nicolson).
+        scheme: advection, "central" or "upwind".
+    """
+
+    domain: Domain
+    viscosity: Callable[[Params], jax.Array]
+    time_step: Callable[[Velocity, Params], jax.Array]
+    boundary: Callable[[Params, jax.Array], BoundaryVelocity] | None = None
+    force: Callable[[Velocity, Any, Params, jax.Array], tuple] | None = None
+    flow_rate: Callable[[Params], jax.Array] | None = None
+    scalar: Scalar | None = None
+    obstacle: Obstacle | None = None
+    method: str = "runge_kutta"
+    implicit: tuple[int, ...] = ()
+    scheme: str = "central"
+
+    @property
+    def explicit(self) -> tuple[int, ...]:
+        """The axes along which viscosity is treated explicitly."""
+        return tuple(i for i in range(self.domain.grid.dimension) if i not in self.implicit)
+
+    def on_sides(self, params: Params, time: jax.Array) -> BoundaryVelocity:
+        """Return the velocity on the sides."""
+        return no_motion(self.domain) if self.boundary is None else self.boundary(params, time)
+
+
+def explicit_terms(
+    velocity: Velocity, scalar: Any, equations: Equations, params: Params, time: jax.Array
+) -> tuple[jax.Array, ...]:
+    """Return the explicit acceleration on all faces of each component, and the rate of change of the scalar, if any.
+
+    On the sides the acceleration is zero, except for outflow, which the mean outflow carries.
+
+    Args:
+        velocity: components on their faces.
+        scalar: at the cell centers, or ``()``.
+        equations: of the flow.
+        params: parameters.
+        time: time.
+    """
+    domain, boundary = equations.domain, equations.on_sides(params, time)
+    around = surround(velocity, boundary, domain, LAYERS[equations.scheme])
+    acceleration = jax.tree.map(jnp.negative, advection(around, domain, equations.scheme))
+    if equations.explicit:
+        viscosity = equations.viscosity(params)
+        nearest = around if LAYERS[equations.scheme] == 1 else surround(velocity, boundary, domain)
+        friction = laplacian(nearest, domain, equations.explicit)
+        acceleration = jax.tree.map(lambda a, f: a + viscosity * f, acceleration, friction)
+    if equations.force is not None:
+        acceleration = jax.tree.map(jnp.add, acceleration, equations.force(velocity, scalar, params, time))
+    terms = tuple(in_memory(_on_all_faces(a, velocity, i, domain)) for i, a in enumerate(acceleration))
+    if equations.scalar is None:
+        return terms
+    return (*terms, equations.scalar.rate(scalar, velocity, params, time))
+
+
+def implicit_friction(velocity: Velocity, equations: Equations, params: Params, time: jax.Array) -> Velocity:
+    """Return the viscous acceleration along the implicit axes, on all faces of each component; zero on the sides."""
+    around = surround(velocity, equations.on_sides(params, time), equations.domain)
+    terms = laplacian(around, equations.domain, equations.implicit)
+    viscosity = equations.viscosity(params)
+    return tuple(with_zero_ends(viscosity * f, i, equations.domain.grid) for i, f in enumerate(terms))
+
+
+def _on_all_faces(acceleration: jax.Array, velocity: Velocity, i: int, domain: Domain) -> jax.Array:
+    sides = domain.sides[i]
+    if sides is None or "outflow" not in sides:
+        return with_zero_ends(acceleration, i, domain.grid)
+    ends = []
+    for side in (0, 1):
+        if sides[side] != "outflow":
+            ends.append(jnp.zeros_like(end(acceleration, i, side)))
+            continue
+        slope = end(difference_at_centers(velocity[i], i, domain.grid), i, side) * (1 if side else -1)
+        ends.append(-jnp.maximum(mean_outflow(velocity, i, side, domain), 0) * slope)
+    return with_ends(ends[0], acceleration, ends[1], i)

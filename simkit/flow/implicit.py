@@ -1,0 +1,77 @@
+"""Friction treated implicitly, so that thin cells at a wall do not limit the time step."""
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+from simkit.core.simulation import Params
+from simkit.flow.differences import (
+    difference_at_centers,
+    difference_at_faces,
+    gradient,
+    inside,
+    with_ends,
+    with_zero_ends,
+)
+from simkit.flow.diffusion import second_difference
+from simkit.flow.domain import Velocity, end
+from simkit.flow.equations import Equations, implicit_friction
+from simkit.flow.solvers.diffusion import diffusion_solver
+from simkit.flow.solvers.modes import Periodic
+
+type Correction = Callable[[jax.Array], jax.Array]
+
+
+def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Correction]]:
+    """Return the function that adds implicit friction and the old pressure to the explicit change of a velocity.
+
+        change - s part viscosity L change = explicit change + part (viscosity L velocity - grad(pressure))
+
+    ``solve(change, velocity, pressure, params, time, part, share)`` returns the change, and the function
+    ``q -> s part viscosity L q`` by which Brown, Cortez and Minion correct the pressure for the increment q.
+
+    Args:
+        equations: of the flow, with at least one implicit axis.
+    """
+    domain, axes = equations.domain, equations.implicit
+    grid = domain.grid
+    solvers = [
+        diffusion_solver([_matrix(i, j, equations) for j in range(grid.dimension)]) for i in range(grid.dimension)
+    ]
+
+    def solve(
+        change: Velocity,
+        velocity: Velocity,
+        pressure: jax.Array,
+        params: Params,
+        time: jax.Array,
+        part: jax.Array,
+        share: jax.Array | float,
+    ) -> tuple[Velocity, Correction]:
+        friction = implicit_friction(velocity, equations, params, time)
+        slopes = gradient(pressure, grid)
+        source = jax.tree.map(lambda c, f, slope: c + part * (f - slope), change, friction, slopes)
+        coefficient = share * part * equations.viscosity(params)
+        solved = []
+        for i, f in enumerate(source):
+            inner = solvers[i](inside(f, i, grid), coefficient)
+            solved.append(inner if domain.sides[i] is None else with_ends(end(f, i, 0), inner, end(f, i, 1), i))
+
+        def correction(increment: jax.Array) -> jax.Array:
+            total = 0.0
+            for j in axes:
+                slope = with_zero_ends(difference_at_faces(increment, j, grid), j, grid)
+                total = total + difference_at_centers(slope, j, grid)
+            return coefficient * total
+
+        return tuple(solved), correction
+
+    return solve
+
+
+def _matrix(component: int, axis: int, equations: Equations) -> np.ndarray | Periodic | None:
+    a = equations.domain.grid.axes[axis]
+    if axis not in equations.implicit:
+        return None
+    return Periodic(a.cells, a.length / a.cells) if a.periodic else second_difference(component, axis, equations.domain)

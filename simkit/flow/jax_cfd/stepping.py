@@ -1,0 +1,140 @@
+"""What every step function of jax-cfd shares as a simulation: the state, and the check that it stays what it is."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.errors import UserError
+from simkit.flow.jax_cfd.compatibility import on_current_jax
+
+AXES = ("x", "y", "z")
+
+
+@pytree
+class JaxCfdState:
+    """What jax-cfd steps, and how often it did.
+
+    Attributes:
+        flow: the flow as jax-cfd's step takes it; complex arrays as real ones with one more axis in front, for the real
+            and the imaginary part.
+        iteration: int32, steps taken.
+    """
+
+    flow: Any
+    iteration: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Measures:
+    """What is seen of a flow, each a function of ``(flow, params)``, and the names and places that go with it."""
+
+    observe: Callable[[Any, Params], Arrays]
+    diagnose: Callable[[Any, Params], Arrays]
+    dimensions: Mapping[str, tuple[str, ...]]
+    coordinates: Mapping[str, np.ndarray]
+
+
+def stepping(
+    step: Callable[[Any, Params], Any],
+    initial: Callable[[Params, jax.Array], Any],
+    params: Mapping[str, Any],
+    check: Callable[[Any], None],
+    measures: Callable[[Any], Measures],
+) -> Simulation:
+    """Return the simulation of a step function of jax-cfd.
+
+    Args:
+        step: ``(flow, params) -> flow``.
+        initial: ``(params, key) -> flow``.
+        params: default parameters, ``time_step`` among them.
+        check: raises `UserError` for a flow, of shapes only, that is not what it should be.
+        measures: what to see of such a flow.
+
+    Raises:
+        UserError: if the parameters lack a time step, the flow is not what it should be, or a step changes its kind.
+    """
+    if "time_step" not in params:
+        raise UserError("params has no 'time_step'; add it, and let the step take params['time_step']")
+    defaults = {name: jnp.asarray(value, dtype=float) for name, value in params.items()}
+    kind = jnp.result_type(float)
+
+    def start(params: Params, key: jax.Array) -> Any:
+        with on_current_jax():
+            return jax.tree.map(lambda leaf: _of_precision(leaf, kind), initial(params, key))
+
+    template = jax.eval_shape(start, defaults, jax.random.key(0))
+    check(template)
+
+    def advanced(flow: Any, params: Params) -> Any:
+        with on_current_jax():
+            return jax.tree.map(lambda leaf: _of_precision(leaf, kind), step(flow, params))
+
+    after = jax.eval_shape(advanced, template, defaults)
+    if _description(after) != _description(template) or jax.tree.structure(after) != jax.tree.structure(template):
+        raise UserError(
+            f"the step of jax-cfd turns {_description(template)} into {_description(after)}; "
+            "it must return the flow it is given: the same structure, grid, offsets, boundary conditions and shapes"
+        )
+    seen = measures(template)
+
+    def of(state: JaxCfdState) -> Any:
+        return jax.tree.map(lambda leaf, like: _joined(leaf, like.dtype), state.flow, template)
+
+    def init(params: Params, key: jax.Array) -> JaxCfdState:
+        return JaxCfdState(flow=jax.tree.map(_parts, start(params, key)), iteration=jnp.int32(0))
+
+    def move(state: JaxCfdState, params: Params) -> JaxCfdState:
+        flow = jax.tree.map(_parts, advanced(of(state), params))
+        return JaxCfdState(flow=flow, iteration=state.iteration + 1)
+
+    def observe(state: JaxCfdState, params: Params) -> Arrays:
+        with on_current_jax():
+            return seen.observe(of(state), params)
+
+    def diagnose(state: JaxCfdState, params: Params) -> Arrays:
+        with on_current_jax():
+            return {"time": state.iteration * params["time_step"], **seen.diagnose(of(state), params)}
+
+    return Simulation(
+        init=init,
+        step=move,
+        observe=observe,
+        diagnose=diagnose,
+        params=defaults,
+        dimensions=seen.dimensions,
+        coordinates=seen.coordinates,
+    )
+
+
+def places(grid: Any, offset: float) -> dict[str, np.ndarray]:
+    """Return the coordinates of the grid's points along each axis, offset by this part of a cell."""
+    axes = zip(AXES, grid.shape, grid.step, grid.domain, strict=False)
+    return {name: low + (np.arange(cells) + offset) * width for name, cells, width, (low, _) in axes}
+
+
+def _of_precision(leaf: Any, kind: jnp.dtype) -> jax.Array:
+    """Return an array of the precision of the parameters; integers stay as they are."""
+    leaf = jnp.asarray(leaf)
+    if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+        return jnp.asarray(leaf, leaf.dtype)
+    is_complex = jnp.issubdtype(leaf.dtype, jnp.complexfloating)
+    return jnp.asarray(leaf, jnp.result_type(kind, jnp.complex64) if is_complex else kind)
+
+
+def _parts(leaf: jax.Array) -> jax.Array:
+    return jnp.stack([leaf.real, leaf.imag]) if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else leaf
+
+
+def _joined(leaf: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    return jax.lax.complex(leaf[0], leaf[1]) if jnp.issubdtype(dtype, jnp.complexfloating) else leaf
+
+
+def _description(flow: Any) -> str:
+    shapes = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(flow)]
+    return ", ".join(shapes) if shapes else repr(type(flow).__name__)

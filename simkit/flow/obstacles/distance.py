@@ -1,0 +1,52 @@
+"""How far points of the grid are from a body, and in which direction."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.flow.grid import Grid
+from simkit.flow.obstacles.shapes import Shape
+
+# Below this slope, per unit length, a shape has no direction: the middle of a circle, the far end of a blend.
+FLAT = 1e-6
+
+
+def positions(component: int | None, grid: Grid) -> list[np.ndarray]:
+    """Return the coordinates of the inner faces of a component of the velocity, or of the cell centers for None.
+
+    Each has length 1 along all axes but its own.
+    """
+    points = []
+    for i, axis in enumerate(grid.axes):
+        own = axis.points if axis.periodic else axis.points[1:-1]
+        points.append(grid.along(own if i == component else axis.centers, i))
+    return points
+
+
+def distance_and_normal(shape: Shape, points: Sequence[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+    """Return the signed distance and the unit vector that leads away from the surface.
+
+    A function that is zero on the surface but no distance is made one, to second order, by its slope. Both are smooth
+    in the parameters of the shape wherever its slope is; where it has none, the vector is zero.
+
+    Args:
+        shape: the body.
+        points: coordinates that broadcast against each other.
+    """
+    x = jnp.broadcast_arrays(*points)
+    zero, one = jnp.zeros_like(x[0]), jnp.ones_like(x[0])
+    directions = [tuple(one if k == i else zero for k in range(len(x))) for i in range(len(x))]
+    value = shape(*x)
+    slopes = [jax.jvp(shape, tuple(x), direction)[1] for direction in directions]
+    square = sum(s**2 for s in slopes)
+    steep = square > FLAT**2
+    inverse = jnp.where(steep, jax.lax.rsqrt(jnp.where(steep, square, 1)), 0)
+    return jnp.where(steep, value * inverse, value), [s * inverse for s in slopes]
+
+
+def smooth_step(s: jax.Array) -> jax.Array:
+    """Return 1 for s below 0, 0 for s above 1, and between them the quintic with two continuous derivatives."""
+    t = jnp.clip(s, 0, 1)
+    return 1 - t**3 * (10 - t * (15 - 6 * t))

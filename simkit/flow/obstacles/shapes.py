@@ -1,0 +1,144 @@
+"""Shapes as signed distances: negative inside, positive outside, zero on the surface."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+# (x, y) or (x, y, z), arrays that broadcast against each other, to an array of distances.
+type Shape = Callable[..., jax.Array]
+type Point = tuple[jax.Array | float, ...]
+
+
+def ball(center: Point, radius: jax.Array | float) -> Shape:
+    """Return a circle, or a sphere in three dimensions.
+
+        distance = |x - center| - radius
+
+    Args:
+        center: one number for each axis; with two numbers in three dimensions, a cylinder along z.
+        radius: positive.
+    """
+    return lambda *x: _length([a - c for a, c in zip(x, center, strict=False)]) - radius
+
+
+def box(center: Point, half_widths: Point, rounding: jax.Array | float = 0.0) -> Shape:
+    """Return a rectangle, or a block in three dimensions, with rounded edges.
+
+        q = |x - center| - half_widths + rounding,   distance = |max(q, 0)| + min(max_i q_i, 0) - rounding
+
+    Args:
+        center: one number for each axis.
+        half_widths: from the center to each side.
+        rounding: radius of the edges, at most the smallest half width.
+    """
+
+    def distance(*x: jax.Array) -> jax.Array:
+        q = [jnp.abs(a - c) - (b - rounding) for a, c, b in zip(x, center, half_widths, strict=True)]
+        nearest_side = q[0]
+        for other in q[1:]:
+            nearest_side = jnp.maximum(nearest_side, other)
+        return _length([jnp.maximum(a, 0) for a in q]) + jnp.minimum(nearest_side, 0) - rounding
+
+    return distance
+
+
+def superellipse(center: Point, half_axes: Point, exponent: float = 2.0) -> Shape:
+    """Return an ellipse (exponent 2), or one that is more like a box (4, 6, ...), in two or three dimensions.
+
+        g = (sum of |(x - center)/half_axes|^exponent)^(1/exponent),   distance = (g - 1) min(half_axes)
+
+    This is zero on the surface but only near it proportional to a distance, which is all that is needed: it is divided
+    by its gradient wherever it is used.
+
+    Args:
+        center: one number for each axis.
+        half_axes: from the center to the surface along each axis.
+        exponent: at least 2.
+    """
+
+    def distance(*x: jax.Array) -> jax.Array:
+        total = 0.0
+        for a, c, b in zip(x, center, half_axes, strict=True):
+            total = total + jnp.abs((a - c) / b) ** exponent
+        away = total > 0
+        g = jnp.where(away, jnp.where(away, total, 1) ** (1 / exponent), 0)
+        smallest = half_axes[0]
+        for b in half_axes[1:]:
+            smallest = jnp.minimum(smallest, b)
+        return (g - 1) * smallest
+
+    return distance
+
+
+def half_space(point: Point, normal: Point) -> Shape:
+    """Return all that lies behind a plane (a line in two dimensions).
+
+    Args:
+        point: on the plane.
+        normal: unit vector out of the body.
+    """
+
+    def distance(*x: jax.Array) -> jax.Array:
+        total = jnp.zeros(())
+        for a, p, n in zip(x, point, normal, strict=True):
+            total = total + (a - p) * n
+        return total
+
+    return distance
+
+
+def union(*shapes: Shape, smoothing: jax.Array | float = 0.0) -> Shape:
+    """Return everything that is in any of the shapes.
+
+    Args:
+        *shapes: one or more.
+        smoothing: over this length the inner edges where two shapes meet are filled; 0 leaves them sharp.
+    """
+
+    def pair(a: jax.Array, b: jax.Array) -> jax.Array:
+        filled = jnp.maximum(smoothing - jnp.abs(a - b), 0)
+        # The quotient is zero for sharp edges.
+        return jnp.minimum(a, b) - filled**2 / (4 * jnp.maximum(smoothing, jnp.finfo(a.dtype).tiny))
+
+    def distance(*x: jax.Array) -> jax.Array:
+        nearest = shapes[0](*x)
+        for shape in shapes[1:]:
+            nearest = pair(nearest, shape(*x))
+        return nearest
+
+    return distance
+
+
+def complement(shape: Shape) -> Shape:
+    """Return everything that is not in a shape: a container."""
+    return lambda *x: -shape(*x)
+
+
+def translate(shape: Shape, shift: Point) -> Shape:
+    """Return a shape moved by ``shift``, one number for each axis."""
+    return lambda *x: shape(*(a - s for a, s in zip(x, shift, strict=True)))
+
+
+def rotate(shape: Shape, angle: jax.Array | float, pivot: Point) -> Shape:
+    """Return a shape turned counterclockwise in the x-y plane.
+
+    Args:
+        shape: any.
+        angle: in radians.
+        pivot: (x, y) of the point that stays.
+    """
+    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+
+    def distance(x: jax.Array, y: jax.Array, *z: jax.Array) -> jax.Array:
+        a, b = x - pivot[0], y - pivot[1]
+        return shape(pivot[0] + cosine * a + sine * b, pivot[1] - sine * a + cosine * b, *z)
+
+    return distance
+
+
+def _length(vector: list[jax.Array]) -> jax.Array:
+    """Return the Euclidean length, with derivative zero where it is zero."""
+    square = sum(a**2 for a in vector)
+    away = square > 0
+    return jnp.where(away, jnp.sqrt(jnp.where(away, square, 1)), 0)

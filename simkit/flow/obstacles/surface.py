@@ -1,0 +1,49 @@
+"""What the flow is like at the surface of a body."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from simkit.flow.domain import like
+from simkit.flow.grid import Grid
+from simkit.flow.obstacles.shapes import Point
+
+
+def interpolate(f: jax.Array, point: Point, grid: Grid) -> jax.Array:
+    """Return what lives at the cell centers at a traced point, linearly along each axis; outside, continued.
+
+    Args:
+        f: at the cell centers.
+        point: one number for each axis, away from the ends of periodic ones.
+        grid: the grid.
+    """
+    for axis, x in reversed(list(zip(grid.axes, point, strict=True))):
+        centers = like(f, axis.centers)
+        lower = jnp.clip(jnp.searchsorted(centers, x) - 1, 0, axis.cells - 2)
+        weight = (x - centers[lower]) / (centers[lower + 1] - centers[lower])
+        f = (1 - weight) * f[..., lower] + weight * f[..., lower + 1]
+    return f
+
+
+def surface_pressure(
+    pressure: jax.Array, point: Point, normal: Sequence[float], spacing: float, grid: Grid
+) -> jax.Array:
+    """Return the pressure of the flow at a point of the surface of a body.
+
+    It is extrapolated by the parabola through three points outside, 1.5, 2.5 and 3.5 spacings away along the normal:
+    cells nearer than that are cut by the body.
+
+    Args:
+        pressure: at the cell centers.
+        point: on the surface.
+        normal: unit vector out of the body.
+        spacing: width of the cells there.
+        grid: the grid.
+    """
+    first, second, third = (
+        interpolate(pressure, tuple(x + d * spacing * n for x, n in zip(point, normal, strict=True)), grid)
+        for d in (1.5, 2.5, 3.5)
+    )
+    # Lagrange's weights of 1.5, 2.5 and 3.5 at 0: 35/8, -42/8, 15/8.
+    return (35 * first - 42 * second + 15 * third) / 8

@@ -1,0 +1,1 @@
+"""Direct solvers of the linear equations that arise in every time step: pressure and implicit viscosity."""

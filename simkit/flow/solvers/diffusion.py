@@ -1,0 +1,57 @@
+"""The implicit viscous term, solved directly."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.flow.solvers.modes import SecondDifference, Transform, symmetric_weights
+from simkit.flow.solvers.pressure import Method, fastest_method
+from simkit.flow.solvers.tridiagonal import eliminate_traced, substitute
+
+
+def diffusion_solver(
+    matrices: Sequence[SecondDifference | None], method: Method | None = None
+) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    """Return the direct solver of the implicit viscous term, ``solve(source, coefficient) -> change``.
+
+        change - coefficient (L_1 + L_2 + ...) change = source
+
+    with the second difference ``L_i`` along axis i. ``coefficient`` (viscosity times time, unit h^2, not negative) is a
+    traced value. One bounded axis alone costs two passes over the array, each a transpose and a recurrence.
+
+    Args:
+        matrices: the second difference along each axis of the arrays: `Periodic`; or for a bounded axis an ``(n, n)``
+            tridiagonal matrix with positive off-diagonal entries; or None for an axis, of any length, without one.
+        method: as for `pressure_solver`.
+    """
+    bounded = {i: matrix for i, matrix in enumerate(matrices) if isinstance(matrix, np.ndarray)}
+    if (method or fastest_method()) == "modes" or not bounded:
+        return _by_modes(Transform(matrices))
+    along = max(bounded, key=lambda i: len(bounded[i]))
+    others = [None if i == along else matrix for i, matrix in enumerate(matrices)]
+    return _by_elimination(Transform(others, first=along), bounded[along])
+
+
+def _by_modes(transform: Transform) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    def solve(source: jax.Array, coefficient: jax.Array) -> jax.Array:
+        eigenvalues = jnp.asarray(transform.eigenvalues, source.dtype)
+        return transform.from_modes(transform.to_modes(source) * (1 / (1 + coefficient * eigenvalues)))
+
+    return solve
+
+
+def _by_elimination(transform: Transform, matrix: np.ndarray) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    weights = symmetric_weights(matrix)
+    coupling = weights[:-1] * np.diag(matrix, 1)
+    # What a row takes without giving it to its neighbors: at a wall at rest, and what the other axes take.
+    column = [-1] + [1] * (transform.eigenvalues.ndim - 1)
+    loss = weights.reshape(column) * (transform.eigenvalues - matrix.sum(axis=1).reshape(column))
+
+    def solve(source: jax.Array, coefficient: jax.Array) -> jax.Array:
+        w, a, s = (jnp.asarray(constant, source.dtype) for constant in (weights, coupling, loss))
+        fraction, inverse = eliminate_traced(w.reshape(column) + coefficient * s, coefficient * a)
+        return transform.from_modes(substitute(transform.to_modes(source), w, fraction, inverse))
+
+    return solve

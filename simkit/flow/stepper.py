@@ -1,0 +1,187 @@
+"""One time step of a flow: Runge-Kutta or Adams-Bashforth stages, each followed by a projection."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Params
+from simkit.flow.differences import divergence, gradient
+from simkit.flow.domain import Velocity, like, prescribe
+from simkit.flow.equations import Equations, explicit_terms, implicit_friction
+from simkit.flow.implicit import friction_solver
+from simkit.flow.measures import mean_velocity
+from simkit.flow.solvers.pressure import pressure_solver
+
+# Weights (new, old) of the explicit terms of each stage, and the part of the step that has passed before it.
+STAGES = np.array([(8 / 15, 0.0, 0.0), (5 / 12, -17 / 60, 8 / 15), (3 / 4, -5 / 12, 2 / 3)])
+# Part of the old pressure that an obstacle is held with. Where a cell has hardly a face that is free, the pressure
+# would slowly grow if all of it were kept.
+KEPT_PRESSURE = 0.99
+
+
+@pytree
+class FlowState:
+    """The state of a flow between two time steps.
+
+    Attributes:
+        velocity: components on their faces, see `simkit.flow.grid.Grid`.
+        pressure: at the cell centers, divided by density, without its mean; that of the middle of the last stage, 1/2
+            (Adams-Bashforth) or 1/6 (Runge-Kutta) of a step ago.
+        scalar: at the cell centers; ``()`` where there is none.
+        explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
+        drive: the uniform acceleration along the first axis that holds the flow rate; zero unless it is held.
+        load: mean force of the flow on the obstacle over the last step; empty where there is none.
+        time: time passed, and its rounding error so far.
+        time_step: length of the last step.
+        iteration: number of steps taken, int32.
+    """
+
+    velocity: Velocity
+    pressure: jax.Array
+    scalar: Any
+    explicit: tuple[jax.Array, ...]
+    drive: jax.Array
+    load: jax.Array
+    time: jax.Array
+    time_step: jax.Array
+    iteration: jax.Array
+
+
+type Start = Callable[..., FlowState]
+type Step = Callable[[FlowState, Params], FlowState]
+
+
+def stepper(equations: Equations) -> tuple[Start, Step]:
+    """Return ``start(velocity, params, scalar=())``, the state at time zero, and ``step(state, params)``.
+
+    A stage of a step first finds a velocity ``w`` and then the pressure that makes it solenoidal. With N the explicit
+    terms (advection, force, and friction along explicit axes), L the friction along implicit axes and ``n + o`` the
+    part of the step that the stage covers::
+
+        (w - u)/dt = n N(u) + o N_old + (n + o) (L (w + u)/2 - grad(p))
+        laplacian(q) = div(w)/((n + o) dt),    u = w - (n + o) dt grad(q),    p = p + q - L q (n + o) dt/2
+
+    Without implicit axes the old pressure is left out, and p = q.
+
+    ==================  =========================================================  ==================================
+    method              weights (n, o) of the stages                               order, without implicit axes
+    ==================  =========================================================  ==================================
+    runge_kutta         (8/15, 0), (5/12, -17/60), (3/4, -5/12)                    3; Courant number below 1.7
+    adams_bashforth     (1 + r/2, -r/2), r the ratio to the step before            2; Courant number below about 0.5
+    ==================  =========================================================  ==================================
+
+    Implicit axes are of second order. The first Adams-Bashforth step is of Euler's kind, with fully implicit friction,
+    which damps the kink of an impulsive start that Crank-Nicolson would carry on as an oscillation.
+
+    Args:
+        equations: what to integrate.
+
+    Reference: the weights of the stages, Spalart, Moser and Rogers, J. Comput. Phys. 96, 297 (1991),
+    doi:10.1016/0021-9991(91)90238-G; the increment of the pressure, van Kan, SIAM J. Sci. Stat. Comput. 7, 870 (1986),
+    doi:10.1137/0907059, and Brown, Cortez and Minion, J. Comput. Phys. 168, 464 (2001), doi:10.1006/jcph.2001.6715.
+    """
+    domain, obstacle = equations.domain, equations.obstacle
+    grid = domain.grid
+    several = equations.method == "runge_kutta"
+    solve_pressure = pressure_solver(grid)
+    solve_friction = friction_solver(equations) if equations.implicit else None
+
+    def start(velocity: Velocity, params: Params, scalar: Any = ()) -> FlowState:
+        zero = jnp.zeros((), velocity[0].dtype)
+        terms = explicit_terms(velocity, scalar, equations, params, zero)
+        acceleration = terms[: grid.dimension]
+        if equations.implicit:
+            acceleration = jax.tree.map(jnp.add, acceleration, implicit_friction(velocity, equations, params, zero))
+        return FlowState(
+            velocity=velocity,
+            pressure=solve_pressure(divergence(acceleration, grid)),
+            scalar=scalar,
+            explicit=() if several else terms,
+            drive=zero,
+            load=jnp.zeros(obstacle.loads if obstacle else 0, zero.dtype),
+            time=jnp.zeros(2, zero.dtype),
+            time_step=like(zero, equations.time_step(velocity, params)),
+            iteration=jnp.zeros((), jnp.int32),
+        )
+
+    def step(state: FlowState, params: Params) -> FlowState:
+        length = like(state.time, equations.time_step(state.velocity, params))
+        first = state.iteration == 0
+
+        def stage(carry, weights):
+            velocity, pressure, scalar, before, drive, impulse = carry
+            new, old, passed = weights
+            part, time = (new + old) * length, state.time[0] + passed * length
+            with jax.named_scope("explicit"):
+                now = explicit_terms(velocity, scalar, equations, params, time)
+                changes = jax.tree.map(lambda n, o: length * (new * n + old * o), now, before)
+                change = changes[: grid.dimension]
+                if equations.scalar is not None:
+                    scalar = scalar + changes[-1]
+                if equations.flow_rate is not None:
+                    change = (change[0] + part * drive, *change[1:])
+            correction = None
+            if solve_friction is not None:
+                with jax.named_scope("implicit"):
+                    share = 0.5 if several else jnp.where(first, 1.0, 0.5)
+                    change, correction = solve_friction(change, velocity, pressure, params, time, part, share)
+            started, velocity = velocity, jax.tree.map(jnp.add, velocity, change)
+            if equations.boundary is not None:
+                velocity = prescribe(velocity, equations.boundary(params, time + part), domain)
+            if obstacle is not None:
+                # It holds the velocity that the old pressure leads to: what the new one adds is of second order.
+                kept = 0.0 if equations.implicit else KEPT_PRESSURE * part
+                pushed = jax.tree.map(lambda slope, kept=kept: kept * slope, gradient(pressure, grid))
+                velocity = jax.tree.map(jnp.subtract, velocity, pushed)
+                velocity, momentum = obstacle.hold(velocity, started, params, time + part)
+                velocity = jax.tree.map(jnp.add, velocity, pushed)
+                impulse = impulse + momentum
+            with jax.named_scope("projection"):
+                # The whole velocity is projected, not its change alone: rounding errors of earlier steps go with it.
+                increment = solve_pressure(divergence(velocity, grid))
+                velocity = jax.tree.map(jnp.subtract, velocity, gradient(increment, grid))
+                increment = increment / part
+                pressure = increment if correction is None else pressure + increment - correction(increment)
+            if equations.flow_rate is not None:
+                missing = equations.flow_rate(params) - mean_velocity(velocity, 0, grid)
+                velocity = (velocity[0] + missing, *velocity[1:])
+                drive = drive + missing / part
+            return (velocity, pressure, scalar, now, drive, impulse), None
+
+        before = state.explicit
+        if several:
+            fields = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
+            before = jax.tree.map(jnp.zeros_like, fields)
+        carry = state.velocity, state.pressure, state.scalar, before, state.drive, jnp.zeros_like(state.load)
+        if several:
+            carry, _ = jax.lax.scan(stage, carry, like(state.time, STAGES))
+        else:
+            # With steps of one length these are 3/2 and -1/2.
+            old = jnp.where(first, 0, -length / (2 * state.time_step))
+            carry, _ = stage(carry, (1 - old, old, 0))
+        velocity, pressure, scalar, explicit, drive, impulse = carry
+        return FlowState(
+            velocity=velocity,
+            pressure=pressure,
+            scalar=scalar,
+            explicit=() if several else explicit,
+            drive=drive,
+            load=impulse / length,
+            time=_add(state.time, length),
+            time_step=length,
+            iteration=state.iteration + 1,
+        )
+
+    return start, step
+
+
+def _add(time: jax.Array, step: jax.Array) -> jax.Array:
+    """Return the time after one more step, with the part that its format cannot hold kept beside it (Kahan)."""
+    total, lost = time
+    addend = step - lost
+    new = total + addend
+    return jnp.stack([new, (new - total) - addend])

@@ -1,0 +1,96 @@
+"""The velocity with a layer or two of points around it, so that every stencil is plain offsets in memory."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.flow.differences import in_memory
+from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, like
+from simkit.flow.sides import side_slope
+
+type Surrounded = tuple[jax.Array, ...]
+
+
+def surround(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, layers: int = 1) -> Surrounded:
+    """Return every component with one more point at both ends of each axis, except of its own where that is bounded.
+
+    Around a periodic axis they are the points of the other end. Beyond a side they continue the velocity along it: with
+    the slope of the parabola through the side and two points where the velocity is prescribed, unchanged elsewhere.
+    Differences and means of neighbors, see `step` and `middle`, then give slopes and values on every face.
+
+    Args:
+        velocity: components on their faces.
+        boundary: velocity on the sides.
+        domain: the domain.
+        layers: 1; or 2, with straight lines beyond the first layer of a bounded axis, its component's own included.
+    """
+    surrounded = []
+    for i, component in enumerate(velocity):
+        f = component
+        for axis in sorted(range(f.ndim), key=lambda k: domain.sides[k] is None):
+            if domain.sides[axis] is None:
+                size = f.shape[axis]
+                last = jax.lax.slice_in_dim(f, size - layers, size, axis=axis)
+                first = jax.lax.slice_in_dim(f, 0, layers, axis=axis)
+                f = in_memory(jnp.concatenate([last, f, first], axis))
+                continue
+            if axis != i:
+                ends = [_beyond(component, f, i, axis, side, boundary, domain) for side in (0, 1)]
+                f = in_memory(jnp.concatenate([ends[0], f, ends[1]], axis))
+            if layers == 2:
+                first, second, third, fourth = (_layer(f, axis, k) for k in (0, 1, -2, -1))
+                f = in_memory(jnp.concatenate([2 * first - second, f, 2 * fourth - third], axis))
+        surrounded.append(f)
+    return tuple(surrounded)
+
+
+def lower(f: jax.Array, axis: int) -> jax.Array:
+    """Return all points along an axis but the last."""
+    return jax.lax.slice_in_dim(f, 0, f.shape[axis] - 1, axis=axis)
+
+
+def upper(f: jax.Array, axis: int) -> jax.Array:
+    """Return all points along an axis but the first."""
+    return jax.lax.slice_in_dim(f, 1, f.shape[axis], axis=axis)
+
+
+def step(f: jax.Array, axis: int) -> jax.Array:
+    """Return the differences of neighbors along an axis."""
+    return upper(f, axis) - lower(f, axis)
+
+
+def middle(f: jax.Array, axis: int) -> jax.Array:
+    """Return the means of neighbors along an axis."""
+    return (upper(f, axis) + lower(f, axis)) / 2
+
+
+def strip(f: jax.Array, axes: list[int]) -> jax.Array:
+    """Return an array without the first and the last point along some axes."""
+    for axis in axes:
+        f = jax.lax.slice_in_dim(f, 1, f.shape[axis] - 1, axis=axis)
+    return f
+
+
+def along(f: jax.Array, values: np.ndarray, axis: int, domain: Domain) -> jax.Array | float:
+    """Return widths or distances along an axis to combine with ``f``; one number on a periodic axis."""
+    if domain.grid.axes[axis].periodic:
+        return float(values[0])
+    return like(f, domain.grid.along(values, axis))
+
+
+def _beyond(
+    component: jax.Array, f: jax.Array, i: int, axis: int, side: int, boundary: BoundaryVelocity, domain: Domain
+) -> jax.Array:
+    """Return the layer beyond a side, as long as ``f`` along the other axes; corners are not used."""
+    layer = end(component, axis, side)
+    if domain.prescribes(axis, side):
+        width = float(domain.grid.axes[axis].widths[-1 if side else 0])
+        slope = side_slope(component, i, axis, side, boundary, domain)
+        layer = layer + (width if side else -width) * slope
+    missing = [(n - m) // 2 for n, m in zip(f.shape, layer.shape, strict=True)]
+    missing[axis] = 0
+    return jnp.pad(layer, [(m, m) for m in missing], mode="edge") if any(missing) else layer
+
+
+def _layer(f: jax.Array, axis: int, index: int) -> jax.Array:
+    return jax.lax.slice_in_dim(f, index % f.shape[axis], index % f.shape[axis] + 1, axis=axis)

@@ -1,0 +1,196 @@
+"""Turbulent flow between two plane walls in three dimensions, with its statistics."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.simulation import Params, Simulation
+from simkit.errors import UserError, nearest
+from simkit.flow.differences import divergence, gradient
+from simkit.flow.diffusion import shear
+from simkit.flow.domain import Velocity, domain, like, no_motion
+from simkit.flow.equations import Equations
+from simkit.flow.grid import Grid, bounded_axis, periodic_axis
+from simkit.flow.measures import courant_number, kinetic_energy, mean_velocity
+from simkit.flow.solvers.pressure import pressure_solver
+from simkit.flow.statistics import ChannelStatistics, with_statistics
+from simkit.flow.stepper import FlowState, stepper
+from simkit.flow.time_step import fixed_time_step
+
+DRIVES = ("pressure_gradient", "flow_rate")
+# Waves of the disturbance at the start along x and z, and across y.
+WAVES_ALONG, WAVES_ACROSS = 3, 3
+
+
+def turbulent_channel(
+    *,
+    cells: tuple[int, int, int] = (32, 48, 32),
+    lengths: tuple[float, float] = (math.pi, 0.34 * math.pi),
+    stretching: float = 1.7,
+    drive: str = "pressure_gradient",
+    sample_every: int = 5,
+    settle: int = 400,
+) -> Simulation:
+    """Return turbulent flow between two plane walls, its means and Reynolds stresses.
+
+        du/dt + div(u u) = -grad(p) + 1/Re_tau laplacian(u) + (G, 0, 0),   div(u) = 0,
+        u = 0 at y = -1 and y = 1,   everything periodic in x and z
+
+    The unit of length is the half-width h, that of velocity the friction velocity u_tau that the pressure gradient
+    G = 1 sustains. The drive is either that gradient, or a constant flow rate, for which G is found in every step. The
+    flow starts as Reichardt's mean profile with random waves, which break down to turbulence within a few units of
+    time. A box about 560 wide and 190 deep in wall units, the default, is the smallest that stays turbulent.
+
+    One step is ``sample_every`` time steps and one sample. Statistics are those of all samples after the first
+    ``settle``; until then they show the start. See `simkit.flow.statistics.ChannelStatistics`.
+
+    Parameters (all may be swept or differentiated; in a chaotic flow derivatives say little after a few units of time):
+        friction_reynolds: Re_tau = u_tau h/nu; 180.
+        bulk_velocity: the flow rate per area that is held if ``drive`` is "flow_rate"; 15.7.
+        perturbation: root-mean-square speed of the waves at the start; 2.
+        time_step: keep ``courant_number`` below 1.7; 0.004.
+
+    Diagnostics, besides those that explain themselves and those of the statistics:
+        bulk_velocity: flow rate per unit area.
+        wall_shear_stress: mean over both walls, divided by density.
+        pressure_gradient: G.
+        divergence: its largest absolute value; rounding errors only.
+
+    Args:
+        cells: number of cells along x, y and z, each at least 4. In wall units of 1/Re_tau cells should be 18 by 2 (at
+            the wall; 15 in the middle) by 6, or less.
+        lengths: periods along x and z.
+        stretching: of the cells across, see `bounded_axis`.
+        drive: "pressure_gradient" or "flow_rate".
+        sample_every: time steps between samples.
+        settle: samples to leave out at the start.
+
+    Raises:
+        UserError: if the configuration is not of that kind.
+
+    References: Moser, Kim and Mansour, Phys. Fluids 11, 943 (1999), doi:10.1063/1.869966; the smallest box, Jimenez and
+    Moin, J. Fluid Mech. 225, 213 (1991), doi:10.1017/S0022112091002033.
+    """
+    if not isinstance(cells, list | tuple) or len(cells) != 3:
+        raise UserError(
+            f"cells = {cells!r} is not three integers of at least 4; choose for example cells = [32, 48, 32]"
+        )
+    if not isinstance(lengths, list | tuple) or len(lengths) != 2:
+        raise UserError(f"lengths = {lengths!r} is not two periods; choose for example lengths = [3.14, 1.07]")
+    if drive not in DRIVES:
+        raise UserError(
+            f"drive = {drive!r} is unknown{nearest(str(drive), list(DRIVES))}; choose one of {', '.join(DRIVES)}"
+        )
+    axes = (
+        periodic_axis(cells[0], lengths[0]),
+        bounded_axis(cells[1], 2.0, -1.0, stretching),
+        periodic_axis(cells[2], lengths[1]),
+    )
+    walls = domain(axes, (None, ("wall", "wall"), None))
+    grid, held = walls.grid, drive == "flow_rate"
+    start, step = stepper(
+        Equations(
+            domain=walls,
+            viscosity=_viscosity,
+            time_step=fixed_time_step,
+            force=None if held else lambda velocity, scalar, params, time: (1.0, 0.0, 0.0),
+            flow_rate=(lambda params: params["bulk_velocity"]) if held else None,
+            method="runge_kutta",
+            implicit=(1,),
+        )
+    )
+
+    def init(params: Params, key: jax.Array) -> FlowState:
+        waves = random_waves(grid, key, params["perturbation"].dtype)
+        profile = reichardt(like(waves[0], 1 - np.abs(axes[1].centers)), params["friction_reynolds"])
+        u, v, w = (params["perturbation"] * f for f in waves)
+        velocity = (u + profile[None, :, None], v, w)
+        if held:
+            velocity = (velocity[0] + params["bulk_velocity"] - mean_velocity(velocity, 0, grid), v, w)
+        return start(velocity, params)
+
+    def observe(state: FlowState, params: Params) -> dict[str, jax.Array]:
+        del params
+        u, _, w = state.velocity
+        return {"u": u[:, :, 0], "w": w[:, :, 0]}
+
+    def diagnose(state: FlowState, params: Params) -> dict[str, jax.Array]:
+        slopes = shear(state.velocity[0], 0, 1, no_motion(walls), walls).mean(axis=(0, 2))
+        return {
+            "time": state.time[0],
+            "bulk_velocity": mean_velocity(state.velocity, 0, grid),
+            "wall_shear_stress": (slopes[0] - slopes[-1]) / (2 * params["friction_reynolds"]),
+            "pressure_gradient": state.drive if held else jnp.ones_like(state.drive),
+            "kinetic_energy": kinetic_energy(state.velocity, grid),
+            "courant_number": courant_number(state.velocity, params["time_step"], grid),
+            "divergence": jnp.max(jnp.abs(divergence(state.velocity, grid))),
+        }
+
+    defaults = {"friction_reynolds": 180.0, "perturbation": 2.0, "time_step": 0.004}
+    if held:
+        defaults["bulk_velocity"] = 15.7
+    simulation = Simulation(
+        init=init,
+        step=step,
+        observe=observe,
+        diagnose=diagnose,
+        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        dimensions={name: ("x", "y") for name in ("u", "w")},
+        coordinates={"x": axes[0].centers, "walls": axes[1].faces[[0, -1]]},
+    )
+    expected = np.asarray(reichardt(1 - np.abs(axes[1].centers), defaults["friction_reynolds"]), dtype=np.float64)
+    statistics = ChannelStatistics(walls, _viscosity, reference=expected)
+    return with_statistics(simulation, statistics, every=sample_every, skip=settle)
+
+
+def reichardt(distance: jax.Array | np.ndarray | float, friction_reynolds: jax.Array | float) -> jax.Array:
+    """Return Reichardt's mean velocity of turbulent flow at a distance from the wall.
+
+        U+ = ln(1 + 0.4 y+)/0.4 + 7.8 (1 - exp(-y+/11) - y+/11 exp(-0.33 y+)),   y+ = distance Re_tau
+
+    Args:
+        distance: from the wall, unit h.
+        friction_reynolds: Re_tau.
+
+    Reference: Reichardt, Z. Angew. Math. Mech. 31, 208 (1951), doi:10.1002/zamm.19510310704.
+    """
+    y = distance * friction_reynolds
+    return jnp.log1p(0.4 * y) / 0.4 + 7.8 * (1 - jnp.exp(-y / 11) - y / 11 * jnp.exp(-0.33 * y))
+
+
+def random_waves(grid: Grid, key: jax.Array, dtype: jnp.dtype) -> Velocity:
+    """Return long random waves with no divergence, none on the walls, and root-mean-square speed 1.
+
+    Each component is a sum of ``sin(pi s) sin(pi q s)`` across, q from 1 to 3, times waves of up to 3 periods along x
+    and z, with normal amplitudes; the gradient that makes them solenoidal is then taken away.
+
+    Args:
+        grid: periodic along x and z, bounded along y.
+        key: random key.
+        dtype: floating-point type of the velocity.
+    """
+    across = grid.axes[1]
+
+    def along(positions: np.ndarray, length: float) -> np.ndarray:
+        phases = 2 * math.pi / length * np.arange(1, WAVES_ALONG + 1) * positions[:, None]
+        return np.concatenate([np.ones((len(positions), 1)), np.cos(phases), np.sin(phases)], axis=1)
+
+    components = []
+    for i, one in enumerate(jax.random.split(key, 3)):
+        x, y, z = (axis.points if j == i else axis.centers for j, axis in enumerate(grid.axes))
+        s = math.pi * (y - across.faces[0])[:, None] / across.length
+        profiles = np.sin(s) * np.sin(s * np.arange(1, WAVES_ACROSS + 1))
+        bases = along(x, grid.axes[0].length), profiles, along(z, grid.axes[2].length)
+        amplitudes = jax.random.normal(one, [basis.shape[1] for basis in bases], dtype)
+        f = jnp.einsum("xa,yb,zc,abc->xyz", *(like(amplitudes, b) for b in bases), amplitudes, precision="highest")
+        components.append(f.at[:, jnp.array([0, -1])].set(0) if i == 1 else f)
+    pressure = pressure_solver(grid)(divergence(tuple(components), grid))
+    velocity = jax.tree.map(jnp.subtract, tuple(components), gradient(pressure, grid))
+    scale = jnp.sqrt(2 * kinetic_energy(velocity, grid))
+    return tuple(f / scale for f in velocity)
+
+
+def _viscosity(params: Params) -> jax.Array:
+    return 1 / params["friction_reynolds"]

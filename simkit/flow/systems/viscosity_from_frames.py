@@ -1,0 +1,170 @@
+"""Viscosity and drive of a channel flow, recovered from noisy frames of its velocity."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.averages import averaged
+from simkit.core.pytree import pytree
+from simkit.core.rollout import trajectory
+from simkit.core.simulation import Params, Simulation
+from simkit.errors import UserError
+from simkit.flow.differences import at_centers
+from simkit.flow.domain import Velocity
+from simkit.flow.grid import Grid, bounded_axis, periodic_axis
+from simkit.flow.stepper import FlowState
+from simkit.flow.systems.channel import channel
+
+# The eddies at the start are known; noise comes from the run's seed.
+EDDIES_SEED = 0
+# Rows of cells at rest, a wall, between both pictures.
+GAP = 3
+
+
+@pytree
+class Recording:
+    """A flow and the one that it is compared with.
+
+    Attributes:
+        flows: one with the parameters that are tried and one with the true ones, stacked.
+        key: data of the random key of the noise, uint32.
+    """
+
+    flows: FlowState
+    key: jax.Array
+
+
+def viscosity_from_frames(
+    *,
+    cells: tuple[int, int] = (48, 32),
+    length: float = 4.0,
+    true_reynolds: float = 150.0,
+    true_forcing: float = 1.0,
+    frame_every: int = 4,
+) -> Simulation:
+    """Return a channel flow beside the recorded frames of another, and how badly it explains them.
+
+    The recorded flow has the Reynolds number and forcing ``true_reynolds`` and ``true_forcing``; both start from the
+    same eddies, see `simkit.flow.channel`. One step is ``frame_every`` time steps and one recorded frame: both
+    components of the velocity at the cell centers, u*, with normal errors of standard deviation ``noise``. The misfit
+
+        misfit = mean over frames, cells and components of ((u - u*)/noise)^2
+
+    is about 1 where the parameters explain the frames. Its minimum is their estimate of greatest likelihood; how far it
+    lies from the truth is told by `standard_errors`.
+
+    Parameters (all may be swept or differentiated):
+        reynolds: bulk Reynolds number that is tried; 60.
+        forcing: that is tried; 0.6.
+        perturbation: root-mean-square speed of the eddies at the start, of both flows, unit U; 0.5.
+        noise: standard deviation of the errors, unit U; 0.1.
+        time_step: of both flows; keep ``courant_number`` below 0.5; 0.02.
+
+    Diagnostics, besides those of `simkit.flow.channel`:
+        misfit: as above, up to now.
+        distance: root of the mean square of the difference to the recorded flow now, without the errors, unit U.
+
+    Args:
+        cells: number of cells along and across the channel, each at least 4.
+        length: period of the flow along the channel, unit of its half-width.
+        true_reynolds: of the recorded flow.
+        true_forcing: of the recorded flow.
+        frame_every: time steps between recorded frames.
+
+    Raises:
+        UserError: if the configuration is not of that kind.
+    """
+    for name, value in (("true_reynolds", true_reynolds), ("true_forcing", true_forcing)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
+            raise UserError(f"{name} = {value!r} is not a positive number; choose for example {name} = 1.0")
+    tried = channel(cells=cells, length=length)
+    grid = Grid((periodic_axis(cells[0], length), bounded_axis(cells[1], 2.0, -1.0)))
+
+    def both(params: Params) -> Params:
+        """Return the parameters of the two flows, stacked."""
+        true = {"reynolds": true_reynolds, "forcing": true_forcing}
+        pairs = {name: (params.get(name, value),) * 2 for name, value in tried.params.items()}
+        pairs |= {name: (params[name], jnp.asarray(value, params[name].dtype)) for name, value in true.items()}
+        return {name: jnp.stack(pair) for name, pair in pairs.items()}
+
+    def init(params: Params, key: jax.Array) -> Recording:
+        eddies = jax.random.key(EDDIES_SEED)
+        return Recording(flows=jax.vmap(tried.init, (0, None))(both(params), eddies), key=jax.random.key_data(key))
+
+    def step(state: Recording, params: Params) -> Recording:
+        return dataclasses.replace(state, flows=jax.vmap(tried.step)(state.flows, both(params)))
+
+    def velocities(state: Recording) -> Velocity:
+        """Return both components of the two flows at the cell centers, ``(2, nx, ny)`` each."""
+        return jax.vmap(lambda flow: at_centers(flow.velocity, grid))(state.flows)
+
+    def errors(state: Recording, params: Params) -> Velocity:
+        key = jax.random.wrap_key_data(state.key, impl="threefry2x32")
+        keys = jax.random.split(jax.random.fold_in(key, state.flows.iteration[0]))
+        return tuple(params["noise"] * jax.random.normal(k, grid.cells, params["noise"].dtype) for k in keys)
+
+    def sample(state: Recording, params: Params) -> dict[str, jax.Array]:
+        pairs = zip(velocities(state), errors(state, params), strict=True)
+        squares = [jnp.mean((f[0] - f[1] - error) ** 2) for f, error in pairs]
+        return {"misfit": sum(squares) / (2 * params["noise"] ** 2)}
+
+    def observe(state: Recording, params: Params) -> dict[str, jax.Array]:
+        (u, v), (error_u, error_v) = velocities(state), errors(state, params)
+        gap = jnp.zeros((cells[0], GAP), u.dtype)
+        return {
+            "comparison": jnp.concatenate([u[0], gap, u[1] + error_u], axis=1),
+            "u": u[0],
+            "v": v[0],
+            "recorded_u": u[1] + error_u,
+            "recorded_v": v[1] + error_v,
+        }
+
+    def diagnose(state: Recording, params: Params) -> dict[str, jax.Array]:
+        flow, own = jax.tree.map(lambda x: x[0], (state.flows, both(params)))
+        squares = sum(jnp.mean((f[0] - f[1]) ** 2) for f in velocities(state))
+        moved = squares > 0
+        distance = jnp.where(moved, jnp.sqrt(jnp.where(moved, squares, 1)), 0)
+        return tried.diagnose(flow, own) | {"distance": distance}
+
+    defaults = {"reynolds": 60.0, "forcing": 0.6, "perturbation": 0.5, "noise": 0.1, "time_step": 0.02}
+    rows = 2 / cells[1] * (np.arange(2 * cells[1] + GAP) - cells[1] - (GAP - 1) / 2)
+    pair = Simulation(
+        init=init,
+        step=step,
+        observe=observe,
+        diagnose=diagnose,
+        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        dimensions={"comparison": ("x", "y")} | {n: ("x", "y_cell") for n in ("u", "v", "recorded_u", "recorded_v")},
+        coordinates={"x": grid.axes[0].centers, "y": rows, "y_cell": grid.axes[1].centers},
+    )
+    return averaged(pair, sample, every=frame_every, skip=0, diagnose=lambda mean, params: dict(mean))
+
+
+def standard_errors(
+    simulation: Simulation, params: Params, frames: int, wrt: tuple[str, ...] = ("reynolds", "forcing")
+) -> dict[str, float]:
+    """Return how far from the truth the parameters of least misfit may be expected, one standard deviation each.
+
+        F_ij = sum over frames, cells and components of (du/dp_i) (du/dp_j) / noise^2,   errors = sqrt(diag(inverse(F)))
+
+    F is Fisher's information; no unbiased estimate scatters less (Cramer and Rao).
+
+    Args:
+        simulation: as `viscosity_from_frames` returns it.
+        params: where to evaluate, near the minimum; ``noise`` among them.
+        frames: number of recorded frames.
+        wrt: the parameters that are estimated together.
+    """
+    record = trajectory(simulation, frames, 1)
+
+    def velocity(values: jax.Array) -> jax.Array:
+        tried = params | dict(zip(wrt, values, strict=True))
+        observed = record(tried, jax.random.key(0))[1]
+        return jnp.stack([observed["u"], observed["v"]])
+
+    slopes = jax.jit(jax.jacfwd(velocity))(jnp.stack([params[name] for name in wrt]))
+    slopes = np.asarray(slopes, dtype=np.float64).reshape(-1, len(wrt)) / float(params["noise"])
+    variances = np.diag(np.linalg.inv(slopes.T @ slopes))
+    return {name: float(np.sqrt(variance)) for name, variance in zip(wrt, variances, strict=True)}

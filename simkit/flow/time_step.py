@@ -1,0 +1,83 @@
+"""How long a time step may be."""
+
+from collections.abc import Callable
+from operator import truediv
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.flow.domain import Domain, Velocity
+from simkit.flow.measures import crossing_rate
+
+# Largest time step times rate at which each method is stable: for decay, and for a wave carried by central differences.
+DECAY_LIMIT = {"runge_kutta": 2.51, "adams_bashforth": 1.0}
+CARRY_LIMIT = {"runge_kutta": 1.73, "adams_bashforth": 0.5}
+
+
+def fixed_time_step(velocity: Velocity, params: Params) -> jax.Array:
+    """Return the parameter ``time_step``."""
+    return params["time_step"]
+
+
+def adaptive_time_step(
+    domain: Domain, viscosity: Callable[[Params], jax.Array], method: str, explicit: tuple[int, ...]
+) -> Callable[[Velocity, Params], jax.Array]:
+    """Return the function that gives the time step at which the flow crosses ``params["courant_number"]`` cells.
+
+    Not longer than half of what explicit friction bears, and than ``params["time_step"]``, which a flow at rest takes.
+
+    Args:
+        domain: the domain.
+        viscosity: ``params -> number``.
+        method: of the stepper.
+        explicit: axes along which friction is explicit.
+    """
+    rate = decay_rate(domain, explicit)
+
+    def time_step(velocity: Velocity, params: Params) -> jax.Array:
+        crossing = jnp.max(crossing_rate(velocity, domain.grid)) / params["courant_number"]
+        friction = 2 / DECAY_LIMIT[method] * viscosity(params) * rate
+        return 1 / jnp.maximum(jnp.maximum(crossing, friction), 1 / params["time_step"])
+
+    return time_step
+
+
+def decay_rate(domain: Domain, axes: tuple[int, ...]) -> float:
+    """Return the largest rate, per unit viscosity, at which differences along some axes decay: sum of ``4/dx^2``."""
+    return float(sum(4 / domain.grid.axes[i].widths.min() ** 2 for i in axes))
+
+
+def check_time_step(
+    time_step: float,
+    speed: float | tuple[float, ...],
+    viscosity: float,
+    domain: Domain,
+    method: str,
+    explicit: tuple[int, ...],
+) -> None:
+    """Refuse a fixed time step with which the flow cannot be stable.
+
+    Args:
+        time_step: the time step.
+        speed: the largest velocity expected; or the size of each of its components, where they are known.
+        viscosity: the kinematic viscosity.
+        domain: the domain.
+        method: of the stepper.
+        explicit: axes along which friction is explicit.
+
+    Raises:
+        UserError: if the time step is above the limit, which it names.
+    """
+    widths = [float(a.widths.min()) for a in domain.grid.axes]
+    crossing = sum(map(truediv, speed, widths)) if isinstance(speed, tuple) else speed / min(widths)
+    limits = {"advection": CARRY_LIMIT[method] / max(crossing, 1e-300)}
+    if explicit:
+        limits["explicit friction"] = DECAY_LIMIT[method] / (max(viscosity, 1e-300) * decay_rate(domain, explicit))
+    reason = min(limits, key=lambda name: limits[name])
+    if time_step > limits[reason]:
+        raise UserError(
+            f"time_step = {time_step:g} is above the stability limit of {reason} on this grid, "
+            f"{limits[reason]:.3g}; choose a smaller one, or fewer cells"
+        )

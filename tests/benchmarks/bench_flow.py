@@ -1,0 +1,257 @@
+"""Channel flow beside jax-cfd and NumPy: time per step, cost at equal accuracy, derivatives, ensembles.
+
+Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_flow.py [steps] [wave] [gradient] [memory] [ensemble]``.
+Everything in float32; times are the least of ``--repeats`` runs taken in turn, compilation apart.
+"""
+
+import argparse
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.ensemble import ensemble
+from simkit.core.rollout import segment
+from simkit.core.simulation import Simulation
+from simkit.flow.differences import curl
+from simkit.flow.domain import Domain, Velocity, domain
+from simkit.flow.eddies import random_eddies
+from simkit.flow.equations import Equations
+from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.measures import kinetic_energy
+from simkit.flow.spectral.fourier_chebyshev import spectral_channel
+from simkit.flow.spectral.orr_sommerfeld import leading_wave
+from simkit.flow.stepper import stepper
+from simkit.flow.time_step import fixed_time_step
+from tests.benchmarks import jax_cfd_channel, numpy_channel
+from tests.benchmarks.bench_molecular import best
+
+LENGTH = 6.0
+JAX_CFD = "jax-cfd Euler, fast diagonalization"
+REYNOLDS, DURATION = 7500.0, 50.0
+
+
+def flow(place: Domain, velocity: Velocity, viscosity: float, time_step: float, **numerics: Any) -> Simulation:
+    """Return the flow from a given velocity that a pressure gradient drives toward 1 - y^2."""
+    still = (0.0,) * (place.grid.dimension - 1)
+    start, step = stepper(
+        Equations(
+            place,
+            viscosity=lambda params: params["viscosity"],
+            time_step=fixed_time_step,
+            force=lambda velocity, scalar, params, time: (2 * params["viscosity"], *still),
+            **numerics,
+        )
+    )
+    velocity = jax.tree.map(jnp.float32, velocity)
+    return Simulation(
+        init=lambda params, key: start(velocity, params),
+        step=step,
+        observe=lambda state, params: {},
+        diagnose=lambda state, params: {"time": state.time[0], "energy": kinetic_energy(state.velocity, place.grid)},
+        params={"viscosity": jnp.float32(viscosity), "time_step": jnp.float32(time_step)},
+    )
+
+
+def channel_domain(cells: tuple[int, ...], length: float = LENGTH, stretching: float = 0.0) -> Domain:
+    """Return a channel with walls across y, periodic along the other axes."""
+    axes = [periodic_axis(n, length) for n in cells]
+    axes[1] = bounded_axis(cells[1], 2.0, -1.0, stretching)
+    return domain(tuple(axes), (None, ("wall", "wall"), None)[: len(cells)])
+
+
+def eddies(place: Domain) -> Velocity:
+    """Return random eddies in the plane of the first two axes, and nothing along the third."""
+    if place.grid.dimension == 2:
+        return random_eddies(place.grid, jax.random.key(0), jnp.float32)
+    plane = random_eddies(channel_domain(place.grid.cells[:2]).grid, jax.random.key(0), jnp.float32)
+    u, v = (jnp.repeat(f[..., None], place.grid.cells[2], axis=2) for f in plane)
+    return u, v, jnp.zeros(place.grid.shape(2), jnp.float32)
+
+
+def started(simulation: Simulation) -> Any:
+    """Return the initial state."""
+    return jax.jit(simulation.init)(simulation.params, jax.random.key(0))
+
+
+def program(run: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    """Return a function of nothing that runs a compiled program to its end; it ran once."""
+    compiled = jax.jit(run).lower(*arguments).compile()
+    jax.block_until_ready(compiled(*arguments))
+    return lambda: jax.block_until_ready(compiled(*arguments))
+
+
+def quiet(make: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a maker of jax-cfd's without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make(*arguments, **options)
+
+
+def steps(repeats: int) -> None:
+    """Print the time of a step and of a projection with all that belongs to it."""
+    for cells, count in (((256, 128), 40), ((512, 256), 10), ((64, 64, 32), 10)):
+        place = channel_domain(cells)
+        every = tuple(range(len(cells)))
+        ours = {
+            "simkit Adams-Bashforth": (1, {"method": "adams_bashforth"}),
+            "simkit Adams-Bashforth, implicit friction": (1, {"method": "adams_bashforth", "implicit": every}),
+            "simkit Runge-Kutta": (3, {"method": "runge_kutta"}),
+            "simkit Runge-Kutta, upwind": (3, {"method": "runge_kutta", "scheme": "upwind"}),
+        }
+        work, projections, outside = {}, {}, {}
+        for name, (number, numerics) in ours.items():
+            sim = flow(place, eddies(place), 1e-3, 1e-3, **numerics)
+            work[name], projections[name] = program(segment(sim, count), started(sim), sim.params), number
+        for name, stepper_name, number in ((JAX_CFD, "forward_euler", 1), ("jax-cfd Heun", "heun_rk2", 2)):
+            theirs, advance = quiet(jax_cfd_channel.channel, cells, (LENGTH, LENGTH), stepper=stepper_name)
+            run = program(lambda v, f=advance, n=count: jax.lax.fori_loop(0, n, lambda _, v: f(v), v), theirs)
+            work[name], projections[name] = run, number
+        for solver in ("eigenvectors", "cosine") if len(cells) == 2 else ():
+            own, move = numpy_channel.channel(cells, LENGTH, solver=solver)
+            name = f"NumPy, {solver}"
+            outside[name], projections[name] = lambda s=own, f=move, n=count: [f(s) for _ in range(n)], 1
+        # NumPy's threads wait for more work by spinning, which would slow the others down.
+        times = best(work, repeats) | best(outside, repeats)
+        references = ["simkit Adams-Bashforth", "simkit Runge-Kutta"]
+        print(f"\n{' x '.join(map(str, cells))} cells, ms; the last columns: time per projection over that of ours")
+        print(f"{'':44}{'step':>10}{'projection':>12}{'/ simkit AB2':>14}{'/ simkit RK3':>14}")
+        per = {name: time / count / projections[name] for name, time in times.items()}
+        for name in times:
+            ratios = "".join(f"{per[name] / per[reference]:14.2f}" for reference in references)
+            print(f"{name:44}{times[name] / count * 1e3:10.3f}{per[name] * 1e3:12.3f}{ratios}")
+
+
+def wave(repeats: int) -> None:
+    """Print what it costs to find the growth rate of a Tollmien-Schlichting wave."""
+    exact = leading_wave(REYNOLDS, 1.0)
+    work, growth = {}, {}
+
+    def add(name: str, run: Callable[[], jax.Array], start: jax.Array) -> None:
+        growth[name] = float(jnp.log(run() / start)) / (2 * DURATION)
+        work[name] = run
+
+    for cells, stretching, time_step in (((16, 128), 2.0, 0.25), ((24, 128), 2.2, 0.2), ((32, 192), 2.0, 0.15)):
+        place = channel_domain(cells, 2 * np.pi, stretching)
+        (x, y), across = (a.points for a in place.grid.axes), place.grid.axes[1]
+        u, v = curl(jnp.asarray(1e-3 * exact.streamfunction(x, y), jnp.float32), place.grid)
+        parabola = np.diff(across.faces - across.faces**3 / 3) / across.widths
+        sim = flow(place, (u + parabola, v), 1 / REYNOLDS, time_step, method="runge_kutta", implicit=(1,))
+        widths = jnp.asarray(across.widths, jnp.float32)
+
+        def energy(state, widths=widths) -> jax.Array:
+            u = state.velocity[0]
+            return jnp.sum((u - u.mean(axis=0)) ** 2 * widths)
+
+        run = segment(sim, round(DURATION / time_step))
+        start = started(sim)
+        name = f"simkit finite volume, {cells[0]} x {cells[1]}"
+        add(name, program(lambda s, p, f=run, e=energy: e(f(s, p)), start, sim.params), energy(start))
+    for points, time_step in (((4, 33), 0.5), ((4, 41), 0.25), ((8, 49), 0.25)):
+        sim = spectral_channel(points=points).with_params(reynolds=REYNOLDS, perturbation=1e-4, time_step=time_step)
+        run, start = segment(sim, round(DURATION / time_step)), started(sim)
+        name = f"simkit spectral, {points[0]} x {points[1]}"
+        after = program(lambda s, p, f=run: jnp.sum(f(s, p).amplitudes[1] ** 2), start, sim.params)
+        add(name, after, start.start_energy)
+
+    def shape(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        along = np.exp(1j * x[:, 0])[:, None]
+        return np.real(along * exact.shape(y[0], 1)), np.real(-1j * along * exact.shape(y[0]))
+
+    peer = "jax-cfd Euler, 128 x 128"
+    theirs, advance = quiet(jax_cfd_channel.tollmien_schlichting, shape, reynolds=REYNOLDS, time_step=0.025)
+    count, energy = round(DURATION / 0.025), jax_cfd_channel.wave_energy
+    after = program(lambda v: energy(jax.lax.fori_loop(0, count, lambda _, v: advance(v), v)), theirs)
+    add(peer, after, energy(theirs))
+    times = best(work, repeats)
+    print(f"\nTollmien-Schlichting wave, Re = {REYNOLDS:g}, {DURATION:g} time units, exact {exact.growth_rate:.6f}")
+    print(f"{'':36}{'growth rate':>14}{'error, %':>10}{'ms':>10}{'jax-cfd / it':>14}")
+    for name, time in times.items():
+        error = 100 * abs(growth[name] / exact.growth_rate - 1)
+        print(f"{name:36}{growth[name]:14.6f}{error:10.3f}{time * 1e3:10.1f}{times[peer] / time:14.1f}")
+
+
+def differentiated(run: Callable[..., jax.Array], *arguments: Any) -> tuple[Callable[[], Any], float]:
+    """Return the reverse-mode derivative as a program, and its temporary memory, MB."""
+    compiled = jax.jit(jax.value_and_grad(run)).lower(*arguments).compile()
+    jax.block_until_ready(compiled(*arguments))
+    memory = compiled.memory_analysis().temp_size_in_bytes / 1e6
+    return lambda: jax.block_until_ready(compiled(*arguments)), memory
+
+
+def print_gradients(title: str, programs: dict[str, tuple[Callable[[], Any], float]], peer: str, repeats: int) -> None:
+    """Print time and memory of derivatives, with ratios to a peer's."""
+    times = best({name: run for name, (run, _) in programs.items()}, repeats)
+    print(f"\n{title}")
+    print(f"{'':44}{'s':>10}{'MB':>10}{'time ratio':>12}{'memory ratio':>14}")
+    for name, (_, memory) in programs.items():
+        ratios = times[peer] / times[name], programs[peer][1] / memory
+        print(f"{name:44}{times[name]:10.3f}{memory:10.1f}{ratios[0]:12.2f}{ratios[1]:14.1f}")
+
+
+def gradient(repeats: int, cells: tuple[int, int] = (256, 128), count: int = 200) -> None:
+    """Print the cost of the derivative of the energy at the end with respect to the velocity at the start."""
+    place, programs = channel_domain(cells), {}
+    for method in ("adams_bashforth", "runge_kutta"):
+        sim = flow(place, eddies(place), 1e-3, 1e-3, method=method)
+        run, begin = segment(sim, count), started(sim)
+
+        def energy(velocity, run=run, begin=begin, params=sim.params):
+            state = run(dataclasses.replace(begin, velocity=velocity), params)
+            return kinetic_energy(state.velocity, place.grid)
+
+        programs[f"simkit {method}"] = differentiated(energy, begin.velocity)
+    theirs, advance = quiet(jax_cfd_channel.channel, cells, (LENGTH,))
+
+    def peer(velocity, each=advance):
+        velocity, _ = jax.lax.scan(lambda v, _: (each(v), None), velocity, None, length=count)
+        return sum(jnp.mean(u.data**2) for u in velocity) / 2
+
+    programs["jax-cfd Euler"] = differentiated(peer, theirs)
+    programs["jax-cfd Euler, jax.checkpoint of its step"] = differentiated(
+        lambda v: peer(v, jax.checkpoint(advance, prevent_cse=False)), theirs
+    )
+    title = f"derivative through {count} steps of {cells[0]} x {cells[1]} cells"
+    print_gradients(title, programs, "jax-cfd Euler", repeats)
+
+
+def memory(repeats: int, cells: tuple[int, int] = (128, 64), count: int = 2000) -> None:
+    """Print time and memory of a long derivative: nested rematerialization beside that of every step."""
+    sim = flow(channel_domain(cells), eddies(channel_domain(cells)), 1e-3, 1e-3, method="runge_kutta")
+    start, programs = started(sim), {}
+    for name, width in (("every step", count), ("balanced", None), ("smallest", 4)):
+        run = segment(sim, count, width=width)
+        programs[name] = differentiated(lambda p, f=run: sim.diagnose(f(start, p), p)["energy"], sim.params)
+    print_gradients(f"derivative through {count} steps of {cells[0]} x {cells[1]}", programs, "every step", repeats)
+
+
+def ensembles(repeats: int, members: int = 16) -> None:
+    """Print the time of an ensemble per member and step, beside one member alone."""
+    for cells, count in (((64, 48), 100), ((128, 64), 50), ((256, 128), 20)):
+        sim = flow(channel_domain(cells), eddies(channel_domain(cells)), 1e-3, 1e-3, method="runge_kutta")
+        many = ensemble(sim, ("viscosity",))
+        params = sim.params | {"viscosity": jnp.linspace(1e-3, 2e-3, members, dtype=jnp.float32)}
+        keys = jax.random.split(jax.random.key(0), members)
+        work = {
+            "one": program(segment(sim, count), started(sim), sim.params),
+            "many": program(segment(many, count), jax.jit(many.init)(params, keys), params),
+        }
+        times = best(work, repeats)
+        alone, together = times["one"] / count * 1e3, times["many"] / count / members * 1e3
+        size = f"{cells[0]:4} x {cells[1]:3}"
+        print(f"{size}: alone {alone:7.3f} ms, one of {members} {together:7.3f}, {alone / together:5.2f}x")
+
+
+SECTIONS = {"steps": steps, "wave": wave, "gradient": gradient, "memory": memory, "ensemble": ensembles}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", default=list(SECTIONS), help=", ".join(SECTIONS))
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    for section in options.sections:
+        SECTIONS[section](options.repeats)

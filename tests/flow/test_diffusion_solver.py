@@ -1,0 +1,156 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.flow.solvers.diffusion import diffusion_solver
+from simkit.flow.solvers.modes import Periodic
+
+
+def second_difference(widths):
+    """Second difference of values that vanish on both ends, at the centers of cells of the given widths.
+
+    The slope at an end is that of the parabola through the end and the two nearest centers.
+    """
+    n = len(widths)
+    faces = np.concatenate([[0.0], np.cumsum(widths)])
+    centers = (faces[1:] + faces[:-1]) / 2
+    slope = np.zeros((n + 1, n))
+    slope[1:-1] = np.diff(np.eye(n), axis=0) / np.diff(centers)[:, None]
+    for row, (near, far), (a, b), sign in (
+        (0, (0, 1), centers[:2], 1),
+        (n, (-1, -2), faces[-1] - centers[[-1, -2]], -1),
+    ):
+        slope[row, near], slope[row, far] = sign * b / (a * (b - a)), -sign * a / (b * (b - a))
+    return np.diff(slope, axis=0) / widths[:, None]
+
+
+EQUAL = second_difference(np.full(8, 0.25))
+STRETCHED = second_difference(0.3 * np.sin(np.pi * (np.arange(9) + 0.7) / 9.4))
+RANDOM = second_difference(np.random.default_rng(0).uniform(0.1, 0.2, 7))
+AROUND = Periodic(6, 0.3)
+
+# The axes of the arrays, with None and its length for an axis that is not treated implicitly.
+CASES = {
+    "wall-normal": (None, STRETCHED),
+    "wall-normal first": (RANDOM, None),
+    "wall-normal in 3-D": (None, EQUAL, None),
+    "wall-normal and spanwise in 3-D": (None, RANDOM, AROUND),
+    "channel": (AROUND, STRETCHED),
+    "cavity": (EQUAL, RANDOM),
+    "periodic": (AROUND, Periodic(5, 0.2)),
+    "periodic along one axis": (AROUND, None),
+    "channel in 3-D": (AROUND, EQUAL, Periodic(5, 0.2)),
+    "duct": (AROUND, RANDOM, EQUAL),
+    "explicit": (None, None),
+}
+OMITTED = 4
+
+on_every_case = pytest.mark.parametrize("name", CASES)
+by_every_method = pytest.mark.parametrize("method", ["elimination", "modes"])
+
+
+@functools.cache
+def solver(name, method):
+    return jax.jit(diffusion_solver(CASES[name], method))
+
+
+def matrix_of(axis):
+    if axis is None:
+        return np.zeros((OMITTED, OMITTED))
+    if isinstance(axis, np.ndarray):
+        return axis
+    n = axis.cells
+    return (np.roll(np.eye(n), 1, axis=0) + np.roll(np.eye(n), -1, axis=0) - 2 * np.eye(n)) / axis.width**2
+
+
+def laplacian(f, name):
+    total = np.zeros_like(f)
+    for i, axis in enumerate(CASES[name]):
+        total += np.moveaxis(np.tensordot(matrix_of(axis), f, (1, i)), 0, i)
+    return total
+
+
+def noise(name, seed=0):
+    shape = [len(matrix_of(axis)) for axis in CASES[name]]
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 1e-3, 10.0])
+@by_every_method
+@on_every_case
+def test_change_satisfies_the_equation(name, method, coefficient, x64):
+    source = noise(name)
+    change = np.asarray(solver(name, method)(source, jnp.asarray(coefficient)))
+    residual = change - coefficient * laplacian(change, name) - source
+    # The change, of the size of the source, 3, is known to about 20 eps, half an eps for each of the terms summed up;
+    # the operator magnifies that by at most the sum over the axes of twice the largest diagonal entry.
+    largest = 1 + coefficient * sum(2 * np.abs(np.diag(matrix_of(axis))).max() for axis in CASES[name])
+    assert np.abs(residual).max() < 20 * np.finfo(float).eps * largest * np.abs(change).max()
+
+
+@by_every_method
+@on_every_case
+def test_without_viscosity_the_change_is_the_source(name, method, x64):
+    source = noise(name, 1)
+    # The transforms there and back round a few times.
+    assert jnp.allclose(solver(name, method)(source, jnp.asarray(0.0)), source, rtol=0, atol=1e-14)
+
+
+@on_every_case
+def test_both_methods_agree(name, x64):
+    source = noise(name, 2)
+    one, other = (solver(name, method)(source, jnp.asarray(0.1)) for method in ("elimination", "modes"))
+    # Rounding of numbers of size 3 and sums of up to 9 of them.
+    assert jnp.max(jnp.abs(one - other)) < 1e-14
+
+
+@by_every_method
+@on_every_case
+def test_single_precision_is_kept_and_accurate(name, method, x64):
+    source = noise(name, 3)
+    exact = solver(name, method)(source, jnp.asarray(1.0))
+    found = solver(name, method)(jnp.asarray(source, jnp.float32), jnp.asarray(1.0, jnp.float32))
+    assert found.dtype == jnp.float32
+    # Roundings of the source, 3 * half an eps each, about 20 of them; the solver damps every mode.
+    assert jnp.max(jnp.abs(found - exact)) < 30 * np.finfo(np.float32).eps
+
+
+@by_every_method
+@pytest.mark.parametrize("name", ["wall-normal", "channel", "duct", "periodic", "wall-normal and spanwise in 3-D"])
+def test_derivatives_match_differences(name, method, x64):
+    source, weight = noise(name, 4), noise(name, 5)
+
+    def total(f, coefficient):
+        return jnp.sum(weight * solver(name, method)(f, coefficient) ** 2)
+
+    c, h = jnp.asarray(0.05), 1e-6
+    by_source, by_coefficient = jax.grad(total, (0, 1))(source, c)
+    direction = noise(name, 6)
+    along = (total(source + h * direction, c) - total(source - h * direction, c)) / (2 * h)
+    # Central differences err by rounding, 1e-15/h of sums of a hundred terms, and by h^2 times large derivatives.
+    assert jnp.sum(by_source * direction) == pytest.approx(float(along), rel=1e-6)
+    differences = (total(source, c + h) - total(source, c - h)) / (2 * h)
+    assert by_coefficient == pytest.approx(float(differences), rel=1e-6)
+    assert jax.jvp(lambda x: total(source, x), (c,), (1.0,))[1] == pytest.approx(float(differences), rel=1e-6)
+
+
+@by_every_method
+@pytest.mark.parametrize("name", ["wall-normal", "channel", "duct"])
+def test_a_batch_of_coefficients_gives_what_each_gives(name, method, x64):
+    source = noise(name, 7)
+    coefficients = jnp.asarray([0.0, 0.1, 3.0])
+    together = jax.vmap(solver(name, method), (None, 0))(source, coefficients)
+    for change, c in zip(together, coefficients, strict=True):
+        # The same operations, summed in another order.
+        assert jnp.allclose(change, solver(name, method)(source, c), rtol=0, atol=1e-14)
+
+
+def test_walls_at_rest_take_momentum_from_every_mode(x64):
+    # Without walls the mean would stay; with them nothing is left of a constant when friction is strong.
+    for name, method in (("wall-normal", "elimination"), ("channel", "modes")):
+        change = solver(name, method)(np.ones_like(noise(name)), jnp.asarray(1e3))
+        # The slowest mode decays at pi^2/2^2 or faster, so that at most 1/(1 + 2.4e3) of it is left, and 4/pi of it.
+        assert 0 < jnp.max(change) < 6e-4

@@ -1,0 +1,51 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.flow.grid import Grid, bounded_axis, periodic_axis
+from simkit.flow.obstacles.distance import distance_and_normal, positions, smooth_step
+from simkit.flow.obstacles.shapes import ball
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+GRID = Grid((periodic_axis(64, 1.0), bounded_axis(64, 1.0)))
+
+
+def test_positions_are_those_of_the_points_that_the_equations_move():
+    for component, shape in ((None, (64, 64)), (0, (64, 64)), (1, (64, 63))):
+        x, y = positions(component, GRID)
+        assert np.broadcast_shapes(x.shape, y.shape) == shape
+    np.testing.assert_allclose(positions(0, GRID)[0][0, 0], 1 / 64)
+    np.testing.assert_allclose(positions(1, GRID)[1][0, 0], 1 / 64)
+
+
+def test_normals_lead_away_and_vanish_where_there_is_no_direction():
+    distance, normal = distance_and_normal(ball((0.5, 0.5), 0.25), [jnp.array([0.5, 0.8]), jnp.array([0.5, 0.9])])
+    np.testing.assert_allclose(distance, [-0.25, 0.25])
+    np.testing.assert_allclose(normal, [[0, 0.6], [0, 0.8]])
+
+
+def test_a_function_that_is_no_distance_is_made_one():
+    x = [jnp.asarray(p) for p in positions(None, GRID)]
+    true, _ = distance_and_normal(ball((0.5, 0.47), 0.3), x)
+    other, normal = distance_and_normal(lambda a, b: 7 * ((a - 0.5) ** 2 + (b - 0.47) ** 2 - 0.09), x)
+    near = jnp.abs(true) < 2 / 64
+    # (r^2 - R^2)/(2 r) differs from r - R by (r - R)^2/(2 r).
+    assert jnp.max(jnp.abs(other - true)[near]) < (2 / 64) ** 2 / (2 * 0.26)
+    np.testing.assert_allclose(sum(n**2 for n in normal), 1)
+
+
+def test_derivatives_with_respect_to_the_place_are_finite_at_the_center():
+    def total(x):
+        distance, normal = distance_and_normal(ball((x, 0.5), 0.25), [jnp.array(0.5), jnp.array(0.5)])
+        return distance + sum(normal)
+
+    assert jnp.isfinite(jax.grad(total)(0.5))
+
+
+def test_the_step_is_smooth_and_antisymmetric():
+    s = jnp.linspace(-0.5, 1.5, 41)
+    np.testing.assert_allclose(smooth_step(s) + smooth_step(1 - s), 1)
+    for order in (jax.grad(smooth_step), jax.grad(jax.grad(smooth_step))):
+        np.testing.assert_allclose([order(0.0), order(1.0), order(1e-9)], 0, atol=1e-6)

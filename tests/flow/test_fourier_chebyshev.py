@@ -1,0 +1,275 @@
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.ensemble import ensemble
+from simkit.core.rollout import segment, trajectory
+from simkit.core.status import Status, status_of
+from simkit.errors import UserError
+from simkit.flow.spectral import spectral_channel
+from simkit.flow.spectral.galerkin import fields
+from simkit.flow.spectral.stokes_modes import stokes_modes
+
+SMALL: dict = {"points": (8, 17), "length": 5.0, "cells": (8, 6)}
+
+
+STRONG = {"reynolds": 100.0, "perturbation": 0.3, "wall_velocity": 0.4, "forcing": 0.8, "time_step": 0.05}
+
+
+def channel(start="laminar", **params):
+    """A small simulation with eddies so strong that every term counts."""
+    return spectral_channel(**SMALL, start=start).with_params(**(STRONG | params))
+
+
+@functools.cache
+def compiled(start, points, precision):
+    """Start, steps (any number of them) and measurements, compiled once."""
+    sim = spectral_channel(**(SMALL | {"points": points}), start=start)
+
+    def advance(state, params, steps):
+        return jax.lax.fori_loop(0, steps, lambda _, state: sim.step(state, params), state)
+
+    return sim, jax.jit(sim.init), jax.jit(advance), jax.jit(sim.diagnose)
+
+
+def after(steps, start="laminar", points=SMALL["points"], **params):
+    """State, measurements and parameters after some steps."""
+    precision = "float64" if jax.config.jax_enable_x64 else "float32"
+    _, init, _, diagnose = compiled(start, points, precision)
+    params = {name: jnp.asarray(value, precision) for name, value in (STRONG | params).items()}
+    # Every start is advanced by one and the same program.
+    advance = compiled("laminar", points, precision)[2]
+    state = advance(init(params, jax.random.key(0)), params, steps)
+    return state, diagnose(state, params), params
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"points": (7, 17)},
+        {"points": (2, 17)},
+        {"points": (8, 7)},
+        {"points": (8.0, 17)},
+        {"points": (True, 17)},
+        {"points": (8,)},
+        {"points": 8},
+        {"cells": (0, 4)},
+        {"cells": "44"},
+        {"length": 0},
+        {"length": float("nan")},
+        {"length": "5"},
+        {"length": 30.0},
+        {"start": "turbulent"},
+        {"start": 1},
+    ],
+    ids=str,
+)
+def test_bad_configuration_is_refused_in_one_line_with_a_remedy(config):
+    with pytest.raises(UserError, match=f"^{next(iter(config))} = .*choose") as error:
+        spectral_channel(**config)
+    assert "\n" not in str(error.value)
+
+
+def test_a_wave_that_is_not_known_is_refused():
+    sim = spectral_channel(points=(4, 17))
+    sim.check(sim.params)
+    with pytest.raises(UserError, match=r"reynolds \* forcing = 1000 is out of .*choose"):
+        sim.check(sim.with_params(reynolds=1000.0).params)
+
+
+@pytest.mark.parametrize("start", ["tollmien_schlichting", "laminar", "rest"])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_step_preserves_structure_shapes_and_types(precision, start):
+    with jax.enable_x64(precision == "float64"):
+        sim = spectral_channel(**SMALL, start=start)
+        before = jax.eval_shape(sim.init, sim.params, jax.random.key(0))
+        stepped = jax.eval_shape(sim.step, before, sim.params)
+        assert jax.tree.structure(before) == jax.tree.structure(stepped)
+        for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(stepped), strict=True):
+            assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+        assert {leaf.dtype.name for leaf in jax.tree.leaves(before)} == {precision, "int32"}
+
+
+def test_float32_parameters_stay_float32_in_64_bit_mode(x64):
+    sim = spectral_channel(**SMALL)
+    params = jax.tree.map(lambda value: value.astype(jnp.float32), sim.params)
+    state = jax.eval_shape(lambda p: sim.step(sim.init(p, jax.random.key(0)), p), params)
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(state)} == {"float32", "int32"}
+    recorded = [jax.eval_shape(part, state, params) for part in (sim.observe, sim.diagnose)]
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(recorded)} == {"float32"}
+
+
+def test_observed_arrays_fit_their_dimensions_and_coordinates(x64):
+    sim = channel()
+    state, measured, params = after(1)
+    observed = sim.observe(state, params)
+    sizes = {name: len(values) for name, values in sim.coordinates.items()}
+    assert sizes == {"x": 8, "y": 6, "walls": 2}
+    assert observed.keys() == sim.dimensions.keys()
+    for name, array in observed.items():
+        assert array.shape == tuple(sizes[axis] for axis in sim.dimensions[name])
+    np.testing.assert_allclose(observed["speed"] ** 2, observed["u"] ** 2 + observed["v"] ** 2, rtol=1e-14)
+    np.testing.assert_allclose(observed["vorticity_fluctuation"].mean(axis=0), 0, atol=1e-14)
+    assert all(value.shape == () for value in measured.values())
+
+
+@pytest.mark.parametrize("start", ["tollmien_schlichting", "laminar"])
+def test_laminar_flow_stays_as_it_is(x64, start):
+    sim = channel(start)
+    state, measured, params = after(
+        50, start, perturbation=0.0, forcing=1.2, wall_velocity=-0.7, time_step=0.4, reynolds=4000.0
+    )
+    # Rounding in each of 50 steps.
+    assert measured["poiseuille_deviation"] < 1e-13
+    assert measured["bulk_velocity"] == pytest.approx(1.2 * 2 / 3 - 0.35, abs=1e-13)
+    assert measured["centerline_velocity"] == pytest.approx(1.2 - 0.35, abs=1e-13)
+    assert measured["wall_shear_stress"] == pytest.approx((2.4 - 0.35) / 4000, abs=1e-15)
+    assert abs(measured["net_force"]) < 1e-15
+    y = sim.coordinates["y"]
+    observed = sim.observe(state, params)
+    np.testing.assert_allclose(observed["profile"], 1.2 * (1 - y**2) - 0.35 * (1 + y), atol=1e-13)
+    np.testing.assert_allclose(observed["vorticity"][0], 2.4 * y + 0.35, atol=1e-12)
+    # Integral of (1.2 (1 - y^2) - 0.35 (1 + y))^2 over [-1, 1], divided by 4.
+    energy = (1.44 * 16 / 15 - 0.84 * 4 / 3 + 0.1225 * 8 / 3) / 4
+    assert measured["kinetic_energy"] == pytest.approx(energy, abs=1e-13)
+    assert measured["growth_rate"] == 0 and measured["phase_speed"] == 0
+
+
+def test_couette_poiseuille_flow_is_reached_from_rest(x64):
+    _, measured, _ = after(100, "rest", reynolds=1.0, perturbation=0.0, time_step=0.2)
+    # exp(-pi^2/4 t) at t = 20 is 4e-22; each step leaves rounding.
+    assert measured["poiseuille_deviation"] < 1e-13
+
+
+def test_start_of_poiseuille_flow_follows_its_series(x64):
+    """Half-width 1, u = 1 - y^2 at the end: u(center) = 0.19774637 at nu t = 0.1, 0.69945453 at 0.5."""
+    for time, expected in ((1.0, 0.19774637), (5.0, 0.69945453)):
+        _, measured, _ = after(
+            200, "rest", reynolds=10.0, perturbation=0.0, forcing=1.0, wall_velocity=0.0, time_step=time / 200
+        )
+        # Half a unit in the last digit, and the time step: third order, 1.7e-5 with 10 steps.
+        assert measured["centerline_velocity"] == pytest.approx(expected, abs=1e-8)
+
+
+def test_start_of_couette_flow_follows_its_series(x64):
+    """At nu t/H^2 = 0.05: u/U at y/H = 1/4, 1/2, 3/4."""
+    state, _, _ = after(
+        200, "rest", reynolds=10.0, perturbation=0.0, forcing=0.0, wall_velocity=1.0, time_step=2.0 / 200
+    )
+    heights = np.array([-0.5, 0.0, 0.5])
+    u, _, _ = fields(stokes_modes(SMALL["points"], SMALL["length"]), np.zeros(1), heights)(state.amplitudes)
+    # Half a unit in the last digit, and the time step: third order, 3e-5 with 10 steps.
+    np.testing.assert_allclose(
+        u[0] + 1 - heights**2 + (1 + heights) / 2, [0.01762884, 0.11384420, 0.42919527], atol=2e-8
+    )
+
+
+@pytest.mark.parametrize(("precision", "rounding"), [("float32", 6e-8), ("float64", 1e-16)])
+def test_no_divergence_and_no_slip(precision, rounding):
+    with jax.enable_x64(precision == "float64"):
+        state, measured, _ = after(40, "rest")
+        modes = stokes_modes(SMALL["points"], SMALL["length"])
+        u, v, _ = fields(modes, np.linspace(0, 5, 7), np.array([-1.0, 1.0]))(state.amplitudes)
+    assert float(measured["fluctuation_energy"]) > 1e-3
+    # Velocities up to 1, differentiated by a matrix with entries up to 17^2/3; u is a sum of slopes up to 17.
+    assert float(measured["divergence"]) < 300 * rounding
+    assert np.max(np.abs(u)) < 100 * rounding and np.max(np.abs(v)) < 100 * rounding
+
+
+def test_third_order_in_time(x64):
+    finest, *states = (after(n, time_step=2.0 / n)[0].amplitudes for n in (512, 32, 64, 128))
+    errors = [float(jnp.max(jnp.abs(state - finest))) for state in states]
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    # The finest has (1/4)^3 of the last error, which adds 0.02; the next order is smaller by a step of 1/16.
+    assert np.all(np.abs(orders - 3) < 0.1)
+
+
+def test_a_flow_upside_down_stays_upside_down(x64):
+    _, init, advance, _ = compiled("laminar", SMALL["points"], "float64")
+    params = {name: jnp.asarray(value) for name, value in (STRONG | {"wall_velocity": 0.0}).items()}
+    state = init(params, jax.random.key(0))
+    y = np.array([0.3])
+    modes = stokes_modes(SMALL["points"], SMALL["length"])
+    # psi(y) becomes -psi(-y), so a mode is kept if its slope is even, and changes its sign if it is odd.
+    flip = np.sign(modes.at(y, 1) * modes.at(-y, 1)).swapaxes(1, 2)
+    assert set(flip.flat) == {-1.0, 1.0}
+    flipped = advance(dataclasses.replace(state, amplitudes=flip * state.amplitudes), params, 40)
+    # Rounding in each of 40 steps.
+    np.testing.assert_allclose(flipped.amplitudes, flip * advance(state, params, 40).amplitudes, atol=1e-13)
+
+
+def test_energy_is_lost_to_friction_alone(x64):
+    """With walls at rest, dE/dt = 2 F/Re bulk velocity - dissipation, and advection has no part in it."""
+    still = {"wall_velocity": 0.0, "time_step": 1e-4}
+    state, before, params = after(0, **still)
+    later = after(1, **still)[1]
+    y, weights = np.polynomial.legendre.leggauss(20)
+    modes = stokes_modes(SMALL["points"], SMALL["length"])
+    _, _, vorticity = fields(modes, 5 * np.arange(16) / 16, y)(state.amplitudes)
+    # Between walls at rest the integrals of the squares of vorticity and of all velocity gradients are equal.
+    dissipation = jnp.mean((vorticity + 2 * y) ** 2 @ weights) / 2 / params["reynolds"]
+    power = 2 * params["forcing"] / params["reynolds"] * before["bulk_velocity"]
+    change = (later["kinetic_energy"] - before["kinetic_energy"]) / params["time_step"]
+    # The middle of the step is 5e-5 away, with rates up to 10; rounding is 1e-16/1e-4.
+    assert change == pytest.approx(float(power - dissipation), rel=5e-4)
+
+
+def test_too_long_a_time_step_is_reported():
+    state, _, params = after(200, time_step=5.0)
+    assert status_of(channel())(state, params) == Status.NON_FINITE
+
+
+def test_the_time_step_that_is_allowed_is_stable(x64):
+    """Little viscosity, strong eddies, and a Courant number just below 0.7."""
+    settings = {"reynolds": 1e5, "perturbation": 0.1, "forcing": 1.0, "wall_velocity": 0.0, "time_step": 0.3}
+    start, end = (after(steps, **settings)[1] for steps in (0, 600))
+    assert 0.5 < start["courant_number"] < 0.7
+    # Pressure supplies no more than friction of the laminar flow takes, 4/3 / 1e5 in a unit of time.
+    assert end["kinetic_energy"] < start["kinetic_energy"] + 1e-5 * 4 / 3 * 180
+
+
+def test_a_sweep_over_viscosity_compiles_once_and_equals_single_runs(x64):
+    sim, traces = channel(), []
+
+    def step(state, params):
+        traces.append(1)
+        return sim.step(state, params)
+
+    counted = dataclasses.replace(sim, step=step)
+    reynolds = jnp.geomspace(10.0, 1000.0, 16)
+    run = jax.jit(trajectory(ensemble(counted, ["reynolds"]), 6, 3))
+    keys = jnp.broadcast_to(jax.random.key(0), 16)
+    _, _, together = run(sim.params | {"reynolds": reynolds}, keys)
+    once = len(traces)
+    run(sim.params | {"reynolds": 2 * reynolds}, keys)
+    assert len(traces) == once > 0
+    for member in (0, 15):
+        _, alone, _ = after(6, reynolds=reynolds[member])
+        for name, expected in alone.items():
+            # Vectorized sums are rounded in another order.
+            np.testing.assert_allclose(together[name][-1, member], expected, rtol=1e-12, atol=1e-13)
+
+
+def test_derivatives_equal_central_differences(x64):
+    sim, key = channel("rest", reynolds=20.0, time_step=0.2), jax.random.key(0)
+
+    def measure(params):
+        state = segment(sim, 16)(sim.init(params, key), params)
+        measured = sim.diagnose(state, params)
+        return jnp.stack([measured[name] for name in ("bulk_velocity", "fluctuation_energy", "growth_rate")])
+
+    reverse, forward = jax.jit(jax.jacrev(measure))(sim.params), jax.jit(jax.jacfwd(measure))(sim.params)
+    compiled = jax.jit(measure)
+    for name, value in sim.params.items():
+        step = 6e-6 * value
+        difference = (compiled(sim.params | {name: value + step}) - compiled(sim.params | {name: value - step})) / (
+            2 * step
+        )
+        # Truncation is (6e-6)^2 and rounding 1e-16/6e-6 of terms up to 100 times as large as their sum.
+        np.testing.assert_allclose(reverse[name], difference, rtol=1e-6, atol=1e-10 / value)
+        np.testing.assert_allclose(reverse[name], forward[name], rtol=1e-10, atol=1e-13)
+        assert np.all(np.abs(reverse[name] * value) > 1e-6)

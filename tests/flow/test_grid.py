@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.flow.grid import Grid, axis_of_faces, bounded_axis, periodic_axis
+
+
+def test_axes_hold_their_cells_between_their_ends():
+    faces = [0.0, 1.0, 1.5, 2.5, 4.0]
+    for axis in (
+        periodic_axis(4, 4.0),
+        bounded_axis(4, 4.0),
+        bounded_axis(4, 4.0, stretching=2.0),
+        axis_of_faces(faces),
+    ):
+        assert axis.cells == 4 and axis.length == pytest.approx(4, rel=1e-15)
+        assert axis.widths.sum() == pytest.approx(4, rel=1e-15)
+        assert np.all((axis.faces[:-1] < axis.centers) & (axis.centers < axis.faces[1:]))
+    assert len(periodic_axis(4, 4.0).distances) == len(periodic_axis(4, 4.0).points) == 4
+    assert len(bounded_axis(4, 4.0).distances) == 3 and len(bounded_axis(4, 4.0).points) == 5
+
+
+def test_stretched_axis_is_its_own_mirror_image_and_finest_at_its_ends():
+    axis = bounded_axis(33, 3.0, -1.5, stretching=2.0)
+    assert np.array_equal(axis.faces, -axis.faces[::-1])
+    assert np.all(np.diff(axis.widths[:17]) > 0)
+    # The slope of tanh(2 s)/tanh(2) at s = 15.5/16.5 is 0.19: cells there are 5.2 times finer than the mean.
+    assert axis.widths[0] == pytest.approx(3 / 33 * 2 / np.tanh(2) / np.cosh(2 * 32 / 33) ** 2, rel=0.01)
+    assert not axis.uniform and bounded_axis(33, 3.0).uniform
+
+
+def test_velocity_has_all_faces_of_a_bounded_axis_and_the_right_ones_of_a_periodic_one():
+    grid = Grid((periodic_axis(6, 1.0), bounded_axis(5, 1.0), bounded_axis(4, 1.0)))
+    assert grid.cells == (6, 5, 4)
+    assert [grid.shape(i) for i in range(3)] == [(6, 5, 4), (6, 6, 4), (6, 5, 5)]
+    assert grid.along(np.arange(5), 1).shape == (1, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: periodic_axis(3, 1.0), "cells = 3 is not an integer of at least 4"),
+        (lambda: bounded_axis(8, -1.0), "length = -1.0 is not a positive number"),
+        (lambda: bounded_axis(8, 1.0, stretching=7.0), "stretching = 7.0 is not a number from 0 to 6"),
+        (lambda: axis_of_faces([0, 1, 2]), "at least 5 increasing positions"),
+        (lambda: axis_of_faces("faces"), "not a list of numbers"),
+        (lambda: axis_of_faces([0, 1, 3, 2, 4]), r"faces\[2\] = 3 is followed by 2"),
+        (lambda: axis_of_faces([0, 1, float("nan"), 2, 4]), r"faces\[1\] = 1 is followed by nan"),
+    ],
+)
+def test_bad_axes_are_refused_in_one_line(make, message):
+    with pytest.raises(UserError, match=message) as error:
+        make()
+    assert "\n" not in str(error.value)

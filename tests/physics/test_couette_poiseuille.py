@@ -1,0 +1,98 @@
+"""Couette-Poiseuille flow on stretched grids, the start-up of Couette flow, and the gradient that a flow rate needs."""
+
+import jax
+import numpy as np
+import pytest
+
+from simkit.core.rollout import segment
+from simkit.errors import UserError
+from simkit.flow import channel
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def after(time, steps, *, config, **params):
+    """Simulation, its profile and its diagnostics at a given time."""
+    simulation = channel(**{"length": 4.0, **config}).with_params(time_step=time / steps, **params)
+
+    @jax.jit
+    def run(params):
+        state = segment(simulation, steps)(simulation.init(params, jax.random.key(0)), params)
+        return simulation.observe(state, params)["profile"], simulation.diagnose(state, params)
+
+    return simulation, *run(simulation.params)
+
+
+UNEVEN = [-1.0, -0.8, -0.5, -0.45, -0.1, 0.3, 0.4, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("config", [{"cells": (4, 16), "stretching": 2.0}, {"cells": (4, 8), "faces": UNEVEN}], ids=str)
+def test_couette_flow_is_exact_on_any_grid(config):
+    _, _, found = after(18.0, 900, config=config, reynolds=1.0, forcing=0.0, wall_velocity=1.0)
+    # A line satisfies the discrete equations; the start-up leaves exp(-pi^2/4 * 18) = 5e-20 in the slowest mode and
+    # 0.955^900 = 1e-18 in the fastest, by the factor of Crank-Nicolson at 0.02 * 4/0.03^2 = 88.
+    assert found["poiseuille_deviation"] < 1e-13
+    assert found["wall_shear_stress"] == pytest.approx(0.5, abs=1e-12)
+
+
+def test_sum_of_both_flows_is_of_second_order_on_stretched_grids():
+    errors = []
+    for cells in (12, 24, 48):
+        config = {"cells": (4, cells), "stretching": 1.5}
+        _, _, found = after(18.0, 1800, config=config, reynolds=1.0, forcing=-0.5, wall_velocity=1.0)
+        errors.append(float(found["poiseuille_deviation"]))
+        # What is pushed is braked, on any grid.
+        assert found["net_force"] == pytest.approx(0, abs=1e-11)
+    # The next terms are smaller by the square of the ratio of neighboring cells less 1, 0.2 on the coarsest grid.
+    assert np.log2(np.array(errors[:-1]) / errors[1:]) == pytest.approx(2, abs=0.1)
+
+
+def test_couette_start_up_on_a_stretched_grid_reaches_the_tabulated_velocities():
+    # H = 2, so that nu t/H^2 = 0.05 is t = 0.2 at nu = 1.
+    simulation, profile, _ = after(
+        0.2, 100, config={"cells": (4, 96), "stretching": 1.0}, reynolds=1.0, forcing=0.0, wall_velocity=1.0
+    )
+    found = np.interp([-0.5, 0.0, 0.5], simulation.coordinates["y"], np.asarray(profile))
+    # Of second order: h^2/12 u_yyyy over the start-up, with h up to 1/37 and u_yyyy up to 5: 6e-5; the straight line
+    # between two centers misses h^2/8 u_yy, with u_yy up to 1.5: 1.4e-4.
+    assert found == pytest.approx([0.01762884, 0.11384420, 0.42919527], abs=3e-4)
+
+
+@pytest.mark.parametrize(("forcing", "wall_velocity"), [(1.0, 0.0), (-0.5, 1.0)])
+def test_held_flow_rate_finds_the_pressure_gradient(forcing, wall_velocity):
+    config = {"cells": (8, 48), "drive": "flow_rate"}
+    params = {"reynolds": 10.0, "forcing": forcing, "wall_velocity": wall_velocity}
+    _, _, early = after(0.5, 25, config=config, perturbation=0.3, **params)
+    _, _, late = after(100.0, 5000, config=config, perturbation=0.3, **params)
+    # The mean over the cells is held; the flow rate has the first correction of the midpoint rule besides:
+    # h^2/24 times the change of the slope, 3 F, over the height 2.
+    for found in (early, late):
+        assert found["bulk_velocity"] == pytest.approx(forcing + wall_velocity / 2, abs=48**-2 * 4 / 24 * 30)
+    # More is needed to get going than to keep going: the layers at the walls are thin.
+    assert abs(early["pressure_gradient"]) > 1.2 * abs(late["pressure_gradient"])
+    # 3 F/Re, but for that correction, 1/(2 n^2) = 2e-4 relative.
+    assert late["pressure_gradient"] == pytest.approx(3 * forcing / 10, rel=1e-3)
+    assert late["net_force"] == pytest.approx(0, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"faces": [-1, -0.5, -0.6, 0.5, 1], "cells": [4, 4]}, r"faces do not increase: faces\[1\] = -0.5 is followed"),
+        ({"faces": [-1, 0, 1]}, "give a list of at least 5 increasing positions"),
+        ({"faces": [-1, -0.5, 0, 0.5, 1]}, r"faces are 5 from -1 to 1; give cells\[1\] \+ 1 = 49 from -1 to 1"),
+        ({"faces": [-1, -0.5, 0, 0.5, 2], "cells": [4, 4]}, "faces are 5 from -1 to 2; give"),
+        ({"drive": "flow"}, "drive = 'flow' is unknown; did you mean 'flow_rate'"),
+    ],
+)
+def test_bad_configuration_is_refused_in_one_line(config, message):
+    with pytest.raises(UserError, match=message) as error:
+        channel(**config)
+    assert "\n" not in str(error.value)
+
+
+def test_time_step_above_the_limit_is_refused_with_the_limit():
+    simulation = channel(cells=(60, 48)).with_params(time_step=0.1)
+    # Half a cell per step: 0.5 * (6/60) / 1.5.
+    with pytest.raises(UserError, match=r"time_step = 0.1 is above the stability limit of advection .*, 0.0333;"):
+        simulation.check(simulation.params)
