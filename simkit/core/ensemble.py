@@ -27,19 +27,33 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
     def batched[**P](function: Callable[P, Any]) -> Callable[P, Any]:
         return jax.vmap(function, in_axes=(0, axes))
 
-    done = simulation.done
     step, ensemble_done = batched(simulation.step), None
-    if done is not None:
-        members_done = batched(done)
+    step_members = simulation.step_members
+    if step_members is not None:
+
+        def step_together(state: State, params: Params) -> State:
+            count = jax.tree.leaves(state)[0].shape[0]
+            each = {
+                name: value if axes[name] == 0 else jnp.broadcast_to(value, (count, *value.shape))
+                for name, value in params.items()
+            }
+            return step_members(state, each)
+
+        step = step_together
+
+    if simulation.done is not None:
+        members_done, moving_step = batched(simulation.done), step
 
         def frozen_step(state: State, params: Params) -> State:
-            stepped, finished = simulation.step(state, params), done(state, params)
-            return jax.tree.map(lambda old, new: jnp.where(finished, old, new), state, stepped)
+            def keep(finished: jax.Array, old: State, new: State) -> State:
+                return jax.tree.map(lambda old, new: jnp.where(finished, old, new), old, new)
+
+            return jax.vmap(keep)(members_done(state, params), state, moving_step(state, params))
 
         def all_done(state: State, params: Params) -> jax.Array:
             return jnp.all(members_done(state, params))
 
-        step, ensemble_done = batched(frozen_step), all_done
+        step, ensemble_done = frozen_step, all_done
 
     ensemble_grow, grow = None, simulation.grow
     if grow is not None:
@@ -60,6 +74,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
         equilibrium=None,
         status=batched(status_of(simulation)),
+        step_members=None,
         grow=ensemble_grow,
         dimensions={name: ("member", *dimensions) for name, dimensions in simulation.dimensions.items()},
     )

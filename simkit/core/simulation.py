@@ -56,6 +56,8 @@ class Simulation:
             and the earlier state in that room. The room of a first state that did not overflow is enough. Its other
             functions must take states of any capacity.
         check: ``params -> None``, on the host before a run; raises `UserError` for values it could not run with.
+        step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
+            with a leading member axis; ``None`` maps ``step``. For kernels that know a better layout for a batch.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a
             renderer may draw, such as the positions of ``walls``.
@@ -71,6 +73,7 @@ class Simulation:
     status: Callable[[State, Params], jax.Array] | None = None
     grow: "Callable[[State, State], tuple[Simulation, State]] | None" = None
     check: Callable[[Params], None] | None = None
+    step_members: Callable[[State, Params], State] | None = None
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 

@@ -18,6 +18,7 @@ class Status(enum.IntEnum):
     NON_FINITE = 3
     STALLED = 4
     NEIGHBOR_OVERFLOW = 5
+    IMPACT_OVERFLOW = 6
 
 
 MESSAGES = {
@@ -27,9 +28,10 @@ MESSAGES = {
     Status.NON_FINITE: "turned non-finite; reduce the time step or bring the parameters nearer to their defaults",
     Status.STALLED: "got no further at this precision; loosen its tolerance or use float64",
     Status.NEIGHBOR_OVERFLOW: "ran out of room for neighbors, so forces may be missing; raise the list's capacity",
+    Status.IMPACT_OVERFLOW: "had more impacts in a step than its budget; reduce the time step or allow more impacts",
 }
 
-FAILURES = (Status.MAX_STEPS, Status.NON_FINITE, Status.STALLED, Status.NEIGHBOR_OVERFLOW)
+FAILURES = (Status.MAX_STEPS, Status.NON_FINITE, Status.STALLED, Status.NEIGHBOR_OVERFLOW, Status.IMPACT_OVERFLOW)
 
 
 def is_finite(tree: State) -> jax.Array:

@@ -1,0 +1,1 @@
+"""What bodies are, where they are and how they move."""

@@ -1,0 +1,201 @@
+"""What rigid bodies are: shape, mass, moments of inertia and surface."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytree import pytree
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector, each, stacked
+
+type Number = jax.Array | float
+
+KINDS = ("sphere", "disk", "capsule", "box")
+# Moments that ought to satisfy the triangle inequality with equality (a flat body) may miss it by rounding.
+ROUNDING = 1e-6
+
+
+@pytree
+class Bodies:
+    """Rigid bodies, one number each along the first axis; a single body has arrays without that axis.
+
+    Every shape is a box of half lengths ``h``, possibly shrunk to a line or a point, rounded by a radius ``r``: a
+    sphere has h = 0, a capsule only a half length along its axis z, a box r = 0. A disk moves in the x-z plane, a
+    sphere's section with the inertia of a flat disk.
+
+    Attributes:
+        mass: in kg.
+        inertia: principal moments about the center of mass in kg m^2; the body's axes are the principal ones.
+        half_lengths: h in m.
+        radius: r in m.
+        friction: coefficient of Coulomb friction; in a contact the larger of the two counts.
+        restitution: coefficient of restitution, 0 to 1; in a contact the larger of the two counts.
+        kinds: of each body, one of `KINDS`; part of the program, not of the data.
+    """
+
+    mass: jax.Array
+    inertia: Vector
+    half_lengths: Vector
+    radius: jax.Array
+    friction: jax.Array
+    restitution: jax.Array
+    kinds: tuple[str, ...] = dataclasses.field(metadata={"static": True})
+
+
+def sphere(mass: Number, radius: Number, friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
+    """Return a solid sphere, ``I = 2/5 m r^2``.
+
+    Args:
+        mass: m in kg.
+        radius: r in m.
+        friction: coefficient of Coulomb friction.
+        restitution: coefficient of restitution.
+    """
+    moment = 2 / 5 * jnp.asarray(mass) * jnp.asarray(radius) ** 2
+    return _body("sphere", mass, (moment,) * 3, (0, 0, 0), radius, friction, restitution)
+
+
+def disk(mass: Number, radius: Number, friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
+    """Return a flat disk that moves in the x-z plane, ``I = 1/2 m r^2`` about its axis y.
+
+    Args:
+        mass: m in kg.
+        radius: r in m.
+        friction: coefficient of Coulomb friction.
+        restitution: coefficient of restitution.
+    """
+    quarter = jnp.asarray(mass) * jnp.asarray(radius) ** 2 / 4
+    return _body("disk", mass, (quarter, 2 * quarter, quarter), (0, 0, 0), radius, friction, restitution)
+
+
+def box(mass: Number, lengths: Sequence[Number], friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
+    """Return a solid box, ``I_x = m (b^2 + c^2) / 12`` and so on.
+
+    Args:
+        mass: m in kg.
+        lengths: a, b, c along its axes in m.
+        friction: coefficient of Coulomb friction.
+        restitution: coefficient of restitution.
+    """
+    a, b, c = (jnp.asarray(length) ** 2 for length in lengths)
+    per_length = jnp.asarray(mass) / 12
+    moments = (per_length * (b + c), per_length * (c + a), per_length * (a + b))
+    return _body("box", mass, moments, [length / 2 for length in lengths], 0, friction, restitution)
+
+
+def capsule(mass: Number, radius: Number, length: Number, friction: Number = 0.0, restitution: Number = 0.0) -> Bodies:
+    """Return a solid cylinder about z with a half ball on either end.
+
+    Args:
+        mass: m in kg.
+        radius: of cylinder and balls in m.
+        length: between the centers of the two balls in m.
+        friction: coefficient of Coulomb friction.
+        restitution: coefficient of restitution.
+    """
+    mass, radius, length = jnp.asarray(mass), jnp.asarray(radius), jnp.asarray(length)
+    # Volumes are in proportion to the length of a cylinder, a ball's being that of one of 4/3 r.
+    ball = 4 / 3 * radius / (length + 4 / 3 * radius)
+    cylinder = 1 - ball
+    along = mass * radius**2 * (cylinder / 2 + 2 / 5 * ball)
+    # Each half ball has its center of mass 3/8 r beyond the end, about which its moment is 83/320 of m r^2.
+    ends = 83 / 320 * radius**2 + (length / 2 + 3 / 8 * radius) ** 2
+    across = mass * (cylinder * (radius**2 / 4 + length**2 / 12) + ball * ends)
+    return _body("capsule", mass, (across, across, along), (0, 0, length / 2), radius, friction, restitution)
+
+
+def with_inertia(body: Bodies, moments: Sequence[Number]) -> Bodies:
+    """Return a body with other principal moments of inertia, of uneven density say.
+
+    Args:
+        body: any.
+        moments: about its axes x, y, z in kg m^2.
+    """
+    x, y, z = (jnp.broadcast_to(jnp.asarray(moment, dtype=float), body.mass.shape) for moment in moments)
+    return dataclasses.replace(body, inertia=Vector(x, y, z))
+
+
+def gather(bodies: Sequence[Bodies]) -> Bodies:
+    """Return single bodies as one collection, in their order.
+
+    Args:
+        bodies: each without an axis.
+    """
+    kinds = tuple(kind for body in bodies for kind in body.kinds)
+    alike = [dataclasses.replace(body, kinds=()) for body in bodies]
+    return dataclasses.replace(each(lambda *values: jnp.stack(values), *alike), kinds=kinds)
+
+
+def repeat(body: Bodies, count: int) -> Bodies:
+    """Return ``count`` bodies that are all alike.
+
+    Args:
+        body: without an axis.
+        count: how many.
+    """
+    alike = each(lambda value: jnp.broadcast_to(value, (count,)), dataclasses.replace(body, kinds=()))
+    return dataclasses.replace(alike, kinds=body.kinds * count)
+
+
+def check_bodies(bodies: Bodies) -> None:
+    """Refuse bodies that cannot exist; on the host, with concrete numbers.
+
+    Args:
+        bodies: with the axis of the bodies.
+
+    Raises:
+        UserError: for a mass, size or coefficient out of its range, or moments of inertia that no distribution of mass
+            has.
+    """
+    for index, kind in enumerate(bodies.kinds):
+        name = f"body {index} ({kind})"
+        mass = float(bodies.mass[index])
+        if not (mass > 0 and math.isfinite(mass)):
+            raise UserError(f"{name}: mass = {mass:g} kg is not positive and finite; choose one above 0")
+        lengths = [
+            float(length[index]) for length in (bodies.half_lengths.x, bodies.half_lengths.y, bodies.half_lengths.z)
+        ]
+        radius = float(bodies.radius[index])
+        sizes = {"sphere": [radius], "disk": [radius], "capsule": [radius, lengths[2]], "box": lengths}[kind]
+        if not min(sizes) > 0:
+            raise UserError(f"{name}: size {min(sizes):g} m is not positive; choose one above 0")
+        moments = np.sort([float(moment) for moment in stacked(bodies.inertia)[index]])
+        if not moments[0] > 0:
+            raise UserError(f"{name}: moment of inertia {moments[0]:g} kg m^2 is not positive; choose one above 0")
+        if moments[2] > (moments[0] + moments[1]) * (1 + ROUNDING):
+            least, middle, most = (f"{moment:g}" for moment in moments)
+            raise UserError(
+                f"{name}: moments of inertia {least}, {middle}, {most} kg m^2 break the triangle inequality; "
+                f"the largest must be at most {moments[0] + moments[1]:g}, the sum of the others"
+            )
+        if not float(bodies.friction[index]) >= 0:
+            raise UserError(f"{name}: friction = {float(bodies.friction[index]):g} is negative; choose 0 or more")
+        restitution = float(bodies.restitution[index])
+        if not 0 <= restitution <= 1:
+            raise UserError(f"{name}: restitution = {restitution:g} is outside [0, 1]; choose one within")
+
+
+def _body(
+    kind: str,
+    mass: Number,
+    moments: Sequence[Number],
+    half_lengths: Sequence[Number],
+    radius: Number,
+    friction: Number,
+    restitution: Number,
+) -> Bodies:
+    x, y, z = (jnp.asarray(moment, dtype=float) for moment in moments)
+    a, b, c = (jnp.asarray(length, dtype=float) for length in half_lengths)
+    return Bodies(
+        mass=jnp.asarray(mass, dtype=float),
+        inertia=Vector(x, y, z),
+        half_lengths=Vector(a, b, c),
+        radius=jnp.asarray(radius, dtype=float),
+        friction=jnp.asarray(friction, dtype=float),
+        restitution=jnp.asarray(restitution, dtype=float),
+        kinds=(kind,),
+    )

@@ -1,0 +1,1 @@
+"""Where bodies touch: points, normals and gaps, for every pair of shapes."""

@@ -1,0 +1,50 @@
+"""Bodies that never touch: any integrator, and nothing else."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.integrators import integrator_named
+from simkit.rigid.scene import Memory, Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class Free:
+    """Motion under loads alone.
+
+    Attributes:
+        integrator: "semi_implicit_euler", "velocity_verlet" or "runge_kutta".
+
+    Raises:
+        UserError: if there is no integrator of that name.
+    """
+
+    integrator: str = "velocity_verlet"
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown integrator before anything is compiled."""
+        integrator_named(self.integrator)
+
+    def start(self, motion: Motion, setting: Setting) -> Memory:
+        """Return nothing: these methods carry no memory."""
+        del motion, setting
+        return ()
+
+    def step(
+        self, motion: Motion, memory: Memory, setting: Setting, time: jax.Array, time_step: jax.Array
+    ) -> tuple[Motion, Memory]:
+        """Return the motion one step later."""
+        advance = integrator_named(self.integrator)
+        return advance(motion, setting.bodies, setting.load, time, time_step), memory
+
+    def diagnose(self, motion: Motion, memory: Memory, setting: Setting) -> dict[str, jax.Array]:
+        """Return that nothing touches."""
+        del memory, setting
+        nothing = jnp.zeros_like(motion.position.x[0])
+        return {"contacts": nothing.astype(jnp.int32), "penetration": nothing}
+
+    def overflows(self, memory: Memory) -> None:
+        """Return that there is no budget."""
+        del memory

@@ -1,0 +1,113 @@
+"""A scene: bodies, where they start, what acts on them, and how they are followed in time."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import jax
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Params
+from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.motion import Motion, Wrench
+
+type Memory = Any
+
+
+@pytree
+class Planes:
+    """Fixed planes that bodies stay in front of, ``n . x >= d``, one number each along the first axis.
+
+    Attributes:
+        normal: n, unit vectors.
+        offset: d in m.
+        friction: coefficient; in a contact the larger of the two counts, so zero leaves it to the body.
+        restitution: coefficient; likewise.
+    """
+
+    normal: Vector
+    offset: jax.Array
+    friction: jax.Array
+    restitution: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """Something that acts on bodies.
+
+    Attributes:
+        wrench: ``(motion, bodies, time, params) -> Wrench``, forces and torques.
+        energy: ``(motion, bodies, params) -> J``, the potential energy, for a force that has one.
+    """
+
+    wrench: Callable[[Motion, Bodies, jax.Array, Params], Wrench]
+    energy: Callable[[Motion, Bodies, Params], jax.Array] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A scene at given parameters, as a method of time stepping sees it.
+
+    Attributes:
+        bodies: what moves.
+        planes: what stands.
+        load: ``(motion, time) -> Wrench``, all that acts.
+    """
+
+    bodies: Bodies
+    planes: Planes
+    load: Callable[[Motion, jax.Array], Wrench]
+
+
+class Dynamics(Protocol):
+    """A method that follows the bodies of a scene in time.
+
+    Its functions treat arrays as one number for each body along the first axis, and any axes that follow (members of
+    an ensemble) alike.
+    """
+
+    def start(self, motion: Motion, setting: Setting) -> Memory:
+        """Return what the method carries from step to step, a pytree of arrays (possibly empty)."""
+        ...
+
+    def step(
+        self, motion: Motion, memory: Memory, setting: Setting, time: jax.Array, time_step: jax.Array
+    ) -> tuple[Motion, Memory]:
+        """Return the motion one step later, and what is carried on."""
+        ...
+
+    def diagnose(self, motion: Motion, memory: Memory, setting: Setting) -> dict[str, jax.Array]:
+        """Return at least ``contacts``, their number, and ``penetration``, the largest in m."""
+        ...
+
+    def overflows(self, memory: Memory) -> jax.Array | None:
+        """Tell whether a budget of the method has ever been too small; None if it has none."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """What `simkit.rigid.simulate` makes a simulation of: pure functions of the parameters, and a method.
+
+    Attributes:
+        params: default parameters; ``time_step`` is one of them.
+        bodies: ``params -> Bodies``.
+        start: ``(params, bodies, key) -> Motion``.
+        dynamics: how the bodies are followed in time.
+        planes: ``params -> Planes``; none by default.
+        loads: what acts on the bodies, gravity for instance.
+        measures: ``(motion, bodies, time, params) -> {name: scalar}``, diagnostics of this scene.
+        observe: ``(motion, bodies, time, params) -> {name: array}``, what frames hold beside the bodies.
+        dimensions: names of the axes of what ``observe`` returns.
+    """
+
+    params: Params
+    bodies: Callable[[Params], Bodies]
+    start: Callable[[Params, Bodies, jax.Array], Motion]
+    dynamics: Dynamics
+    planes: Callable[[Params], Planes] | None = None
+    loads: tuple[Load, ...] = ()
+    measures: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
+    observe: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
+    dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)

@@ -1,0 +1,144 @@
+"""From a scene to a simulation: the record of pure functions that everything else acts on."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.status import Status, is_finite
+from simkit.rigid.algebra import quaternion, vector
+from simkit.rigid.algebra.vector import zeros
+from simkit.rigid.bodies.bodies import Bodies, check_bodies
+from simkit.rigid.bodies.motion import (
+    Motion,
+    Wrench,
+    angular_momentum,
+    angular_velocity,
+    kinetic_energy,
+    momentum,
+)
+from simkit.rigid.members import in_blocks, members_first, members_last
+from simkit.rigid.planes import no_planes
+from simkit.rigid.scene import Memory, Planes, Scene, Setting
+
+DIMENSIONS = {
+    "position": ("body", "space"),
+    "orientation": ("body", "quaternion"),
+    "velocity": ("body", "space"),
+    "angular_velocity": ("body", "space"),
+    "half_lengths": ("body", "space"),
+    "radius": ("body",),
+}
+
+
+@pytree
+class World:
+    """State of a scene.
+
+    Attributes:
+        motion: of its bodies.
+        memory: what the method of time stepping carries.
+        time: in s.
+    """
+
+    motion: Motion
+    memory: Memory
+    time: jax.Array
+
+
+def simulate(scene: Scene) -> Simulation:
+    """Return the simulation of a scene.
+
+    It diagnoses ``time``, ``energy`` (kinetic, and potential of the loads that have one), ``momentum`` and
+    ``angular_momentum`` (lengths; the latter about the origin), ``contacts`` (their number), ``penetration`` (the
+    largest, in m), what else the method tells, and the measures of the scene.
+
+    Args:
+        scene: bodies, loads and method.
+    """
+
+    def planes_of(params: Params) -> Planes:
+        return no_planes() if scene.planes is None else scene.planes(params)
+
+    def loading(bodies: Bodies, params: Params) -> Callable[[Motion, jax.Array], Wrench]:
+        def load(motion: Motion, time: jax.Array) -> Wrench:
+            nothing = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
+            return sum((load.wrench(motion, bodies, time, params) for load in scene.loads), nothing)
+
+        return load
+
+    def setting(params: Params) -> Setting:
+        bodies = scene.bodies(params)
+        return Setting(bodies=bodies, planes=planes_of(params), load=loading(bodies, params))
+
+    def init(params: Params, key: jax.Array) -> World:
+        here = setting(params)
+        motion = scene.start(params, here.bodies, key)
+        return World(motion=motion, memory=scene.dynamics.start(motion, here), time=jnp.zeros_like(params["time_step"]))
+
+    def step(state: World, params: Params) -> World:
+        return advance(state, params, setting(params))
+
+    def advance(state: World, params: Params, here: Setting) -> World:
+        time_step = params["time_step"]
+        motion, memory = scene.dynamics.step(state.motion, state.memory, here, state.time, time_step)
+        return World(motion=motion, memory=memory, time=state.time + time_step)
+
+    def step_members(states: World, params: Params) -> World:
+        def some(some_states: World, some_params: Params) -> World:
+            bodies, planes = jax.vmap(lambda params: (scene.bodies(params), planes_of(params)))(some_params)
+            some_states, some_params, bodies, planes = members_last((some_states, some_params, bodies, planes))
+            here = Setting(bodies=bodies, planes=planes, load=loading(bodies, some_params))
+            return members_first(advance(some_states, some_params, here))
+
+        return in_blocks(some, states, params)
+
+    def observe(state: World, params: Params) -> Arrays:
+        bodies, motion = scene.bodies(params), state.motion
+        arrays = {
+            "position": vector.stacked(motion.position),
+            "orientation": quaternion.stacked(motion.orientation),
+            "velocity": vector.stacked(motion.velocity),
+            "angular_velocity": vector.stacked(angular_velocity(motion, bodies)),
+            "half_lengths": vector.stacked(bodies.half_lengths),
+            "radius": bodies.radius,
+        }
+        return arrays if scene.observe is None else arrays | scene.observe(motion, bodies, state.time, params)
+
+    def diagnose(state: World, params: Params) -> Arrays:
+        here, motion = setting(params), state.motion
+        bodies = here.bodies
+        potential = [load.energy(motion, bodies, params) for load in scene.loads if load.energy is not None]
+        numbers = {
+            "time": state.time,
+            "energy": sum(potential, kinetic_energy(motion, bodies)),
+            "momentum": vector.norm(momentum(motion, bodies)),
+            "angular_momentum": vector.norm(angular_momentum(motion, bodies)),
+            **scene.dynamics.diagnose(motion, state.memory, here),
+        }
+        return numbers if scene.measures is None else numbers | scene.measures(motion, bodies, state.time, params)
+
+    def status(state: World, params: Params) -> jax.Array:
+        del params
+        overflows = scene.dynamics.overflows(state.memory)
+        code = jnp.int32(Status.OK)
+        if overflows is not None:
+            code = jnp.where(overflows, jnp.int32(Status.IMPACT_OVERFLOW), code)
+        return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
+
+    def check(params: Params) -> None:
+        check_bodies(scene.bodies(params))
+
+    return Simulation(
+        init=init,
+        step=step,
+        observe=observe,
+        diagnose=diagnose,
+        params=scene.params,
+        status=status,
+        check=check,
+        step_members=step_members,
+        dimensions={**DIMENSIONS, **scene.dimensions},
+    )
