@@ -1,12 +1,16 @@
 """Quenches of Lennard-Jones clusters from random starts: simkit against ASE, SciPy and a plain batched loop.
 
 Run by hand: ``python tests/benchmarks/bench_minimizers.py --particles 38 --starts 256``; ASE must be installed for its
-rows. Every method gets the same starts in float64 and stops at the same largest force, 1e-3 epsilon / sigma. Prints,
+rows, and ``--torch-sim PYTHON`` names an interpreter with torch-sim for its row. Every method gets the same starts in float64 and stops at the same largest force, 1e-3 epsilon / sigma. Prints,
 per start, evaluations and milliseconds (the least of ``--repeats`` runs, compilation apart), and ratios to simkit.
 """
 
 import argparse
+import dataclasses
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -93,6 +97,29 @@ def with_scipy(positions, simulation):
     return evaluations / len(positions), (time.perf_counter() - begin) / len(positions), np.array(energies)
 
 
+def beside_torch_sim(interpreter, simulation, states, steps, repeats):
+    """Time FIRE steps of all starts at once beside those of torch-sim, in turn, and print milliseconds per step."""
+    clusters = cluster(particles=states.descent.position.shape[1], minimizer="fire", force_tolerance=TOLERANCE)
+    params = clusters.params
+    # From where every force is moderate, so that both take ordinary steps.
+    near = jax.jit(jax.vmap(lambda s: jax.lax.fori_loop(0, 100, lambda _, s: simulation.step(s, simulation.params), s)))
+    positions = near(states).descent.position
+    start = jax.vmap(clusters.init, in_axes=(None, 0))(params, jax.random.split(jax.random.key(0), len(positions)))
+    descent = dataclasses.replace(start.descent, position=positions, trial=positions)
+    start = dataclasses.replace(start, descent=descent)
+    step = jax.vmap(lambda s: clusters.step(s, params))
+    ours = jax.jit(lambda s: jax.lax.fori_loop(0, steps, lambda _, s: step(s), s))
+    _, seconds = least_time(lambda: ours(start), repeats)
+    each = seconds / (steps * len(positions))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "positions.npy"
+        np.save(path, np.asarray(positions))
+        program = Path(__file__).with_name("torch_sim_fire.py")
+        command = [interpreter, program, path, str(steps), str(repeats)]
+        theirs = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0])
+    print(f"FIRE, ms per replica and step: simkit {1e3 * each:.5f}, torch-sim {theirs:.5f}: {theirs / (1e3 * each):.0f}x")
+
+
 def report(name, evaluations, seconds, ours, lost):
     """Print one row of the table."""
     print(f"{name:34s} {evaluations:8.0f} {1e3 * seconds:10.3f} {seconds / ours:9.2f} {lost:6d}", flush=True)
@@ -107,6 +134,7 @@ def main():
     parser.add_argument("--stragglers", type=float, default=0.0, help="share of starts far from each other")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--without-rivals", action="store_true")
+    parser.add_argument("--torch-sim", metavar="PYTHON", help="interpreter that has torch-sim")
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
 
@@ -142,6 +170,8 @@ def main():
         lost = int((codes != Status.CONVERGED).sum())
         report(f"same, plain batches of {width}", iterations.mean() + 1, seconds / arguments.starts, each, lost)
 
+    if arguments.torch_sim:
+        beside_torch_sim(arguments.torch_sim, simulation, states, 50, arguments.repeats)
     if arguments.without_rivals:
         return
     positions = np.asarray(states.descent.position[:RIVAL_STARTS])

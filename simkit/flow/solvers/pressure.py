@@ -46,11 +46,11 @@ def fastest_method() -> Method:
     ====================  ===========  =====
     cells                 elimination  modes
     ====================  ===========  =====
-    256 x 128, channel           0.15   0.28
-    512 x 256, channel           0.45   1.3
-    64 x 512, channel            0.20   0.47
-    128 x 128, cavity            0.07   0.11
-    64 x 64 x 32, channel        0.8    1.2
+    256 x 128, channel           0.18   0.24
+    512 x 256, channel           0.49   1.09
+    64 x 512, channel            0.23   0.67
+    128 x 128, cavity            0.08   0.11
+    64 x 64 x 32, channel        0.52   0.75
     ====================  ===========  =====
     """
     # An accelerator would run the two recurrences as hundreds of small programs one after the other.
