@@ -1,8 +1,9 @@
 """Quenches of Lennard-Jones clusters from random starts: simkit against ASE, SciPy and a plain batched loop.
 
 Run by hand: ``python tests/benchmarks/bench_minimizers.py --particles 38 --starts 256``; ASE must be installed for its
-rows, and ``--torch-sim PYTHON`` names an interpreter with torch-sim for its row. Every method gets the same starts in float64 and stops at the same largest force, 1e-3 epsilon / sigma. Prints,
-per start, evaluations and milliseconds (the least of ``--repeats`` runs, compilation apart), and ratios to simkit.
+rows, and ``--torch-sim PYTHON`` names an interpreter with torch-sim for its row. Every method gets the same starts in
+float64 and stops at the same largest force, 1e-3 epsilon / sigma. Prints, per start, evaluations and milliseconds (the
+least of ``--repeats`` runs, compilation apart), and ratios to simkit.
 """
 
 import argparse
@@ -117,7 +118,8 @@ def beside_torch_sim(interpreter, simulation, states, steps, repeats):
         program = Path(__file__).with_name("torch_sim_fire.py")
         command = [interpreter, program, path, str(steps), str(repeats)]
         theirs = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0])
-    print(f"FIRE, ms per replica and step: simkit {1e3 * each:.5f}, torch-sim {theirs:.5f}: {theirs / (1e3 * each):.0f}x")
+    ratio = theirs / (1e3 * each)
+    print(f"FIRE, ms per replica and step: simkit {1e3 * each:.5f}, torch-sim {theirs:.5f}: {ratio:.0f}x")
 
 
 def report(name, evaluations, seconds, ours, lost):
