@@ -1,8 +1,9 @@
 """FIRE steps of many Lennard-Jones clusters by torch-sim, as `bench_minimizers.py --torch-sim PYTHON` runs them.
 
 A program of its own, since torch-sim may live in another environment:
-``python torch_sim_fire.py POSITIONS.npy STEPS REPEATS`` takes positions (replicas, atoms, 3) in units of sigma. It prints
-milliseconds per replica and step, and the mean energy at the end, for the faster of its two ways to find pairs.
+``python torch_sim_fire.py POSITIONS.npy STEPS REPEATS`` takes positions (replicas, atoms, 3) in units of sigma. It
+prints milliseconds per replica and step, and the mean energy at the end, for the faster of its two ways to find
+pairs.
 """
 
 import sys
