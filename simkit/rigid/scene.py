@@ -53,11 +53,13 @@ class Setting:
         bodies: what moves.
         planes: what stands.
         load: ``(motion, time) -> Wrench``, all that acts.
+        params: of the scene, for what else a method takes from them.
     """
 
     bodies: Bodies
     planes: Planes
     load: Callable[[Motion, jax.Array], Wrench]
+    params: Params
 
 
 class Dynamics(Protocol):

@@ -71,7 +71,7 @@ def simulate(scene: Scene) -> Simulation:
 
     def setting(params: Params) -> Setting:
         bodies = scene.bodies(params)
-        return Setting(bodies=bodies, planes=planes_of(params), load=loading(bodies, params))
+        return Setting(bodies=bodies, planes=planes_of(params), load=loading(bodies, params), params=params)
 
     def init(params: Params, key: jax.Array) -> World:
         here = setting(params)
@@ -90,7 +90,7 @@ def simulate(scene: Scene) -> Simulation:
         def some(some_states: World, some_params: Params) -> World:
             bodies, planes = jax.vmap(lambda params: (scene.bodies(params), planes_of(params)))(some_params)
             some_states, some_params, bodies, planes = members_last((some_states, some_params, bodies, planes))
-            here = Setting(bodies=bodies, planes=planes, load=loading(bodies, some_params))
+            here = Setting(bodies=bodies, planes=planes, load=loading(bodies, some_params), params=some_params)
             return members_first(advance(some_states, some_params, here))
 
         return in_blocks(some, states, params)
