@@ -122,6 +122,7 @@ def averaged(
         observe=observed,
         diagnose=diagnosed,
         status=lambda state, params: status(state.current, params),
+        step_members=None,
         grow=grow_averaged,
         dimensions={**simulation.dimensions, **(dimensions or {})},
         coordinates={**simulation.coordinates, **(coordinates or {})},

@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.averages import averaged
-from simkit.core.pytree import pytree
+from simkit.core.averages import AveragedState
+from simkit.core.recording import beside_recording
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers
-from simkit.flow.domain import Velocity
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
 from simkit.flow.stepper import FlowState
 from simkit.flow.systems.channel import channel
@@ -21,19 +20,6 @@ from simkit.flow.systems.channel import channel
 EDDIES_SEED = 0
 # Rows of cells at rest, a wall, between both pictures.
 GAP = 3
-
-
-@pytree
-class Recording:
-    """A flow and the one that it is compared with.
-
-    Attributes:
-        flows: one with the parameters that are tried and one with the true ones, stacked.
-        key: data of the random key of the noise, uint32.
-    """
-
-    flows: FlowState
-    key: jax.Array
 
 
 def viscosity_from_frames(
@@ -82,64 +68,33 @@ def viscosity_from_frames(
     tried = channel(cells=cells, length=length)
     grid = Grid((periodic_axis(cells[0], length), bounded_axis(cells[1], 2.0, -1.0)))
 
-    def both(params: Params) -> Params:
-        """Return the parameters of the two flows, stacked."""
-        true = {"reynolds": true_reynolds, "forcing": true_forcing}
-        pairs = {name: (params.get(name, value),) * 2 for name, value in tried.params.items()}
-        pairs |= {name: (params[name], jnp.asarray(value, params[name].dtype)) for name, value in true.items()}
-        return {name: jnp.stack(pair) for name, pair in pairs.items()}
+    def measure(state: FlowState, params: Params) -> dict[str, jax.Array]:
+        del params
+        return dict(zip("uv", at_centers(state.velocity, grid), strict=True))
 
-    def init(params: Params, key: jax.Array) -> Recording:
-        eddies = jax.random.key(EDDIES_SEED)
-        return Recording(flows=jax.vmap(tried.init, (0, None))(both(params), eddies), key=jax.random.key_data(key))
+    pair = beside_recording(
+        dataclasses.replace(tried, observe=measure, dimensions={}, coordinates={}),
+        {"reynolds": true_reynolds, "forcing": true_forcing},
+        measure,
+        every=frame_every,
+        noise=0.1,
+        start=lambda key: jax.random.key(EDDIES_SEED),
+        fixed=("wall_velocity",),
+    )
 
-    def step(state: Recording, params: Params) -> Recording:
-        return dataclasses.replace(state, flows=jax.vmap(tried.step)(state.flows, both(params)))
+    def observe(state: AveragedState, params: Params) -> dict[str, jax.Array]:
+        seen = pair.observe(state, params)
+        gap = jnp.zeros((cells[0], GAP), seen["u"].dtype)
+        return {"comparison": jnp.concatenate([seen["u"], gap, seen["recorded_u"]], axis=1)} | seen
 
-    def velocities(state: Recording) -> Velocity:
-        """Return both components of the two flows at the cell centers, ``(2, nx, ny)`` each."""
-        return jax.vmap(lambda flow: at_centers(flow.velocity, grid))(state.flows)
-
-    def errors(state: Recording, params: Params) -> Velocity:
-        key = jax.random.wrap_key_data(state.key, impl="threefry2x32")
-        keys = jax.random.split(jax.random.fold_in(key, state.flows.iteration[0]))
-        return tuple(params["noise"] * jax.random.normal(k, grid.cells, params["noise"].dtype) for k in keys)
-
-    def sample(state: Recording, params: Params) -> dict[str, jax.Array]:
-        pairs = zip(velocities(state), errors(state, params), strict=True)
-        squares = [jnp.mean((f[0] - f[1] - error) ** 2) for f, error in pairs]
-        return {"misfit": sum(squares) / (2 * params["noise"] ** 2)}
-
-    def observe(state: Recording, params: Params) -> dict[str, jax.Array]:
-        (u, v), (error_u, error_v) = velocities(state), errors(state, params)
-        gap = jnp.zeros((cells[0], GAP), u.dtype)
-        return {
-            "comparison": jnp.concatenate([u[0], gap, u[1] + error_u], axis=1),
-            "u": u[0],
-            "v": v[0],
-            "recorded_u": u[1] + error_u,
-            "recorded_v": v[1] + error_v,
-        }
-
-    def diagnose(state: Recording, params: Params) -> dict[str, jax.Array]:
-        flow, own = jax.tree.map(lambda x: x[0], (state.flows, both(params)))
-        squares = sum(jnp.mean((f[0] - f[1]) ** 2) for f in velocities(state))
-        moved = squares > 0
-        distance = jnp.where(moved, jnp.sqrt(jnp.where(moved, squares, 1)), 0)
-        return tried.diagnose(flow, own) | {"distance": distance}
-
-    defaults = {"reynolds": 60.0, "forcing": 0.6, "perturbation": 0.5, "noise": 0.1, "time_step": 0.02}
     rows = 2 / cells[1] * (np.arange(2 * cells[1] + GAP) - cells[1] - (GAP - 1) / 2)
-    pair = Simulation(
-        init=init,
-        step=step,
+    defaults = {"reynolds": 60.0, "forcing": 0.6, "perturbation": 0.5, "time_step": 0.02}
+    return dataclasses.replace(
+        pair.with_params(**defaults),
         observe=observe,
-        diagnose=diagnose,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
         dimensions={"comparison": ("x", "y")} | {n: ("x", "y_cell") for n in ("u", "v", "recorded_u", "recorded_v")},
         coordinates={"x": grid.axes[0].centers, "y": rows, "y_cell": grid.axes[1].centers},
     )
-    return averaged(pair, sample, every=frame_every, skip=0, diagnose=lambda mean, params: dict(mean))
 
 
 def standard_errors(

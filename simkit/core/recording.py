@@ -1,0 +1,131 @@
+"""A simulation beside the noisy recording of another, and how badly it explains what was recorded."""
+
+from collections.abc import Callable, Collection, Mapping
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.averages import averaged
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Params, Simulation, State
+from simkit.core.status import status_of
+
+
+@pytree
+class Recording:
+    """A simulation and the one that it is compared with.
+
+    Attributes:
+        pair: states with the parameters that are tried and with the true ones, stacked.
+        key: data of the random key of the noise, uint32.
+        steps: int32, taken so far.
+    """
+
+    pair: State
+    key: jax.Array
+    steps: jax.Array
+
+
+def beside_recording(
+    simulation: Simulation,
+    true: Mapping[str, float],
+    measure: Callable[[State, Params], Arrays],
+    *,
+    every: int,
+    noise: float,
+    start: Callable[[jax.Array], jax.Array] = lambda key: key,
+    fixed: Collection[str] = (),
+) -> Simulation:
+    """Return a simulation that runs beside one with the true parameters, of which noisy measurements are recorded.
+
+    Both start from the same key and share all parameters but those named in ``true``. One step is ``every`` steps of
+    the given simulation and one recorded frame: every number ``y*`` that ``measure`` returns for the true one, with a
+    normal error of standard deviation ``noise`` (a parameter). The misfit of what is tried, y,
+
+        misfit = mean over frames and numbers of ((y - y*) / noise)^2
+
+    is about 1 where it explains the frames. Its minimum is the estimate of greatest likelihood.
+
+    It observes, besides what the tried simulation does, ``recorded_NAME`` for every name that ``measure`` returns, and
+    diagnoses ``misfit``, and ``distance``: root of the mean square of ``y - y*`` now, without the errors.
+
+    Args:
+        simulation: one that runs a fixed number of steps.
+        true: parameters of the recorded one, by name.
+        measure: ``(state, params) -> {name: array}``.
+        every: steps between recorded frames.
+        noise: default of the parameter ``noise``.
+        start: key of the run -> key that both start from; the noise has the run's own.
+        fixed: names of parameters that keep their defaults and are not parameters of what is returned.
+    """
+
+    def both(params: Params) -> Params:
+        """Return the parameters of the two, stacked."""
+        stacked = {name: jnp.stack([value] * 2) for name, value in every_one(params).items()}
+        return stacked | {
+            name: jnp.stack([params[name], jnp.asarray(value, params[name].dtype)]) for name, value in true.items()
+        }
+
+    def every_one(params: Params) -> Params:
+        """Return the parameters of the tried one, those included that are fixed."""
+        return {name: params.get(name, value) for name, value in simulation.params.items()}
+
+    def init(params: Params, key: jax.Array) -> Recording:
+        pair = jax.vmap(simulation.init, (0, None))(both(params), start(key))
+        return Recording(pair=pair, key=jax.random.key_data(key), steps=jnp.int32(0))
+
+    def step(state: Recording, params: Params) -> Recording:
+        pair = jax.vmap(simulation.step)(state.pair, both(params))
+        return Recording(pair=pair, key=state.key, steps=state.steps + 1)
+
+    def measured(state: Recording, params: Params) -> tuple[Arrays, Arrays, Arrays]:
+        """Return what is measured of the tried one and of the true one, and the errors."""
+        values = jax.vmap(measure)(state.pair, both(params))
+        key = jax.random.fold_in(jax.random.wrap_key_data(state.key, impl="threefry2x32"), state.steps)
+        errors = {
+            name: params["noise"] * jax.random.normal(one, value.shape[1:], value.dtype)
+            for (name, value), one in zip(values.items(), jax.random.split(key, len(values)), strict=True)
+        }
+        return {name: value[0] for name, value in values.items()}, {n: v[1] for n, v in values.items()}, errors
+
+    def mean_square(differences: Arrays) -> jax.Array:
+        count = sum(difference.size for difference in differences.values())
+        return sum(jnp.sum(difference**2) for difference in differences.values()) / count
+
+    def sample(state: Recording, params: Params) -> Arrays:
+        tried, exact, errors = measured(state, params)
+        return {"misfit": mean_square({n: (tried[n] - exact[n] - errors[n]) / params["noise"] for n in tried})}
+
+    def own(state: Recording, params: Params) -> tuple[State, Params]:
+        return jax.tree.map(lambda leaf: leaf[0], (state.pair, both(params)))
+
+    def observe(state: Recording, params: Params) -> Arrays:
+        _, exact, errors = measured(state, params)
+        recorded = {f"recorded_{name}": exact[name] + errors[name] for name in exact}
+        return simulation.observe(*own(state, params)) | recorded
+
+    def diagnose(state: Recording, params: Params) -> Arrays:
+        tried, exact, _ = measured(state, params)
+        square = mean_square({name: tried[name] - exact[name] for name in tried})
+        moved = square > 0
+        distance = jnp.where(moved, jnp.sqrt(jnp.where(moved, square, 1)), 0)
+        return simulation.diagnose(*own(state, params)) | {"distance": distance}
+
+    def check(params: Params) -> None:
+        if simulation.check is not None:
+            simulation.check(every_one(params))
+
+    status = status_of(simulation)
+    free = {name: value for name, value in simulation.params.items() if name not in fixed}
+    pair = Simulation(
+        init=init,
+        step=step,
+        observe=observe,
+        diagnose=diagnose,
+        params={**free, "noise": jnp.asarray(noise, dtype=float)},
+        status=lambda state, params: jnp.max(jax.vmap(status)(state.pair, both(params))),
+        check=check,
+        dimensions=simulation.dimensions,
+        coordinates=simulation.coordinates,
+    )
+    return averaged(pair, sample, every=every, skip=0, diagnose=lambda mean, params: dict(mean))
