@@ -19,6 +19,7 @@ class Status(enum.IntEnum):
     STALLED = 4
     NEIGHBOR_OVERFLOW = 5
     IMPACT_OVERFLOW = 6
+    BRIEF_CONTACT = 7
 
 
 MESSAGES = {
@@ -29,9 +30,13 @@ MESSAGES = {
     Status.STALLED: "got no further at this precision; loosen its tolerance or use float64",
     Status.NEIGHBOR_OVERFLOW: "ran out of room for neighbors, so forces may be missing; raise the list's capacity",
     Status.IMPACT_OVERFLOW: "had more impacts in a step than its budget; reduce the time step or allow more impacts",
+    Status.BRIEF_CONTACT: "ran all its steps, but a contact lasted too few of them for derivatives through it; take a "
+    "smaller time step, more substeps or less stiffness",
 }
 
 FAILURES = (Status.MAX_STEPS, Status.NON_FINITE, Status.STALLED, Status.NEIGHBOR_OVERFLOW, Status.IMPACT_OVERFLOW)
+# The run is fine, but something else that one may want of it is not.
+CAUTIONS = (Status.BRIEF_CONTACT,)
 
 
 def is_finite(tree: State) -> jax.Array:

@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.status import Status
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.integrators import integrator_named
 from simkit.rigid.scene import Memory, Setting
@@ -45,6 +46,7 @@ class Free:
         nothing = jnp.zeros_like(motion.position.x[0])
         return {"contacts": nothing.astype(jnp.int32), "penetration": nothing}
 
-    def overflows(self, memory: Memory) -> None:
-        """Return that there is no budget."""
+    def status(self, memory: Memory) -> jax.Array:
+        """Return that nothing can go wrong."""
         del memory
+        return jnp.int32(Status.OK)

@@ -83,8 +83,8 @@ class Dynamics(Protocol):
         """Return at least ``contacts``, their number, and ``penetration``, the largest in m."""
         ...
 
-    def overflows(self, memory: Memory) -> jax.Array | None:
-        """Tell whether a budget of the method has ever been too small; None if it has none."""
+    def status(self, memory: Memory) -> jax.Array:
+        """Return the code of `simkit.core.status.Status` that the method itself stands for, int32."""
         ...
 
 

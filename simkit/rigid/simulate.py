@@ -122,10 +122,7 @@ def simulate(scene: Scene) -> Simulation:
 
     def status(state: World, params: Params) -> jax.Array:
         del params
-        overflows = scene.dynamics.overflows(state.memory)
-        code = jnp.int32(Status.OK)
-        if overflows is not None:
-            code = jnp.where(overflows, jnp.int32(Status.IMPACT_OVERFLOW), code)
+        code = scene.dynamics.status(state.memory)
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
     def check(params: Params) -> None:

@@ -98,12 +98,12 @@ class Outcome:
 
 
 def checked(outcome: Outcome) -> Outcome:
-    """Return an outcome, raising if it is not finite and warning if it did not converge."""
-    from simkit.core.status import Status
+    """Return an outcome, raising if it is not finite and warning if it did not converge or calls for caution."""
+    from simkit.core.status import CAUTIONS, Status
 
     if (outcome.status == Status.NON_FINITE).any():
         raise RunFailedError(outcome.message)
-    if outcome.failed:
+    if outcome.failed or np.isin(outcome.status, CAUTIONS).any():
         warnings.warn(outcome.message, stacklevel=3)
     return outcome
 
