@@ -28,8 +28,8 @@ def seam(quaternion: np.ndarray) -> Seam:
     Args:
         quaternion: orientation (w, x, y, z), which turns body into world coordinates.
     """
-    rotation = _rotation(quaternion)
-    circle, dot = _CIRCLE @ rotation.T, rotation @ _DOT
+    turned = rotation(quaternion)
+    circle, dot = _CIRCLE @ turned.T, turned @ _DOT
     # The viewer sits at negative y. A circle seen face on lies in the rim and counts as visible.
     visible = circle[:-1, 1] <= 1e-9
     begins = np.flatnonzero(visible & ~np.roll(visible, 1))
@@ -43,12 +43,12 @@ def seam(quaternion: np.ndarray) -> Seam:
     return Seam(line[:, [0, 2]], dot[[0, 2]] if dot[1] < 0.1 else np.full(2, np.nan))
 
 
-def _rotation(quaternion: np.ndarray) -> np.ndarray:
-    w, x, y, z = quaternion / np.linalg.norm(quaternion)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
+def rotation(quaternion: np.ndarray) -> np.ndarray:
+    """Return matrices (..., 3, 3) that turn body into world coordinates, for quaternions (..., 4) of (w, x, y, z)."""
+    w, x, y, z = np.moveaxis(quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True), -1, 0)
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
     )
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)

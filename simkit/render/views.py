@@ -1,12 +1,12 @@
 """The ways to look at a run: one painter class per view."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from simkit.errors import UserError, nearest
-from simkit.render.bodies import BodyPainter
+from simkit.render.bodies import body_painter
 from simkit.render.field import FieldPainter
 from simkit.render.particles import ParticlePainter
 from simkit.render.sheet import Sheet
@@ -43,7 +43,7 @@ class Painter(Protocol):
         ...
 
 
-VIEWS: dict[str, type[Painter]] = {"field": FieldPainter, "particles": ParticlePainter, "bodies": BodyPainter}
+VIEWS: dict[str, Callable[..., Painter]] = {"field": FieldPainter, "particles": ParticlePainter, "bodies": body_painter}
 
 
 def new_painter(

@@ -74,6 +74,11 @@ class RenderSettings:
         colormap: name of a color map; ``None`` lets the renderer choose.
         limits: lowest and highest color value; ``None`` takes them from the data.
         frames_per_second: speed of the animation.
+        camera: of the view of bodies, side or perspective; ``None`` chooses by what moves.
+        azimuth: of the direction from the bodies to the perspective camera, in degrees from x towards y; ``None``
+            chooses.
+        elevation: of that direction above the horizon in degrees; ``None`` chooses.
+        turn: how far the perspective camera goes around the bodies during the animation, in degrees.
     """
 
     view: str
@@ -83,6 +88,10 @@ class RenderSettings:
     colormap: str | None
     limits: tuple[float, float] | None
     frames_per_second: float
+    camera: str | None = None
+    azimuth: float | None = None
+    elevation: float | None = None
+    turn: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ import dataclasses
 import stat
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from simkit.errors import UserError, nearest
 from simkit.scenario import checks, inlined
@@ -37,11 +37,13 @@ KEYS = ("name", "title", "summary", "simulation", "tags", "references")
 TABLES = ("config", "params", "run", "objectives", "render", "validation", "files")
 PARAMETER_KEYS = ("default", "bounds", "unit", "doc")
 OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal")
-RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second")
+CAMERA_KEYS = ("camera", "azimuth", "elevation", "turn")
+RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second", *CAMERA_KEYS)
 VALIDATION_KEYS = ("quantity", "expected", "tolerance", "source", "set", "derivative", "objective")
 REDUCTIONS = ("final", "mean", "maximum", "minimum", "sum")
 GOALS = ("minimize", "maximize")
 VIEWS = ("field", "particles", "bodies")
+CAMERAS = ("side", "perspective")
 
 
 def read_scenario(path: Path | str) -> Scenario:
@@ -160,6 +162,12 @@ def _objective(name: str, table: Table) -> Objective:
 def _render(table: Table) -> RenderSettings:
     view = table.read("view", partial(checks.choice, allowed=VIEWS), example='view = "field"')
     quantity = table.read("quantity", checks.string, example='quantity = "speed"')
+    camera = table.read("camera", partial(checks.choice, allowed=CAMERAS), None)
+    for key in CAMERA_KEYS:
+        if key in table.entries and view != "bodies":
+            raise UserError(f'{table.where(key)} goes with view = "bodies" only; remove it')
+        if key in table.entries and key != "camera" and camera != "perspective":
+            raise UserError(f'{table.where(key)} needs camera = "perspective" beside it; add that, or remove {key}')
     return RenderSettings(
         view=view,
         quantity=quantity,
@@ -168,7 +176,15 @@ def _render(table: Table) -> RenderSettings:
         colormap=table.read("colormap", checks.string, None),
         limits=table.read("limits", checks.interval, None),
         frames_per_second=table.read("frames_per_second", checks.positive, 20.0),
+        camera=camera,
+        azimuth=table.read("azimuth", partial(_within, bounds=(-360.0, 360.0)), None),
+        elevation=table.read("elevation", partial(_within, bounds=(-89.0, 89.0)), None),
+        turn=table.read("turn", partial(_within, bounds=(-3600.0, 3600.0)), 0.0),
     )
+
+
+def _within(value: Any, where: str, bounds: tuple[float, float]) -> float:
+    return cast(float, checks.inside(checks.number(value, where), where, bounds))
 
 
 def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Validation:

@@ -224,6 +224,26 @@ MISTAKES = {
         "frames_per_second = 0",
         "render.frames_per_second = 0 is not positive; write a number above 0",
     ),
+    "camera of a field": (
+        "frames_per_second = 25",
+        'camera = "side"',
+        'toy.toml: render.camera goes with view = "bodies" only; remove it',
+    ),
+    "camera": (
+        'view = "field"',
+        'view = "bodies"\ncamera = "front"',
+        "render.camera = 'front' is not one of 'side', 'perspective'; choose one of them",
+    ),
+    "azimuth from the side": (
+        'view = "field"',
+        'view = "bodies"\ncamera = "side"\nazimuth = 30',
+        'render.azimuth needs camera = "perspective" beside it; add that, or remove azimuth',
+    ),
+    "elevation from straight above": (
+        'view = "field"',
+        'view = "bodies"\ncamera = "perspective"\nelevation = 90',
+        "render.elevation = 90 is above its upper bound 89; choose a value in [-89, 89]",
+    ),
     "validation in single brackets": (
         '[[validation]]\nquantity = "amplitude"',
         '[validation]\nquantity = "amplitude"',

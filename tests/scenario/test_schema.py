@@ -61,10 +61,18 @@ def test_absent_optional_keys_take_their_documented_defaults():
     assert scenario.render.label == "surface height"
     assert (scenario.render.unit, scenario.render.colormap, scenario.render.limits) == ("1", None, None)
     assert scenario.render.frames_per_second == 20.0
+    render = scenario.render
+    assert (render.camera, render.azimuth, render.elevation, render.turn) == (None, None, None, 0.0)
     objective = scenario.objectives["amplitude"]
     assert (objective.name, objective.quantity, objective.reduce) == ("amplitude", "amplitude", "final")
     assert (objective.square, objective.goal) == (False, "minimize")
     assert scenario.validations == ()
+
+
+def test_bodies_may_name_their_camera():
+    camera = 'view = "bodies"\ncamera = "perspective"\nazimuth = -30\nelevation = 20.5\nturn = 90'
+    render = parse_scenario(GOOD.replace('view = "field"', camera), "toy.toml").render
+    assert (render.camera, render.azimuth, render.elevation, render.turn) == ("perspective", -30.0, 20.5, 90.0)
 
 
 def test_a_derivative_check_takes_the_quantity_of_its_objective():

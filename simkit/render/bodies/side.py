@@ -7,14 +7,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
-from simkit.render.color import ColorScale, color_scale
+from simkit.render.bodies.motion import Bodies, body_colors, read_bodies
 from simkit.render.disks import Disks
 from simkit.render.labels import stamps, with_unit
 from simkit.render.layout import Window
-from simkit.render.select import observed
 from simkit.render.sheet import Sheet
 from simkit.render.spin import seam
-from simkit.render.style import ACCENT, BODIES, FAINT, INK, MUTED, PAPER, house_style
+from simkit.render.style import ACCENT, FAINT, INK, MUTED, PAPER, WALL, house_style
 from simkit.scenario.scenario import RenderSettings
 
 # Paths and apexes of many bodies would be a tangle.
@@ -23,14 +22,11 @@ _MOST_GHOSTS = 4
 _LUMINANCE = np.array([0.299, 0.587, 0.114])
 
 
-class BodyPainter:
+class SidePainter:
     """Draws bodies as seen along +y: x to the right, z up, in meters; the floor is z = 0.
 
     Args:
-        frames: ``position`` (frames, B, 3) in m, ``orientation`` (frames, B, 4) unit quaternions (w, x, y, z),
-            ``radius`` (frames, B) in m; optional ``target`` (frames, 3) in m. ``settings.quantity``, one number or
-            vector per body, colors by its magnitude; ``position``, ``orientation`` or ``radius`` give each body its own
-            color.
+        frames: as for ``read_bodies``, balls only; ``settings.quantity`` as for ``body_colors``.
         diagnostics: per-frame scalars with ``time`` or ``iteration``.
         coordinates: not used.
         title: upper left.
@@ -39,7 +35,7 @@ class BodyPainter:
         alongside: frames of other runs that the picture is compared with: color limits and window then suit all.
 
     Raises:
-        UserError: if an array is missing or has another shape.
+        UserError: if an array is missing or has another shape, or a body is not a ball.
     """
 
     def __init__(
@@ -53,17 +49,18 @@ class BodyPainter:
         alongside: Sequence[Mapping[str, np.ndarray]] = (),
     ) -> None:
         del coordinates
-        count, bodies = observed(frames, "position", axes=3).shape[:2]
-        position = _of_shape(frames, "position", (count, bodies, 3))
-        self._radius = _of_shape(frames, "radius", (count, bodies))
-        self._orientation = _of_shape(frames, "orientation", (count, bodies, 4))
-        self._target = _of_shape(frames, "target", (count, 3))[:, [0, 2]] if "target" in frames else None
-        self._place, self._depth = position[..., [0, 2]], position[..., 1]
-        runs = [frames, *alongside]
-        self._colors, scale = _body_colors(runs, settings, (count, bodies))
+        runs = [read_bodies(run) for run in (frames, *alongside)]
+        if any(run.half_lengths[run.present].any() for run in runs):
+            raise UserError('the camera "side" shows balls only; use camera = "perspective" for boxes and capsules')
+        bodies = runs[0]
+        count, number = bodies.radius.shape
+        self._bodies, self._radius, self._orientation = bodies, bodies.radius, bodies.orientation
+        self._target = None if bodies.target is None else bodies.target[:, [0, 2]]
+        self._place, self._depth = bodies.position[..., [0, 2]], bodies.position[..., 1]
+        self._colors, scale = body_colors([frames, *alongside], settings, (count, number))
         # A bright color that stands for a value must stay readable on white; a body's own color may fade further.
         self._faintest = 0.6 if scale else 0.3
-        self._apexes = apexes(self._place[..., 1]) if bodies <= _MOST_GHOSTS else np.empty((0, 2), int)
+        self._apexes = apexes(self._place[..., 1]) if number <= _MOST_GHOSTS else np.empty((0, 2), int)
         self.sheet = Sheet(
             size,
             title,
@@ -82,7 +79,7 @@ class BodyPainter:
 
     def image(self, index: int) -> np.ndarray:
         """Return frame ``index`` as an array (height, width, 3) of uint8."""
-        shown = np.flatnonzero(np.isfinite(self._place[index]).all(axis=1))
+        shown = np.flatnonzero(self._bodies.present[index])
         # Farther bodies first, so that nearer ones cover them.
         shown = shown[np.argsort(-self._depth[index, shown], kind="stable")]
         center, radius, color = self._place[index, shown], self._radius[index, shown], self._colors[index, shown]
@@ -94,7 +91,8 @@ class BodyPainter:
         self._dots.place(center + radius[:, None] * np.reshape([s.dot for s in seams], (-1, 2)), 0.4 * radius, ink)
         self._place_ghosts(index)
         self._place_trails(index)
-        moving = [self._ghosts.artist, self._trails, self._balls.artist, self._seams, self._dots.artist]
+        self._links.set_segments(list(self._bodies.links[index][..., [0, 2]]))
+        moving = [self._ghosts.artist, self._trails, self._links, self._balls.artist, self._seams, self._dots.artist]
         if self._target is not None:
             for ring in self._bullseye:
                 ring.set_data(*self._target[index][:, None])
@@ -102,9 +100,8 @@ class BodyPainter:
         return self.sheet.picture(index, moving)
 
     def _draw_surroundings(self) -> None:
-        axes, heights = self.sheet.axes, self._place[..., 1]
-        # A body whose center is below z = 0, a pendulum hung from the origin say, has no floor there.
-        if not (heights < 0).any():
+        axes = self.sheet.axes
+        if self._bodies.stand_on_floor():
             axes.axhspan(self.sheet.window.y_low, 0.0, color=FAINT, lw=0, zorder=0.5)
             axes.axhline(0.0, color=MUTED, lw=1.2, zorder=0.6)
         axes.grid(axis="y", zorder=0.1)
@@ -115,7 +112,9 @@ class BodyPainter:
         self._ghosts, self._balls, self._dots = (Disks(self.sheet, edge) for edge in (0.8, 0.8, 0.0))
         self._trails = LineCollection([], linewidths=1.8, capstyle="round", animated=True)
         self._seams = LineCollection([], linewidths=1.2, animated=True)
+        self._links = LineCollection([], linewidths=1.6, colors=WALL, capstyle="round", animated=True)
         axes.add_collection(self._trails)
+        axes.add_collection(self._links)
         axes.add_collection(self._seams)
         self._bullseye = []
         if self._target is not None:
@@ -173,48 +172,16 @@ def tinted(colors: np.ndarray, strength: float | np.ndarray) -> np.ndarray:
     return 1 - strength * (1 - colors)
 
 
-def _of_shape(frames: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
-    array = observed(frames, name, axes=len(shape)).astype(float)
-    if array.shape != shape:
-        raise UserError(f"'{name}' has shape {array.shape}; the bodies view needs {shape}")
-    return array
-
-
-def _window(runs: Sequence[Mapping[str, np.ndarray]]) -> Window:
+def _window(runs: Sequence[Bodies]) -> Window:
     """Return the smallest window that holds every motion, the floor under it and the targets."""
     corners = []
-    for frames in runs:
-        center, radius = frames["position"][..., [0, 2]].astype(float), frames["radius"][..., None]
-        seen = np.isfinite(center).all(axis=-1)
-        corners += [
-            (center - radius)[seen],
-            (center + radius)[seen],
-            np.atleast_2d(frames.get("target", np.empty((0, 3))))[:, [0, 2]],
-        ]
+    for run in runs:
+        points, radii = run.outline()
+        corners += [points[:, [0, 2]] - radii[:, None], points[:, [0, 2]] + radii[:, None]]
     corners = np.concatenate(corners)
-    corners = corners[np.isfinite(corners).all(axis=1)]
     if not len(corners):
         return Window(-1.0, 1.0, -0.1, 1.0)
     low, high = corners.min(axis=0), corners.max(axis=0)
     low[1] = min(low[1], 0.0)
     margin = 0.07 * (high - low).max() or 1.0
     return Window(low[0] - margin, high[0] + margin, low[1] - margin, high[1] + margin)
-
-
-def _body_colors(
-    runs: Sequence[Mapping[str, np.ndarray]], settings: RenderSettings, shape: tuple[int, int]
-) -> tuple[np.ndarray, ColorScale | None]:
-    if settings.quantity in ("position", "orientation", "radius"):
-        palette = np.array([to_rgb(color) for color in BODIES])
-        return np.broadcast_to(palette[np.arange(shape[1]) % len(palette)], (*shape, 3)), None
-    magnitudes = [_magnitude(frames, settings.quantity) for frames in runs]
-    if magnitudes[0].shape != shape:
-        raise UserError(f"'{settings.quantity}' does not hold one number or vector for each of {shape[1]} bodies")
-    values = np.concatenate([magnitude.ravel() for magnitude in magnitudes])
-    scale = color_scale(values, settings.colormap, settings.limits, default="viridis")
-    return scale.colors(scale.position(magnitudes[0]))[..., :3] / 255, scale
-
-
-def _magnitude(frames: Mapping[str, np.ndarray], name: str) -> np.ndarray:
-    values = observed(frames, name, axes=np.ndim(frames.get(name, 0))).astype(float)
-    return np.linalg.norm(values, axis=2) if values.ndim == 3 else values

@@ -1,0 +1,151 @@
+"""The camera: a perspective that holds every body in every frame."""
+
+import dataclasses
+
+import numpy as np
+
+# A narrow view, as through a lens of 70 mm: parallel edges stay nearly parallel.
+_HALF_HEIGHT = np.tan(np.radians(13.0))
+# Part of the picture that the bodies fill.
+_FILLED = 0.93
+_TURNS = 48
+
+
+@dataclasses.dataclass(frozen=True)
+class Camera:
+    """A pinhole camera.
+
+    A point at depth t along the line of sight through column c and row r of the picture is
+    ``eye + t (forward + (c - width/2) / focal right + (height/2 - r) / focal up)``.
+
+    Attributes:
+        eye: its place (3,) in m.
+        right: unit vector (3,) to the right of the picture.
+        up: unit vector (3,) to its top.
+        forward: unit vector (3,) into it.
+        focal: focal length in pixels.
+        width: of the picture in pixels.
+        height: of the picture in pixels.
+    """
+
+    eye: np.ndarray
+    right: np.ndarray
+    up: np.ndarray
+    forward: np.ndarray
+    focal: float
+    width: int
+    height: int
+
+    def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the columns and rows (in pixels, the first one's center at 0.5) and the depths of points (..., 3)."""
+        offset = points - self.eye
+        depth = offset @ self.forward
+        column = self.width / 2 + self.focal * (offset @ self.right) / depth
+        row = self.height / 2 - self.focal * (offset @ self.up) / depth
+        return column, row, depth
+
+    def slopes(self, samples: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (c - width/2) / focal per column and (height/2 - r) / focal per row, ``samples`` to a pixel."""
+        column = (np.arange(self.width * samples) + 0.5) / samples
+        row = (np.arange(self.height * samples) + 0.5) / samples
+        return (column - self.width / 2) / self.focal, (self.height / 2 - row) / self.focal
+
+    def extent(self, centers: np.ndarray, radius: float) -> tuple[float, float, float, float]:
+        """Return the first and last column and row of the picture of spheres, in pixels.
+
+        Args:
+            centers: (n, 3).
+            radius: of all of them.
+        """
+        offset = centers - self.eye
+        depth = offset @ self.forward
+        found = []
+        for axis in (self.right, -self.up):
+            across = offset @ axis
+            # The two tangents from the eye to a circle.
+            spread = radius * np.sqrt(np.maximum(across**2 + depth**2 - radius**2, 0.0))
+            below = np.maximum(depth**2 - radius**2, 1e-12 * depth**2)
+            found += [((across * depth - spread) / below).min(), ((across * depth + spread) / below).max()]
+        left, right, top, bottom = (self.focal * slope for slope in found)
+        return self.width / 2 + left, self.width / 2 + right, self.height / 2 + top, self.height / 2 + bottom
+
+
+def usual_direction(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+    """Return azimuth and elevation in degrees from which a scene is best seen.
+
+    A scene that is flat in y is seen nearly along y, one that is flat in z more from above.
+
+    Args:
+        low: lowest coordinates (3,) of all bodies.
+        high: highest coordinates (3,).
+    """
+    x, y, z = high - low
+    if y < 0.4 * max(x, z):
+        return -76.0, 13.0
+    return (-62.0, 36.0) if z < 0.25 * max(x, y) else (-62.0, 23.0)
+
+
+def fitted(
+    points: np.ndarray,
+    radii: np.ndarray,
+    azimuth: float,
+    elevation: float,
+    size: tuple[int, int],
+    about: np.ndarray | None = None,
+) -> Camera:
+    """Return the camera nearest to spheres that sees all of them.
+
+    Args:
+        points: centers (n, 3) in m.
+        radii: (n,) in m.
+        azimuth: of the direction from the scene to the camera, in degrees from x towards y.
+        elevation: of that direction above the horizon, in degrees.
+        size: width and height of the picture in pixels.
+        about: point (3,) through which a vertical axis stays in the middle of the picture, and from which the camera
+            keeps a distance that shows all spheres from every azimuth; ``None`` to see them from this one only.
+    """
+    width, height = size
+    right, up, forward = axes(azimuth, elevation)
+    middle = points.mean(axis=0) if about is None else about
+    offset = points - middle
+    if about is not None:
+        angles = np.arange(_TURNS) * 2 * np.pi / _TURNS
+        c, s = np.cos(angles)[:, None], np.sin(angles)[:, None]
+        x, y, z = offset.T
+        offset = np.stack([c * x - s * y, s * x + c * y, np.broadcast_to(z, (_TURNS, len(z)))], -1).reshape(-1, 3)
+        radii = np.tile(radii, _TURNS)
+    depth = offset @ forward
+    place, farthest = [], np.inf
+    for axis, slope in ((right, _HALF_HEIGHT * width / height), (up, _HALF_HEIGHT)):
+        # Each side of the picture is a plane through the eye that all spheres lie inside of.
+        angle = np.arctan(_FILLED * slope)
+        across = offset @ axis
+        low = (across * np.cos(angle) + depth * np.sin(angle) - radii).min()
+        high = (-across * np.cos(angle) + depth * np.sin(angle) - radii).min()
+        place.append((low - high) / (2 * np.cos(angle)))
+        farthest = min(farthest, (low + high) / (2 * np.sin(angle)))
+    if about is not None:
+        place[0] = 0.0
+    eye = middle + place[0] * right + place[1] * up + farthest * forward
+    return Camera(eye, right, up, forward, height / 2 / _HALF_HEIGHT, width, height)
+
+
+def turned(camera: Camera, about: np.ndarray, angle: float) -> Camera:
+    """Return the camera turned about the vertical through a point, by an angle in degrees."""
+    c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    return dataclasses.replace(
+        camera,
+        eye=about + turn @ (camera.eye - about),
+        right=turn @ camera.right,
+        up=turn @ camera.up,
+        forward=turn @ camera.forward,
+    )
+
+
+def axes(azimuth: float, elevation: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the unit vectors right, up and forward of a camera in that direction from what it sees."""
+    a, e = np.radians(azimuth), np.radians(elevation)
+    right = np.array([-np.sin(a), np.cos(a), 0.0])
+    forward = -np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)])
+    return right, np.cross(right, forward), forward

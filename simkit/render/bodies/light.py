@@ -1,0 +1,176 @@
+"""One light from the upper left: shading, and the soft shadows that bodies cast."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from simkit.render.bodies.camera import axes
+from simkit.render.bodies.solids import BOX, Solid
+
+# Directions relative to the camera's azimuth, in degrees.
+_ASIDE, _HEIGHT = -40.0, 52.0
+# Light from the sky, from the ground, from beside the camera and from the lamp; what faces the lamp keeps its color.
+_SKY, _GROUND, _FILL, _LAMP = 0.55, 0.24, 0.15, 0.54
+_SHINE, _SHARPNESS = 0.16, 36
+# What even black surfaces send back, of the sky and of the lamp.
+_GLOSS_SKY, _GLOSS_LAMP = 0.015, 0.035
+# Width of a shadow's edge per distance from what casts it: the lamp is as wide as seen from below.
+_SOFTNESS = 0.24
+
+
+class Light(NamedTuple):
+    """A lamp far away.
+
+    Attributes:
+        toward: unit vector (3,) to the lamp.
+        across: unit vectors (2, 3) that span the plane on which shadows are measured.
+    """
+
+    toward: np.ndarray
+    across: np.ndarray
+
+
+class Shade(NamedTuple):
+    """The shadow of one body, seen from the lamp.
+
+    Attributes:
+        center: of the body (3,).
+        place: of its center across the light (2,).
+        along: place of its center along the light.
+        reach: distances (2,) from the center that hold it, across the light.
+        deep: the same along the light.
+        bulk: radius of a ball that hides about as much of the sky.
+        narrow: half of its narrowest width.
+        sides: unit normals (k, 2) of its straight sides, in pairs.
+        widths: distances (k,) of those from the center.
+        half: (2,) from the center to the end of a capsule's axis.
+        radius: of a round body.
+    """
+
+    center: np.ndarray
+    place: np.ndarray
+    along: float
+    reach: np.ndarray
+    deep: float
+    bulk: float
+    narrow: float
+    sides: np.ndarray
+    widths: np.ndarray
+    half: np.ndarray
+    radius: float
+
+
+def lamp(azimuth: float) -> Light:
+    """Return the lamp that suits a camera of that azimuth in degrees."""
+    right, up, forward = axes(azimuth + _ASIDE, _HEIGHT)
+    return Light(-forward, np.stack([right, up]))
+
+
+def shade(body: Solid, light: Light) -> Shade:
+    """Return the shadow of a body."""
+    spread = light.across @ body.axes * body.half_lengths
+    sides, widths, half, narrow = np.empty((0, 2)), np.empty(0), spread[:, 2], body.radius
+    if body.kind == BOX:
+        # Edges seen from the lamp bound its shadow: a hexagon.
+        lengths = np.linalg.norm(spread, axis=0)
+        seen = lengths > 1e-6 * lengths.max()
+        sides = (np.array([[0, -1], [1, 0]]) @ spread[:, seen] / lengths[seen]).T
+        widths = np.abs(sides @ spread).sum(axis=1)
+        narrow = widths.min()
+    return Shade(
+        center=body.center,
+        place=light.across @ body.center,
+        along=float(light.toward @ body.center),
+        reach=np.abs(spread).sum(axis=1) + body.radius,
+        deep=float(np.abs(light.toward @ body.axes * body.half_lengths).sum()) + body.radius,
+        bulk=float(np.prod(body.half_lengths + body.radius) ** (1 / 3)),
+        narrow=max(float(narrow), 1e-3 * body.reach),
+        sides=sides,
+        widths=widths,
+        half=half,
+        radius=body.radius,
+    )
+
+
+def covered(shadow: Shade, place: Sequence[np.ndarray] | np.ndarray, along: np.ndarray) -> np.ndarray:
+    """Return how much of the lamp a body hides from points, 0 to 1.
+
+    Args:
+        shadow: of the body.
+        place: two coordinates of the points across the light.
+        along: that along it.
+    """
+    x, y = place[0] - shadow.place[0], place[1] - shadow.place[1]
+    if len(shadow.sides):
+        outside = np.full(np.shape(x), -np.inf)
+        for (a, b), width in zip(shadow.sides, shadow.widths, strict=True):
+            outside = np.maximum(outside, np.abs(a * x + b * y) - width)
+    else:
+        h = shadow.half
+        length = h @ h
+        part = np.clip((h[0] * x + h[1] * y) / length, -1.0, 1.0) if length > 0 else 0.0
+        outside = np.hypot(x - part * h[0], y - part * h[1]) - shadow.radius
+    distance = shadow.along - along
+    edge = blur(shadow.narrow, np.maximum(distance, 0.0))
+    depth = np.clip(0.5 - outside / edge, 0.0, 1.0)
+    depth = depth * depth * (3 - 2 * depth)
+    # Narrow things far above hide little of a wide lamp, and nothing hides it from what is nearer to it.
+    return depth / (1 + (edge / (3 * shadow.narrow)) ** 2) * np.clip(0.5 + 2 * distance / shadow.narrow, 0.0, 1.0)
+
+
+def blur(narrow: float | np.ndarray, distance: float | np.ndarray) -> np.ndarray:
+    """Return how wide the edge of a shadow is.
+
+    Args:
+        narrow: half of the narrowest width of the body.
+        distance: below its center.
+    """
+    return np.asarray(_SOFTNESS * distance + 0.12 * narrow)
+
+
+class Casters:
+    """All bodies that cast shadows on each other.
+
+    Args:
+        shadows: one for each.
+        light: the lamp.
+    """
+
+    def __init__(self, shadows: Sequence[Shade], light: Light) -> None:
+        self._shadows, self._light = shadows, light
+        self._place, self._reach = (
+            np.array(pair).reshape(-1, 2) for pair in ([s.place for s in shadows], [s.reach for s in shadows])
+        )
+        self._top = np.array([shadow.along + shadow.deep for shadow in shadows])
+        self._narrow = np.array([shadow.narrow for shadow in shadows])
+
+    def hidden(self, own: int, points: np.ndarray) -> np.ndarray:
+        """Return how much of the lamp the other bodies hide from points (3, n) of the body of that index."""
+        place, along = self._light.across @ points, self._light.toward @ points
+        above = self._top - along.min()
+        reach = self._reach + blur(self._narrow, above)[:, None] / 2
+        near = (self._place - reach < place.max(axis=1)) & (self._place + reach > place.min(axis=1))
+        result = np.zeros(points.shape[1])
+        for index in np.flatnonzero(near.all(axis=1) & (above > 0)).tolist():
+            if index != own:
+                result = np.maximum(result, covered(self._shadows[index], place, along))
+        return result
+
+
+def lit(normal: np.ndarray, view: np.ndarray, light: Light, shadow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return by what the color of surfaces is multiplied (n,), and the shine added to it (n,).
+
+    Args:
+        normal: outward unit normals (3, n).
+        view: unit vector (3,) to the camera.
+        light: the lamp.
+        shadow: how much of it is hidden (n,).
+    """
+    facing = np.clip(light.toward @ normal, 0.0, None) * (1 - shadow)
+    sky = (1 + normal[2]) / 2
+    middle = light.toward + view
+    shine = np.clip((middle / np.linalg.norm(middle)) @ normal, 0.0, None) ** _SHARPNESS
+    gloss = _GLOSS_SKY * sky + _GLOSS_LAMP * facing
+    fill = _FILL * np.clip(view @ normal, 0.0, None)
+    return _GROUND + (_SKY - _GROUND) * sky + fill + _LAMP * facing, _SHINE * shine * (1 - shadow) + gloss

@@ -1,0 +1,149 @@
+"""What frames tell about bodies: where they are, their shapes, what joins them, and their colors."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.colors import to_rgb
+
+from simkit.errors import UserError
+from simkit.render.color import ColorScale, color_scale
+from simkit.render.select import observed
+from simkit.render.spin import rotation
+from simkit.render.style import BODIES
+from simkit.scenario.scenario import RenderSettings
+
+_SIGNS = np.array(list(np.ndindex(2, 2, 2))) * 2 - 1
+
+type Frames = Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Bodies:
+    """Bodies in every frame.
+
+    Attributes:
+        position: (frames, B, 3) in m.
+        orientation: quaternions (frames, B, 4), w first.
+        half_lengths: (frames, B, 3) in m; zero for balls.
+        radius: (frames, B) in m; zero for boxes.
+        links: ends (frames, L, 2, 3) in m of thin rods or strings.
+        planes: (frames, P, 4), unit normal and offset in m.
+        target: (frames, 3) in m, or ``None``.
+    """
+
+    position: np.ndarray
+    orientation: np.ndarray
+    half_lengths: np.ndarray
+    radius: np.ndarray
+    links: np.ndarray
+    planes: np.ndarray
+    target: np.ndarray | None
+
+    @property
+    def present(self) -> np.ndarray:
+        """Whether each body (frames, B) is somewhere: a run that failed leaves what is not a number."""
+        numbers = (self.position, self.orientation, self.half_lengths, self.radius[..., None])
+        finite = np.all([np.isfinite(array).all(axis=-1) for array in numbers], axis=0)
+        return finite & (self.orientation != 0).any(axis=-1)
+
+    @property
+    def reach(self) -> np.ndarray:
+        """Distance (frames, B) from a body's center to its farthest point, in m."""
+        return np.linalg.norm(self.half_lengths, axis=-1) + self.radius
+
+    def outline(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return centers (n, 3) and radii (n,) of spheres whose hull is that of everything, all frames together."""
+        round_ones = self.present & ~self.half_lengths.any(axis=-1)
+        others = self.present & ~round_ones
+        lengths = (_SIGNS * self.half_lengths[others][:, None])[..., None]
+        corners = self.position[others][:, None] + (rotation(self.orientation[others])[:, None] @ lengths)[..., 0]
+        marks = self.target if self.target is not None else np.empty((0, 3))
+        ends = np.concatenate([self.links.reshape(-1, 3), marks])
+        points = np.concatenate([self.position[round_ones], corners.reshape(-1, 3), ends])
+        radii = [self.radius[round_ones], np.repeat(self.radius[others], len(_SIGNS)), np.zeros(len(ends))]
+        kept = np.isfinite(points).all(axis=1)
+        return points[kept], np.concatenate(radii)[kept]
+
+    def stand_on_floor(self) -> bool:
+        """Tell whether there is a floor z = 0: unless a body reaches below it by over half its size."""
+        here = self.present
+        upward = rotation(self.orientation[here])[:, 2]
+        height = (np.abs(upward) * self.half_lengths[here]).sum(axis=-1) + self.radius[here]
+        return not (self.position[here][:, 2] - height < -0.5 * self.reach[here]).any()
+
+
+def read_bodies(frames: Frames) -> Bodies:
+    """Return the bodies in the frames of a run.
+
+    Args:
+        frames: ``position``, ``orientation``, ``radius`` and, where there are any, ``half_lengths``, ``links``,
+            ``planes`` and ``target``, shaped as in ``Bodies``.
+
+    Raises:
+        UserError: if an array is missing or has another shape.
+    """
+    count, bodies = observed(frames, "position", axes=3).shape[:2]
+    # Of links and planes there may be any number; a scene without any may well say so.
+    links, planes = ((*np.shape(frames.get(name, ())), 0, 0)[1] for name in ("links", "planes"))
+    optional = {"half_lengths": (count, bodies, 3), "links": (count, links, 2, 3), "planes": (count, planes, 4)}
+    arrays = {}
+    for name, shape in optional.items():
+        absent = name not in frames or (0 in shape and np.shape(frames[name]) == shape)
+        arrays[name] = np.zeros(shape) if absent else _of_shape(frames, name, shape)
+    return Bodies(
+        position=_of_shape(frames, "position", (count, bodies, 3)),
+        orientation=_of_shape(frames, "orientation", (count, bodies, 4)),
+        radius=_of_shape(frames, "radius", (count, bodies)),
+        target=_of_shape(frames, "target", (count, 3)) if "target" in frames else None,
+        **arrays,
+    )
+
+
+def flat_motion_of_balls(runs: Sequence[Bodies]) -> bool:
+    """Tell whether there are only balls, all in one plane y = const with what joins them: the side shows everything."""
+    places, largest = [], 0.0
+    for run in runs:
+        here = run.present
+        if run.half_lengths[here].any() or run.planes.size:
+            return False
+        places += [run.position[here][:, 1], run.links[np.isfinite(run.links).all(axis=(2, 3))][..., 1].ravel()]
+        largest = max(largest, np.max(run.radius[here], initial=0.0))
+    y = np.concatenate(places)
+    return not y.size or bool(np.ptp(y) <= 1e-3 * largest)
+
+
+def body_colors(
+    runs: Sequence[Frames], settings: RenderSettings, shape: tuple[int, int]
+) -> tuple[np.ndarray, ColorScale | None]:
+    """Return the color (frames, B, 3) of each body of the first run, and the scale for the color bar if there is one.
+
+    Args:
+        runs: frames of the run that is drawn, then of those it is compared with.
+        settings: the quantity; ``position``, ``orientation``, ``radius`` or ``half_lengths`` give each its own color.
+        shape: (frames, B).
+
+    Raises:
+        UserError: if the quantity is not one number or vector per body.
+    """
+    if settings.quantity in ("position", "orientation", "radius", "half_lengths"):
+        palette = np.array([to_rgb(color) for color in BODIES])
+        return np.broadcast_to(palette[np.arange(shape[1]) % len(palette)], (*shape, 3)), None
+    magnitudes = [_magnitude(frames, settings.quantity) for frames in runs]
+    if magnitudes[0].shape != shape:
+        raise UserError(f"'{settings.quantity}' does not hold one number or vector for each of {shape[1]} bodies")
+    values = np.concatenate([magnitude.ravel() for magnitude in magnitudes])
+    scale = color_scale(values, settings.colormap, settings.limits, default="viridis")
+    return scale.colors(scale.position(magnitudes[0]))[..., :3] / 255, scale
+
+
+def _magnitude(frames: Frames, name: str) -> np.ndarray:
+    values = observed(frames, name, axes=np.ndim(frames.get(name, 0))).astype(float)
+    return np.linalg.norm(values, axis=2) if values.ndim == 3 else values
+
+
+def _of_shape(frames: Frames, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    array = observed(frames, name, axes=len(shape)).astype(float)
+    if array.shape != shape:
+        raise UserError(f"'{name}' has shape {array.shape}; the bodies view needs {shape}")
+    return array

@@ -1,0 +1,201 @@
+"""Bodies in space: shaded balls, capsules and boxes on a floor that catches their shadows."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.colors import to_rgb
+from matplotlib.transforms import IdentityTransform
+
+from simkit.render.bodies.camera import Camera, fitted, turned, usual_direction
+from simkit.render.bodies.ground import Ground, Plane, linear, nice_length
+from simkit.render.bodies.light import lamp, shade
+from simkit.render.bodies.lines import Line, draw_lines, edges
+from simkit.render.bodies.motion import Bodies, body_colors, read_bodies
+from simkit.render.bodies.raster import shaded, visible
+from simkit.render.bodies.solids import BALL, BOX, Solid, rod, solid
+from simkit.render.figure import scale_of
+from simkit.render.labels import stamps, with_unit
+from simkit.render.layout import Window
+from simkit.render.sheet import Sheet
+from simkit.render.style import ACCENT, MUTED, house_style
+from simkit.scenario.scenario import RenderSettings
+
+_ROD = "#8793a1"
+# Radius of rods and of the target's rings, per size of the scene.
+_ROD_RADIUS, _MARK_RADIUS = 0.0032, 0.05
+# Paths of more bodies would be a tangle.
+_MOST_PATHS = 8
+_PATH_WIDTH, _EDGE_WIDTH = 1.7, 0.9
+
+
+class PerspectivePainter:
+    """Draws bodies as seen by a camera a little above them.
+
+    Args:
+        frames: as for ``read_bodies``; ``settings.quantity`` as for ``body_colors``.
+        diagnostics: per-frame scalars with ``time`` or ``iteration``.
+        coordinates: not used.
+        title: upper left.
+        settings: what to draw, and from where.
+        size: width and height in pixels.
+        alongside: frames of other runs that the picture is compared with: colors and camera then suit all.
+
+    Raises:
+        UserError: if an array is missing or has another shape.
+    """
+
+    def __init__(
+        self,
+        frames: Mapping[str, np.ndarray],
+        diagnostics: Mapping[str, np.ndarray],
+        coordinates: Mapping[str, np.ndarray],
+        title: str,
+        settings: RenderSettings,
+        size: tuple[int, int],
+        alongside: Sequence[Mapping[str, np.ndarray]] = (),
+    ) -> None:
+        del coordinates
+        runs = [read_bodies(run) for run in (frames, *alongside)]
+        self._bodies = runs[0]
+        self._present = self._bodies.present
+        colors, scale = body_colors([frames, *alongside], settings, self._present.shape)
+        self._colors = linear(colors)
+        self._scale = scale_of(size)
+        self.sheet = Sheet(
+            size,
+            title,
+            stamps(diagnostics, len(self), "s"),
+            Window(0.0, 1.0, 0.0, 1.0),
+            bar=(scale, with_unit(settings.label, settings.unit)) if scale else None,
+            stretch=True,
+        )
+        self._look(runs, settings)
+        self._grounds: dict[tuple, Ground] = {}
+        self._caption = []
+        if self._planes:
+            with house_style():
+                self._write_caption()
+
+    def __len__(self) -> int:
+        return len(self._bodies.position)
+
+    def image(self, index: int) -> np.ndarray:
+        """Return frame ``index`` as an array (height, width, 3) of uint8."""
+        camera = turned(self._camera, self._middle, self._turn * index / max(len(self) - 1, 1))
+        solids = self._solids(index)
+        shadows = [shade(body, self._light) for body in solids]
+        seen = visible(solids, camera)
+        light, cover = shaded(solids, shadows, camera, self._light, seen)
+        image = self._ground(index, camera).shadowed(shadows) * (1 - cover[..., None]) + light
+        image = draw_lines(image, self._paths(index), camera, _PATH_WIDTH * self._scale, seen)
+        boxes = [line for k, body in enumerate(solids) if body.kind == BOX for line in edges(body, k, camera)]
+        image = draw_lines(image, boxes, camera, _EDGE_WIDTH * self._scale, seen)
+        return self.sheet.picture(index, self._caption, _packed(image))
+
+    def _look(self, runs: Sequence[Bodies], settings: RenderSettings) -> None:
+        """Choose camera, lamp and floor to suit all runs."""
+        points, radii = (np.concatenate(parts) for parts in zip(*(run.outline() for run in runs), strict=True))
+        if not len(points):
+            points, radii = np.zeros((1, 3)), np.ones(1)
+        floor = all(run.stand_on_floor() for run in runs)
+        if floor:
+            # The floor under each body belongs to the scene.
+            points, radii = np.concatenate([points, points * [1, 1, 0]]), np.concatenate([radii, 0 * radii])
+        low, high = (points - radii[:, None]).min(axis=0), (points + radii[:, None]).max(axis=0)
+        self._middle, self._size = (low + high) / 2, float(np.linalg.norm(high - low)) or 1.0
+        marks = [run.target[np.isfinite(run.target).all(axis=1)] for run in runs if run.target is not None]
+        for mark in marks:
+            points = np.concatenate([points, mark])
+            radii = np.concatenate([radii, np.full(len(mark), _MARK_RADIUS * self._size)])
+        if not radii.any():
+            radii = radii + 0.05 * self._size
+        usual = usual_direction(low, high)
+        azimuth = usual[0] if settings.azimuth is None else settings.azimuth
+        elevation = usual[1] if settings.elevation is None else settings.elevation
+        box = self.sheet.box
+        self._turn = settings.turn
+        pivot = self._middle if self._turn else None
+        self._camera = fitted(points, radii, azimuth, elevation, (box.width, box.height), pivot)
+        self._light = lamp(azimuth)
+        self._planes = self._chosen_planes(floor)
+
+    def _chosen_planes(self, floor: bool) -> list[Plane]:
+        static = self._bodies.planes[0]
+        static = static[np.isfinite(static).all(axis=1)]
+        level = (static[:, 2] > 1 - 1e-6) & (np.abs(static[:, 3]) < 1e-6 * self._size)
+        equations = [*static[~level], *([np.array([0.0, 0.0, 1.0, 0.0])] if floor or level.any() else [])]
+        tile = nice_length(self._size / 6)
+        planes = []
+        for *normal, offset in equations:
+            normal = np.array(normal)
+            middle = self._middle + (offset - normal @ self._middle) * normal
+            planes.append(Plane(normal, float(offset), middle, 1.5 * self._size, tile))
+        return planes
+
+    def _ground(self, index: int, camera: Camera) -> Ground:
+        target = None if self._bodies.target is None else self._bodies.target[index]
+        key = (camera.eye.tobytes(), None if target is None else target.tobytes())
+        if key not in self._grounds:
+            mark = _MARK_RADIUS * self._size
+            # A camera at rest sees one ground in all frames, a turning one another in each.
+            self._grounds = {key: Ground(self._planes, camera, self._light, self._scale, target, mark)}
+        return self._grounds[key]
+
+    def _solids(self, index: int) -> list[Solid]:
+        bodies, here = self._bodies, np.flatnonzero(self._present[index] & (self._bodies.reach[index] > 0))
+        found = [
+            solid(
+                bodies.position[index, body],
+                bodies.orientation[index, body],
+                bodies.half_lengths[index, body],
+                bodies.radius[index, body],
+                self._colors[index, body],
+            )
+            for body in here
+        ]
+        thin = _ROD_RADIUS * self._size
+        found += [rod(ends, thin, linear(_ROD)) for ends in bodies.links[index] if np.isfinite(ends).all()]
+        target = None if bodies.target is None else bodies.target[index]
+        mark = _MARK_RADIUS * self._size
+        if target is not None and np.isfinite(target).all() and not self._on_plane(target, mark):
+            found.append(
+                Solid(BALL, target, np.eye(3), np.zeros(3), mark / 2, linear(np.array(to_rgb(ACCENT))), plain=True)
+            )
+        return found
+
+    def _on_plane(self, point: np.ndarray, mark: float) -> bool:
+        return any(abs(plane.normal @ point - plane.offset) < 0.5 * mark for plane in self._planes)
+
+    def _paths(self, index: int) -> list[Line]:
+        count, bodies = self._present.shape
+        if bodies > _MOST_PATHS or index == 0:
+            return []
+        age = np.arange(index, -1, -1) / count
+        strength = 0.35 + 0.6 * np.exp(-age / 0.12)
+        found = []
+        for body in range(bodies):
+            here = self._present[: index + 1, body]
+            points = self._bodies.position[: index + 1, body][here]
+            found.append(Line(points, self._colors[: index + 1, body][here], strength[here]))
+        return found
+
+    def _write_caption(self) -> None:
+        box, tile = self.sheet.box, self._planes[0].tile
+        text = self.sheet.figure.text(
+            box.left,
+            box.bottom,
+            f"squares of {tile:g} m",
+            color=MUTED,
+            size=8.5,
+            transform=IdentityTransform(),
+            va="bottom",
+        )
+        text.set_animated(True)
+        self._caption = [text]
+
+
+def _packed(image: np.ndarray) -> np.ndarray:
+    """Return colors linear in light as RGBA packed into one uint32 each, first row at the bottom."""
+    page = np.full((*image.shape[:2], 4), 255, np.uint8)
+    page[..., :3] = np.sqrt(np.clip(image, 0.0, 1.0)) * 255 + 0.5
+    return page.view(np.uint32)[::-1, :, 0]

@@ -1,0 +1,191 @@
+"""Balls, capsules and boxes as lines of sight meet them."""
+
+import dataclasses
+
+import numpy as np
+
+from simkit.render.bodies.camera import Camera
+from simkit.render.spin import rotation
+
+BALL, CAPSULE, BOX = "ball", "capsule", "box"
+# Strength of the marks that show how a body turns.
+_PALER, _DARKER = 0.5, 0.75
+# Width of the stripe around a ball, as the sine of half the angle it covers, and cosine of that of the dots on it.
+_STRIPE, _DOT = 0.13, 0.98
+
+
+@dataclasses.dataclass(frozen=True)
+class Solid:
+    """One body in one frame.
+
+    Attributes:
+        kind: ball, capsule (about its axis z) or box.
+        center: (3,) in m.
+        axes: rotation (3, 3) whose columns are the body's axes.
+        half_lengths: (3,) in m.
+        radius: in m.
+        color: (3,) linear in light.
+        plain: whether it goes without marks.
+    """
+
+    kind: str
+    center: np.ndarray
+    axes: np.ndarray
+    half_lengths: np.ndarray
+    radius: float
+    color: np.ndarray
+    plain: bool = False
+
+    @property
+    def reach(self) -> float:
+        """Radius of the smallest sphere about the center that holds it, in m."""
+        return float(np.linalg.norm(self.half_lengths)) + self.radius
+
+    def corners(self) -> np.ndarray:
+        """Return points (n, 3) whose hull, rounded by the radius, is the body."""
+        if self.kind == BALL:
+            return self.center[None]
+        signs = (
+            np.array([[0, 0, -1], [0, 0, 1]]) if self.kind == CAPSULE else np.array(list(np.ndindex(2, 2, 2))) * 2 - 1
+        )
+        return self.center + (signs * self.half_lengths) @ self.axes.T
+
+
+def solid(
+    center: np.ndarray, orientation: np.ndarray, half_lengths: np.ndarray, radius: float, color: np.ndarray
+) -> Solid:
+    """Return a body as drawn.
+
+    Args:
+        center: (3,) in m.
+        orientation: quaternion (4,), w first, of any length above zero.
+        half_lengths: (3,) in m; all zero for a ball, only the last one not zero for a capsule.
+        radius: in m; zero for a box.
+        color: (3,) linear in light.
+    """
+    if not half_lengths.any():
+        kind = BALL
+    elif radius > 0 and not half_lengths[:2].any():
+        kind = CAPSULE
+    else:
+        kind, half_lengths, radius = BOX, half_lengths + radius, 0.0
+    return Solid(kind, center, rotation(orientation), half_lengths, float(radius), color)
+
+
+def rod(ends: np.ndarray, radius: float, color: np.ndarray) -> Solid:
+    """Return a thin plain capsule between two points.
+
+    Args:
+        ends: (2, 3) in m.
+        radius: in m.
+        color: (3,) linear in light.
+    """
+    along = ends[1] - ends[0]
+    length = float(np.linalg.norm(along))
+    axis = along / length if length > 0 else np.array([0.0, 0.0, 1.0])
+    # Any two directions across will do: a plain round body shows none of them.
+    across = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
+    across /= np.linalg.norm(across)
+    axes = np.stack([across, np.cross(axis, across), axis], axis=1)
+    return Solid(CAPSULE, ends.mean(axis=0), axes, np.array([0.0, 0.0, length / 2]), radius, color, plain=True)
+
+
+def depths(body: Solid, camera: Camera, across: np.ndarray, upward: np.ndarray) -> np.ndarray:
+    """Return the depth (rows, columns) at which lines of sight meet a body, infinite where they miss it.
+
+    Args:
+        body: any.
+        camera: whose lines.
+        across: slopes of the columns.
+        upward: slopes of the rows.
+    """
+    origin, (right, up, forward) = _seen_from(body, camera)
+    line = [forward[k] + right[k] * across + (up[k] * upward)[:, None] for k in range(3)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if body.kind == BOX:
+            return _meet_box(origin, line, body.half_lengths)
+        if body.kind == CAPSULE:
+            return _meet_capsule(origin, line, body.half_lengths[2], body.radius)
+        return _meet_ball(origin, line, body.radius)
+
+
+def surface(
+    body: Solid, camera: Camera, across: np.ndarray, upward: np.ndarray, depth: np.ndarray, pixel: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what is seen of a body: points (3, n), outward normals (3, n), and how pale it is (n,), below 0 how dark.
+
+    Args:
+        body: any.
+        camera: whose lines.
+        across: slopes (n,) of the columns of the lines.
+        upward: slopes (n,) of their rows.
+        depth: at which they meet the body (n,).
+        pixel: size of a pixel at the body in m.
+    """
+    origin, (right, up, forward) = _seen_from(body, camera)
+    own = origin[:, None] + depth * (forward[:, None] + right[:, None] * across + up[:, None] * upward)
+    if body.kind == BOX:
+        normal, pale = _box_normal(own, body.half_lengths), np.zeros(len(depth))
+    else:
+        axis = np.clip(own[2], -body.half_lengths[2], body.half_lengths[2])
+        normal = np.stack([own[0], own[1], own[2] - axis]) / body.radius
+        pale = np.zeros(len(depth)) if body.plain else _marks(body, normal, pixel)
+    return body.center[:, None] + body.axes @ own, body.axes @ normal, pale
+
+
+def _seen_from(body: Solid, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eye and the camera's axes in the body's own coordinates."""
+    return (camera.eye - body.center) @ body.axes, np.stack([camera.right, camera.up, camera.forward]) @ body.axes
+
+
+def _meet_ball(origin: np.ndarray, line: list[np.ndarray], radius: float) -> np.ndarray:
+    a = line[0] ** 2 + line[1] ** 2 + line[2] ** 2
+    b = origin[0] * line[0] + origin[1] * line[1] + origin[2] * line[2]
+    inside = b * b - a * (origin @ origin - radius**2)
+    return np.where(inside > 0, (-b - np.sqrt(inside)) / a, np.inf)
+
+
+def _meet_capsule(origin: np.ndarray, line: list[np.ndarray], half: float, radius: float) -> np.ndarray:
+    a = line[0] ** 2 + line[1] ** 2
+    b = origin[0] * line[0] + origin[1] * line[1]
+    inside = b * b - a * (origin[0] ** 2 + origin[1] ** 2 - radius**2)
+    depth = (-b - np.sqrt(inside)) / a
+    height = origin[2] + depth * line[2]
+    # A line that leaves the cylinder's length meets, if at all, the ball at that end.
+    end = np.where(np.isnan(height), 0.0, np.clip(height, -half, half))
+    a = a + line[2] ** 2
+    b = b + (origin[2] - end) * line[2]
+    within = b * b - a * (origin[0] ** 2 + origin[1] ** 2 + (origin[2] - end) ** 2 - radius**2)
+    ball = np.where(within > 0, (-b - np.sqrt(within)) / a, np.inf)
+    return np.where(inside > 0, np.where(np.abs(height) <= half, depth, ball), np.inf)
+
+
+def _meet_box(origin: np.ndarray, line: list[np.ndarray], half: np.ndarray) -> np.ndarray:
+    enter, leave = -np.inf, np.inf
+    for k in range(3):
+        inverse = 1 / line[k]
+        middle, spread = -origin[k] * inverse, half[k] * np.abs(inverse)
+        enter, leave = np.maximum(enter, middle - spread), np.minimum(leave, middle + spread)
+    return np.where(enter < leave, enter, np.inf)
+
+
+def _box_normal(own: np.ndarray, half: np.ndarray) -> np.ndarray:
+    face = (np.abs(own) - half[:, None]).argmax(axis=0)
+    normal, each = np.zeros_like(own), np.arange(own.shape[1])
+    normal[face, each] = np.sign(own[face, each])
+    return normal
+
+
+def _marks(body: Solid, normal: np.ndarray, pixel: float) -> np.ndarray:
+    """Return how pale a round body is (below zero: how dark): a stripe with two dots on it, or a line on a capsule."""
+    blur = pixel / body.radius
+    if body.kind == CAPSULE:
+        return _PALER * _soft(_STRIPE - np.abs(normal[1]), blur) * (normal[0] > 0)
+    stripe = _soft(_STRIPE - np.abs(normal[2]), blur)
+    # The cosine falls as slowly near the middle of a dot as the sine of its angle there.
+    dot = _soft((np.abs(normal[0] - normal[1]) / 2**0.5 - _DOT) / (1 - _DOT**2) ** 0.5, blur)
+    return (1 - dot) * _PALER * stripe - dot * _DARKER
+
+
+def _soft(inside: np.ndarray, blur: float) -> np.ndarray:
+    return np.clip(0.5 + inside / blur, 0.0, 1.0)
