@@ -28,7 +28,10 @@ FACTORIES = {
     "flow.spectral_channel": "simkit.flow.spectral.fourier_chebyshev:spectral_channel",
     "flow.cylinder_in_channel": "simkit.flow.systems.cylinder:cylinder_in_channel",
     "flow.drag_reduction": "simkit.flow.systems.drag_reduction:drag_reduction",
-    "rigid.bouncing_ball": "simkit.rigid.bouncing_ball:bouncing_ball",
+    "rigid.bouncing_ball": "simkit.rigid.systems.bouncing_ball:bouncing_ball",
+    "rigid.projectile": "simkit.rigid.systems.projectile:projectile",
+    "rigid.asymmetric_top": "simkit.rigid.systems.asymmetric_top:asymmetric_top",
+    "rigid.heavy_top": "simkit.rigid.systems.heavy_top:heavy_top",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 

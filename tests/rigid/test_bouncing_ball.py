@@ -7,6 +7,7 @@ import pytest
 
 from simkit.core.rollout import trajectory
 from simkit.rigid import bouncing_ball
+from simkit.rigid.algebra.vector import norm
 
 KEY = jax.random.key_data(jax.random.key(0))
 
@@ -79,8 +80,8 @@ def test_scatter_makes_every_key_another_throw_with_the_given_spread(x64):
     simulation = bouncing_ball().with_params(launch_scatter=0.1)
     keys = jax.random.split(jax.random.key(2), 4000)
     states = jax.vmap(simulation.init, in_axes=(None, 0))(simulation.params, keys)
-    speed = jnp.linalg.norm(states.body.velocity, axis=1)
-    angle = jnp.rad2deg(jnp.arctan2(states.body.velocity[:, 2], states.body.velocity[:, 0]))
+    speed = norm(states.ball.velocity)
+    angle = jnp.rad2deg(jnp.arctan2(states.ball.velocity.z, states.ball.velocity.x))
     for sample, mean in ((speed, 4.0), (angle, 60.0)):
         # Four standard errors: 0.1 / sqrt(4000) of the mean, and 0.1 / sqrt(8000) of the standard deviation.
         assert abs(jnp.mean(sample) / mean - 1) < 4 * 0.1 / 4000**0.5

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.rigid.geometric import ENDLESS, geometric_sum, terms_of
+from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of
 
 pytestmark = pytest.mark.usefixtures("x64")
 

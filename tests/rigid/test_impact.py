@@ -5,33 +5,33 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.rigid.body import Body
-from simkit.rigid.friction import SLIP_PER_IMPULSE, slide
-from simkit.rigid.impact import impact_impulse, time_of_impact
-from simkit.rigid.rotation import identity
-from simkit.rigid.sphere import push, slip_velocity
+from simkit.rigid.algebra.quaternion import identity
+from simkit.rigid.algebra.vector import Vector, cross, dot, norm, stacked, vector, zeros
+from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE, slide
+from simkit.rigid.bounces.impact import impact_impulse, time_of_impact
+from simkit.rigid.bounces.sphere import Ball, push, slip_velocity
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-UP = np.array([0.0, 0.0, 1.0])
+UP = Vector(*np.array([0.0, 0.0, 1.0]))
 RADIUS = 0.13
 # A dozen operations on numbers of order 1 to 10 lose at most some tens of rounding units of 1.1e-16 each.
 ROUNDING = 1e-14
 
 
 def sphere(velocity, angular_velocity):
-    return Body(
-        position=jnp.array([0.0, 0.0, RADIUS]),
-        orientation=identity(),
-        velocity=jnp.array(velocity),
-        angular_velocity=jnp.array(angular_velocity),
+    return Ball(
+        position=vector(jnp.array([0.0, 0.0, RADIUS])),
+        orientation=identity(jnp.zeros(())),
+        velocity=vector(jnp.array(velocity)),
+        angular_velocity=vector(jnp.array(angular_velocity)),
     )
 
 
 def after_impact(body, restitution, friction):
-    approach = -body.velocity[2]
+    approach = -body.velocity.z
     normal, tangential = impact_impulse(approach, slip_velocity(body, UP, RADIUS), restitution, friction)
-    return push(body, normal * UP + tangential, jnp.zeros(3), jnp.array(0.0), UP, RADIUS), normal, tangential
+    return push(body, normal * UP + tangential, zeros(normal), jnp.array(0.0), UP, RADIUS), normal, tangential
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ VELOCITY, SPIN = [2.0, -1.0, -3.0], [4.0, -20.0, 7.0]
 @pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
 def test_an_impact_keeps_the_angular_momentum_about_the_contact_point(restitution, friction):
     def angular_momentum(body):  # per mass, about a point of the floor below the center
-        return 0.4 * RADIUS**2 * body.angular_velocity + np.cross(RADIUS * UP, body.velocity)
+        return stacked(0.4 * RADIUS**2 * body.angular_velocity + cross(RADIUS * UP, body.velocity))
 
     before = sphere(VELOCITY, SPIN)
     after, _, _ = after_impact(before, restitution, friction)
@@ -90,28 +90,28 @@ def test_an_impact_keeps_the_angular_momentum_about_the_contact_point(restitutio
 @pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
 def test_an_impact_reverses_the_normal_velocity_by_the_restitution(restitution):
     after, _, _ = after_impact(sphere(VELOCITY, SPIN), restitution, 0.3)
-    np.testing.assert_allclose(after.velocity[2], 3.0 * restitution, atol=ROUNDING)
+    np.testing.assert_allclose(after.velocity.z, 3.0 * restitution, atol=ROUNDING)
 
 
 def test_friction_in_the_cone_ends_the_slip_and_outside_it_is_mu_times_the_normal_impulse():
     before = sphere(VELOCITY, SPIN)
     slip = slip_velocity(before, UP, RADIUS)
-    needed = float(jnp.linalg.norm(slip)) / SLIP_PER_IMPULSE
+    needed = float(norm(slip)) / SLIP_PER_IMPULSE
     for friction in (0.05, 0.4, 5.0):
         after, normal, tangential = after_impact(before, 0.6, friction)
         slip_after = slip_velocity(after, UP, RADIUS)
         if friction * normal > needed:
-            np.testing.assert_allclose(slip_after, 0, atol=ROUNDING)
+            np.testing.assert_allclose(stacked(slip_after), 0, atol=ROUNDING)
         else:
-            np.testing.assert_allclose(jnp.linalg.norm(tangential), friction * normal, rtol=ROUNDING)
+            np.testing.assert_allclose(norm(tangential), friction * normal, rtol=ROUNDING)
             # Against the slip, and without turning or reversing it.
-            np.testing.assert_allclose(jnp.cross(slip_after, slip), 0, atol=10 * ROUNDING)
-            assert jnp.dot(slip_after, slip) > 0 > jnp.dot(tangential, slip)
+            np.testing.assert_allclose(stacked(cross(slip_after, slip)), 0, atol=10 * ROUNDING)
+            assert dot(slip_after, slip) > 0 > dot(tangential, slip)
 
 
 def test_friction_never_adds_energy():
     def energy(body):
-        return 0.5 * jnp.sum(body.velocity**2) + 0.2 * RADIUS**2 * jnp.sum(body.angular_velocity**2)
+        return 0.5 * norm(body.velocity) ** 2 + 0.2 * RADIUS**2 * norm(body.angular_velocity) ** 2
 
     draws = np.random.default_rng(0).normal(size=(50, 6))
     for draw in draws:
@@ -123,8 +123,8 @@ def test_friction_never_adds_energy():
 
 def test_friction_has_finite_derivatives_at_no_slip_no_friction_and_no_time():
     def outcome(slip, duration, friction):
-        impulse, shift = slide(slip, duration, friction, jnp.array(9.81))
-        return jnp.concatenate([impulse, shift])
+        impulse, shift = slide(vector(slip), duration, friction, jnp.array(9.81))
+        return jnp.concatenate([stacked(impulse), stacked(shift)])
 
     for slip in (jnp.zeros(3), jnp.array([1.0, 0.0, 0.0]), jnp.array([1e-200, 0.0, 0.0])):
         for duration in (0.0, 0.1, 10.0):

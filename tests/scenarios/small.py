@@ -53,6 +53,7 @@ TO_THE_END = (
     "bouncing_ball",
     "colloid_self_assembly",
     "bubble_raft",
+    "heavy_top",
     "jamming",
     "jax_md_soft_spheres",
     "lennard_jones_cluster",

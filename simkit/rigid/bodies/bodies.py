@@ -161,19 +161,20 @@ def check_bodies(bodies: Bodies) -> None:
         ]
         radius = float(bodies.radius[index])
         sizes = {"sphere": [radius], "disk": [radius], "capsule": [radius, lengths[2]], "box": lengths}[kind]
-        if not min(sizes) > 0:
-            raise UserError(f"{name}: size {min(sizes):g} m is not positive; choose one above 0")
         moments = np.sort([float(moment) for moment in stacked(bodies.inertia)[index]])
-        if not moments[0] > 0:
-            raise UserError(f"{name}: moment of inertia {moments[0]:g} kg m^2 is not positive; choose one above 0")
+        for what, values, unit in (("size", sizes, "m"), ("moment of inertia", moments, "kg m^2")):
+            for value in values:
+                if not (value > 0 and math.isfinite(value)):
+                    raise UserError(f"{name}: {what} {value:g} {unit} is not positive and finite; choose one above 0")
         if moments[2] > (moments[0] + moments[1]) * (1 + ROUNDING):
             least, middle, most = (f"{moment:g}" for moment in moments)
             raise UserError(
                 f"{name}: moments of inertia {least}, {middle}, {most} kg m^2 break the triangle inequality; "
                 f"the largest must be at most {moments[0] + moments[1]:g}, the sum of the others"
             )
-        if not float(bodies.friction[index]) >= 0:
-            raise UserError(f"{name}: friction = {float(bodies.friction[index]):g} is negative; choose 0 or more")
+        friction = float(bodies.friction[index])
+        if not (friction >= 0 and math.isfinite(friction)):
+            raise UserError(f"{name}: friction = {friction:g} is negative or not finite; choose 0 or more")
         restitution = float(bodies.restitution[index])
         if not 0 <= restitution <= 1:
             raise UserError(f"{name}: restitution = {restitution:g} is outside [0, 1]; choose one within")

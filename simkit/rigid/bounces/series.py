@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
-from simkit.rigid.friction import friction_impulse
-from simkit.rigid.geometric import ENDLESS, geometric_sum, terms_of
+from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.bounces.friction import friction_impulse
+from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of
 
 
 @pytree
@@ -21,21 +22,21 @@ class BounceSeries:
         rests: whether these are infinitely many, so that the sphere stays on the plane.
         duration: time from the start to the last of them in s.
         upward: speed after the last in m/s; zero if the sphere comes to rest.
-        impulse: of friction, the sum of all, per mass in m/s, (3,).
-        shift: integral of the impulse received so far over the duration, in m, (3,).
+        impulse: of friction, the sum of all, per mass in m/s.
+        shift: integral of the impulse received so far over the duration, in m.
     """
 
     impacts: jax.Array
     rests: jax.Array
     duration: jax.Array
     upward: jax.Array
-    impulse: jax.Array
-    shift: jax.Array
+    impulse: Vector
+    shift: Vector
 
 
 def bounce_series(
     upward: jax.Array,
-    slip: jax.Array,
+    slip: Vector,
     time: jax.Array,
     restitution: jax.Array,
     friction: jax.Array,
@@ -49,7 +50,7 @@ def bounce_series(
 
     Args:
         upward: w, speed at which the sphere leaves the plane in m/s, not negative.
-        slip: velocity of the contact point along the plane in m/s, (3,).
+        slip: velocity of the contact point along the plane in m/s.
         time: in s.
         restitution: e, between 0 and 1.
         friction: mu, not negative.
@@ -73,7 +74,7 @@ def bounce_series(
     slipping = geometric_sum(ratio, jnp.clip(last_slipping, 1, jnp.maximum(impacts, 1)))
     pairs = slipping * (slipping - 1) / (1 + ratio)
     # The denominator is below 1 only where there is no second slipping impact, hence no pair.
-    shift = impulse * first * (pairs / jnp.maximum(needed, 1) + total - slipping)
+    shift = impulse * (first * (pairs / jnp.maximum(needed, 1) + total - slipping))
     return BounceSeries(
         impacts=impacts,
         rests=jnp.isinf(most),

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation
-from simkit.rigid.body import Body
-from simkit.rigid.bounce_series import bounce_series
-from simkit.rigid.friction import SLIP_PER_IMPULSE, slide
-from simkit.rigid.impact import impact_impulse, time_of_impact
-from simkit.rigid.rotation import identity
-from simkit.rigid.sphere import push, slip_velocity
+from simkit.rigid.algebra import quaternion, vector
+from simkit.rigid.algebra.vector import Vector, dot, norm
+from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE, slide
+from simkit.rigid.bounces.impact import impact_impulse, time_of_impact
+from simkit.rigid.bounces.series import bounce_series
+from simkit.rigid.bounces.sphere import Ball, push, slip_velocity
 
 DEFAULTS = {
     "launch_speed": 4.0,
@@ -43,14 +43,14 @@ class BouncingBall:
     """State of the ball.
 
     Attributes:
-        body: position of the center and motion.
+        ball: position of the center and motion.
         resting: whether the ball has stopped bouncing and stays on the floor.
         bounces: impacts so far; the endless series at the end of the bouncing is not counted.
         launch_apex: height in m that the lowest point reaches, or would have come from, in the first flight.
         time: in s.
     """
 
-    body: Body
+    ball: Ball
     resting: jax.Array
     bounces: jax.Array
     launch_apex: jax.Array
@@ -90,14 +90,14 @@ def _init(params: Params, key: jax.Array) -> BouncingBall:
     change = 1 + params["launch_scatter"] * jax.random.normal(key, (2,), zero.dtype)
     speed, angle = speed * change[0], jnp.deg2rad(params["launch_angle"] * change[1])
     upward = speed * jnp.sin(angle)
-    body = Body(
-        position=jnp.stack([zero, zero, params["radius"] + height]),
-        orientation=identity(zero.dtype),
-        velocity=jnp.stack([speed * jnp.cos(angle), zero, upward]),
-        angular_velocity=jnp.stack([zero, params["spin"], zero]),
+    ball = Ball(
+        position=Vector(zero, zero, params["radius"] + height),
+        orientation=quaternion.identity(zero),
+        velocity=Vector(speed * jnp.cos(angle), zero, upward),
+        angular_velocity=Vector(zero, params["spin"], zero),
     )
     return BouncingBall(
-        body=body,
+        ball=ball,
         resting=(height <= 0) & (upward == 0),
         bounces=jnp.int32(0),
         launch_apex=height + upward**2 / (2 * params["gravity"]),
@@ -108,15 +108,16 @@ def _init(params: Params, key: jax.Array) -> BouncingBall:
 def _step(state: BouncingBall, params: Params) -> BouncingBall:
     dt, gravity, radius = params["time_step"], params["gravity"], params["radius"]
     restitution, friction = params["restitution"], params["friction"]
-    body, up = state.body, jnp.asarray([0, 0, 1], dtype=dt.dtype)
-    height, rate = body.position[2], body.velocity[2]
+    ball, zero = state.ball, jnp.zeros_like(dt)
+    up = Vector(zero, zero, zero + 1)
+    height, rate = ball.position.z, ball.velocity.z
 
     # Without an impact the speed of approach is zero, and with it every impulse of the impact and of the series.
     fall = time_of_impact(height - radius, rate, -gravity)
     hits = ~state.resting & (fall <= dt)
     fall = jnp.where(hits, fall, 0)
     approach = jnp.where(hits, gravity * fall - rate, 0)
-    slip = slip_velocity(body, up, radius)
+    slip = slip_velocity(ball, up, radius)
     normal_impulse, blow = impact_impulse(approach, slip, restitution, friction)
     slip = slip + SLIP_PER_IMPULSE * blow
     after_blow = dt - fall
@@ -128,20 +129,20 @@ def _step(state: BouncingBall, params: Params) -> BouncingBall:
     resting = state.resting | stops
     drag, drag_shift = slide(slip, jnp.where(resting, after_series, 0), friction, gravity)
     shift = blow * after_blow + series.shift + series.impulse * after_series + drag_shift
-    body = push(body, blow + series.impulse + drag, shift, dt, up, radius)
+    ball = push(ball, blow + series.impulse + drag, shift, dt, up, radius)
 
     # The last flight of the step starts at its last impact, where the lowest point is on the floor by definition.
     start = jnp.where(hits | state.resting, radius, height)
     upward = jnp.where(hits, series.upward, rate)
     flight = jnp.where(resting, 0, after_series)
-    body = dataclasses.replace(
-        body,
-        position=jnp.where(up == 1, start + flight * (upward - gravity * flight / 2), body.position),
-        velocity=jnp.where(up == 1, upward - gravity * flight, body.velocity),
+    ball = dataclasses.replace(
+        ball,
+        position=dataclasses.replace(ball.position, z=start + flight * (upward - gravity * flight / 2)),
+        velocity=dataclasses.replace(ball.velocity, z=upward - gravity * flight),
     )
     impacts = jnp.where(hits, 1 + jnp.where(stops, 0, series.impacts), 0)
     return BouncingBall(
-        body=body,
+        ball=ball,
         resting=resting,
         bounces=state.bounces + impacts.astype(jnp.int32),
         launch_apex=state.launch_apex,
@@ -152,32 +153,30 @@ def _step(state: BouncingBall, params: Params) -> BouncingBall:
 def _observe(state: BouncingBall, params: Params) -> Arrays:
     target = params["target"] * jnp.asarray([1, 0, 0], dtype=params["target"].dtype)
     return {
-        "position": state.body.position[None],
-        "orientation": state.body.orientation[None],
+        "position": vector.stacked(state.ball.position)[None],
+        "orientation": quaternion.stacked(state.ball.orientation)[None],
         "radius": params["radius"][None],
-        "velocity": state.body.velocity[None],
+        "velocity": vector.stacked(state.ball.velocity)[None],
         "target": target,
     }
 
 
 def _diagnose(state: BouncingBall, params: Params) -> Arrays:
-    body, gravity, radius = state.body, params["gravity"], params["radius"]
-    gap = body.position[2] - radius
-    speed_squared = jnp.dot(body.velocity, body.velocity)
-    moving = speed_squared > 0
-    spin_squared = jnp.dot(body.angular_velocity, body.angular_velocity)
-    apex = gap + body.velocity[2] ** 2 / (2 * gravity)
+    ball, gravity, radius = state.ball, params["gravity"], params["radius"]
+    gap = ball.position.z - radius
+    speed_squared, spin_squared = dot(ball.velocity, ball.velocity), dot(ball.angular_velocity, ball.angular_velocity)
+    apex = gap + ball.velocity.z**2 / (2 * gravity)
     thrown = state.launch_apex > 0
     per_mass = speed_squared / 2 + radius**2 * spin_squared / 5 + gravity * gap
     return {
         "time": state.time,
-        "position_x": body.position[0],
+        "position_x": ball.position.x,
         "height": gap,
-        "speed": jnp.where(moving, jnp.sqrt(jnp.where(moving, speed_squared, 1)), 0),
+        "speed": norm(ball.velocity),
         "energy": params["mass"] * per_mass,
         "apex_height": apex,
         "apex_ratio": jnp.where(thrown, apex / jnp.where(thrown, state.launch_apex, 1), 0),
         "bounces": state.bounces,
-        "distance_to_target": jnp.abs(body.position[0] - params["target"]),
+        "distance_to_target": jnp.abs(ball.position.x - params["target"]),
         "penetration": jnp.maximum(-gap, 0),
     }

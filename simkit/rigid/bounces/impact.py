@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from simkit.rigid.friction import friction_impulse
+from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.bounces.friction import friction_impulse
 
 
 def time_of_impact(gap: jax.Array, rate: jax.Array, acceleration: jax.Array) -> jax.Array:
@@ -39,8 +40,8 @@ def time_of_impact(gap: jax.Array, rate: jax.Array, acceleration: jax.Array) -> 
 
 
 def impact_impulse(
-    approach: jax.Array, slip: jax.Array, restitution: jax.Array, friction: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+    approach: jax.Array, slip: Vector, restitution: jax.Array, friction: jax.Array
+) -> tuple[jax.Array, Vector]:
     """Return the impulses on a solid sphere that hits a fixed plane, ``N = (1 + e) w`` and that of friction.
 
     Friction ends the slip if that takes no more than ``mu N``, otherwise it is ``mu N`` against the slip. Real balls
@@ -49,12 +50,12 @@ def impact_impulse(
 
     Args:
         approach: w, speed towards the plane in m/s, not negative.
-        slip: velocity of the contact point along the plane in m/s, (3,).
+        slip: velocity of the contact point along the plane in m/s.
         restitution: e, between 0 and 1.
         friction: mu, not negative.
 
     Returns:
-        N per mass in m/s, and the impulse along the plane per mass in m/s, (3,).
+        N per mass in m/s, and the impulse along the plane per mass in m/s.
     """
     normal_impulse = (1 + restitution) * approach
     return normal_impulse, friction_impulse(slip, normal_impulse, friction)[0]

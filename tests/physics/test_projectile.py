@@ -1,0 +1,140 @@
+"""A thrown club against the closed form of its flight, with and without drag."""
+
+import functools
+import tomllib
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.rollout import trajectory
+from simkit.rigid import projectile
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "rigid" / "projectile.toml"
+THROW = {
+    "launch_speed": 8.0,
+    "launch_angle": 60.0,
+    "launch_height": 1.5,
+    "attitude": 30.0,
+    "spin": 6.0,
+    "drag": 0.02,
+    "spin_drag": 0.0005,
+    "mass": 0.4,
+    "radius": 0.05,
+    "length": 0.6,
+    "gravity": 9.81,
+    "target_x": 5.0,
+    "target_height": 2.0,
+}
+
+
+def exact(time, launch_speed, launch_angle, launch_height, attitude, spin, drag, spin_drag, mass, radius, length,
+          gravity, target_x, target_height):  # fmt: skip
+    """Return x, height, attitude and miss; analytic in every argument, so that complex steps give its derivatives."""
+    angle, half = np.pi / 180 * launch_angle, length / 2
+    ball = 4 / 3 * radius / (length + 4 / 3 * radius)
+    cylinder_part = (1 - ball) * (radius**2 / 4 + length**2 / 12)
+    moment = mass * (cylinder_part + ball * (83 / 320 * radius**2 + (half + 3 / 8 * radius) ** 2))
+    decay, spin_decay = mass / drag, moment / spin_drag
+    way = decay * (1 - np.exp(-time / decay))
+    x = launch_speed * np.cos(angle) * way
+    height = launch_height + (launch_speed * np.sin(angle) + gravity * decay) * way - gravity * decay * time
+    turned = np.pi / 180 * attitude + spin * spin_decay * (1 - np.exp(-time / spin_decay))
+    aside = x + half * np.sin(turned) - target_x
+    above = height + half * np.cos(turned) - target_height
+    return x, height, turned, np.sqrt(aside**2 + above**2)
+
+
+@functools.cache
+def compiled(steps, integrator="runge_kutta"):
+    return jax.jit(trajectory(projectile(integrator=integrator), steps, 1))
+
+
+def history(steps, integrator="runge_kutta", **params):
+    simulation = projectile(integrator=integrator).with_params(**params)
+    return jax.tree.map(np.asarray, compiled(steps, integrator)(simulation.params, jax.random.key(0))[2])
+
+
+@pytest.mark.parametrize("integrator", ["runge_kutta", "velocity_verlet"])
+def test_without_drag_the_center_follows_the_parabola_at_any_time_step(integrator):
+    for time_step in (1e-2, 1e-1):
+        seen = history(100, integrator, drag=0.0, spin_drag=0.0, time_step=time_step)
+        t = seen["time"]
+        # A hundred roundings of numbers of up to 500; at 1 s 1e-10 is asked for.
+        rounding = 100 * 1.1e-16 * max(1.0, 5 * t[-1] ** 2)
+        np.testing.assert_allclose(seen["height"], 1.5 + 8 * np.sin(np.pi / 3) * t - 4.905 * t**2, atol=rounding)
+        np.testing.assert_allclose(seen["position_x"], 4 * t, atol=rounding)
+        np.testing.assert_allclose(np.unwrap(seen["attitude"]), np.pi / 6 + 6 * t, atol=100 * 1e-15)
+        np.testing.assert_allclose(seen["energy"], seen["energy"][0], atol=0.4 * 9.81 * rounding * 100)
+
+
+def test_with_drag_speed_and_spin_fall_off_exponentially():
+    seen = history(100, drag=0.1, spin_drag=0.01)
+    x, height, turned, miss = exact(seen["time"], **{**THROW, "drag": 0.1, "spin_drag": 0.01})
+    # (dt c / m)^4 / 120 with dt c_r / I = 0.007: 1e-11 of 6 radians.
+    np.testing.assert_allclose(seen["position_x"], x, atol=1e-10)
+    np.testing.assert_allclose(seen["height"], height, atol=1e-10)
+    np.testing.assert_allclose(np.unwrap(seen["attitude"]), turned, atol=1e-10)
+    np.testing.assert_allclose(seen["miss"], miss, atol=1e-10)
+
+
+def test_float32_agrees_to_its_rounding():
+    double = history(100)
+    with jax.enable_x64(False):
+        single = history(100)
+    for name in ("position_x", "height", "miss"):
+        # A hundred roundings of 6e-8 of numbers of up to 5.
+        np.testing.assert_allclose(single[name], double[name], atol=100 * 6e-8 * 5)
+
+
+@functools.cache
+def end_and_slopes():
+    """Return a compiled ``throw -> (x, height, attitude, miss), derivatives`` after 1 s."""
+    simulation = projectile()
+
+    def end(params):
+        last = trajectory(simulation, 100, 100)({**simulation.params, **params}, jax.random.key(0))[2]
+        numbers = jnp.stack([last[name][-1] for name in ("position_x", "height", "attitude", "miss")])
+        return numbers, numbers
+
+    slopes_and_end = jax.jit(jax.jacfwd(end, has_aux=True))
+
+    def run(throw):
+        slopes, numbers = slopes_and_end({name: jnp.array(value, dtype=float) for name, value in throw.items()})
+        return np.asarray(numbers), jax.tree.map(np.asarray, slopes)
+
+    return run
+
+
+def test_every_derivative_is_that_of_the_closed_form():
+    _, slopes = end_and_slopes()(THROW)
+    for name in THROW:
+        expected = np.imag(exact(1.0, **{**THROW, name: THROW[name] + 1e-30j})) / 1e-30
+        # The error of the method, 1e-12, times a spin or a moment over the drag at most.
+        np.testing.assert_allclose(slopes[name], expected, rtol=1e-8, atol=1e-9, err_msg=name)
+
+
+def test_derivatives_lead_to_the_throw_whose_head_meets_the_target():
+    throw = {**THROW, "target_x": 4.0, "target_height": 3.6}
+    for _ in range(8):  # Newton's method for speed and spin: quadratic, down to rounding
+        (x, height, lean, _), slopes = end_and_slopes()(throw)
+        aside = np.array([x + 0.3 * np.sin(lean) - 4.0, height + 0.3 * np.cos(lean) - 3.6])
+        turning = 0.3 * np.array([np.cos(lean), -np.sin(lean)])
+        columns = [slopes[name][:2] + turning * slopes[name][2] for name in ("launch_speed", "spin")]
+        change = np.linalg.solve(np.stack(columns, axis=1), -aside)
+        throw |= {"launch_speed": throw["launch_speed"] + change[0], "spin": throw["spin"] + change[1]}
+    assert end_and_slopes()(throw)[0][3] < 1e-12
+
+
+def test_the_numbers_in_the_scenario_file_are_those_of_the_closed_form():
+    entries = tomllib.loads(SCENARIO.read_text())["validation"]
+    stated = {entry.get("derivative", entry.get("quantity")): entry["expected"] for entry in entries}
+    end = dict(zip(("x", "height", "attitude", "miss"), exact(1.0, **THROW), strict=True))
+    assert np.isclose(stated["miss"], end["miss"], rtol=1e-14)
+    for name, index in (("launch_speed", 3), ("spin", 3), ("drag", 1)):
+        slope = np.imag(exact(1.0, **{**THROW, name: THROW[name] + 1e-30j})[index]) / 1e-30
+        assert np.isclose(stated[name], slope * (2 * end["miss"] if index == 3 else 1), rtol=1e-13)  # of the square

@@ -1,0 +1,191 @@
+"""Bodies: moments of inertia are integrals of the density, and what cannot exist is refused."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector, stacked, vector
+from simkit.rigid.bodies.bodies import box, capsule, check_bodies, disk, gather, repeat, sphere, with_inertia
+from simkit.rigid.bodies.motion import (
+    angular_momentum,
+    angular_velocity,
+    kinetic_energy,
+    momentum,
+    motion_of,
+)
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def gauss(low, high, points=12):
+    """Points and weights that integrate polynomials of degree 23 exactly."""
+    x, w = np.polynomial.legendre.leggauss(points)
+    return (low + high) / 2 + (high - low) / 2 * x, (high - low) / 2 * w
+
+
+def solid_of_revolution(pieces):
+    """Points (n, 3) and weights of solids about z: pieces (low, high, profile), rho <= profile(z)."""
+    points, weights = [], []
+    turns = 2 * np.pi * np.arange(8) / 8  # exact for the harmonics up to 7 of a polynomial of degree 2
+    for low, high, profile in pieces:
+        for z, dz in zip(*gauss(low, high), strict=True):
+            for rho, drho in zip(*gauss(0, profile(z)), strict=True):
+                points += [[rho * np.cos(turn), rho * np.sin(turn), z] for turn in turns]
+                weights += [dz * drho * rho * 2 * np.pi / 8] * 8
+    return np.array(points), np.array(weights)
+
+
+def solid_box(lengths):
+    axes = [gauss(-length / 2, length / 2, 3) for length in lengths]
+    points = np.stack(np.meshgrid(*[x for x, _ in axes], indexing="ij"), axis=-1).reshape(-1, 3)
+    weights = np.prod(np.stack(np.meshgrid(*[w for _, w in axes], indexing="ij"), axis=-1), axis=-1).ravel()
+    return points, weights
+
+
+def solid_capsule(radius, length):
+    half = length / 2
+
+    def cap(z):
+        return np.sqrt(radius**2 - (abs(z) - half) ** 2)
+
+    middle = [(-half, half, lambda z: radius)] if length else []
+    return solid_of_revolution([(-half - radius, -half, cap), *middle, (half, half + radius, cap)])
+
+
+def flat_disk(radius):
+    points, weights = solid_of_revolution([(-1e-9, 1e-9, lambda z: radius)])
+    return points[:, [0, 2, 1]], weights  # about y
+
+
+SHAPES = {
+    "sphere": (lambda: sphere(2.0, 0.3), solid_capsule(0.3, 0.0)),
+    "disk": (lambda: disk(2.0, 0.3), flat_disk(0.3)),
+    "box": (lambda: box(2.0, (0.3, 0.5, 1.1)), solid_box((0.3, 0.5, 1.1))),
+    "capsule": (lambda: capsule(2.0, 0.3, 0.8), solid_capsule(0.3, 0.8)),
+    "long capsule": (lambda: capsule(2.0, 0.01, 3.0), solid_capsule(0.01, 3.0)),
+    "short capsule": (lambda: capsule(2.0, 0.3, 1e-3), solid_capsule(0.3, 1e-3)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_moments_of_inertia_are_integrals_of_the_density(name):
+    make, (points, weights) = SHAPES[name]
+    weights = 2.0 * weights / weights.sum()
+    # Squares and products are formed before they are added, so that a thin body loses no digits.
+    x, y, z = points.T
+    moments = weights @ np.stack([y**2 + z**2, z**2 + x**2, x**2 + y**2], axis=1)
+    products = weights @ np.stack([y * z, z * x, x * y], axis=1)
+    np.testing.assert_allclose(weights @ points, 0, atol=1e-15)
+    # The quadrature is exact, so only the rounding of some thousand sums of numbers below 3 is left.
+    np.testing.assert_allclose(moments, stacked(make().inertia), rtol=1e-12)
+    np.testing.assert_allclose(products, 0, atol=1e-14)
+
+
+def test_every_shape_is_a_box_rounded_by_a_radius():
+    expected = {"sphere": ([0, 0, 0], 0.3), "disk": ([0, 0, 0], 0.3), "box": ([0.15, 0.25, 0.55], 0)}
+    expected["capsule"] = ([0, 0, 0.4], 0.3)
+    for name, (half_lengths, radius) in expected.items():
+        body = SHAPES[name][0]()
+        np.testing.assert_array_equal(stacked(body.half_lengths), half_lengths)
+        assert body.radius == radius and body.kinds == (name,)
+
+
+def test_moments_have_derivatives_with_respect_to_mass_and_size():
+    def moment(radius):
+        return capsule(2.0, radius, 0.8).inertia.x
+
+    step = 1e-6
+    difference = (moment(0.3 + step) - moment(0.3 - step)) / (2 * step)
+    # Central differences: step^2 times a third derivative of order 10, rounding 1e-16 / step.
+    np.testing.assert_allclose(jax.grad(moment)(0.3), difference, rtol=1e-8)
+    np.testing.assert_allclose(jax.grad(lambda mass: capsule(mass, 0.3, 0.8).inertia.x)(2.0), moment(0.3) / 2)
+
+
+def test_collections_keep_the_order_and_the_kinds():
+    bodies = gather([sphere(1.0, 0.1), box(2.0, (1, 1, 1), friction=0.4), disk(3.0, 0.2, restitution=0.9)])
+    np.testing.assert_array_equal(bodies.mass, [1, 2, 3])
+    np.testing.assert_array_equal(bodies.friction, [0, 0.4, 0])
+    np.testing.assert_array_equal(bodies.restitution, [0, 0, 0.9])
+    assert bodies.kinds == ("sphere", "box", "disk")
+    alike = repeat(capsule(1.5, 0.1, 0.3), 4)
+    assert alike.kinds == ("capsule",) * 4 and alike.inertia.z.shape == (4,)
+
+
+def test_momenta_and_energy_are_those_of_the_mass_points():
+    make, (points, weights) = SHAPES["box"]
+    weights = 2.0 * weights / weights.sum()
+    center, speed, omega = np.array([0.3, -1.0, 2.0]), np.array([1.0, 0.2, -0.7]), np.array([0.4, -2.0, 3.0])
+    bodies = gather([make()])
+    motion = motion_of(bodies, vector(center[None]), velocity=vector(speed[None]), angular_velocity=vector(omega[None]))
+    velocities = speed + np.cross(omega, points)
+    # Exact quadratures: a few dozen roundings.
+    np.testing.assert_allclose(kinetic_energy(motion, bodies), weights @ np.sum(velocities**2, axis=1) / 2, rtol=1e-13)
+    np.testing.assert_allclose(stacked(momentum(motion, bodies)), weights @ velocities, rtol=1e-13)
+    np.testing.assert_allclose(
+        stacked(angular_momentum(motion, bodies)), weights @ np.cross(center + points, velocities), rtol=1e-13
+    )
+    np.testing.assert_allclose(stacked(angular_velocity(motion, bodies))[0], omega, rtol=1e-14)
+
+
+def good():
+    return sphere(1.0, 0.1)
+
+
+BAD = {
+    "mass = -2 kg is not positive and finite": lambda: sphere(-2.0, 0.1),
+    "mass = 0 kg": lambda: sphere(0.0, 0.1),
+    "mass = nan kg": lambda: sphere(np.nan, 0.1),
+    "mass = inf kg": lambda: sphere(np.inf, 0.1),
+    "size -0.1 m is not positive and finite": lambda: sphere(1.0, -0.1),
+    "size 0 m": lambda: disk(1.0, 0.0),
+    "size -0.5 m": lambda: box(1.0, (1.0, -1.0, 1.0)),
+    "size -0.2 m": lambda: capsule(1.0, 0.1, -0.4),
+    "size nan m": lambda: capsule(1.0, np.nan, 0.4),
+    "size inf m": lambda: box(1.0, (1.0, np.inf, 1.0)),
+    "moment of inertia -1 kg m^2 is not positive and finite": lambda: with_inertia(good(), (1.0, -1.0, 1.0)),
+    "moment of inertia nan kg m^2": lambda: with_inertia(good(), (1.0, np.nan, 1.0)),
+    "moments of inertia 1, 1, 2.1 kg m^2 break the triangle inequality": lambda: with_inertia(good(), (2.1, 1.0, 1.0)),
+    "friction = -0.1 is negative": lambda: sphere(1.0, 0.1, friction=-0.1),
+    "friction = nan": lambda: sphere(1.0, 0.1, friction=np.nan),
+    "restitution = 1.1 is outside [0, 1]": lambda: sphere(1.0, 0.1, restitution=1.1),
+    "restitution = -0.5 is outside": lambda: sphere(1.0, 0.1, restitution=-0.5),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bodies_that_cannot_exist_are_refused_in_one_line(message):
+    with pytest.raises(UserError) as error:
+        check_bodies(gather([good(), BAD[message]()]))
+    assert str(error.value).startswith("body 1 (") and f"): {message}" in str(error.value)
+    assert "\n" not in str(error.value) and ";" in str(error.value)  # what is wrong; what to do
+
+
+def test_bodies_at_the_limits_are_accepted():
+    flat = with_inertia(good(), (1.0, 2.0, 3.0))
+    check_bodies(gather([good(), flat, disk(1.0, 1.0, friction=0.0, restitution=1.0), capsule(1e-9, 1e-3, 1e-3)]))
+    with jax.enable_x64(False):  # where 0.1 + 0.2 may miss 0.3 by a rounding unit
+        check_bodies(gather([sphere(1.0, 0.1), with_inertia(sphere(1.0, 0.1), (0.1, 0.2, 0.3))]))
+
+
+def test_a_body_at_the_center_of_all_has_no_angular_momentum_and_no_nan():
+    bodies = gather([good()])
+
+    def numbers(speed):
+        moving = Vector(*(speed[i, None] for i in range(3)))
+        motion = motion_of(bodies, Vector(*jnp.zeros((3, 1))), velocity=moving, angular_velocity=moving)
+        total = kinetic_energy(motion, bodies) + jnp.sum(stacked(momentum(motion, bodies)))
+        return total + jnp.sum(stacked(angular_momentum(motion, bodies)))
+
+    moment = 0.4 * 0.1**2
+    np.testing.assert_allclose(jax.grad(numbers)(jnp.zeros(3)), 1 + moment, rtol=1e-15)
+
+
+def test_replacing_the_inertia_leaves_the_rest():
+    body = with_inertia(good(), (1.0, 2.0, 3.0))
+    np.testing.assert_array_equal(stacked(body.inertia), [1, 2, 3])
+    restored = dataclasses.replace(body, inertia=good().inertia)
+    assert jax.tree.leaves(restored) == jax.tree.leaves(good())

@@ -1,0 +1,161 @@
+"""Scenes as simulations: a user's own load, ensembles with members last, blocks of members, and bad bodies."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.cli.main import main
+from simkit.core.ensemble import ensemble
+from simkit.core.rollout import trajectory
+from simkit.core.status import Status
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector, cross, norm, vector
+from simkit.rigid.bodies.bodies import box, gather, sphere
+from simkit.rigid.bodies.motion import Wrench, angular_velocity, motion_of
+from simkit.rigid.free import Free
+from simkit.rigid.loads import applied, gravity
+from simkit.rigid.members import in_blocks
+from simkit.rigid.scene import Scene
+from simkit.rigid.simulate import simulate
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+KEY = jax.random.key(0)
+STEPS = 20
+
+
+def swirl(motion, bodies, time, params):
+    """A force of every kind a user may write: pairs of bodies, sums, time, parameters of any shape."""
+    between = motion.position - Vector(*(part[::-1] for part in vars(motion.position).values()))
+    wind = params["wind"][0] * jnp.cos(time) * jnp.ones_like(bodies.mass)
+    center = jnp.sum(bodies.mass * motion.position.z) / jnp.sum(bodies.mass)
+    force = -params["stiffness"] * between + Vector(wind, params["wind"][1] * bodies.mass, center - motion.position.z)
+    braking = -1e-2 * angular_velocity(motion, bodies)
+    return Wrench(force=force, torque=braking + 1e-3 * cross(force, motion.velocity))
+
+
+def two_bodies(integrator="velocity_verlet"):
+    params = {"mass": 1.0, "spin": 2.0, "stiffness": 3.0, "gravity": 9.81, "time_step": 0.01, "wind": [0.4, -0.2]}
+
+    def start(params, bodies, key):
+        position = vector(jnp.array([[0.0, 0.0, 1.0], [0.5, 0.0, 2.0]]) + 0.1 * jax.random.normal(key, (2, 3)))
+        return motion_of(bodies, position, angular_velocity=Vector(params["spin"] * jnp.ones(2), *jnp.eye(2)))
+
+    def measures(motion, bodies, time, params):
+        return {"distance": norm(motion.position[0] - motion.position[1])}
+
+    return simulate(
+        Scene(
+            params={name: jnp.asarray(value, dtype=float) for name, value in params.items()},
+            bodies=lambda params: gather([sphere(params["mass"], 0.1), box(2.0, (0.1, 0.2, 0.3))]),
+            start=start,
+            dynamics=Free(integrator),
+            loads=(gravity(), applied(swirl)),
+            measures=measures,
+        )
+    )
+
+
+@pytest.mark.parametrize("integrator", ["velocity_verlet", "runge_kutta"])
+def test_a_load_of_the_users_acts_alike_alone_and_in_an_ensemble(integrator):
+    simulation, members = two_bodies(integrator), 5
+    keys = jax.random.split(jax.random.key(3), members)
+    varied = {
+        "mass": jnp.linspace(0.5, 2.0, members),
+        "stiffness": jnp.linspace(0.0, 5.0, members),
+        "wind": jnp.linspace(-1.0, 1.0, 2 * members).reshape(members, 2),
+    }
+    together = ensemble(simulation, varied)
+    _, frames, diagnostics = jax.jit(trajectory(together, STEPS, STEPS))({**simulation.params, **varied}, keys)
+    alone = jax.jit(trajectory(simulation, STEPS, STEPS))
+    for member in range(members):
+        params = {**simulation.params, **{name: values[member] for name, values in varied.items()}}
+        _, one_frames, one_diagnostics = alone(params, keys[member])
+        for name, expected in {**one_frames, **one_diagnostics}.items():
+            many = {**frames, **diagnostics}[name][:, member]
+            # The same sums, perhaps rounded otherwise: a few units of 1e-16 over 20 steps of numbers of order 10.
+            np.testing.assert_allclose(many, expected, rtol=1e-12, atol=1e-13, err_msg=name)
+
+
+def test_a_load_of_the_users_can_be_differentiated():
+    simulation = two_bodies()
+
+    def distance(params):
+        return trajectory(simulation, STEPS, STEPS)(params, KEY)[2]["distance"][-1]
+
+    def tangent(name):
+        zeros = {other: jnp.zeros_like(value) for other, value in simulation.params.items()}
+        return {**zeros, name: jnp.ones_like(simulation.params[name])}
+
+    value, push = jax.linearize(jax.jit(distance), simulation.params)
+    step = 1e-5
+    for name in ("stiffness", "spin", "wind"):
+        above, below = (
+            distance({**simulation.params, name: simulation.params[name] + sign * step}) for sign in (1, -1)
+        )
+        # step^2 of third derivatives of order 1, and roundings of 1e-15 over the step.
+        np.testing.assert_allclose(push(tangent(name)), (above - below) / (2 * step), atol=1e-9)
+    assert value > 0
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17, 24])
+def test_blocks_of_members_give_what_all_at_once_give(count):
+    seen = []
+
+    def double(tree, other):
+        seen.append(other.shape[0])
+        return {"sum": tree["a"] + other, "a": 2 * tree["a"]}
+
+    a, b = jnp.arange(3.0 * count).reshape(count, 3), jnp.ones((count, 3))
+    result = in_blocks(double, {"a": a}, b, block=8)
+    np.testing.assert_array_equal(result["sum"], a + 1)
+    np.testing.assert_array_equal(result["a"], 2 * a)
+    # The program holds one block, and the rest that does not fill one.
+    assert set(seen) == ({count} if count <= 8 else {8} | ({count % 8} - {0}))
+
+
+def test_the_energy_of_falling_bodies_is_kept_and_their_momentum_grows_by_the_weight():
+    scene = two_bodies()
+    params = {**scene.params, "stiffness": jnp.array(0.0), "wind": jnp.zeros(2)}
+    simulation = simulate(
+        Scene(
+            params=params,
+            bodies=lambda params: gather([sphere(params["mass"], 0.1), box(2.0, (0.1, 0.2, 0.3))]),
+            start=lambda params, bodies, key: motion_of(bodies, vector(jnp.array([[0.0, 0.0, 1.0], [0.5, 0.0, 2.0]]))),
+            dynamics=Free("velocity_verlet"),
+            loads=(gravity(),),
+        )
+    )
+    _, _, seen = jax.jit(trajectory(simulation, 100, 10))(params, KEY)
+    # A hundred roundings of an energy of 50 J; m g t with 3 kg.
+    np.testing.assert_allclose(seen["energy"], seen["energy"][0], rtol=100 * 1.1e-16 * 2)
+    np.testing.assert_allclose(seen["momentum"], 3 * 9.81 * seen["time"], rtol=1e-13)
+    np.testing.assert_array_equal(seen["contacts"], 0)
+
+
+def test_a_motion_that_turned_non_finite_says_so():
+    simulation = two_bodies()
+    state = simulation.init(simulation.params, KEY)
+    assert simulation.status is not None
+    assert simulation.status(state, simulation.params) == Status.OK
+    position = dataclasses.replace(state.motion.position, x=jnp.array([0.0, jnp.nan]))
+    broken = dataclasses.replace(state, motion=dataclasses.replace(state.motion, position=position))
+    assert simulation.status(broken, simulation.params) == Status.NON_FINITE
+
+
+def test_bad_bodies_are_refused_before_a_run():
+    simulation = two_bodies()
+    assert simulation.check is not None
+    simulation.check(simulation.params)
+    with pytest.raises(UserError, match=r"body 0 \(sphere\): mass = -1 kg is not positive"):
+        simulation.check({**simulation.params, "mass": jnp.array(-1.0)})
+
+
+def test_impossible_moments_of_inertia_end_a_run_with_one_line_and_code_2(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "asymmetric_top", "--set", "moment_z=5"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "moments of inertia 1, 2, 5 kg m^2 break the triangle inequality" in line and "at most 3" in line

@@ -1,0 +1,150 @@
+"""Vectors by components: the algebra is that of NumPy, and nothing is NaN where a length is zero."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.rigid.algebra.quaternion import exponential
+from simkit.rigid.algebra.tensor import rotated
+from simkit.rigid.algebra.vector import (
+    Vector,
+    cross,
+    dot,
+    norm,
+    normalize,
+    perpendicular,
+    select,
+    stacked,
+    times,
+    total,
+    vector,
+    zeros,
+)
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+# A dozen operations on numbers of order 1 lose at most some tens of rounding units of 1.1e-16.
+ROUNDING = 1e-14
+UP = Vector(jnp.zeros(()), jnp.zeros(()), jnp.ones(()))
+
+
+def both_modes(function, at):
+    """Return the Jacobian of a function in reverse and in forward mode, which must agree."""
+    reverse, forward = jax.jacrev(function)(at), jax.jacfwd(function)(at)
+    np.testing.assert_allclose(reverse, forward, atol=ROUNDING * (1 + np.abs(forward).max()))
+    return reverse
+
+
+def test_operators_are_those_of_arrays():
+    draws = np.random.default_rng(0)
+    a, b, factor = draws.normal(size=(5, 3)), draws.normal(size=(5, 3)), draws.normal(size=5)
+    va, vb = vector(jnp.asarray(a)), vector(jnp.asarray(b))
+    for ours, numpys in (
+        (va + vb, a + b),
+        (va - vb, a - b),
+        (-va, -a),
+        (factor * va, factor[:, None] * a),
+        (va * factor, factor[:, None] * a),
+        (2 * va, 2 * a),
+        (va / factor, a / factor[:, None]),
+        (cross(va, vb), np.cross(a, b)),
+        (times(va, vb), a * b),
+        (select(factor > 0, va, vb), np.where(factor[:, None] > 0, a, b)),
+        (zeros(va.x), 0 * a),
+        (va[1:3], a[1:3]),
+    ):
+        np.testing.assert_allclose(stacked(ours), numpys, atol=ROUNDING)
+    np.testing.assert_allclose(dot(va, vb), np.sum(a * b, axis=1), atol=ROUNDING)
+    np.testing.assert_allclose(norm(va), np.linalg.norm(a, axis=1), rtol=ROUNDING)
+    np.testing.assert_allclose(stacked(total(va)), a.sum(axis=0), atol=ROUNDING)
+
+
+def test_axes_that_follow_that_of_the_bodies_are_left_alone():
+    draws = np.random.default_rng(1)
+    a = vector(jnp.asarray(draws.normal(size=(4, 6, 3))))
+    mass = jnp.asarray(draws.normal(size=(4, 6)))
+    per_member = jnp.asarray(draws.normal(size=6))
+    assert norm(a).shape == (4, 6)
+    assert total(mass * a).x.shape == (6,)
+    for member in range(6):
+        alone = total(mass[:, member] * a[:, member]) * per_member[member]
+        # The sum over four bodies may be taken in another order.
+        np.testing.assert_allclose(stacked((total(mass * a) * per_member)[member]), stacked(alone), atol=ROUNDING)
+
+
+def test_the_length_of_no_vector_is_zero_with_no_slope():
+    at = jnp.zeros(3)
+    assert norm(vector(at)) == 0
+    np.testing.assert_array_equal(both_modes(lambda a: norm(vector(a)), at), 0)
+
+
+def test_the_length_has_its_derivative_next_to_zero():
+    # 1e-150 squared is the smallest normal number there is, but for a few digits.
+    for size in (1e-150, 1e-8, 1.0):
+        direction = np.array([2.0, -1.0, 2.0]) / 3
+        slope = both_modes(lambda a: norm(vector(a)), jnp.asarray(size * direction))
+        np.testing.assert_allclose(slope, direction, rtol=ROUNDING)
+
+
+def test_a_direction_without_length_is_the_one_that_stands_in():
+    at = jnp.zeros(3)
+    np.testing.assert_array_equal(stacked(normalize(vector(at), UP)), [0, 0, 1])
+    np.testing.assert_array_equal(both_modes(lambda a: stacked(normalize(vector(a), UP)), at), 0)
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-8, 1.0])
+def test_a_direction_has_the_derivative_of_a_projection(size):
+    direction = np.array([2.0, -1.0, 2.0]) / 3
+    slope = both_modes(lambda a: stacked(normalize(vector(a), UP)), jnp.asarray(size * direction))
+    np.testing.assert_allclose(size * slope, np.eye(3) - np.outer(direction, direction), atol=ROUNDING)
+
+
+def test_of_many_vectors_the_zero_one_spoils_no_derivative():
+    at = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, -2.0, 0.0]])
+
+    def outcome(a):
+        some = vector(a)
+        return jnp.sum(norm(some)) + jnp.sum(dot(normalize(some, Vector(*jnp.eye(3))), some))
+
+    # Both terms are the length |a|; where that is zero only n . a has a slope, the vector n = y that stands in.
+    np.testing.assert_array_equal(both_modes(outcome, at), [[2, 0, 0], [0, 1, 0], [0, -2, 0]])
+
+
+def directions():
+    """Return random unit vectors, all axes and their opposites, and some a rounding unit away from those."""
+    draws = np.random.default_rng(2).normal(size=(1000, 3))
+    axes = np.concatenate([np.eye(3), -np.eye(3)])
+    near = [axis + tiny * np.roll(axis, 1) for axis in axes for tiny in (1e-300, -1e-17, 1e-9, -1e-5)]
+    # The sign of z decides between two formulas: either side of it, and both zeros.
+    flat = [[np.cos(a), np.sin(a), z] for a in np.linspace(0, 6, 7) for z in (0.0, -0.0, 1e-12, -1e-12)]
+    everything = np.concatenate([draws, axes, near, flat])
+    return everything / np.linalg.norm(everything, axis=1, keepdims=True)
+
+
+def test_two_perpendiculars_complete_a_right_handed_frame_in_every_direction():
+    n = directions()
+    first, second = perpendicular(vector(jnp.asarray(n)))
+    frame = np.stack([stacked(first), stacked(second), n], axis=1)
+    np.testing.assert_allclose(frame @ np.moveaxis(frame, 1, 2), np.broadcast_to(np.eye(3), frame.shape), atol=ROUNDING)
+    np.testing.assert_allclose(np.linalg.det(frame), 1, atol=ROUNDING)
+
+
+def test_perpendiculars_have_finite_derivatives_in_every_direction():
+    slopes = jax.vmap(jax.jacrev(lambda n: jnp.concatenate([stacked(p) for p in perpendicular(vector(n))])))(
+        jnp.asarray(directions())
+    )
+    assert np.isfinite(slopes).all()
+    # d a / d z = a^2 <= 1 is the largest factor in any entry, since |a| <= 1.
+    assert np.abs(slopes).max() < 2 + ROUNDING
+
+
+def test_a_turned_tensor_is_that_of_matrices():
+    principal, u, a = np.array([1.0, 2.5, 0.3]), np.array([0.4, -1.0, 0.7]), np.array([0.2, 0.9, -1.3])
+    angle = np.linalg.norm(u)
+    x, y, z = u / angle
+    generator = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    rotation = np.eye(3) + np.sin(angle) * generator + (1 - np.cos(angle)) * generator @ generator
+    tensor = rotated(vector(jnp.asarray(principal)), exponential(vector(jnp.asarray(u))))
+    expected = rotation @ np.diag(principal) @ rotation.T
+    np.testing.assert_allclose(stacked(tensor @ vector(jnp.asarray(a))), expected @ a, atol=ROUNDING)
