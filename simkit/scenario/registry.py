@@ -29,6 +29,8 @@ FACTORIES = {
     "flow.cylinder_in_channel": "simkit.flow.systems.cylinder:cylinder_in_channel",
     "flow.drag_reduction": "simkit.flow.systems.drag_reduction:drag_reduction",
     "rigid.bouncing_ball": "simkit.rigid.bouncing_ball:bouncing_ball",
+    "rigid.billiards_break": "simkit.rigid.systems.billiards_break:billiards_break",
+    "rigid.newtons_cradle": "simkit.rigid.systems.newtons_cradle:newtons_cradle",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 

@@ -1,0 +1,1 @@
+"""Rigid-body systems that scenarios name, each a scene made into a simulation."""
