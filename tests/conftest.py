@@ -21,6 +21,7 @@ def compilation_cache(tmp_path_factory):
 
 # Compiling these takes up to half a minute each; what needs that runs with -m slow.
 SLOW_TO_COMPILE = (
+    "billiards_break",
     "bubble_raft",
     "colloid_self_assembly",
     "cylinder_in_channel",
@@ -34,6 +35,7 @@ SLOW_TO_COMPILE = (
     "lennard_jones_fluid",
     "lid_driven_cavity",
     "monodisperse_packing",
+    "newtons_cradle",
     "silicon",
     "silicon_vacancy",
     "tollmien_schlichting",

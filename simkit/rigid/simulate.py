@@ -97,11 +97,13 @@ def simulate(scene: Scene) -> Simulation:
 
     def observe(state: World, params: Params) -> Arrays:
         bodies, motion = scene.bodies(params), state.motion
+        # On its own, so that every program that observes rounds it alike.
+        omega = jax.lax.optimization_barrier(angular_velocity(jax.lax.optimization_barrier(motion), bodies))
         arrays = {
             "position": vector.stacked(motion.position),
             "orientation": quaternion.stacked(motion.orientation),
             "velocity": vector.stacked(motion.velocity),
-            "angular_velocity": vector.stacked(angular_velocity(motion, bodies)),
+            "angular_velocity": vector.stacked(omega),
             "half_lengths": vector.stacked(bodies.half_lengths),
             "radius": bodies.radius,
         }

@@ -32,6 +32,8 @@ FACTORIES = {
     "rigid.projectile": "simkit.rigid.systems.projectile:projectile",
     "rigid.asymmetric_top": "simkit.rigid.systems.asymmetric_top:asymmetric_top",
     "rigid.heavy_top": "simkit.rigid.systems.heavy_top:heavy_top",
+    "rigid.billiards_break": "simkit.rigid.systems.billiards_break:billiards_break",
+    "rigid.newtons_cradle": "simkit.rigid.systems.newtons_cradle:newtons_cradle",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 

@@ -44,6 +44,9 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     # cut short so early reaches whatever the round-off.
     "lennard_jones_cluster": {"particles": 4, "hops": 2, "quench_steps": 3},
     "bubble_raft": {"repeats": [4, 3]},
+    # Longer steps, so that the impacts are among the few.
+    "newtons_cradle": {"balls": 3, "time_step": 0.05},
+    "billiards_break": {"rows": 2, "impacts": 12, "time_step": 0.02},
 }
 
 FEW_STEPS = {"steps": 12, "every": 3}

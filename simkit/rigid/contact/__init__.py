@@ -1,0 +1,1 @@
+"""What happens where bodies touch: impacts, rest, friction."""

@@ -1,0 +1,210 @@
+"""What may happen next to balls: two meet, one meets a plane, one stops slipping, one is lifted."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.rigid.algebra.vector import Vector, dot, each, norm
+from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.contact.path import Path, Quadratic
+from simkit.rigid.contact.resting import ROUNDINGS, Footing, slip
+from simkit.rigid.contact.time_of_impact import first_closing
+from simkit.rigid.scene import Planes
+
+PAIR, PLANE, GRIP, LIFT = range(4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+    """All events that may happen, in the order in which `times` gives theirs.
+
+    Attributes:
+        kind: PAIR, PLANE, GRIP or LIFT, each.
+        first: index of the ball.
+        second: index of the other ball of a pair, -1 for none.
+        plane: index of the plane that a ball meets, -1 for none.
+    """
+
+    kind: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    plane: np.ndarray
+
+
+def candidates(balls: int, planes: int) -> Candidates:
+    """Return all pairs, every ball with every plane, and every ball alone.
+
+    Args:
+        balls: their number.
+        planes: their number.
+    """
+    one, other = np.triu_indices(balls, 1)
+    ball, plane = np.tile(np.arange(balls), planes), np.repeat(np.arange(planes), balls)
+    alone, none = np.arange(balls), np.full(balls, -1)
+    rows = [
+        (np.full(len(one), PAIR), one, other, np.full(len(one), -1)),
+        (np.full(len(ball), PLANE), ball, np.full(len(ball), -1), plane),
+        (np.full(balls, GRIP), alone, none, none),
+        (np.full(balls, LIFT), alone, none, none),
+    ]
+    return Candidates(*(np.concatenate(column).astype(np.int32) for column in zip(*rows, strict=True)))
+
+
+def places(count: int, like: jax.Array) -> jax.Array:
+    """Return 0, 1, ... along a first axis, to be compared with a number for each place along the axes after it.
+
+    Args:
+        count: how many.
+        like: any array with a first axis and those axes after it.
+    """
+    return jnp.arange(count, dtype=jnp.int32).reshape(count, *[1] * (like.ndim - 1))
+
+
+def pick(chosen: jax.Array, tree: Any) -> Any:
+    """Return a tree without its first axis: the values at the one place that is chosen, zero if none is.
+
+    Args:
+        chosen: True at that place along the first axis.
+        tree: of arrays.
+    """
+    return jax.tree.map(lambda values: jnp.sum(jnp.where(chosen, values, 0), axis=0), tree)
+
+
+def times(
+    path: Path, bodies: Bodies, planes: Planes, support: jax.Array, stand: Footing, horizon: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return when each candidate would happen if nothing else did.
+
+    Args:
+        path: of the balls.
+        bodies: the balls.
+        planes: what stands.
+        support: index of the plane that each ball rests on, -1 for none.
+        stand: how they rest on it.
+        horizon: latest time of interest in s.
+
+    Returns:
+        Times in s along a first axis, infinite for what does not happen; whether each is found to round-off; and the
+        rate at which what closes then does so. Without derivatives.
+    """
+    path, bodies, planes, stand, horizon = jax.lax.stop_gradient((path, bodies, planes, stand, horizon))
+    found = [_of_polynomials(path, bodies, planes, support, stand, horizon)]
+    if bodies.mass.shape[0] > 1:
+        found.insert(0, _of_pairs(path, bodies, horizon))
+    when, settled, rates = (jnp.concatenate(parts) for parts in zip(*found, strict=True))
+    return jax.lax.optimization_barrier((when, settled, rates))
+
+
+def _of_pairs(path: Path, bodies: Bodies, horizon: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Two balls meet when ``(D.D - R^2) / 2R`` closes, D between their centers: quadratic where loads are alike."""
+    first, second = np.triu_indices(bodies.mass.shape[0], 1)
+    distance, velocity, acceleration = each(
+        lambda values: values[first] - values[second],
+        (path.motion.position, path.motion.velocity, path.acceleration),
+    )
+    dt, reach = path.time_step, bodies.radius[first] + bodies.radius[second]
+
+    def gap(time: jax.Array) -> tuple[jax.Array, jax.Array]:
+        s = time / dt
+        now = distance + time * velocity + dt * dt * acceleration.double_integral(s)
+        rate = velocity + dt * acceleration.integral(s)
+        return (dot(now, now) - reach * reach) / (2 * reach), dot(now, rate) / reach
+
+    start, middle, end = _bounds(acceleration)
+    most = jnp.maximum(jnp.maximum(norm(start), norm(middle)), norm(end))
+    speed = norm(velocity)
+    farthest = norm(distance) + horizon * (speed + horizon / 2 * most)
+    bend = (jnp.maximum(speed - horizon * most, 0) ** 2 - farthest * most) / reach
+    bend_now = (speed * speed + dot(distance, start)) / reach
+    speeds = norm(path.motion.velocity)
+    least = ROUNDINGS * jnp.finfo(speed.dtype).eps * (speeds[first] + speeds[second])
+    return first_closing(gap, bend, bend_now, least, horizon)
+
+
+def _of_polynomials(
+    path: Path, bodies: Bodies, planes: Planes, support: jax.Array, stand: Footing, horizon: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """What closes as a polynomial in s = t / dt: gaps of planes, slips of contacts that do not grip, pressures."""
+    kinds = (_planes(path, bodies, planes, support), _grips(path, bodies, stand), _lifts(path, stand))
+    columns = [jnp.concatenate(column) for column in zip(*kinds, strict=True)]
+    a, b, c, d, e, bend, bend_now, least, possible = columns
+
+    def gap(s: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return a + s * (b + s * (c + s * (d + s * e))), b + s * (2 * c + s * (3 * d + s * (4 * e)))
+
+    dt = path.time_step
+    s, settled, rate = first_closing(gap, bend, bend_now, least, horizon / dt)
+    # The last time of interest keeps its own value, not that of a division and a product.
+    time = jnp.where(s == horizon / dt, horizon, s * dt)
+    return jnp.where(possible, time, jnp.inf), settled, rate / dt
+
+
+def _planes(path: Path, bodies: Bodies, planes: Planes, support: jax.Array) -> tuple[jax.Array, ...]:
+    """A ball meets a plane when ``n.x - d - r`` closes."""
+    count, dt = planes.offset.shape[0], path.time_step
+    planes = each_ball(planes)
+    motion, acceleration = each(lambda values: values[None], (path.motion, path.acceleration))
+    speed, size = norm(motion.velocity), norm(acceleration.constant)
+    acceleration = _along(acceleration, planes.normal)
+    start, middle, end = _bounds(acceleration)
+    eps = jnp.finfo(speed.dtype).eps
+    # A moment later, since a load that just ceases to press is zero now, or what rounding makes of that.
+    soon = acceleration.at(jnp.sqrt(eps))
+    soon = jnp.where(soon < -ROUNDINGS * eps * size, soon, 0)
+    square = dt * dt
+    columns = (
+        dot(motion.position, planes.normal) - planes.offset - bodies.radius,
+        dt * dot(motion.velocity, planes.normal),
+        square * acceleration.constant / 2,
+        square * acceleration.linear / 6,
+        square * acceleration.square / 12,
+        square * jnp.minimum(jnp.minimum(start, middle), end),
+        square * soon,
+        (ROUNDINGS * eps * dt) * jnp.broadcast_to(speed, start.shape),
+        support != places(count, support[None]),
+    )
+    return each(lambda values: values.reshape(-1, *values.shape[2:]), columns)
+
+
+def _grips(path: Path, bodies: Bodies, stand: Footing) -> tuple[jax.Array, ...]:
+    """A contact grips when its slip, along the direction it has now, ends."""
+    now, dt = (
+        dot(slip(path.motion.velocity, path.motion.angular_momentum, bodies, stand.normal), stand.direction),
+        path.time_step,
+    )
+    rates = Quadratic(
+        *(
+            dot(slip(acceleration, torque, bodies, stand.normal), stand.direction)
+            for acceleration, torque in zip(path.acceleration.parts, path.torque.parts, strict=True)
+        )
+    )
+    start, linear, square = rates.parts
+    nothing = jnp.zeros_like(now)
+    bend = dt * jnp.minimum(linear, linear + 2 * square)
+    slips = stand.held & ~stand.rolls
+    return now, dt * start, dt * linear / 2, dt * square / 3, nothing, bend, dt * linear, nothing, slips
+
+
+def _lifts(path: Path, stand: Footing) -> tuple[jax.Array, ...]:
+    """A ball is lifted when the load ceases to press it to its plane."""
+    start, linear, square = path.pressure.parts
+    nothing = jnp.zeros_like(start)
+    return start, linear, square, nothing, nothing, 2 * square, 2 * square, nothing, stand.held
+
+
+def each_ball(planes: Planes) -> Planes:
+    """Return planes with an axis for the balls after their own."""
+    return each(lambda values: values[:, None], planes)
+
+
+def _along(quadratic: Quadratic[Vector], direction: Vector) -> Quadratic[jax.Array]:
+    return Quadratic(*(dot(part, direction) for part in quadratic.parts))
+
+
+def _bounds[T: (Vector, jax.Array)](quadratic: Quadratic[T]) -> tuple[T, T, T]:
+    """Return the control points of a quadratic on 0 <= s <= 1, among which it stays."""
+    start, linear, square = quadratic.parts
+    return start, start + linear / 2, start + linear + square

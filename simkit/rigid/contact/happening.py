@@ -1,0 +1,147 @@
+"""One event of balls: its time with its derivative, and what it does to them."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
+from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.contact.blow import blow
+from simkit.rigid.contact.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, pick, places
+from simkit.rigid.contact.path import Path
+from simkit.rigid.contact.resting import ROUNDINGS, Footing, mobility, slip
+from simkit.rigid.scene import Planes
+
+
+@pytree
+class Happening:
+    """An event.
+
+    Attributes:
+        kind: PAIR, PLANE, GRIP or LIFT; -1 if nothing happens.
+        first: True at the ball it happens to.
+        second: True at the other ball of a pair.
+        plane: index of the plane that a ball meets, -1 for none.
+    """
+
+    kind: jax.Array
+    first: jax.Array
+    second: jax.Array
+    plane: jax.Array
+
+    @property
+    def is_impact(self) -> jax.Array:
+        """Whether it is an impact."""
+        return (self.kind == PAIR) | (self.kind == PLANE)
+
+
+def happening(rows: Candidates, index: jax.Array, happens: jax.Array, bodies: Bodies) -> Happening:
+    """Return one of the candidates as an event.
+
+    Args:
+        rows: the candidates.
+        index: of the one.
+        happens: whether it happens at all.
+        bodies: the balls.
+    """
+    kind, first, second, plane = (
+        jnp.where(happens, jnp.asarray(column)[index], -1)
+        for column in (rows.kind, rows.first, rows.second, rows.plane)
+    )
+    ball = places(bodies.mass.shape[0], bodies.mass)
+    return Happening(kind=kind, first=ball == first, second=ball == second, plane=plane)
+
+
+def left_to(event: Happening, time: jax.Array, path: Path, bodies: Bodies, planes: Planes, stand: Footing) -> jax.Array:
+    """Return what closes at an event: the gap of an impact, the slip of a grip, the pressure of a lift.
+
+    Args:
+        event: what happens.
+        time: of it.
+        path: of the balls.
+        bodies: the balls.
+        planes: what stands.
+        stand: how balls rest.
+    """
+    first, second, meets = event.first, event.second, _plane_of(event, planes)
+    normal, offset = pick(meets, (planes.normal, planes.offset))
+    position, s = path.position_at(time), time / path.time_step
+    here, there = pick(first, position), pick(second, position)
+    reach = pick(first, bodies.radius) + pick(second, bodies.radius)
+    of_impact = jnp.where(event.kind == PAIR, norm(here - there), dot(here, normal) - offset) - reach
+    # A slip is linear in velocity and spin, so it changes as they do.
+    start = slip(path.motion.velocity, path.motion.angular_momentum, bodies, stand.normal)
+    gained = slip(path.acceleration.integral(s), path.torque.integral(s), bodies, stand.normal)
+    slipping = pick(first, dot(start + path.time_step * gained, stand.direction))
+    pressure = pick(first, path.pressure.at(s))
+    return jnp.where(event.is_impact, of_impact, jnp.where(event.kind == GRIP, slipping, pressure))
+
+
+def let_happen(
+    event: Happening,
+    motion: Motion,
+    acceleration: Vector,
+    bodies: Bodies,
+    planes: Planes,
+    support: jax.Array,
+    stand: Footing,
+    least_flight: jax.Array,
+) -> tuple[Motion, jax.Array, jax.Array]:
+    """Return the motion after an event, on which plane each ball then rests, and which contacts grip.
+
+    A ball that would leave the plane for less than ``least_flight`` stays there: it bounces with no restitution.
+
+    Args:
+        event: what happens.
+        motion: at its time.
+        acceleration: of the balls just before.
+        bodies: the balls.
+        planes: what stands.
+        support: index of the plane that each ball rests on, -1 for none.
+        stand: how it rests there.
+        least_flight: in s.
+    """
+    first, second, meets = event.first, event.second, _plane_of(event, planes)
+    is_impact = event.is_impact
+    apart = pick(first, motion.position) - pick(second, motion.position)
+    up = dataclasses.replace(zeros(apart.x), z=jnp.ones_like(apart.x))
+    normal = select(event.kind == PAIR, normalize(apart, up), pick(meets, planes.normal))
+
+    # The surfaces meet at x - r n of the first ball and at x + r n of the second.
+    surface = motion.angular_momentum * (bodies.radius / bodies.inertia.y)
+    velocity = pick(first, motion.velocity) - pick(second, motion.velocity)
+    velocity = velocity - cross(pick(first, surface) + pick(second, surface), normal)
+    inverse_mass, slips = (
+        jnp.where(is_impact, pick(first, each) + pick(second, each), 1) for each in (1 / bodies.mass, mobility(bodies))
+    )
+    restitution, friction = (
+        jnp.maximum(jnp.maximum(pick(first, of_body), pick(second, of_body)), pick(meets, of_plane))
+        for of_body, of_plane in ((bodies.restitution, planes.restitution), (bodies.friction, planes.friction))
+    )
+    approach, pressing = -dot(velocity, normal), -dot(pick(first, acceleration), normal)
+    stays = (event.kind == PLANE) & (pick(first, support + 1) == 0) & (pressing > 0)
+    stays = stays & (2 * restitution * approach <= least_flight * pressing)
+    impulse, along = blow(velocity, normal, inverse_mass, slips, jnp.where(stays, 0, restitution), friction)
+    impulse, along = jnp.where(is_impact, impulse, 0), select(is_impact, along, zeros(impulse))
+
+    share = jnp.where(first, 1 / bodies.mass, 0) - jnp.where(second, 1 / bodies.mass, 0)
+    arm = jnp.where(first | second, bodies.radius, 0)
+    after = dataclasses.replace(
+        motion,
+        velocity=motion.velocity + share * (impulse * normal + along),
+        angular_momentum=motion.angular_momentum - arm * cross(normal, along),
+    )
+
+    hit = is_impact & (first | second)
+    rising = jnp.abs(dot(after.velocity, stand.normal))
+    leaves = hit & (rising > ROUNDINGS * jnp.finfo(rising.dtype).eps * norm(after.velocity))
+    support = jnp.where(leaves | (first & (event.kind == LIFT)), -1, support)
+    support = jnp.where(first & stays, event.plane, support)
+    return after, support, (stand.rolls & ~hit) | (first & (event.kind == GRIP))
+
+
+def _plane_of(event: Happening, planes: Planes) -> jax.Array:
+    return places(planes.offset.shape[0], planes.offset) == event.plane

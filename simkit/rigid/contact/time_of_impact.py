@@ -1,0 +1,87 @@
+"""When a gap first closes, found from below so that no closing is ever stepped over."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+# One suffices where the gap is quadratic in time; otherwise each about doubles the digits.
+ITERATIONS = 5
+
+
+def first_closing(
+    gap: Callable[[jax.Array], tuple[jax.Array, jax.Array]],
+    bend: jax.Array,
+    bend_now: jax.Array,
+    least_rate: jax.Array,
+    horizon: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the first time at which gaps close, whether that was found to round-off, and their rates at that time.
+
+    From a time with gap c and rate b, ``c + b t + m t^2 / 2`` with the smallest curvature m stays below the gap, so
+    its first root is a time before which nothing closes: the exact one for a gap quadratic in time. Repeating this
+    approaches the closing from below, quadratically where the gap closes with some speed. What is still on its way
+    after a fixed number of repetitions gives the time reached so far, from which to go on.
+
+    Not to be differentiated: see `at_closing`.
+
+    Args:
+        gap: ``t -> (gap, its rate)``, at a time for each.
+        bend: m, a lower bound of the gap's second derivative up to the horizon.
+        bend_now: second derivative at t = 0.
+        least_rate: rate that rounding makes of zero; something that touches counts as closing if it is faster.
+        horizon: latest time of interest.
+
+    Returns:
+        The time, infinite where the gap stays open up to the horizon; True where it is the closing itself; the rate.
+    """
+    at_start, rate = gap(jnp.zeros_like(bend))
+    touches = at_start <= 0
+    still = touches & (jnp.abs(rate) <= least_rate)
+    # What touches and neither moves nor is pressed stays open for now.
+    open_now = still & (bend_now >= 0)
+    wait = _descent(jnp.maximum(at_start, 0), jnp.where(still, 0, rate), bend)
+    wait = jnp.where(open_now, jnp.inf, wait)
+
+    def advance(_: int, reached: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        time = reached[0]
+        left, rate = gap(jnp.minimum(time, horizon))
+        # Beyond the horizon the bound does not hold, and need not.
+        step = jnp.where(time <= horizon, _descent(jnp.maximum(left, 0), rate, bend), jnp.inf)
+        # At its closing a gap may be zero and its rate positive by rounding alone.
+        step = jnp.where((left <= 0) & (time <= horizon), 0, step)
+        return time + step, step
+
+    time, step = jax.lax.fori_loop(0, ITERATIONS - 1, advance, (wait, wait))
+    time = jnp.where(time <= horizon, time, jnp.inf)
+    return time, step <= jnp.sqrt(jnp.finfo(step.dtype).eps) * horizon, gap(jnp.minimum(time, horizon))[1]
+
+
+def at_closing(time: jax.Array, gap: jax.Array, rate: jax.Array) -> jax.Array:
+    """Return a time of closing with the derivative that the implicit function theorem gives it.
+
+    ``t - (gap(t) - [gap(t)]) / [gap'(t)]`` with the brackets held fixed: one Newton step that does not change t.
+
+    Args:
+        time: t, as `first_closing` gives it.
+        gap: at t held fixed, with the derivatives that it has in whatever else it depends on.
+        rate: gap'(t).
+
+    Returns:
+        The same time; without derivative where the gap does not decrease.
+    """
+    time, rate = jax.lax.stop_gradient((time, rate))
+    closing = rate < 0
+    change = gap - jax.lax.stop_gradient(gap)
+    return time - jnp.where(closing, change / jnp.where(closing, rate, 1), 0)
+
+
+def _descent(gap: jax.Array, rate: jax.Array, bend: jax.Array) -> jax.Array:
+    """Return the smallest t >= 0 with ``gap + rate t + bend t^2 / 2 = 0`` for a gap that is not negative."""
+    squared = rate * rate - 2 * bend * gap
+    root = jnp.sqrt(jnp.maximum(squared, 0))
+    closing, falling = rate < 0, bend < 0
+    # Of the two forms of the quadratic formula, each case takes the one that adds numbers of equal sign.
+    direct = jnp.where(squared >= 0, 2 * gap / jnp.where(closing, root - rate, 1), jnp.inf)
+    later = jnp.where(falling, (root + rate) / jnp.where(falling, -bend, 1), jnp.inf)
+    return jnp.where(closing, direct, later)

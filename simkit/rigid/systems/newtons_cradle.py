@@ -1,0 +1,78 @@
+"""A row of balls on a line: as many leave it as come in."""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params, Simulation
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector, zeros
+from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
+from simkit.rigid.bodies.motion import Motion, motion_of
+from simkit.rigid.contact.events import Events
+from simkit.rigid.scene import Scene
+from simkit.rigid.simulate import simulate
+
+DEFAULTS = {
+    "speed": 1.0,
+    "distance": 0.3,
+    "gap": 1e-4,
+    "radius": 0.05,
+    "mass": 0.2,
+    "restitution": 1.0,
+    "time_step": 0.005,
+}
+
+
+def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
+    """Return equal balls in a row without gravity or friction, into which the first few run at the same speed.
+
+    Each impact passes ``(1 + e) / 2`` of the velocity on and leaves ``(1 - e) / 2``. With e = 1 as many balls leave as
+    came in; one ball that comes in gives the last of n balls ``v ((1 + e) / 2)^(n - 1)``. Impacts are followed one by
+    one, as small gaps between the balls make them (Hutzler, Delaney, Weaire and MacLeod, American Journal of Physics
+    72, 1508 (2004)).
+
+    The parameters: ``speed`` (m/s) of the incoming balls, ``distance`` (m) from the last of them to the row, ``gap``
+    (m) between neighbors, ``radius`` (m), ``mass`` (kg), ``restitution`` (0 to 1), ``time_step`` (s). Good values: a
+    gap of 1e-6 to 1e-2 of the radius, restitution 0.9 (steel) to 1.
+
+    Args:
+        balls: how many in all, 2 or more.
+        incoming: how many of them come in, 1 or more.
+
+    Returns:
+        The simulation; it also diagnoses ``last_speed`` and ``last_position`` of the last ball, and ``first_speed``.
+
+    Raises:
+        UserError: for a number of balls that makes no row.
+    """
+    if not 2 <= balls <= 20:
+        raise UserError(f"balls = {balls} is outside [2, 20]; choose 5")
+    if not 1 <= incoming < balls:
+        raise UserError(f"incoming = {incoming} is outside [1, {balls - 1}]; choose fewer than balls = {balls}")
+
+    def bodies(params: Params) -> Bodies:
+        return repeat(sphere(params["mass"], params["radius"], restitution=params["restitution"]), balls)
+
+    def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
+        del key
+        nothing, place = zeros(bodies.mass), jnp.arange(balls, dtype=bodies.mass.dtype)
+        comes = place < incoming
+        x = place * (2 * params["radius"] + params["gap"]) - jnp.where(comes, params["distance"], 0)
+        position = Vector(x, nothing.y, nothing.z + params["radius"])
+        return motion_of(bodies, position, velocity=Vector(jnp.where(comes, params["speed"], 0), nothing.y, nothing.z))
+
+    def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
+        del bodies, time, params
+        velocity = motion.velocity.x
+        return {"last_speed": velocity[-1], "last_position": motion.position.x[-1], "first_speed": velocity[0]}
+
+    return simulate(
+        Scene(
+            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+            bodies=bodies,
+            start=start,
+            # Every incoming ball may hit its way through the whole row within one step, and slower ones follow.
+            dynamics=Events(impacts=2 * incoming * (balls - incoming) + 2),
+            measures=measures,
+        )
+    )

@@ -1,0 +1,169 @@
+"""Events between balls and planes: laws, rest, budget, and the points where formulas divide by zero."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.status import Status
+from simkit.errors import UserError
+from simkit.rigid import billiards_break
+from simkit.rigid.bodies.bodies import box, disk
+from simkit.rigid.contact.events import Events
+from tests.rigid.contact.two_balls import DEFAULTS, KEY, derivatives, end, two_balls, values
+
+pytestmark = pytest.mark.usefixtures("x64")
+GRAVITY = 9.81
+
+
+@pytest.mark.parametrize("time_step", [1e-3, 4e-3, 1e-2])
+def test_apexes_fall_by_the_square_of_the_restitution_at_any_time_step(time_step):
+    # After impact n the total energy is that of the apex; the impacts are at (1 + 2 (e + ... + e^(n-1))) 0.4515 s.
+    for impacts, time in ((1, 0.8), (2, 1.4), (3, 2.0), (4, 2.5)):
+        seen = end(time, round(time / time_step), z0=1.0, z1=0.0, gravity=GRAVITY)
+        assert seen["impacts"] == impacts
+        apex = seen["energy"] / (0.5 * GRAVITY) - 0.2
+        # Rounding of 2500 steps, each of 1e-16 of a height of 1 m; 1e-6 would do.
+        np.testing.assert_allclose(apex, 0.64**impacts, rtol=1e-11)
+
+
+def test_head_on_equal_balls_exchange_their_velocities():
+    seen = end(1.0, 100, x1=0.7, vx0=1.0, restitution=1.0)
+    np.testing.assert_allclose(seen["velocity"][:, 0], [0, 1], atol=1e-14)
+    np.testing.assert_allclose(seen["position"][:, 0], [0.5, 1.2], atol=1e-13)  # 100 roundings of numbers of order 1
+
+
+def test_an_oblique_impact_at_offset_r_sends_equal_balls_off_at_a_right_angle():
+    # Contact is at 30 degrees from the line of motion: sin(30 deg) stays, cos(30 deg) goes.
+    seen = end(1.0, 100, x1=0.7, y0=-0.1, vx0=1.0, restitution=1.0)
+    first, second = seen["velocity"]
+    np.testing.assert_allclose([np.linalg.norm(first), np.linalg.norm(second)], [0.5, np.sqrt(3) / 2], rtol=1e-13)
+    np.testing.assert_allclose([first @ second, seen["energy"]], [0, 0.25], atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["sphere", "disk"])
+def test_momentum_and_angular_momentum_are_kept_by_unlike_balls_with_friction(kind):
+    throw = {"x1": 0.7, "z0": 50.0, "z1": 49.9, "vx0": 1.0, "mass1": 1.3, "radius1": 0.15, "spin0": 20.0}
+    kinds = {} if kind == "sphere" else {"kind": disk}
+    before, after = (end(1.0, 100, friction=0.2, **kinds, **throw, x0=x0) for x0 in (-100.0, 0.0))
+    assert (before["impacts"], after["impacts"]) == (0, 1)
+    np.testing.assert_allclose(after["momentum"], 0.5, rtol=1e-15)
+    # About the origin: 25 kg m^2/s of the motion at a height of 50 m, whose rounding is 4e-15.
+    np.testing.assert_allclose(after["angular_momentum"], before["angular_momentum"], atol=2e-13)
+    assert after["energy"] < before["energy"] - 0.01
+    assert np.abs(after["angular_velocity"][1]).max() > 0.1
+
+
+@pytest.mark.parametrize("steps", [20, 400])
+def test_a_sliding_sphere_ends_rolling_at_five_sevenths_of_its_speed(steps):
+    seen = end(1.0, steps, z0=0.0, z1=0.0, vx0=2.0, friction=0.3, gravity=GRAVITY)
+    slipping = 2 * 2.0 / (7 * 0.3 * GRAVITY)
+    np.testing.assert_allclose(seen["velocity"][0, 0], 10 / 7, rtol=1e-14)
+    np.testing.assert_allclose(seen["position"][0, 0], 10 / 7 + 0.3 * GRAVITY * slipping**2 / 2, rtol=1e-13)
+    np.testing.assert_allclose(seen["angular_velocity"][0], [0, 10 / 7 / 0.1, 0], atol=1e-12)
+    assert (seen["contacts"], seen["impacts"], seen["position"][0, 2]) == (2, 0, 0.1)
+
+
+def test_a_sliding_disk_ends_rolling_at_two_thirds_of_its_speed():
+    # I = m r^2 / 2 keeps m v r + I omega = 3/2 m v r.
+    seen = end(1.0, 50, kind=disk, z0=0.0, z1=0.0, vx0=2.0, friction=0.3, gravity=GRAVITY)
+    np.testing.assert_allclose(seen["velocity"][0, 0], 4 / 3, rtol=1e-14)
+
+
+def test_balls_at_rest_on_the_floor_are_hit_and_roll_on():
+    seen = end(3.0, 300, z0=0.0, z1=0.0, x1=1.0, vx0=2.0, restitution=0.5, friction=0.3, gravity=GRAVITY)
+    # The first arrives rolling at 10/7, so friction between the balls makes both hop; at last both roll.
+    assert seen["impacts"] >= 1
+    assert seen["contacts"] == 2
+    rolling = seen["velocity"][:, 0] - 0.1 * seen["angular_velocity"][:, 1]
+    np.testing.assert_allclose(rolling, 0, atol=1e-13)
+    assert seen["velocity"][1, 0] > seen["velocity"][0, 0] > 0
+
+
+def test_bouncing_ends_in_rest_that_stays():
+    seen = end(6.0, 600, z0=1.0, z1=0.0, gravity=GRAVITY)
+    assert (seen["contacts"], seen["velocity"][0, 2], seen["position"][0, 2]) == (2, 0, 0.1)
+    assert seen["penetration"] == 0
+
+
+def test_a_periodic_force_lifts_a_ball_when_it_exceeds_the_weight():
+    # Up at sin(w t1) = m g / A, then m v = integral of A sin(w t) - m g.
+    weight, amplitude, w, time = 0.5 * GRAVITY, 8.0, 5.0, 0.3
+    t1 = np.arcsin(weight / amplitude) / w
+    t, start = time, -amplitude / w**2 * np.sin(w * t1)
+    rise = (
+        -amplitude / w**2 * np.sin(w * t)
+        - start
+        + amplitude / w * np.cos(w * t1) * (t - t1)
+        - weight * (t - t1) ** 2 / 2
+    ) / 0.5
+    error = []
+    for steps in (15, 30):
+        seen = end(time, steps, z0=0.0, z1=0.0, gravity=GRAVITY, lift=amplitude, frequency=w)
+        assert seen["contacts"] == 1
+        error.append(abs(seen["position"][0, 2] - 0.1 - rise))
+    # Fourth order: the local error of the force, (w dt)^3 / 100 of 16 m/s^2 over one step, at w dt = 0.1.
+    assert error[0] < 1e-6
+    assert error[1] < error[0] / 8
+
+
+def test_more_impacts_in_a_step_than_the_budget_are_told():
+    # Down to the floor, up again, and against a ball ten times as large, all in one step.
+    moves = {"z0": 0.05, "vx0": 1.0, "vz0": -1.0, "x1": 1.5, "z1": 0.0, "radius1": 1.0, "restitution": 1.0}
+    assert end(1.0, 1, **moves)["status"] == Status.OK
+    assert end(1.0, 1, **moves)["impacts"] == 2
+    simulation, params = two_balls(impacts=1), values(1.0, 1, **moves)
+    state = jax.jit(simulation.step)(simulation.init(params, KEY), params)
+    assert simulation.status(state, params) == Status.IMPACT_OVERFLOW
+
+
+AT_THE_EDGE = {
+    "coincident centers": {"x1": 0.0},
+    "at rest on the floor": {"z0": 0.0, "z1": 0.0, "friction": 0.3, "gravity": GRAVITY},
+    "on a smooth floor": {"z0": 0.0, "z1": 0.0, "gravity": GRAVITY, "vx0": 1.0},
+    "touching a floor without gravity": {"z0": 0.0, "z1": 0.0, "friction": 0.3},
+    "touching each other": {"x1": 0.2, "vx0": 1.0, "friction": 0.3},
+    "falling straight, no slip": {"z0": 0.3, "friction": 0.3, "gravity": GRAVITY},
+    "no restitution": {"z0": 0.3, "restitution": 0.0, "gravity": GRAVITY, "vx0": 1.0, "friction": 0.1},
+}
+
+
+@pytest.mark.parametrize("case", AT_THE_EDGE)
+def test_values_and_derivatives_are_finite(case):
+    found = derivatives(1.0, 50, **AT_THE_EDGE[case])
+    assert all(np.isfinite(derivative).all() for derivative in found.values())
+    seen = end(1.0, 50, **AT_THE_EDGE[case])
+    assert all(np.isfinite(value).all() for value in seen.values())
+    assert seen["status"] == Status.OK
+
+
+def test_members_along_the_last_axis_are_followed_as_single_runs_are():
+    simulation = two_balls()
+    members = [
+        {**DEFAULTS, "z0": 0.05 + 0.1 * n, "z1": 0.0, "x1": 0.4, "vx0": 2.0 - n, "gravity": GRAVITY, "friction": 0.2}
+        for n in range(3)
+    ]
+    params = {name: jnp.asarray([float(member[name]) for member in members]) for name in DEFAULTS}
+    params["time_step"] = jnp.full(3, 0.02)
+    states = jax.vmap(lambda params: simulation.init(params, KEY))(params)
+    together = jax.jit(
+        lambda states: jax.lax.fori_loop(0, 40, lambda _, s: simulation.step_members(s, params), states)
+    )(states)
+    for index, member in enumerate(members):
+        alone = end(0.8, 40, **member)
+        assert alone["impacts"] == together.memory.impacts[index]
+        # 40 steps, whose vectorized code may round the last bit differently.
+        np.testing.assert_allclose(together.motion.position.x[index], alone["position"][:, 0], rtol=1e-12)
+        np.testing.assert_allclose(together.motion.velocity.z[index], alone["velocity"][:, 2], atol=1e-12)
+
+
+def test_what_makes_no_sense_is_refused_in_a_line():
+    with pytest.raises(UserError, match="impacts = 0"):
+        Events(impacts=0)
+    with pytest.raises(UserError, match="reach = 0"):
+        Events(reach=0)
+    with pytest.raises(UserError, match="rows = 6"):
+        billiards_break(rows=6)
+    simulation = two_balls(lambda mass, radius, **surface: box(mass, (radius, radius, radius), **surface))
+    with pytest.raises(UserError, match="body 0 is a box"):
+        simulation.init(simulation.params, KEY)
