@@ -29,6 +29,7 @@ FACTORIES = {
     "flow.cylinder_in_channel": "simkit.flow.systems.cylinder:cylinder_in_channel",
     "flow.drag_reduction": "simkit.flow.systems.drag_reduction:drag_reduction",
     "rigid.bouncing_ball": "simkit.rigid.bouncing_ball:bouncing_ball",
+    "rigid.mjcf": "simkit.rigid.models.mjcf:from_text",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 
