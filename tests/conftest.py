@@ -21,6 +21,7 @@ def compilation_cache(tmp_path_factory):
 
 # Compiling these takes up to half a minute each; what needs that runs with -m slow.
 SLOW_TO_COMPILE = (
+    "ant",
     "billiards_break",
     "bubble_raft",
     "colloid_self_assembly",

@@ -66,7 +66,12 @@ def export_scenario(scenario: Scenario, folder: Path) -> Exported:
             name: jax.ShapeDtypeStruct((batch, *value.shape), value.dtype) for name, value in simulation.params.items()
         }
         keys = jax.ShapeDtypeStruct((batch, 2), np.uint32)
-        exported = export.export(jax.jit(run), platforms=PLATFORMS)(params, keys)
+        try:
+            exported = export.export(jax.jit(run), platforms=PLATFORMS)(params, keys)
+        except NotImplementedError as error:
+            raise UserError(
+                f"{scenario.name} calls the host and so cannot be exported ({error}); choose another engine"
+            ) from error
         data = bytes(exported.serialize(vjp_order=1))
         value_error, gradient_error = _disagreement(scenario, simulation, run, data)
         if not np.isfinite([value_error, gradient_error]).all():

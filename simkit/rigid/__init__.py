@@ -5,6 +5,7 @@ from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.free import Free
 from simkit.rigid.loads import applied, gravity
+from simkit.rigid.models.mjcf import mjcf
 from simkit.rigid.planes import floor, plane, together
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
@@ -33,6 +34,7 @@ __all__ = [
     "gather",
     "gravity",
     "heavy_top",
+    "mjcf",
     "motion_of",
     "newtons_cradle",
     "plane",

@@ -34,6 +34,7 @@ FACTORIES = {
     "rigid.heavy_top": "simkit.rigid.systems.heavy_top:heavy_top",
     "rigid.billiards_break": "simkit.rigid.systems.billiards_break:billiards_break",
     "rigid.newtons_cradle": "simkit.rigid.systems.newtons_cradle:newtons_cradle",
+    "rigid.mjcf": "simkit.rigid.models.mjcf:from_text",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 

@@ -1,0 +1,5 @@
+"""Articulated models in MJCF or URDF, followed by the engines of brax and MuJoCo."""
+
+from simkit.rigid.models.mjcf import mjcf
+
+__all__ = ["mjcf"]

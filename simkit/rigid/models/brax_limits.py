@@ -1,0 +1,182 @@
+"""What brax cannot do, or does without a word: said before a run."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.rigid.models.description import Description
+from simkit.rigid.models.source import library
+
+INSTEAD = "choose engine = 'mjx' or 'mujoco', or take it out of the model"
+# Modes that neither grow nor decay have a factor of 1 up to the rounding of defective eigenvalues.
+GROWTH = 1 + 1e-4
+# They leave a thousandth of the time step that was asked for.
+BISECTIONS = 10
+
+
+def refuse_what_brax_lacks(name: str, model: Any) -> None:
+    """Refuse a model of which brax would ignore a part.
+
+    Args:
+        name: of the engine.
+        model: a `mujoco.MjModel`.
+
+    Raises:
+        UserError: naming the part. Parts that only damp or slow the joints are told in a warning.
+    """
+    ball = int(library("mujoco").mjtJoint.mjJNT_BALL)
+    maximal = name != "brax-generalized"
+    without_joint = np.flatnonzero(model.body_jntnum[1:] == 0)
+    lacking = {
+        "density or viscosity of the medium (brax fails on it with this version of JAX)": model.opt.density > 0
+        or model.opt.viscosity > 0,
+        "ball joints (three hinges in one place serve as well)": (model.jnt_type == ball).any(),
+        "equality constraints": model.neq > 0,
+        "tendons": model.ntendon > 0,
+        "actuators with a state of their own": model.na > 0,
+        "friction in joints (frictionloss)": (model.dof_frictionloss > 0).any(),
+        "gravity compensation": (model.body_gravcomp != 0).any(),
+        "bodies moved by hand (mocap)": model.nmocap > 0,
+        "flexible bodies": model.nflex > 0,
+        "bodies without a joint that something refers to": without_joint.size > 0,
+        "springs in joints (stiffness)": maximal and (model.jnt_stiffness > 0).any(),
+    }
+    for part, is_there in lacking.items():
+        if is_there:
+            raise UserError(f"{name} has no {part}; {INSTEAD}")
+    _refuse_by_brax(name, model)
+    ignored = {"damping": model.dof_damping, "armature": model.dof_armature}
+    ignored = [part for part, values in ignored.items() if maximal and (np.asarray(values) > 0).any()]
+    if ignored:
+        warnings.warn(f"{name} ignores the {' and the '.join(ignored)} of this model's joints", stacklevel=2)
+
+
+def _refuse_by_brax(name: str, model: Any) -> None:
+    try:
+        library("brax.io.mjcf").validate_model(model)
+    except (NotImplementedError, RuntimeError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UserError(f"{name} cannot follow this model: {reason}; {INSTEAD}") from error
+
+
+def refuse_time_step(
+    system: Any, description: Description, mass: np.ndarray, moments: np.ndarray, time_step: float
+) -> None:
+    """Refuse a time step with which the springs that brax puts at the joints explode.
+
+    At the model's start ``M x'' = -K x - C x'`` for small displacements x of all bodies, and a step of brax is
+    ``v <- v - dt M^-1 (K x + C v), x <- x + dt v``: no eigenvalue of that map may exceed 1. Limits of joints count as
+    springs that are always in touch.
+
+    Args:
+        system: of brax.
+        description: of the model.
+        mass: that brax moves, (B,).
+        moments: likewise, (B, 3).
+        time_step: dt in s.
+
+    Raises:
+        UserError: with the longest time step that does not explode.
+    """
+    inverse = _inverse_masses(description, mass, moments)
+    pull, drag = (inverse @ matrix for matrix in _joint_matrices(system, description))
+    one = np.eye(len(pull))
+
+    def explodes(time_step: float) -> bool:
+        kick = one - time_step * drag
+        step = np.block([[one - time_step**2 * pull, time_step * kick], [-time_step * pull, kick]])
+        return bool(np.abs(np.linalg.eigvals(step)).max() > GROWTH)
+
+    if not explodes(time_step):
+        return
+    stable, unstable = 0.0, time_step
+    for _ in range(BISECTIONS):
+        middle = (stable + unstable) / 2
+        stable, unstable = (stable, middle) if explodes(middle) else (middle, unstable)
+    raise UserError(
+        f"time_step = {time_step:g} s is too long for the joint springs of brax-spring, which explode above "
+        f"{stable:.2g} s; choose {_round_down(0.8 * stable):g} s or less"
+    )
+
+
+def _joint_matrices(system: Any, description: Description) -> tuple[np.ndarray, np.ndarray]:
+    """Return stiffness and damping between all bodies, (6B, 6B): displacements of each, then rotations."""
+    model, link = description.mujoco, system.link
+    data = _at_start(description)
+    bodies = model.nbody - 1
+    stiffness, damping = np.zeros((6 * bodies, 6 * bodies)), np.zeros((6 * bodies, 6 * bodies))
+    for body in range(1, model.nbody):
+        joints = range(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body])
+        kinds = model.jnt_type[list(joints)]
+        if 0 in kinds:
+            continue
+        hinges = [data.xaxis[joint] for joint, kind in zip(joints, kinds, strict=True) if kind == 3]
+        slides = [data.xaxis[joint] for joint, kind in zip(joints, kinds, strict=True) if kind == 2]
+        limits = [data.xaxis[joint] for joint in joints if model.jnt_limited[joint] and model.jnt_type[joint] == 3]
+        spring, limit_spring, drag, turning_drag = (
+            float(value[body - 1])
+            for value in (
+                link.constraint_stiffness,
+                link.constraint_limit_stiffness,
+                link.constraint_vel_damping,
+                link.constraint_ang_damping,
+            )
+        )
+        held = np.eye(3) - _along(slides)
+        upright = {0: spring * np.eye(3), 1: spring * (np.eye(3) - _along(hinges))}
+        turned = upright.get(len(hinges), np.zeros((3, 3)))
+        if len(hinges) == 2:
+            turned = limit_spring * _along([np.cross(*hinges)])
+        turned = turned + limit_spring * _along(limits)
+        apart = _relative(data, body, model.body_parentid[body], data.xanchor[joints[0]])
+        zero = np.zeros((3, 3))
+        stiffness += apart.T @ np.block([[spring * held, zero], [zero, turned]]) @ apart
+        damping += apart.T @ np.block([[drag * held, zero], [zero, turning_drag * np.eye(3)]]) @ apart
+    return stiffness, damping
+
+
+def _relative(data: Any, body: int, parent: int, anchor: np.ndarray) -> np.ndarray:
+    """Return what displacements and rotations of all bodies move a joint apart and turn it by, (6, 6B)."""
+    bodies = len(data.xipos) - 1
+    apart = np.zeros((6, 6 * bodies))
+    for which, sign in ((body, 1.0), (parent, -1.0)):
+        if which:
+            first = 6 * (which - 1)
+            x, y, z = anchor - data.xipos[which]
+            lever = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
+            apart[:3, first : first + 3] = sign * np.eye(3)
+            apart[:3, first + 3 : first + 6] = sign * lever
+            apart[3:, first + 3 : first + 6] = sign * np.eye(3)
+    return apart
+
+
+def _inverse_masses(description: Description, mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    data = _at_start(description)
+    inverse = np.zeros((6 * len(mass), 6 * len(mass)))
+    for body in range(len(mass)):
+        axes, first = data.ximat[body + 1].reshape(3, 3), 6 * body
+        inverse[first : first + 3, first : first + 3] = np.eye(3) / mass[body]
+        inverse[first + 3 : first + 6, first + 3 : first + 6] = axes @ np.diag(1 / moments[body]) @ axes.T
+    return inverse
+
+
+def _at_start(description: Description) -> Any:
+    """Return MuJoCo's data with all bodies where the model starts."""
+    mujoco = library("mujoco")
+    data = mujoco.MjData(description.mujoco)
+    data.qpos[:] = description.position
+    mujoco.mj_kinematics(description.mujoco, data)
+    return data
+
+
+def _along(axes: list[np.ndarray]) -> np.ndarray:
+    """Return the projection onto the plane or line of some axes, taken to be at right angles."""
+    return sum((np.outer(axis, axis) for axis in axes), np.zeros((3, 3)))
+
+
+def _round_down(value: float) -> float:
+    """Return a value cut to one digit."""
+    digit = 10.0 ** np.floor(np.log10(value))
+    return float(np.floor(value / digit) * digit)

@@ -1,0 +1,166 @@
+"""What a model says, whatever engine follows it: bodies, shapes to draw, gravity, and where it starts."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.simulation import Params
+from simkit.rigid.algebra import quaternion, vector
+from simkit.rigid.models.source import library
+
+
+@dataclasses.dataclass(frozen=True)
+class Shapes:
+    """Geoms to be drawn, each a box of half lengths rounded by a radius; G of them.
+
+    Spheres, capsules and boxes are exact. Cylinders, ellipsoids and meshes are drawn as the rounded box of their
+    extent; planes and height fields are not drawn.
+
+    Attributes:
+        body: which body carries it, (G,); 0 is the world.
+        position: in the body's frame in m, (G, 3).
+        orientation: in the body's frame, (G, 4).
+        half_lengths: in m, (G, 3).
+        radius: in m, (G,).
+    """
+
+    body: np.ndarray
+    position: np.ndarray
+    orientation: np.ndarray
+    half_lengths: np.ndarray
+    radius: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """A model without its world body: B bodies, nq coordinates, nv velocities, nu actuators.
+
+    Attributes:
+        mujoco: the compiled `mujoco.MjModel`; never changed.
+        mass: in kg, (B,).
+        inertia: principal moments in kg m^2, (B, 3).
+        inertia_frame: orientation of the principal axes in the body's frame, (B, 4).
+        armature: inertia of the rotors, (nv,).
+        gravity: in m/s^2.
+        down: unit vector, (3,).
+        position: coordinates at the start, (nq,).
+        velocity: at the start, (nv,).
+        control: at the start, (nu,).
+        springs: stiffness of each joint with one coordinate, the coordinate's index and its value at rest, (3, S).
+        shapes: what to draw.
+    """
+
+    mujoco: Any
+    mass: np.ndarray
+    inertia: np.ndarray
+    inertia_frame: np.ndarray
+    armature: np.ndarray
+    gravity: float
+    down: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    control: np.ndarray
+    springs: np.ndarray
+    shapes: Shapes
+
+    def masses(self, params: Params) -> tuple[jax.Array, jax.Array]:
+        """Return masses (B,) and principal moments (B, 3), which follow the masses."""
+        mass = params["mass"] * params["mass_scale"]
+        ratio = mass / jnp.asarray(self.mass, mass.dtype)
+        return mass, jnp.asarray(self.inertia, mass.dtype) * ratio[:, None]
+
+    def gravity_vector(self, params: Params) -> jax.Array:
+        """Return the acceleration of free fall, (3,)."""
+        return params["gravity"] * jnp.asarray(self.down, params["gravity"].dtype)
+
+
+def describe(model: Any) -> Description:
+    """Return the description of a compiled model.
+
+    It starts as its number ``init_qpos`` says (the custom field that brax reads), or else its first keyframe.
+
+    Args:
+        model: a `mujoco.MjModel`.
+    """
+    mujoco = library("mujoco")
+    strength = float(np.linalg.norm(model.opt.gravity))
+    position, velocity, control = model.qpos0.copy(), np.zeros(model.nv), np.zeros(model.nu)
+    if model.nkey:
+        position, velocity, control = (a[0].copy() for a in (model.key_qpos, model.key_qvel, model.key_ctrl))
+    custom = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "init_qpos")
+    if custom >= 0 and model.numeric_size[custom] == model.nq:
+        first = model.numeric_adr[custom]
+        position = model.numeric_data[first : first + model.nq].copy()
+    # Stiffness may have terms of higher order behind the linear one.
+    stiffness = model.jnt_stiffness.reshape(model.njnt, -1)[:, 0]
+    single = (model.jnt_type >= int(mujoco.mjtJoint.mjJNT_SLIDE)) & (stiffness > 0)
+    where = model.jnt_qposadr[single]
+    return Description(
+        mujoco=model,
+        mass=model.body_mass[1:].copy(),
+        inertia=model.body_inertia[1:].copy(),
+        inertia_frame=model.body_iquat[1:].copy(),
+        armature=model.dof_armature.copy(),
+        gravity=strength,
+        down=model.opt.gravity / strength if strength else np.array([0.0, 0.0, -1.0]),
+        position=position,
+        velocity=velocity,
+        control=control,
+        springs=np.stack([stiffness[single], where, model.qpos_spring[where]]),
+        shapes=_shapes(model),
+    )
+
+
+def place(shapes: Shapes, position: jax.Array, orientation: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return positions (G, 3) and orientations (G, 4) of shapes whose bodies are placed so.
+
+    Args:
+        shapes: what the bodies carry.
+        position: of the bodies' frames in m, (B, 3).
+        orientation: likewise, (B, 4).
+    """
+    dtype = position.dtype
+    world = jnp.zeros((1, 3), dtype), jnp.asarray([[1, 0, 0, 0]], dtype)
+    at = vector.vector(jnp.concatenate([world[0], position])[shapes.body])
+    turned = quaternion.quaternion(jnp.concatenate([world[1], orientation])[shapes.body])
+    offset = vector.vector(jnp.asarray(shapes.position, dtype))
+    own = quaternion.quaternion(jnp.asarray(shapes.orientation, dtype))
+    places = at + quaternion.rotate(turned, offset)
+    return vector.stacked(places), quaternion.stacked(quaternion.multiply(turned, own))
+
+
+def _shapes(model: Any) -> Shapes:
+    mujoco = library("mujoco")
+    kinds = mujoco.mjtGeom
+    rows = []
+    for geom, number in enumerate(model.geom_type):
+        kind = kinds(int(number))
+        size, offset = model.geom_size[geom], np.zeros(3)
+        if kind in (kinds.mjGEOM_PLANE, kinds.mjGEOM_HFIELD):
+            continue
+        if kind == kinds.mjGEOM_SPHERE:
+            half, radius = np.zeros(3), size[0]
+        elif kind == kinds.mjGEOM_CAPSULE:
+            half, radius = np.array([0, 0, size[1]]), size[0]
+        elif kind == kinds.mjGEOM_BOX:
+            half, radius = size, 0.0
+        else:
+            offset, extent = model.geom_aabb[geom, :3], model.geom_aabb[geom, 3:]
+            radius = extent.min()
+            half = extent - radius
+        turn = model.geom_quat[geom]
+        moved = np.zeros(3)
+        mujoco.mju_rotVecQuat(moved, offset, turn)
+        rows.append((model.geom_bodyid[geom], model.geom_pos[geom] + moved, turn, half, radius))
+    if not rows:
+        # Nothing is drawn of it, so each body is shown as the ball of its mass and inertia, 2/5 m r^2.
+        radii = np.sqrt(2.5 * model.body_inertia[1:].mean(axis=1) / model.body_mass[1:])
+        rows = [
+            (body, model.body_ipos[body], np.array([1.0, 0, 0, 0]), np.zeros(3), radius)
+            for body, radius in enumerate(radii, start=1)
+        ]
+    body, position, orientation, half_lengths, radius = (np.array(column) for column in zip(*rows, strict=True))
+    return Shapes(body, position, orientation, half_lengths, radius)

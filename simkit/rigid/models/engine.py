@@ -1,0 +1,93 @@
+"""What an engine does for a model, and the engines by name."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
+from simkit.rigid.models.description import Description
+
+type Memory = Any
+
+NAMES = ("brax-spring", "brax-generalized", "brax-positional", "mjx", "mujoco")
+
+
+@pytree
+class Links:
+    """Where the bodies of a model are and how they move, B of them.
+
+    Attributes:
+        position: of the body's frame in m, (B, 3).
+        orientation: of the body's frame, (B, 4).
+        center: of mass in m, (B, 3).
+        velocity: of the center of mass in m/s, (B, 3).
+        angular_velocity: in the frame of space in rad/s, (B, 3).
+    """
+
+    position: jax.Array
+    orientation: jax.Array
+    center: jax.Array
+    velocity: jax.Array
+    angular_velocity: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """A method that follows a model in time, as pure functions.
+
+    Attributes:
+        start: ``(params, position, velocity) -> memory`` from coordinates (nq,) and velocities (nv,).
+        advance: ``(params, memory, controls) -> memory``, one time step for each row of controls (n, nu).
+        coordinates: ``memory -> (position, velocity)``, (nq,) and (nv,).
+        links: ``(params, memory) -> Links``.
+        contacts: ``(params, memory) -> (number, depth)``, int32 and the largest penetration in m.
+        masses: ``params -> (mass, moments)`` that the engine moves, (B,) and (B, 3).
+        has_armature: whether rotors have inertia.
+        check: ``params -> None``; raises `UserError` for values that the engine cannot run with.
+        touches: whether anything in the model can touch something.
+    """
+
+    start: Callable[[Params, jax.Array, jax.Array], Memory]
+    advance: Callable[[Params, Memory, jax.Array], Memory]
+    coordinates: Callable[[Memory], tuple[jax.Array, jax.Array]]
+    links: Callable[[Params, Memory], Links]
+    contacts: Callable[[Params, Memory], tuple[jax.Array, jax.Array]]
+    masses: Callable[[Params], tuple[jax.Array, jax.Array]]
+    has_armature: bool
+    check: Callable[[Params], None]
+    touches: bool
+
+
+def by_name(name: str, spec: Any, description: Description) -> Engine:
+    """Return the engine of that name for a model.
+
+    Args:
+        name: one of `NAMES`.
+        spec: the model's `mujoco.MjSpec`.
+        description: of the model.
+
+    Raises:
+        UserError: if the name is unknown, or the engine cannot follow the model.
+    """
+    if name not in NAMES:
+        raise UserError(f"unknown engine '{name}'{nearest(str(name), NAMES)}")
+    if name == "mjx":
+        from simkit.rigid.models.mjx import mjx_engine
+
+        return mjx_engine(description)
+    if name == "mujoco":
+        from simkit.rigid.models.mujoco_c import mujoco_engine
+
+        return mujoco_engine(spec, description)
+    from simkit.rigid.models.brax_pipelines import brax_engine
+
+    return brax_engine(name, description)
+
+
+def like[T](new: T, old: T) -> T:
+    """Return arrays in the precision of others, without weak types, so that a step keeps what it is given."""
+    return jax.tree.map(lambda a, b: jax.lax.convert_element_type(a, b.dtype), new, old)

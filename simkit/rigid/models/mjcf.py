@@ -1,0 +1,200 @@
+"""Articulated models as simulations: MJCF or URDF, followed by an engine of choice."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.errors import UserError
+from simkit.rigid.models.description import Description, describe, place
+from simkit.rigid.models.engine import Engine, Memory, by_name
+from simkit.rigid.models.measures import measures
+from simkit.rigid.models.source import compiled, read_spec
+from simkit.rigid.models.watch import silent, watched
+
+DIMENSIONS = {
+    "position": ("shape", "space"),
+    "orientation": ("shape", "quaternion"),
+    "half_lengths": ("shape", "space"),
+    "radius": ("shape",),
+    "joint_position": ("coordinate",),
+    "joint_velocity": ("degree_of_freedom",),
+}
+
+
+@pytree
+class Articulated:
+    """State of a model.
+
+    Attributes:
+        memory: what the engine carries.
+        time: in s.
+    """
+
+    memory: Memory
+    time: jax.Array
+
+
+def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
+    """Return the simulation of an articulated model.
+
+    Actuators are driven open loop, ``u_i(t) = c_i + a_i sin(2 pi f t + phi_i)``, within their own limits.
+
+    The parameters, all of which may be swept: ``gravity`` (m/s^2, along the model's own direction), ``mass`` (kg, one
+    per body; moments of inertia follow), ``mass_scale`` and ``friction_scale`` (factors on every mass and every
+    friction coefficient), ``initial_position`` and ``initial_velocity`` (joint coordinates and velocities, in MuJoCo's
+    order and units), ``velocity_scatter`` (standard deviation of random changes of these velocities, drawn from the
+    key), ``time_step`` (s); for a model with actuators ``control`` c, ``control_amplitude`` a, ``control_phase`` phi
+    (rad), one per actuator, and ``control_frequency`` f (Hz).
+
+    Derivatives: of the motion between contacts, physical. Through a contact, those of the engine's own equations,
+    which agree with its finite differences but not with physics; a warning says so. ``mujoco`` has none, and ``mjx``
+    none in reverse mode unless ``solver_iterations = 1``.
+
+    Args:
+        model: path of an MJCF or URDF file; or its text; or ``"brax:ant.xml"``, a model of the installed package brax.
+        engine: ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"`` or ``"mujoco"``.
+        substeps: time steps in a step of the simulation. Good values: 1, or what fills a frame with ``"mujoco"``.
+        solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: the model's.
+
+    Raises:
+        UserError: if the model is missing or malformed, or the engine is unknown or cannot follow it. The simulation's
+            ``check`` refuses parameters out of range, and time steps with which ``brax-spring`` explodes.
+    """
+    return _simulation(read_spec(model), engine, substeps, solver_iterations)
+
+
+def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
+    """Return `mjcf` of a model's text or of a model of brax: what a scenario may name.
+
+    Args:
+        model: MJCF or URDF text, or ``"brax:ant.xml"``.
+        engine: as for `mjcf`.
+        substeps: as for `mjcf`.
+        solver_iterations: as for `mjcf`.
+
+    Raises:
+        UserError: as for `mjcf`; and if the model names further files.
+    """
+    return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations)
+
+
+def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> Simulation:
+    if substeps < 1:
+        raise UserError(f"substeps = {substeps} is below 1; choose 1 or more")
+    if solver_iterations < 0:
+        raise UserError(f"solver_iterations = {solver_iterations} is negative; choose 1 or more, or 0 for the model's")
+    if solver_iterations:
+        spec.option.iterations = solver_iterations
+    description = describe(compiled(spec))
+    engine = by_name(name, spec, description)
+    actuators = description.mujoco.nu
+
+    def controls(params: Params, time: jax.Array) -> jax.Array:
+        """Return the controls of the time steps that follow, (substeps, nu)."""
+        times = time + params["time_step"] * jnp.arange(substeps, dtype=time.dtype)
+        if not actuators:
+            return jnp.zeros((substeps, 0), time.dtype)
+        angle = 2 * jnp.pi * params["control_frequency"] * times[:, None] + params["control_phase"]
+        return params["control"] + params["control_amplitude"] * jnp.sin(angle)
+
+    def init(params: Params, key: jax.Array) -> Articulated:
+        scatter = params["velocity_scatter"]
+        change = scatter * jax.random.normal(key, params["initial_velocity"].shape, scatter.dtype)
+        memory = engine.start(params, params["initial_position"], params["initial_velocity"] + change)
+        return Articulated(memory=memory, time=jnp.zeros_like(params["time_step"]))
+
+    on_derivative = _warning(name) if engine.touches else silent
+
+    def step(state: Articulated, params: Params) -> Articulated:
+        # Fused with what stands around it in one program or another, a step would be rounded in different ways.
+        state, params = jax.lax.optimization_barrier((state, params))
+        memory = engine.advance(params, state.memory, controls(params, state.time))
+        time = state.time + substeps * params["time_step"]
+        memory, time = jax.lax.optimization_barrier((memory, time))
+        return Articulated(memory=watched(memory, on_derivative=on_derivative), time=time)
+
+    def observe(state: Articulated, params: Params) -> Arrays:
+        state, params = jax.lax.optimization_barrier((state, params))
+        links, shapes = engine.links(params, state.memory), description.shapes
+        position, orientation = place(shapes, links.position, links.orientation)
+        joint_position, joint_velocity = engine.coordinates(state.memory)
+        return {
+            "position": position,
+            "orientation": orientation,
+            "half_lengths": jnp.asarray(shapes.half_lengths, position.dtype),
+            "radius": jnp.asarray(shapes.radius, position.dtype),
+            "joint_position": joint_position,
+            "joint_velocity": joint_velocity,
+        }
+
+    def diagnose(state: Articulated, params: Params) -> Arrays:
+        state, params = jax.lax.optimization_barrier((state, params))
+        return {"time": state.time, **measures(engine, description, params, state.memory)}
+
+    return Simulation(
+        init=init,
+        step=step,
+        observe=observe,
+        diagnose=diagnose,
+        params=_defaults(description),
+        check=lambda params: _check(engine, description, params),
+        dimensions=DIMENSIONS,
+    )
+
+
+def _defaults(description: Description) -> Params:
+    values: dict[str, Any] = {
+        "gravity": description.gravity,
+        "mass": description.mass,
+        "mass_scale": 1.0,
+        "friction_scale": 1.0,
+        "initial_position": description.position,
+        "initial_velocity": description.velocity,
+        "velocity_scatter": 0.0,
+        "time_step": description.mujoco.opt.timestep,
+    }
+    if description.mujoco.nu:
+        still = 0 * description.control
+        values |= {"control": description.control, "control_amplitude": still, "control_phase": still}
+        values["control_frequency"] = 1.0
+    return {name: jnp.asarray(value, dtype=float) for name, value in values.items()}
+
+
+def _check(engine: Engine, description: Description, params: Params) -> None:
+    for name in ("time_step", "mass_scale", "mass"):
+        if not bool(jnp.all(params[name] > 0)):
+            raise UserError(f"{name} = {float(jnp.min(params[name])):g} is not positive; choose a value above 0")
+    for name in ("friction_scale", "velocity_scatter"):
+        if not float(params[name]) >= 0:
+            raise UserError(f"{name} = {float(params[name]):g} is negative; choose 0 or more")
+    _check_quaternions(description, params)
+    engine.check(params)
+
+
+def _check_quaternions(description: Description, params: Params) -> None:
+    """Refuse a free or ball joint that starts without an orientation."""
+    for kind, first in zip(description.mujoco.jnt_type, description.mujoco.jnt_qposadr, strict=True):
+        if kind < 2:
+            begin = first + (3 if kind == 0 else 0)
+            length = float(jnp.linalg.norm(params["initial_position"][begin : begin + 4]))
+            if not abs(length - 1) < 1e-3:
+                raise UserError(
+                    f"initial_position[{begin}:{begin + 4}] is a quaternion of length {length:g}; give a unit "
+                    "quaternion (w, x, y, z), such as (1, 0, 0, 0)"
+                )
+
+
+def _warning(name: str) -> Any:
+    def warn() -> None:
+        warnings.warn(
+            f"derivatives through a contact of engine = '{name}' agree with its own finite differences, not with "
+            "physics; trust them only where nothing touches",
+            stacklevel=2,
+        )
+
+    return warn

@@ -1,0 +1,154 @@
+"""MJX: MuJoCo's equations of motion and soft contact, on JAX."""
+
+import copy
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.rigid.models.description import Description
+from simkit.rigid.models.engine import Engine, Links, like
+from simkit.rigid.models.source import library, quiet
+from simkit.rigid.models.watch import silent, watched
+
+
+@pytree
+class MjxMemory:
+    """What MJX carries from step to step; all else follows from it.
+
+    Attributes:
+        position: coordinates, (nq,).
+        velocity: (nv,).
+        activation: of actuators that have a state, (na,).
+        warm_start: acceleration that the solver starts from, (nv,).
+    """
+
+    position: jax.Array
+    velocity: jax.Array
+    activation: jax.Array
+    warm_start: jax.Array
+
+
+def mjx_engine(description: Description) -> Engine:
+    """Return MJX for a model.
+
+    Links are computed from the coordinates whenever they are asked for: those that MJX keeps are one step old.
+
+    Args:
+        description: of the model.
+
+    Raises:
+        UserError: if MJX lacks something that the model needs.
+    """
+    mjx: Any = library("mujoco.mjx")
+    try:
+        with quiet():
+            system = mjx.put_model(copy.deepcopy(description.mujoco))
+            empty = mjx.make_data(system)
+    except (NotImplementedError, ValueError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise UserError(f"mjx cannot follow this model: {reason}; choose engine = 'mujoco' or simplify it") from error
+    iterations = int(description.mujoco.opt.iterations)
+    is_constrained = empty._impl.efc_J.shape[0] > 0
+    touches = empty._impl.contact.dist.shape[0] > 0
+
+    def refuse_reverse() -> None:
+        raise UserError(
+            f"engine = 'mjx' has no derivative in reverse mode through a solver of {iterations} iterations; set "
+            "solver_iterations = 1 (coarser contacts), or use forward mode (--mode forward)"
+        )
+
+    on_reverse = refuse_reverse if is_constrained and iterations > 1 else silent
+
+    def model(params: Params) -> Any:
+        return with_params(system, description, params)
+
+    def data(model: Any, memory: MjxMemory) -> Any:
+        return mjx.make_data(model).replace(
+            qpos=memory.position, qvel=memory.velocity, act=memory.activation, qacc_warmstart=memory.warm_start
+        )
+
+    def start(params: Params, position: jax.Array, velocity: jax.Array) -> MjxMemory:
+        zeros = jnp.zeros_like(velocity)
+        activation = jnp.zeros((description.mujoco.na,), position.dtype)
+        return MjxMemory(position=position, velocity=velocity, activation=activation, warm_start=zeros)
+
+    def advance(params: Params, memory: MjxMemory, controls: jax.Array) -> MjxMemory:
+        here = model(params)
+
+        def step(memory: MjxMemory, control: jax.Array) -> tuple[MjxMemory, None]:
+            after = mjx.step(here, data(here, memory).replace(ctrl=control))
+            found = MjxMemory(
+                position=after.qpos, velocity=after.qvel, activation=after.act, warm_start=after.qacc_warmstart
+            )
+            return like(found, memory), None
+
+        return watched(jax.lax.scan(step, memory, controls)[0], on_reverse=on_reverse)
+
+    def links(params: Params, memory: MjxMemory) -> Links:
+        here = model(params)
+        placed = mjx.com_vel(here, mjx.com_pos(here, mjx.kinematics(here, data(here, memory))))
+        root = placed.subtree_com[here.body_rootid[1:]]
+        turning, moving = placed.cvel[1:, :3], placed.cvel[1:, 3:]
+        return Links(
+            position=placed.xpos[1:],
+            orientation=placed.xquat[1:],
+            center=placed.xipos[1:],
+            velocity=moving + jnp.cross(turning, placed.xipos[1:] - root),
+            angular_velocity=turning,
+        )
+
+    def contacts(params: Params, memory: MjxMemory) -> tuple[jax.Array, jax.Array]:
+        if not touches:
+            return jnp.int32(0), jnp.zeros_like(params["time_step"])
+        here = model(params)
+        found = mjx.collision(here, mjx.kinematics(here, data(here, memory)))._impl.contact.dist
+        return jnp.sum(found < 0, dtype=jnp.int32), jnp.maximum(-jnp.min(found), 0)
+
+    return Engine(
+        start=start,
+        advance=advance,
+        coordinates=lambda memory: (memory.position, memory.velocity),
+        links=links,
+        contacts=contacts,
+        masses=description.masses,
+        has_armature=True,
+        check=lambda params: None,
+        touches=touches,
+    )
+
+
+def with_params(system: Any, description: Description, params: Params) -> Any:
+    """Return an MJX model with the masses, friction, gravity and time step of the parameters.
+
+    The softness of constraints keeps to the model's own masses.
+
+    Args:
+        system: a `mujoco.mjx.Model`.
+        description: of the model.
+        params: of the simulation.
+    """
+    mass, inertia = description.masses(params)
+    changes = {
+        "body_mass": jnp.concatenate([jnp.zeros_like(mass[:1]), mass]),
+        "body_inertia": jnp.concatenate([jnp.zeros_like(inertia[:1]), inertia]),
+        "geom_friction": system.geom_friction * params["friction_scale"],
+        "pair_friction": system.pair_friction * params["friction_scale"],
+        "opt.gravity": description.gravity_vector(params),
+        "opt.timestep": params["time_step"],
+    }
+    changes["body_subtreemass"] = jnp.asarray(_subtrees(description), mass.dtype) @ changes["body_mass"]
+    return system.tree_replace(changes)
+
+
+def _subtrees(description: Description) -> np.ndarray:
+    """Return the matrix that tells, of each body, which bodies hang on it, itself among them."""
+    parents = description.mujoco.body_parentid
+    hangs = np.eye(len(parents))
+    for body in range(len(parents) - 1, 0, -1):
+        hangs[parents[body]] += hangs[body]
+    return hangs

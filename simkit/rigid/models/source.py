@@ -1,0 +1,144 @@
+"""Reading an articulated model, MJCF or URDF, with one clear line for whatever is wrong with it."""
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from simkit.errors import UserError, nearest
+
+PACKAGE = "brax:"
+REMEDY = 'give a file of MJCF or URDF, its text, or a model of brax such as "brax:ant.xml"'
+# Attributes by which MJCF and URDF name other files.
+FILE_ATTRIBUTES = ("file", "filename", "fileright", "fileup", "fileleft", "filedown", "filefront", "fileback")
+
+
+def library(name: str) -> Any:
+    """Return a module of the libraries that follow models, such as ``"mujoco"`` or ``"brax.io.mjcf"``.
+
+    Raises:
+        UserError: if it is not installed.
+    """
+    try:
+        with quiet():
+            return importlib.import_module(name)
+    except ImportError as error:
+        package = {"mujoco.mjx": "mujoco-mjx"}.get(name, name.split(".")[0])
+        raise UserError(f"{name} cannot be imported ({error}); install it with: pip install {package}") from error
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Return a context in which brax and MJX say nothing of packages they lack and of who maintains them."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def read_spec(model: str | Path, *, from_disk: bool = True) -> Any:
+    """Return the `mujoco.MjSpec` of a model, with bodies that have no joint fused into those that carry them.
+
+    Args:
+        model: path of a file; or the text itself, which starts with ``<``; or ``"brax:NAME"`` for a model that comes
+            with the installed package brax.
+        from_disk: whether paths are allowed, and so the further files that a model in a file may name.
+
+    Raises:
+        UserError: if there is no such model, or it is malformed.
+    """
+    mujoco, text = library("mujoco"), str(model)
+    try:
+        if text.lstrip().startswith("<"):
+            _refuse_files(text)
+            spec = mujoco.MjSpec.from_string(text)
+        elif text.startswith(PACKAGE):
+            spec = mujoco.MjSpec.from_file(str(_in_package(text.removeprefix(PACKAGE))))
+        elif from_disk:
+            spec = mujoco.MjSpec.from_file(str(_existing(text)))
+        else:
+            raise UserError(
+                f"model = {_short(text)} is neither a model's text nor a model of brax; "
+                'write model = { file = "NAME.xml" } for a file beside the scenario, or model = "brax:ant.xml"'
+            )
+        spec.compiler.fusestatic = True
+        _name_bodies(spec)
+    except ValueError as error:
+        raise refusal(error) from error
+    return spec
+
+
+def compiled(spec: Any) -> Any:
+    """Return the `mujoco.MjModel` of a specification.
+
+    Raises:
+        UserError: if the model makes no sense.
+    """
+    try:
+        model = spec.compile()
+    except ValueError as error:
+        raise refusal(error) from error
+    if model.nv == 0:
+        raise UserError("the model has no joint, so nothing moves; add a <joint> or <freejoint> to a body")
+    return model
+
+
+def refusal(error: Exception) -> UserError:
+    """Return what MuJoCo says against a model as one line."""
+    return UserError(f"the model is refused by MuJoCo: {' '.join(str(error).split())[:200]}; {REMEDY}")
+
+
+def _name_bodies(spec: Any) -> None:
+    """Name bodies that have no name, since sensors find them by it."""
+    taken = {body.name for body in spec.bodies}
+    for index, body in enumerate(spec.bodies):
+        if not body.name:
+            name = f"body_{index}"
+            body.name = name if name not in taken else f"{name}_without_name"
+
+
+def _existing(text: str) -> Path:
+    path = Path(text)
+    try:
+        if path.is_file():
+            return path
+        what = "is a directory" if path.is_dir() else "does not exist"
+    except (OSError, ValueError):
+        what = "is no path"
+    raise UserError(f"model = {_short(text)} {what}; {REMEDY}")
+
+
+def _in_package(name: str) -> Path:
+    found = importlib.util.find_spec("brax")
+    if found is None or not found.submodule_search_locations:
+        raise UserError(f"model = 'brax:{name}' needs the package brax; install it with: pip install brax")
+    folder = Path(found.submodule_search_locations[0]) / "envs" / "assets"
+    if not re.fullmatch(r"\w+\.xml", name) or not (folder / name).is_file():
+        known = sorted(path.name for path in folder.glob("*.xml"))
+        raise UserError(f"brax has no model {_short(name)}{nearest(name[:64], known)}")
+    return folder / name
+
+
+def _refuse_files(text: str) -> None:
+    """A text from elsewhere must be whole: it may not reach for files of this machine."""
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise UserError(f"the model is not XML: {error}; {REMEDY}") from error
+    for element in root.iter():
+        for attribute in FILE_ATTRIBUTES:
+            if attribute in element.attrib:
+                raise UserError(
+                    f"the model's <{element.tag}> names the file {_short(element.attrib[attribute])}, which a text "
+                    "cannot bring along; give the model as a path in Python, or put the shape into it"
+                )
+
+
+def _short(text: str) -> str:
+    line = repr(text)
+    return line if len(line) <= 60 else f"{line[:56]}...'"

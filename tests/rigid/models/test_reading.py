@@ -1,0 +1,231 @@
+"""Models are read from files, texts and the brax package; whatever is wrong with them is one line."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+from simkit.cli.main import main
+from simkit.core.status import Status, status_of
+from simkit.errors import UserError
+from simkit.export.stablehlo import export_scenario
+from simkit.rigid import mjcf
+from simkit.rigid.models.mjcf import from_text
+from simkit.scenario.schema import read_scenario
+from tests.rigid.models.models import ENGINES, PENDULUM, run, simulation
+
+URDF = f"""
+<robot name="pendulum">
+  <link name="base"/>
+  <link name="rod">
+    <inertial>
+      <origin xyz="0 0 -0.3"/><mass value="1"/>
+      <inertia ixx="{0.4 / 12}" iyy="{0.4 / 12}" izz="{0.08 / 12}" ixy="0" ixz="0" iyz="0"/>
+    </inertial>
+  </link>
+  <joint name="pivot" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint>
+</robot>
+"""
+
+
+def model(inside="", joint='<joint type="hinge"/>', option="", after=""):
+    geom = '<geom type="box" size="0.1 0.1 0.3" mass="1" contype="0" conaffinity="0"/>'
+    return f"<mujoco>{option}<worldbody><body name='a'>{joint}{geom}{inside}</body></worldbody>{after}</mujoco>"
+
+
+def refusal(function, *arguments, **keywords):
+    with pytest.raises(UserError) as caught:
+        function(*arguments, **keywords)
+    message = str(caught.value)
+    assert message.isprintable() and len(message) < 400
+    return message
+
+
+MALFORMED = {
+    "not XML": ("<mujoco", "the model is not XML: "),
+    "another language": ("<svg/>", "Unrecognized XML model type: 'svg'"),
+    "unknown element": ("<mujoco><foo/></mujoco>", "unrecognized element Element 'foo', line 1"),
+    "unknown joint": (model(joint='<joint type="hinj"/>'), "invalid keyword: 'hinj'"),
+    "no mass": ("<mujoco><worldbody><body><freejoint/></body></worldbody></mujoco>", "mass and inertia of moving"),
+    "nothing moves": (model(joint=""), "the model has no joint, so nothing moves; add a <joint>"),
+    "another file": ('<mujoco><include file="/etc/passwd"/></mujoco>', "<include> names the file '/etc/passwd', which"),
+    "a missing path": ("no/such/model.xml", "model = 'no/such/model.xml' does not exist; give a file of MJCF or URDF"),
+    "a folder": ("/tmp", "model = '/tmp' is a directory"),
+    "a null character": ("a\x00b", "model = 'a\\x00b' does not exist"),
+    "unknown in brax": ("brax:antt.xml", "brax has no model 'antt.xml'; did you mean 'ant.xml'?"),
+    "outside brax": ("brax:../ant.py", "brax has no model '../ant.py'"),
+}
+
+
+@pytest.mark.parametrize(("text", "phrase"), MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_model_is_one_line(text, phrase):
+    assert phrase in refusal(mjcf, text)
+
+
+def test_a_scenario_reaches_for_no_file_by_its_path(tmp_path):
+    (tmp_path / "pendulum.xml").write_text(PENDULUM)
+    assert mjcf(tmp_path / "pendulum.xml").params["mass"].shape == (1,)
+    assert 'write model = { file = "NAME.xml" }' in refusal(from_text, model=str(tmp_path / "pendulum.xml"))
+
+
+UNSUPPORTED = {
+    "ball joint": (model(joint='<joint type="ball"/>'), ENGINES[:3], "has no ball joints (three hinges"),
+    "density": (model(option='<option density="1.2"/>'), ENGINES[:3], "has no density or viscosity of the medium"),
+    "equality": (
+        model(after='<equality><connect body1="a" anchor="0 0 0"/></equality>'),
+        ENGINES[:3],
+        "has no equality constraints; choose engine = 'mjx' or 'mujoco'",
+    ),
+    "spring": (model(joint='<joint type="hinge" stiffness="5"/>'), ENGINES[:1] + ENGINES[2:3], "has no springs in"),
+    "integrator": (model(option='<option integrator="RK4"/>'), ENGINES[:3], "Only euler integration is supported"),
+    "solver": (model(option='<option solver="PGS"/>'), ("mjx",), "mjx cannot follow this model: "),
+}
+
+
+@pytest.mark.parametrize(("text", "engines", "phrase"), UNSUPPORTED.values(), ids=UNSUPPORTED)
+def test_what_an_engine_lacks_is_one_line(text, engines, phrase):
+    for engine in engines:
+        assert phrase in refusal(mjcf, text, engine=engine)
+    mjcf(text, engine="mujoco")
+
+
+def test_arguments_out_of_range_are_one_line():
+    assert "unknown engine 'brax'; " in refusal(mjcf, PENDULUM, engine="brax")
+    assert "substeps = 0 is below 1" in refusal(mjcf, PENDULUM, substeps=0)
+    assert "solver_iterations = -1 is negative" in refusal(mjcf, PENDULUM, solver_iterations=-1)
+
+
+@pytest.mark.parametrize(
+    ("values", "phrase"),
+    [
+        ({"time_step": 0.0}, "time_step = 0 is not positive"),
+        ({"mass": [-1.0]}, "mass = -1 is not positive"),
+        ({"friction_scale": -0.5}, "friction_scale = -0.5 is negative"),
+    ],
+)
+def test_parameters_out_of_range_are_one_line(values, phrase):
+    found = mjcf(PENDULUM, engine="mujoco").with_params(**values)
+    assert phrase in refusal(found.check, found.params)
+
+
+def test_a_free_body_without_an_orientation_is_one_line():
+    found = mjcf(model(joint="<freejoint/>"), engine="mujoco").with_params(initial_position=[0] * 7)
+    assert "initial_position[3:7] is a quaternion of length 0" in refusal(found.check, found.params)
+
+
+def test_a_time_step_too_long_for_springs_is_refused_before_they_explode():
+    """The ant explodes at the time step of its file, 0.01 s, and above 0.0096 s (bodies leave the earth by 0.0098)."""
+    with pytest.warns(UserWarning, match="brax-spring ignores the damping and the armature of this model's joints"):
+        ant = mjcf("brax:ant.xml", engine="brax-spring")
+    assert float(ant.params["time_step"]) == pytest.approx(0.01)
+    message = refusal(ant.check, ant.params)
+    assert "too long for the joint springs of brax-spring, which explode above 0.0096 s; choose 0.007 s or" in message
+    check = ant.check
+    assert check is not None
+    check(ant.with_params(time_step=0.009).params)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("time_step", "explodes"), [(0.0036, False), (0.0039, True)])
+def test_springs_explode_just_where_it_is_said(time_step, explodes):
+    # A tilted hinge, so that the swing moves every spring; its springs are said to explode above 0.0038 s.
+    found = mjcf(PENDULUM.replace('axis="0 1 0"', 'axis="0.3 1 0.3"'), engine="brax-spring")
+    params = found.with_params(initial_position=[0.5], time_step=time_step).params
+    assert found.check is not None
+    if explodes:
+        assert "explode above 0.0038 s" in refusal(found.check, params)
+    else:
+        found.check(params)
+
+    @jax.jit
+    def fastest(params):
+        def body(state, _):
+            state = found.step(state, params)
+            return state, abs(state.memory.xd_i.ang).max()
+
+        return jax.lax.scan(body, found.init(params, jax.random.key(0)), None, length=300)[1].max()
+
+    # Released at 0.5 rad the pendulum turns at 2.4 rad/s at most.
+    assert (float(fastest(params)) > 10) == explodes
+
+
+def test_a_run_of_c_that_explodes_is_not_finite(x64):
+    found = simulation(PENDULUM, "mujoco")
+    state, _, diagnosed = run(PENDULUM, "mujoco", 20, 20, initial_velocity=(1e200,), time_step=1e5)
+    assert not np.isfinite(diagnosed["energy"][-1])
+    assert int(status_of(found)(state, found.params)) == Status.NON_FINITE
+
+
+def test_a_pendulum_in_urdf_swings_like_one_in_mjcf(x64):
+    plain = run(PENDULUM, "mujoco", 20, 20, initial_position=(0.5,))
+    found = run(URDF, "mujoco", 20, 20, initial_position=(0.5,), time_step=0.002)
+    np.testing.assert_allclose(found[1]["joint_position"], plain[1]["joint_position"], rtol=1e-12)
+    # Hung from the origin instead of 1 m above; without shapes it is drawn as one ball.
+    np.testing.assert_allclose(found[2]["energy"], plain[2]["energy"] - 9.81, rtol=1e-12)
+    assert found[1]["radius"].shape == (2, 1) and (found[1]["radius"] > 0).all()
+
+
+@pytest.mark.parametrize("kind", ["sphere", "capsule", "box", "cylinder", "ellipsoid"])
+def test_shapes_are_drawn_with_their_size(x64, kind):
+    size = {"sphere": "0.3", "capsule": "0.1 0.2", "cylinder": "0.1 0.2"}.get(kind, "0.1 0.2 0.3")
+    geom = f'<geom type="{kind}" size="{size}" pos="1 0 0" euler="0 90 0" mass="1"/>'
+    text = f"<mujoco><worldbody><body pos='0 0 2'><freejoint/>{geom}</body></worldbody></mujoco>"
+    _, observed, _ = run(text, "mujoco", 1, 1, time_step=0.001, gravity=0.0)
+    half, radius = observed["half_lengths"][0, 0], observed["radius"][0, 0]
+    expected = {
+        "sphere": ([0, 0, 0], 0.3),
+        "capsule": ([0, 0, 0.2], 0.1),
+        "box": ([0.1, 0.2, 0.3], 0.0),
+        "cylinder": ([0, 0, 0.1], 0.1),
+        "ellipsoid": ([0, 0.1, 0.2], 0.1),
+    }[kind]
+    np.testing.assert_allclose(half, expected[0], atol=1e-12)
+    np.testing.assert_allclose(radius, expected[1], atol=1e-12)
+    np.testing.assert_allclose(observed["position"][0, 0], [1, 0, 2], atol=1e-12)
+    np.testing.assert_allclose(observed["orientation"][0, 0], [np.sqrt(0.5), 0, np.sqrt(0.5), 0], atol=1e-6)
+
+
+SCENARIO = """
+name = "swing"
+title = "A pendulum"
+summary = "A pendulum swings."
+simulation = "rigid.mjcf"
+[config]
+model = { file = "pendulum.xml" }
+engine = "mujoco"
+[params.initial_position]
+default = [0.5]
+bounds = [-3.0, 3.0]
+unit = "rad"
+doc = "angle at the start"
+[run]
+steps = 10
+every = 5
+[render]
+view = "bodies"
+quantity = "radius"
+label = "radius"
+unit = "m"
+frames_per_second = 20
+"""
+
+
+def test_a_scenario_runs_with_a_model_beside_it_even_in_c(tmp_path, capsys):
+    (tmp_path / "swing.toml").write_text(SCENARIO)
+    (tmp_path / "pendulum.xml").write_text(PENDULUM)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main(["run", str(tmp_path / "swing.toml"), "-o", str(tmp_path / "run")]) == 0
+        (tmp_path / "pendulum.xml").write_text(PENDULUM.replace("hinge", "hinj"))
+        assert main(["run", str(tmp_path / "swing.toml"), "-o", str(tmp_path / "other")]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "swing.toml: [config]: the model is refused by MuJoCo: XML Error: invalid keyword: 'hinj'" in error
+
+
+def test_a_model_followed_by_c_is_not_exported(tmp_path):
+    (tmp_path / "swing.toml").write_text(SCENARIO)
+    (tmp_path / "pendulum.xml").write_text(PENDULUM)
+    message = refusal(export_scenario, read_scenario(tmp_path / "swing.toml"), tmp_path / "out")
+    assert "swing calls the host and so cannot be exported" in message
+    assert not (tmp_path / "out").exists()
