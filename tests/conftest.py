@@ -21,10 +21,12 @@ def compilation_cache(tmp_path_factory):
 
 # Compiling these takes up to half a minute each; what needs that runs with -m slow.
 SLOW_TO_COMPILE = (
+    "box_stack",
     "bubble_raft",
     "colloid_self_assembly",
     "cylinder_in_channel",
     "drag_reduction",
+    "falling_pile",
     "heated_cavity",
     "jamming",
     "jax_md_soft_spheres",

@@ -28,6 +28,10 @@ FACTORIES = {
     "flow.spectral_channel": "simkit.flow.spectral.fourier_chebyshev:spectral_channel",
     "flow.cylinder_in_channel": "simkit.flow.systems.cylinder:cylinder_in_channel",
     "flow.drag_reduction": "simkit.flow.systems.drag_reduction:drag_reduction",
+    "rigid.box_stack": "simkit.rigid.systems.box_stack:box_stack",
+    "rigid.falling_pile": "simkit.rigid.systems.falling_pile:falling_pile",
+    "rigid.rolling_ball": "simkit.rigid.systems.rolling_ball:rolling_ball",
+    "rigid.sliding_block": "simkit.rigid.systems.sliding_block:sliding_block",
     "rigid.bouncing_ball": "simkit.rigid.bouncing_ball:bouncing_ball",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"

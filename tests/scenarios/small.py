@@ -44,6 +44,10 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     # cut short so early reaches whatever the round-off.
     "lennard_jones_cluster": {"particles": 4, "hops": 2, "quench_steps": 3},
     "bubble_raft": {"repeats": [4, 3]},
+    # Two boxes that have just landed, the lower one sliding: smooth within the few steps.
+    "box_stack": {"boxes": 2, "drop": 0.001, "push": 0.5},
+    # A pile is chaotic; a ball, a box and a capsule on their way to the floor and to each other are not yet.
+    "falling_pile": {"boxes": 1, "spheres": 1, "capsules": 1, "spacing": 0.25, "time_step": 0.02, "sweeps": 4},
 }
 
 FEW_STEPS = {"steps": 12, "every": 3}

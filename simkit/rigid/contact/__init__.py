@@ -1,0 +1,1 @@
+"""Contact between bodies: what keeps them apart and rubs where they touch."""

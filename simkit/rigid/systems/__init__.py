@@ -1,0 +1,1 @@
+"""Scenes that scenarios run."""
