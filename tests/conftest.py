@@ -23,10 +23,12 @@ def compilation_cache(tmp_path_factory):
 SLOW_TO_COMPILE = (
     "ant",
     "billiards_break",
+    "box_stack",
     "bubble_raft",
     "colloid_self_assembly",
     "cylinder_in_channel",
     "drag_reduction",
+    "falling_pile",
     "heated_cavity",
     "jamming",
     "jax_md_soft_spheres",

@@ -3,6 +3,7 @@
 from simkit.rigid.bodies.bodies import box, capsule, disk, gather, repeat, sphere, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
+from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.models.mjcf import mjcf
@@ -12,13 +13,18 @@ from simkit.rigid.simulate import simulate
 from simkit.rigid.systems.asymmetric_top import asymmetric_top
 from simkit.rigid.systems.billiards_break import billiards_break
 from simkit.rigid.systems.bouncing_ball import bouncing_ball
+from simkit.rigid.systems.box_stack import box_stack
+from simkit.rigid.systems.falling_pile import falling_pile
 from simkit.rigid.systems.heavy_top import heavy_top
 from simkit.rigid.systems.newtons_cradle import newtons_cradle
 from simkit.rigid.systems.projectile import projectile
+from simkit.rigid.systems.rolling_ball import rolling_ball
+from simkit.rigid.systems.sliding_block import sliding_block
 
 __all__ = [
     "Events",
     "Free",
+    "Impulses",
     "Load",
     "Motion",
     "Scene",
@@ -28,8 +34,10 @@ __all__ = [
     "billiards_break",
     "bouncing_ball",
     "box",
+    "box_stack",
     "capsule",
     "disk",
+    "falling_pile",
     "floor",
     "gather",
     "gravity",
@@ -40,7 +48,9 @@ __all__ = [
     "plane",
     "projectile",
     "repeat",
+    "rolling_ball",
     "simulate",
+    "sliding_block",
     "sphere",
     "together",
     "with_inertia",

@@ -87,6 +87,10 @@ class Dynamics(Protocol):
         """Return the code of `simkit.core.status.Status` that the method itself stands for, int32."""
         ...
 
+    def check(self, motion: Motion, setting: Setting) -> None:
+        """Refuse a start that the method could not go on from; on the host, with concrete numbers."""
+        ...
+
 
 @dataclasses.dataclass(frozen=True)
 class Scene:

@@ -128,7 +128,9 @@ def simulate(scene: Scene) -> Simulation:
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
     def check(params: Params) -> None:
-        check_bodies(scene.bodies(params))
+        here = setting(params)
+        check_bodies(here.bodies)
+        scene.dynamics.check(scene.start(params, here.bodies, jax.random.key(0)), here)
 
     return Simulation(
         init=init,

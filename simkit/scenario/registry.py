@@ -35,6 +35,10 @@ FACTORIES = {
     "rigid.billiards_break": "simkit.rigid.systems.billiards_break:billiards_break",
     "rigid.newtons_cradle": "simkit.rigid.systems.newtons_cradle:newtons_cradle",
     "rigid.mjcf": "simkit.rigid.models.mjcf:from_text",
+    "rigid.box_stack": "simkit.rigid.systems.box_stack:box_stack",
+    "rigid.falling_pile": "simkit.rigid.systems.falling_pile:falling_pile",
+    "rigid.rolling_ball": "simkit.rigid.systems.rolling_ball:rolling_ball",
+    "rigid.sliding_block": "simkit.rigid.systems.sliding_block:sliding_block",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 

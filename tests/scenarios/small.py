@@ -49,6 +49,10 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "billiards_break": {"rows": 2, "impacts": 12, "time_step": 0.02},
     # In flight its legs move it by 1e-4 m only, which would compare with the round-off of its size.
     "ant": {"initial_velocity": [1.0] + [0.0] * 13},
+    # Two boxes that have just landed, the lower one sliding: smooth within the few steps.
+    "box_stack": {"boxes": 2, "drop": 0.001, "push": 0.5},
+    # A pile is chaotic; a ball, a box and a capsule on their way to the floor and to each other are not yet.
+    "falling_pile": {"boxes": 1, "spheres": 1, "capsules": 1, "spacing": 0.25, "time_step": 0.02, "sweeps": 4},
 }
 
 FEW_STEPS = {"steps": 12, "every": 3}

@@ -12,6 +12,7 @@ from simkit.errors import UserError
 from simkit.rigid.algebra.vector import dot, norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.contact.candidates import Candidates, candidates, each_ball, pick, places, times
 from simkit.rigid.contact.happening import happening, left_to, let_happen
 from simkit.rigid.contact.path import path_under
@@ -139,6 +140,14 @@ class Events:
             "impacts": memory.impacts,
             "penetration": jnp.maximum(*overlap),
         }
+
+    def check(self, motion: Motion, setting: Setting) -> None:
+        """Refuse balls that overlap at the start.
+
+        Raises:
+            UserError: that names them.
+        """
+        check_apart(setting.bodies, motion, setting.planes)
 
     def status(self, memory: Standing) -> jax.Array:
         """Tell whether a step ever held more events than its budget; the rest of it then went without contact."""

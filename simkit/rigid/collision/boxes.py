@@ -1,0 +1,122 @@
+"""Where boxes touch boxes: face on face, edge on edge."""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.rigid.algebra.quaternion import axes_of
+from simkit.rigid.algebra.vector import Vector, cross, dot, select
+from simkit.rigid.collision.overlay import Overlay, common_corners, deepest_corner
+from simkit.rigid.collision.points import Placed, Points
+from simkit.rigid.collision.separation import Axes, Choice, best_axes, preference
+from simkit.rigid.collision.slots import FAR, along_slots, clamp, computed_once, cyclic, in_slots, sign
+
+
+def box_box(a: Placed, b: Placed) -> Points:
+    """Return where boxes may touch.
+
+    The axis of the largest separation decides (see `simkit.rigid.collision.separation.best_axes`). If it is the normal
+    of a face, that is the reference face; the face of the other box that looks most towards it is the incident one.
+    Seen along the normal, the two have a polygon in common, and each slot has the corner of it that lies farthest in
+    the slot's own direction, which may be the same for several. Gaps are measured along the normal from the reference
+    face. If the axis belongs to two edges, they touch in one point, in the first slot. Where faces miss each other so
+    that their polygon lacks the deepest corner, the better of the two edges and that corner takes the first slot: its
+    gap is the separation, at most the distance of the boxes.
+
+    Args:
+        a: the first of each pair, (pairs, ...).
+        b: the second of each pair.
+
+    Returns:
+        Points with four slots.
+    """
+    axes_a, axes_b = computed_once((axes_of(a.orientation), axes_of(b.orientation)))
+    choice = best_axes(a.position - b.position, axes_a, a.half_lengths, axes_b, b.half_lengths)
+    faces, corner = _face_on_face(a, axes_a, b, axes_b, choice)
+    missed = jnp.min(faces.gap, axis=0) > corner.gap + preference(a.half_lengths, b.half_lengths)
+    of_edges = choice.edges_clearly | (missed & choice.edges_win)
+    of_edges, single = computed_once((of_edges, of_edges | missed))
+    edges = _edge_on_edge(a, axes_a, b, axes_b, choice, of_edges)
+    one = Points(
+        position=select(of_edges, edges.position, corner.position),
+        normal=select(of_edges, edges.normal, corner.normal),
+        gap=jnp.where(of_edges, edges.gap, corner.gap),
+    )
+    first_slot = along_slots((1, 0, 0, 0), a.radius) > 0
+    return in_slots(
+        Points(
+            position=select(single, one.position, faces.position),
+            normal=one.normal,
+            gap=jnp.where(single, jnp.where(first_slot, one.gap, FAR), faces.gap),
+        )
+    )
+
+
+def _edge_on_edge(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choice, of_edges: jax.Array) -> Points:
+    """Return the nearest points of the edges that lie foremost along the cross product of their directions."""
+    is_a, is_b = ([edge == number for number in range(3)] for edge in choice.edges)
+    u, _, _ = cyclic(is_a[0], is_a[1], *axes_a)
+    v, _, _ = cyclic(is_b[0], is_b[1], *axes_b)
+    turning = cross(u, v)
+    sine_squared = jnp.where(of_edges, dot(turning, turning), 1)
+    normal = turning / jnp.sqrt(sine_squared)
+    u, v, turning, sine_squared, normal = computed_once(
+        (u, v, turning, sine_squared, sign(dot(normal, a.position - b.position)) * normal)
+    )
+
+    def middle(placed: Placed, axes: Axes, along: list[jax.Array], towards: Vector) -> Vector:
+        place, halves = placed.position, placed.half_lengths
+        for axis, half, is_along in zip(axes, (halves.x, halves.y, halves.z), along, strict=True):
+            place = place + jnp.where(is_along, 0, sign(dot(axis, towards)) * half) * axis
+        return place
+
+    def half_of(placed: Placed, along: list[jax.Array]) -> jax.Array:
+        halves = placed.half_lengths
+        return jnp.where(along[0], halves.x, jnp.where(along[1], halves.y, halves.z))
+
+    place_a, place_b = computed_once((middle(a, axes_a, is_a, -normal), middle(b, axes_b, is_b, normal)))
+    between = place_a - place_b
+    along_u = computed_once(clamp(-dot(cross(between, v), turning) / sine_squared, half_of(a, is_a)))
+    along_v = clamp(dot(between + along_u * u, v), half_of(b, is_b))
+    position = (place_a + along_u * u + place_b + along_v * v) / 2
+    return Points(position=position, normal=normal, gap=dot(normal, between))
+
+
+def _face_on_face(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choice) -> tuple[Points, Points]:
+    """Return corners of what the reference face and the incident one have in common, and the deepest corner."""
+    swap = choice.second
+    reference = tuple(select(swap, one, other) for one, other in zip(axes_b, axes_a, strict=True))
+    incident = tuple(select(swap, one, other) for one, other in zip(axes_a, axes_b, strict=True))
+    reference_halves = select(swap, b.half_lengths, a.half_lengths)
+    incident_halves = select(swap, a.half_lengths, b.half_lengths)
+    origin, towards = select(swap, b.position, a.position), select(swap, a.position, b.position)
+
+    # The reference face's frame: normal n outwards, u and v along its edges.
+    chosen = choice.face == 0, choice.face == 1
+    n, u, v = cyclic(*chosen, *reference)
+    half_n, half_u, half_v = cyclic(*chosen, reference_halves.x, reference_halves.y, reference_halves.z)
+    apart = towards - origin
+    n, u, v = computed_once((sign(dot(n, apart)) * n, u, v))
+
+    # The incident face: normal m inwards to the reference face, edges along p and q.
+    x, y, z = (jnp.abs(dot(n, one)) for one in incident)
+    chosen = computed_once(((x >= y) & (x >= z), y >= z))
+    m, p, q = cyclic(*chosen, *incident)
+    half_m, half_p, half_q = cyclic(*chosen, incident_halves.x, incident_halves.y, incident_halves.z)
+    m = -sign(dot(m, n)) * m
+    center = apart + half_m * m
+
+    def seen(w: Vector) -> Vector:
+        return Vector(dot(w, u), dot(w, v), dot(w, n))
+
+    overlay = computed_once(
+        Overlay(
+            half_u=half_u, half_v=half_v, center=seen(center), normal=seen(m), p=half_p * seen(p), q=half_q * seen(q)
+        )
+    )
+    normal = jnp.where(swap, 1, -1).astype(half_n.dtype) * n
+
+    def points(at: Vector) -> Points:
+        position = origin + at.x * u + at.y * v + (at.z + half_n) / 2 * n
+        return Points(position=position, normal=normal, gap=at.z - half_n)
+
+    return points(common_corners(overlay)), points(deepest_corner(overlay))

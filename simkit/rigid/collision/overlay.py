@@ -1,0 +1,97 @@
+"""The corners that two faces have in common, seen along the normal of one of them."""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.collision.slots import FAR, along_slots, clamp, computed_once, sign
+
+# Directions of the four slots within the reference face: its diagonals, a little turned, so that an incident face
+# turned by half a right angle has a definite corner for each.
+DIRECTIONS_U, DIRECTIONS_V = (1.1, -0.9, -1.1, 0.9), (0.9, 1.1, -0.9, -1.1)
+# How much the slope of the incident face turns these directions downhill: at slopes above a third or so every slot
+# then looks for the deepest points, while on faces nearly parallel each keeps its corner.
+DOWNHILL = 4.0
+# How far faces are widened, relative to their half lengths, so that those that lie flush have corners whatever the
+# rounding.
+WIDER = 1e-4
+# Ratio below which an edge counts as parallel to another.
+ALONG = 1e-6
+
+
+@pytree
+class Overlay:
+    """A reference face and an incident one in the frame u, v, n of the reference face, about its body's center.
+
+    Attributes:
+        half_u: half length of the reference face along u in m.
+        half_v: along v.
+        center: of the incident face in m.
+        normal: of the incident face, a unit vector.
+        p: from the center of the incident face to the middle of an edge, in m.
+        q: to the middle of another.
+    """
+
+    half_u: jax.Array
+    half_v: jax.Array
+    center: Vector
+    normal: Vector
+    p: Vector
+    q: Vector
+
+
+def common_corners(overlay: Overlay) -> Vector:
+    """Return a corner of the common polygon for each of four slots, on the incident face.
+
+    The corners of the polygon are the incident face's within the reference face, and the ends of what lies within
+    the incident face of each edge of the reference face. Each slot takes that which lies farthest in its direction.
+
+    Args:
+        overlay: the two faces.
+
+    Returns:
+        Corners (4, pairs, ...) in the reference face's frame in m, at height `FAR` where there are none.
+    """
+    half_u, half_v, center, p, q = overlay.half_u, overlay.half_v, overlay.center, overlay.p, overlay.q
+    slope_u, slope_v = -overlay.normal.x / overlay.normal.z, -overlay.normal.y / overlay.normal.z
+    toward_u = along_slots(DIRECTIONS_U, half_u) - DOWNHILL * slope_u
+    toward_v = along_slots(DIRECTIONS_V, half_v) - DOWNHILL * slope_v
+    corners = [(center + side_p * p + side_q * q) for side_p, side_q in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
+    wide_u, wide_v = half_u * (1 + WIDER), half_v * (1 + WIDER)
+    area = jnp.abs(p.x * q.y - p.y * q.x) * (1 + WIDER)
+
+    def part(across: jax.Array, middle: jax.Array, sides: tuple, half: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return from where to where a reference edge lies within the incident face."""
+        low, high = -half, half
+        for one_across, one_along in sides:
+            safe = jnp.where(jnp.abs(one_across) < ALONG * half, ALONG * half, one_across)
+            at, reach = middle + one_along / safe * across, area / jnp.abs(safe)
+            low, high = jnp.maximum(low, at - reach), jnp.minimum(high, at + reach)
+        return low, high
+
+    candidates = [(c.x, c.y, (jnp.abs(c.x) <= wide_u) & (jnp.abs(c.y) <= wide_v)) for c in corners]
+    for side in (1, -1):
+        low, high = part(side * half_u - center.x, center.y, ((p.x, p.y), (q.x, q.y)), half_v)
+        low, high = computed_once((low, high))
+        candidates.append((side * half_u, jnp.where(toward_v > 0, high, low), low <= high))
+        low, high = part(side * half_v - center.y, center.x, ((p.y, p.x), (q.y, q.x)), half_u)
+        low, high = computed_once((low, high))
+        candidates.append((jnp.where(toward_u > 0, high, low), side * half_v, low <= high))
+
+    best, u, v = (jnp.full_like(toward_u, value) for value in (-FAR, 2 * FAR, 0))
+    for at_u, at_v, exists in candidates:
+        score = jnp.where(exists, toward_u * at_u + toward_v * at_v, -FAR)
+        wins = score > best
+        best, u, v = jnp.maximum(score, best), jnp.where(wins, at_u, u), jnp.where(wins, at_v, v)
+    u, v = computed_once((u, v))
+    exists = u < FAR
+    u = jnp.where(exists, u, 0)
+    n = jnp.where(exists, center.z + slope_u * (u - center.x) + slope_v * (v - center.y), FAR)
+    return computed_once(Vector(u, v, n))
+
+
+def deepest_corner(overlay: Overlay) -> Vector:
+    """Return the deepest corner of the incident face, (pairs, ...), moved along the reference face into it."""
+    corner = overlay.center - sign(overlay.p.z) * overlay.p - sign(overlay.q.z) * overlay.q
+    return Vector(clamp(corner.x, overlay.half_u), clamp(corner.y, overlay.half_v), corner.z)

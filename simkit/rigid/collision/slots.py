@@ -1,0 +1,82 @@
+"""The first axis of contact points, along which a pair has its slots, and small functions that every shape uses."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.rigid.algebra.vector import Vector, each
+from simkit.rigid.collision.points import Points
+
+# Gap in m of slots that are not in use: larger than any, and still a number like others.
+FAR = 1e6
+
+
+def along_slots(values: Sequence[float], like: jax.Array) -> np.ndarray:
+    """Return one number for each slot, which broadcasts against what each pair has.
+
+    Args:
+        values: as many as there are slots.
+        like: what each pair has, (pairs, ...).
+    """
+    return np.asarray(values, dtype=like.dtype).reshape(-1, *(1,) * like.ndim)
+
+
+def in_slots(points: Points) -> Points:
+    """Return points whose normals and gaps the slots of a pair may share, each slot with its own.
+
+    Args:
+        points: arrays that broadcast against each other.
+    """
+    shape = jnp.broadcast_shapes(points.position.x.shape, points.normal.x.shape, points.gap.shape)
+    return each(lambda values: jnp.broadcast_to(values, shape), points)
+
+
+def midway(surface: Vector, normal: Vector, gap: jax.Array) -> Vector:
+    """Return the points half a gap away from the surface of the first body, towards the second.
+
+    Args:
+        surface: points of the first body's surface in m.
+        normal: unit vectors from the second body to the first.
+        gap: in m.
+    """
+    return surface - gap / 2 * normal
+
+
+def sign(value: jax.Array) -> jax.Array:
+    """Return 1 or -1, and 1 for zero."""
+    return jnp.where(value >= 0, 1, -1).astype(value.dtype)
+
+
+def clamp(value: jax.Array, half: jax.Array) -> jax.Array:
+    """Return the nearest number within plus and minus ``half``."""
+    return jnp.clip(value, -half, half)
+
+
+def cyclic[T](is_first: jax.Array, is_second: jax.Array, a: T, b: T, c: T) -> tuple[T, T, T]:
+    """Return three things in the cyclic order that begins with a chosen one.
+
+    Args:
+        is_first: whether ``a`` is chosen.
+        is_second: otherwise, whether ``b`` is.
+        a: vectors or numbers.
+        b: likewise.
+        c: likewise.
+    """
+
+    def chosen(first: T, second: T, third: T) -> T:
+        return each(lambda x, y, z: jnp.where(is_first, x, jnp.where(is_second, y, z)), first, second, third)
+
+    return chosen(a, b, c), chosen(b, c, a), chosen(c, a, b)
+
+
+def computed_once[T](tree: T) -> T:
+    """Return arrays as they are, but computed in a pass of their own.
+
+    Compiled loops otherwise compute them again for each array that follows from them, and again for each slot.
+
+    Args:
+        tree: of arrays.
+    """
+    return jax.lax.optimization_barrier(tree)

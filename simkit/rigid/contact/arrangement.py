@@ -1,0 +1,106 @@
+"""Contact points as the sweeps visit them."""
+
+import functools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.rigid.algebra.vector import Vector, dot, each, zeros
+from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.collision.pairs import contacts, plane_contacts
+from simkit.rigid.collision.points import Points
+from simkit.rigid.collision.rounds import rounds
+from simkit.rigid.collision.slots import computed_once
+from simkit.rigid.contact.mobility import Mobility
+from simkit.rigid.contact.sweeps import Touches, made_even
+from simkit.rigid.contact.touching import Touch, masses
+from simkit.rigid.scene import Setting
+
+
+def touches_of(motion: Motion, setting: Setting, mobility: Mobility) -> Touches:
+    """Return every place where something may touch, with all that does not change during the sweeps.
+
+    Args:
+        motion: where the bodies are.
+        setting: bodies and planes.
+        mobility: how the bodies yield.
+    """
+    bodies, planes, count = setting.bodies, setting.planes, len(setting.bodies.kinds)
+    points = computed_once(plane_contacts(bodies, motion, planes))
+    points = each(lambda values: _split(values, planes.offset.shape[0], count), points)
+    # Plane, slot, body: what a plane has is alike for all bodies and in all their slots.
+    of_planes = each(lambda values: values[:, None, None], (planes.friction, planes.restitution))
+    on_planes = _touch(
+        points,
+        points.position - motion.position,
+        zeros(points.gap),
+        _answers([(mobility, points.position - motion.position)], points.normal, bodies.kinds),
+        jnp.maximum(bodies.friction, of_planes[0]),
+        jnp.maximum(bodies.restitution, of_planes[1]),
+    )
+    if count == 1:
+        return Touches(planes=on_planes, pairs=None)
+    sides = rounds(count)
+    points = each(lambda values: _split(values, *sides[0].shape), computed_once(contacts(bodies, motion)))
+    everyone = each(made_even, (motion.position, mobility, bodies.friction, bodies.restitution))
+    first, second = computed_once(
+        tuple(each(lambda values, side=side: _those(values, side), everyone) for side in sides)
+    )
+    arms = points.position - first[0], points.position - second[0]
+    between = _touch(
+        points,
+        *arms,
+        _answers([(first[1], arms[0]), (second[1], arms[1])], points.normal, bodies.kinds),
+        jnp.maximum(first[2], second[2]),
+        jnp.maximum(first[3], second[3]),
+    )
+    return Touches(planes=on_planes, pairs=between)
+
+
+def _touch(
+    points: Points,
+    first_arm: Vector,
+    second_arm: Vector,
+    answers: tuple[Vector, jax.Array, jax.Array],
+    friction: jax.Array,
+    restitution: jax.Array,
+) -> Touch:
+    answer, normal_mass, slip_mass = computed_once(answers)
+    nothing = jnp.zeros_like(points.gap)
+    return Touch(
+        normal=points.normal,
+        first_arm=first_arm,
+        second_arm=second_arm,
+        answer=answer,
+        normal_mass=normal_mass,
+        slip_mass=slip_mass,
+        gap=points.gap,
+        friction=friction + nothing,
+        restitution=restitution + nothing,
+    )
+
+
+def _answers(
+    sides: Sequence[tuple[Mobility, Vector]], normal: Vector, kinds: tuple[str, ...]
+) -> tuple[Vector, jax.Array, jax.Array]:
+    """Return ``K n`` and the masses along the normal and along the surface, of one or two bodies at their arms."""
+    if all(kind in ("sphere", "disk") for kind in kinds):
+        # Their centers lie on the normal, so that K is a number along it and another one across; a disk turns about y.
+        along = sum(mobility.linear for mobility, _ in sides) + jnp.zeros_like(normal.x)
+        across = along + sum(mobility.angular.diagonal.y * dot(arm, arm) for mobility, arm in sides)
+        return along * normal, 1 / along, 1 / across
+    tensors = [mobility.at(arm) for mobility, arm in sides]
+    return masses(computed_once(functools.reduce(lambda a, b: each(jnp.add, a, b), tensors)), normal)
+
+
+def _split(values: jax.Array, groups: int, each_group: int) -> jax.Array:
+    """Return (slots, groups * n, ...) as (groups, slots, n, ...)."""
+    values = values.reshape(values.shape[0], groups, each_group, *values.shape[2:])
+    return jnp.moveaxis(values, 0, 1)
+
+
+def _those(values: jax.Array, side: np.ndarray) -> jax.Array:
+    """Return what the bodies of one side of each pair have, (rounds, 1, pairs, ...)."""
+    return jnp.take(values, side, axis=0, mode="clip")[:, None]

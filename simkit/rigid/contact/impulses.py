@@ -1,0 +1,209 @@
+"""Sequential impulses: bodies that rest, stack, slide, roll, and pass blows on."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.core.status import Status
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector, dot, norm, zeros
+from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
+from simkit.rigid.collision.overlap import check_apart
+from simkit.rigid.contact.arrangement import touches_of
+from simkit.rigid.contact.mobility import Mobility, Velocities, mobility_of
+from simkit.rigid.contact.sweeps import Touches, sweep
+from simkit.rigid.contact.touching import Push, Touch, impact, resting
+from simkit.rigid.integrators.kick import kick
+from simkit.rigid.integrators.semi_implicit_euler import drift
+from simkit.rigid.integrators.velocity_verlet import rotate_freely
+from simkit.rigid.scene import Setting
+
+# An approach slower than what the loads give a body in this many steps is not an impact: the bodies rest. An overlap
+# that such an approach reaches in one step is left as it is.
+RESTING_STEPS = 2.0
+
+
+@pytree
+class Pressed:
+    """What sequential impulses carry from step to step.
+
+    Attributes:
+        pushes: impulses of the last step, trees of `Push`.
+        pressed: force and torque on each body by the resting contacts of the last step.
+        lasting: force and torque that the next step will most likely find: the loads and what lasts of ``pressed``.
+    """
+
+    pushes: Touches
+    pressed: Wrench
+    lasting: Wrench
+
+
+@dataclasses.dataclass(frozen=True)
+class Impulses:
+    """Contact by sequential impulses at the velocities, with a fixed number of sweeps.
+
+    A step is a leapfrog: velocities are kept half a step behind inside, which makes smooth motion second order, flight
+    under gravity exact. Loads act, then impacts with restitution, each ``1 + e`` times the speed of approach at that
+    moment, so that a row of touching bodies passes a blow on; then the impulses that keep bodies apart to the end of
+    the step, ``v.n >= -gap / dt``, found by projected Gauss-Seidel sweeps that start from those of the last step; then
+    bodies move with their new velocities.
+
+    The order of impacts before resting contact follows Guendelman, Bridson and Fedkiw (2003).
+
+    Attributes:
+        sweeps: over all contacts for the resting impulses.
+        impacts: passes over all contacts for the impacts: links of a row of bodies through which a blow passes in a
+            step; 0 makes all impacts plastic.
+        correction: part of an overlap that a step removes, above one of ``2 a dt^2`` with the largest acceleration a by
+            the loads; without that allowance a stack never comes to rest.
+        warm: whether sweeps start from the impulses of the last step, without which stacks need many.
+
+    Raises:
+        UserError: for a number out of its range.
+    """
+
+    sweeps: int = 8
+    impacts: int = 4
+    correction: float = 0.2
+    warm: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no sense before anything is compiled."""
+        if self.sweeps < 1:
+            raise UserError(f"sweeps = {self.sweeps} is below 1; choose 1 or more (8 for stacks)")
+        if self.impacts < 0:
+            raise UserError(f"impacts = {self.impacts} is negative; choose 0 or more")
+        if not 0 <= self.correction <= 1:
+            raise UserError(f"correction = {self.correction:g} is outside [0, 1]; choose about 0.2")
+
+    def start(self, motion: Motion, setting: Setting) -> Pressed:
+        """Return the memory of bodies that have not touched yet."""
+        touches = touches_of(motion, setting, mobility_of(setting.bodies, motion))
+        nothing = zeros(motion.position.x)
+        return Pressed(
+            pushes=_for_each(_no_push, touches),
+            pressed=Wrench(force=nothing, torque=nothing),
+            lasting=setting.load(motion, jnp.zeros_like(motion.position.x[0])),
+        )
+
+    def step(
+        self, motion: Motion, memory: Pressed, setting: Setting, time: jax.Array, time_step: jax.Array
+    ) -> tuple[Motion, Pressed]:
+        """Return the motion one step later, and the impulses that it took."""
+        bodies, load = setting.bodies, setting.load(motion, time)
+        behind = kick(motion, bodies, memory.lasting, -time_step / 2)
+        kicked = kick(behind, bodies, load, time_step)
+        mobility = mobility_of(bodies, motion)
+        touches = touches_of(motion, setting, mobility)
+        before = Velocities(linear=kicked.velocity, angular=mobility.angular @ kicked.angular_momentum)
+        slow = RESTING_STEPS * time_step * jnp.max(norm(load.force) / bodies.mass, axis=0)
+        struck = self._impacts(before, mobility, touches, slow, time_step)
+        after, pushes = self._rest(struck, mobility, touches, memory.pushes, slow, time_step)
+        pressed = _wrench((after - struck) / time_step, bodies, motion)
+        lasting = load + Wrench(
+            force=_lasting(memory.pressed.force, pressed.force),
+            torque=_lasting(memory.pressed.torque, pressed.torque),
+        )
+        pushed = kick(kicked, bodies, _wrench(after - before, bodies, motion), jnp.ones_like(time_step))
+        moved = kick(_moved(pushed, bodies, time_step), bodies, lasting, time_step / 2)
+        return moved, Pressed(pushes=pushes, pressed=pressed, lasting=lasting)
+
+    def diagnose(self, motion: Motion, memory: Pressed, setting: Setting) -> dict[str, jax.Array]:
+        """Return how many points touch and the largest overlap."""
+        touches = touches_of(motion, setting, mobility_of(setting.bodies, motion))
+        count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
+        for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, memory.pushes.pairs)):
+            if touch is not None:
+                count += jnp.sum(((push.along > 0) | (touch.gap <= 0)).astype(jnp.int32), axis=(0, 1, 2))
+                deepest = jnp.maximum(deepest, jnp.max(-touch.gap, axis=(0, 1, 2), initial=0))
+        return {"contacts": count, "penetration": deepest}
+
+    def status(self, memory: Pressed) -> jax.Array:
+        """Return that there is no budget to exceed."""
+        del memory
+        return jnp.int32(Status.OK)
+
+    def check(self, motion: Motion, setting: Setting) -> None:
+        """Refuse bodies that overlap at the start.
+
+        Raises:
+            UserError: that names them.
+        """
+        check_apart(setting.bodies, motion, setting.planes)
+
+    def _impacts(
+        self, velocities: Velocities, mobility: Mobility, touches: Touches, slow: jax.Array, time_step: jax.Array
+    ) -> Velocities:
+        def respond(velocity: Vector, touch: Touch, known: None) -> tuple[Vector, None]:
+            speed = dot(velocity, touch.normal)
+            return impact(velocity, touch, (speed < -slow) & (touch.gap + time_step * speed < 0)), known
+
+        def one_pass(velocities: Velocities, _: None) -> tuple[Velocities, None]:
+            return sweep(velocities, mobility, touches, Touches(planes=None, pairs=None), respond)[0], None
+
+        return jax.lax.scan(one_pass, velocities, None, length=self.impacts)[0]
+
+    def _rest(
+        self,
+        velocities: Velocities,
+        mobility: Mobility,
+        touches: Touches,
+        last: Touches,
+        slow: jax.Array,
+        time_step: jax.Array,
+    ) -> tuple[Velocities, Touches]:
+        def again(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
+            del velocity
+            return push.along * touch.normal + push.friction, push
+
+        def respond(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
+            removed = self.correction * jnp.maximum(-touch.gap - slow * time_step, 0)
+            new = resting(velocity, push, touch, (removed - jnp.maximum(touch.gap, 0)) / time_step)
+            return (new.along - push.along) * touch.normal + (new.friction - push.friction), new
+
+        def one_sweep(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
+            return sweep(carry[0], mobility, touches, carry[1], respond), None
+
+        if self.warm:
+            carry = sweep(velocities, mobility, touches, last, again)
+        else:
+            carry = velocities, _for_each(_no_push, touches)
+        return jax.lax.scan(one_sweep, carry, None, length=self.sweeps)[0]
+
+
+def _moved(motion: Motion, bodies: Bodies, time_step: jax.Array) -> Motion:
+    moved = drift(motion, bodies, time_step)
+    if all(kind in ("sphere", "disk") for kind in bodies.kinds):
+        return moved
+    orientation = rotate_freely(motion.orientation, motion.angular_momentum, bodies.inertia, time_step)
+    return dataclasses.replace(moved, orientation=orientation)
+
+
+def _wrench(change: Velocities, bodies: Bodies, motion: Motion) -> Wrench:
+    """Return the impulses that change velocities by so much."""
+    return Wrench(
+        force=change.linear * bodies.mass,
+        torque=momentum_of_rotation(bodies, motion.orientation, change.angular),
+    )
+
+
+def _for_each(function, touches: Touches) -> Touches:
+    return Touches(planes=function(touches.planes), pairs=None if touches.pairs is None else function(touches.pairs))
+
+
+def _no_push(touch: Touch) -> Push:
+    return Push(along=jnp.zeros_like(touch.gap), friction=zeros(touch.gap))
+
+
+def _lasting(last: Vector, now: Vector) -> Vector:
+    """Return the part of a force that was there a step before, too, ``min(1, last . now / |now|^2) now``, or none.
+
+    Blows pass, weights stay: only what lasts is counted at the half step by which velocities are brought up to date.
+    """
+    squared = dot(now, now)
+    present = squared > 0
+    share = jnp.clip(dot(last, now) / jnp.where(present, squared, 1), 0, 1)
+    return jnp.where(present, share, 0) * now

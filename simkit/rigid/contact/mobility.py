@@ -1,0 +1,94 @@
+"""How points of bodies yield to impulses, and how they move."""
+
+import jax
+
+from simkit.core.pytree import pytree
+from simkit.rigid.algebra.tensor import SymmetricTensor, rotated
+from simkit.rigid.algebra.vector import Vector, cross
+from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.motion import Motion
+
+
+@pytree
+class Velocities:
+    """How bodies move, one number each along the first axis.
+
+    Attributes:
+        linear: of the center of mass in m/s.
+        angular: in the frame of space, in rad/s.
+    """
+
+    linear: Vector
+    angular: Vector
+
+    def __add__(self, other: "Velocities") -> "Velocities":
+        return Velocities(linear=self.linear + other.linear, angular=self.angular + other.angular)
+
+    def __sub__(self, other: "Velocities") -> "Velocities":
+        return Velocities(linear=self.linear - other.linear, angular=self.angular - other.angular)
+
+    def __truediv__(self, divisor: jax.Array) -> "Velocities":
+        return Velocities(linear=self.linear / divisor, angular=self.angular / divisor)
+
+    def at(self, arm: Vector) -> Vector:
+        """Return the velocity of a point of the body, ``v + omega x r``.
+
+        Args:
+            arm: r, from the center of mass to the point, in m.
+        """
+        return self.linear + cross(self.angular, arm)
+
+
+@pytree
+class Mobility:
+    """How bodies yield to impulses.
+
+    Attributes:
+        linear: one over the mass, in 1/kg; zero for what nothing moves.
+        angular: inverse of the tensor of inertia in the frame of space, in 1/(kg m^2).
+    """
+
+    linear: jax.Array
+    angular: SymmetricTensor
+
+    def change(self, impulse: Vector, arm: Vector) -> Velocities:
+        """Return what an impulse at a point changes, ``dv = P / m``, ``d omega = I^-1 (r x P)``.
+
+        Args:
+            impulse: P in N s.
+            arm: r in m.
+        """
+        return Velocities(linear=self.linear * impulse, angular=self.angular @ cross(arm, impulse))
+
+    def at(self, arm: Vector) -> SymmetricTensor:
+        """Return how the velocity of a point answers an impulse there, ``K = 1/m - [r] I^-1 [r]``, in 1/kg.
+
+        Args:
+            arm: r in m; ``[r]`` is the matrix of the vector product with it.
+        """
+        x, y, z = arm.x, arm.y, arm.z
+        d, o = self.angular.diagonal, self.angular.rest
+        return SymmetricTensor(
+            Vector(
+                self.linear + d.z * y * y + d.y * z * z - 2 * o.x * y * z,
+                self.linear + d.x * z * z + d.z * x * x - 2 * o.y * z * x,
+                self.linear + d.y * x * x + d.x * y * y - 2 * o.z * x * y,
+            ),
+            Vector(
+                o.z * z * x + o.y * x * y - o.x * x * x - d.x * y * z,
+                o.x * x * y + o.z * y * z - o.y * y * y - d.y * z * x,
+                o.y * y * z + o.x * z * x - o.z * z * z - d.z * x * y,
+            ),
+        )
+
+
+def mobility_of(bodies: Bodies, motion: Motion) -> Mobility:
+    """Return how bodies yield, as they lie.
+
+    Args:
+        bodies: what moves.
+        motion: state, of which only the orientation counts.
+    """
+    moments = bodies.inertia
+    inverse = Vector(1 / moments.x, 1 / moments.y, 1 / moments.z)
+    return Mobility(linear=1 / bodies.mass, angular=rotated(inverse, motion.orientation))

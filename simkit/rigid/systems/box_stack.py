@@ -1,0 +1,83 @@
+"""Boxes on top of each other, which stand."""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params, Simulation
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.bodies.bodies import Bodies, box, repeat
+from simkit.rigid.bodies.motion import Motion, motion_of
+from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.loads import gravity
+from simkit.rigid.planes import floor
+from simkit.rigid.scene import Scene
+from simkit.rigid.simulate import simulate
+
+DEFAULTS = {
+    "length": 0.2,
+    "shift": 0.02,
+    "drop": 0.0,
+    "push": 0.0,
+    "friction": 0.5,
+    "mass": 1.0,
+    "gravity": 9.81,
+    "time_step": 0.004,
+}
+
+
+def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
+    """Return a tower of cubes on a level floor, each second one shifted.
+
+    The parameters, all of which may be swept and differentiated: ``length`` (of the edges, m), ``shift`` (of every
+    second box along x, m; the tower stands below half a length), ``drop`` (m of air below every box at the start),
+    ``push`` (m/s, speed of the lowest box along x at the start), ``friction``, ``mass`` (kg), ``gravity`` (m/s^2) and
+    ``time_step`` (s).
+
+    Good values: friction above 0.3; time steps of 1 to 5 ms; more sweeps for a taller tower.
+
+    Args:
+        boxes: how many, at least 1.
+        sweeps: over all contacts in each step.
+
+    Returns:
+        The simulation; it diagnoses ``top`` (m, height of the topmost center), ``lean`` (m, how far it is from where it
+        was built, along x) and ``distance`` (m along x, of the lowest box).
+
+    Raises:
+        UserError: for less than one box.
+    """
+    if boxes < 1:
+        raise UserError(f"boxes = {boxes} is below 1; choose 1 or more")
+
+    def bodies(params: Params) -> Bodies:
+        return repeat(box(params["mass"], (params["length"],) * 3, params["friction"]), boxes)
+
+    def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
+        del key
+        index = jnp.arange(boxes, dtype=bodies.mass.dtype)
+        nothing = jnp.zeros_like(index)
+        height = params["length"] * (index + 0.5) + params["drop"] * (index + 1)
+        return motion_of(
+            bodies,
+            Vector(params["shift"] * (index % 2), nothing, height),
+            velocity=Vector(jnp.where(index == 0, params["push"], nothing), nothing, nothing),
+        )
+
+    def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
+        del bodies, time
+        x = motion.position.x
+        built = params["shift"] * ((boxes - 1) % 2)
+        return {"top": motion.position.z[-1], "lean": x[-1] - built, "distance": x[0]}
+
+    return simulate(
+        Scene(
+            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+            bodies=bodies,
+            start=start,
+            dynamics=Impulses(sweeps=sweeps),
+            planes=lambda params: floor(),
+            loads=(gravity(),),
+            measures=measures,
+        )
+    )

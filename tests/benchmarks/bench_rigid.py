@@ -1,0 +1,253 @@
+"""Rigid bodies in contact: ours, brax's spring pipeline and MuJoCo's C engine in turn.
+
+Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_rigid.py [spheres pile single compile memory]``. Float32, on
+the processor, all on all cores: MuJoCo, in float64, by the threads of `mujoco.rollout`, ours and brax with the members
+divided between devices. All follow the same bodies from the same
+places at one time step; rates are members times steps per second, the best of ``--repeats`` runs taken in turn,
+compilation apart. What they do per step differs: MuJoCo and ours solve for contact forces, ours with the number of
+sweeps that the row names, while a spring pipeline applies penalty impulses once, at no friction cone that stacks could
+stand on. The largest overlap at the end stands beside every rate.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.ensemble import ensemble
+from simkit.core.rollout import segment, trajectory
+from simkit.core.simulation import Simulation
+from simkit.rigid import bouncing_ball
+from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.bodies.bodies import Bodies, box, repeat, sphere
+from simkit.rigid.bodies.motion import motion_of
+from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.loads import gravity
+from simkit.rigid.planes import floor
+from simkit.rigid.scene import Scene
+from simkit.rigid.simulate import simulate
+
+TIME_STEP, BODIES, FRICTION = 0.004, 10, 0.5
+MUJOCO_SHAPES = {"spheres": 'type="sphere" size="0.1"', "pile": 'type="box" size="0.1 0.1 0.1"'}
+
+
+def places(kind: str) -> np.ndarray:
+    """Return where the bodies start, (bodies, 3): spheres side by side, boxes in a tower that leans and tumbles."""
+    index = np.arange(BODIES)
+    if kind == "spheres":
+        return np.stack([0.3 * (index % 4), 0.3 * (index // 4), 0.12 + 0.02 * index], axis=1)
+    return np.stack([0.06 * (index % 3), 0.05 * (index % 2), 0.11 + 0.22 * index], axis=1)
+
+
+def scene(kind: str, method: Impulses, bodies: int = BODIES) -> Simulation:
+    """Return our simulation; every seed starts a little elsewhere."""
+
+    def shapes(params: dict[str, jax.Array]) -> Bodies:
+        one = sphere(1.0, 0.1, FRICTION) if kind == "spheres" else box(1.0, (0.2, 0.2, 0.2), FRICTION)
+        return repeat(one, bodies)
+
+    def start(params, bodies, key):
+        at = jnp.asarray(places(kind)[: bodies.mass.shape[0]], dtype=float)
+        at = at + 0.005 * jax.random.uniform(key, at.shape, at.dtype)
+        return motion_of(bodies, Vector(at[:, 0], at[:, 1], at[:, 2]))
+
+    params = {"gravity": jnp.asarray(9.81, dtype=float), "time_step": jnp.asarray(TIME_STEP, dtype=float)}
+    return simulate(
+        Scene(
+            params=params,
+            bodies=shapes,
+            start=start,
+            dynamics=method,
+            planes=lambda params: floor(),
+            loads=(gravity(),),
+        )
+    )
+
+
+def model_of(kind: str) -> str:
+    """Return the same scene in MuJoCo's language."""
+    bodies = "".join(
+        f'<body pos="{x} {y} {z}"><freejoint/><geom {MUJOCO_SHAPES[kind]} mass="1" friction="{FRICTION} 0 0"/></body>'
+        for x, y, z in places(kind)
+    )
+    return (
+        f'<mujoco><option timestep="{TIME_STEP}" integrator="Euler" gravity="0 0 -9.81"/><worldbody>'
+        f'<geom type="plane" size="50 50 1" friction="{FRICTION} 0 0"/>{bodies}</worldbody></mujoco>'
+    )
+
+
+def on_all_cores[State](run: Callable[[State], State], members: int) -> Callable[[State], State]:
+    """Return a compiled run of many members that gives every core its share, as a sweep over devices does."""
+    if members == 1:
+        return jax.jit(run)
+    mesh, spread = jax.sharding.Mesh(np.asarray(jax.devices()), ("member",)), jax.sharding.PartitionSpec("member")
+    split = jax.jit(jax.shard_map(run, mesh=mesh, in_specs=spread, out_specs=spread, check_vma=False))
+    return lambda state: split(jax.device_put(state, jax.sharding.NamedSharding(mesh, spread)))
+
+
+def ours(kind: str, method: Impulses, members: int, steps: int, settle: int) -> tuple[Callable[[], None], float]:
+    """Return a timed run from settled states, and the largest overlap after it."""
+    simulation = scene(kind, method)
+    many = simulation if members == 1 else ensemble(simulation)
+    keys = jax.random.split(jax.random.key(0), members)
+    state = jax.jit(many.init)(many.params, keys[0] if members == 1 else keys)
+    advance = segment(many, steps)
+    run = on_all_cores(lambda state: advance(state, many.params), members)
+    for _ in range(max(1, settle // steps)):
+        state = run(state)
+    overlap = jax.jit(many.diagnose)(run(state), many.params)["penetration"]
+    return lambda: jax.block_until_ready(run(state)), float(jnp.max(overlap))
+
+
+def mujoco_rollout(kind: str, members: int, steps: int, settle: int, threads: int) -> tuple[Callable[[], None], float]:
+    """Return a timed rollout from settled states, and the largest overlap of its last member."""
+    import mujoco
+    from mujoco import rollout
+
+    model = mujoco.MjModel.from_xml_string(model_of(kind))
+    data = [mujoco.MjData(model) for _ in range(threads)]
+    start = mujoco.MjData(model)
+    size = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    rng, states = np.random.default_rng(0), np.zeros((members, size))
+    for member in range(members):
+        mujoco.mj_resetData(model, start)
+        start.qpos.reshape(BODIES, 7)[:, :3] += 0.005 * rng.random((BODIES, 3))
+        mujoco.mj_getState(model, start, states[member], mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    pool = rollout.Rollout(nthread=threads if threads > 1 else 0)
+    settled = pool.rollout(model, data, states, nstep=settle)[0][:, -1].copy() if settle else states
+    last = pool.rollout(model, data, settled, nstep=steps)[0][-1, -1]
+    mujoco.mj_setState(model, start, last, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    mujoco.mj_forward(model, start)
+    overlap = max([-contact.dist for contact in start.contact] + [0.0])
+    return lambda: pool.rollout(model, data, settled, nstep=steps), float(overlap)
+
+
+def brax_spring(kind: str, members: int, steps: int, settle: int) -> tuple[Callable[[], None], float]:
+    """Return a timed run of brax's spring pipeline, and the largest overlap after it."""
+    from brax.io import mjcf
+    from brax.spring import pipeline
+
+    system = mjcf.loads(model_of(kind))
+    start = np.tile(np.asarray(system.init_q), (members, 1))
+    start.reshape(members, BODIES, 7)[:, :, :3] += 0.005 * np.random.default_rng(0).random((members, BODIES, 3))
+    still, nothing = jnp.zeros((members, system.qd_size())), jnp.zeros(system.act_size())
+    state = jax.jit(jax.vmap(lambda q, qd: pipeline.init(system, q, qd)))(jnp.asarray(start, np.float32), still)
+
+    def advance(state):
+        def step(state, _):
+            return jax.vmap(lambda state: pipeline.step(system, state, nothing))(state), None
+
+        return jax.lax.scan(step, state, None, length=steps)[0]
+
+    run = on_all_cores(advance, members)
+    for _ in range(max(1, settle // steps)):
+        state = run(state)
+    contact = run(state).contact
+    overlap = float(-jnp.min(contact.dist)) if contact is not None else 0.0
+    return lambda: jax.block_until_ready(run(state)), max(overlap, 0.0)
+
+
+def in_turn(rows: dict[str, tuple[Callable[[], None], float]], work: int, repeats: int, base: str) -> None:
+    """Time the rows in turn and print rates, ratios to ``base`` and overlaps."""
+    best = dict.fromkeys(rows, np.inf)
+    for _ in range(repeats):
+        for name, (run, _) in rows.items():
+            began = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - began)
+    for name, (_, overlap) in rows.items():
+        print(
+            f"  {name:32s} {work / best[name]:12,.0f} steps/s  {best[base] / best[name]:7.2f} x {base}"
+            f"  largest overlap {1e3 * overlap:.3f} mm",
+            flush=True,
+        )
+
+
+def compile_times() -> None:
+    """Print what compiling the 200-step gradient of one bouncing ball takes, brax's after ours."""
+    simulation = bouncing_ball()
+    height = trajectory(simulation, 200, 200)
+    slope = jax.jit(jax.grad(lambda params: height(params, jax.random.key(0))[2]["height"][-1]))
+    lowered = slope.lower(simulation.params)
+    began = time.process_time()
+    lowered.compile()
+    mine = time.process_time() - began
+
+    from brax.io import mjcf
+    from brax.spring import pipeline
+
+    system = mjcf.loads(
+        f'<mujoco><option timestep="{TIME_STEP}"/><worldbody><geom type="plane" size="50 50 1"/>'
+        '<body pos="0 0 1"><freejoint/><geom type="sphere" size="0.1"/></body></worldbody></mujoco>'
+    )
+
+    def final(z):
+        state = pipeline.init(system, system.init_q.at[2].set(z), jnp.zeros(6))
+        nothing = jnp.zeros(0)
+        state = jax.lax.scan(lambda s, _: (pipeline.step(system, s, nothing), None), state, None, length=200)[0]
+        return state.x.pos[0, 2]
+
+    lowered = jax.jit(jax.grad(final)).lower(1.0)
+    began = time.process_time()
+    lowered.compile()
+    theirs = time.process_time() - began
+    print(f"  compile, 200-step gradient: ours {mine:.2f} s, brax-spring {theirs:.2f} s of CPU: {theirs / mine:.1f} x")
+
+
+def reverse_memory() -> None:
+    """Print the temporaries of reverse mode through 1,000 steps of 64 scenes of 10 spheres."""
+    simulation = scene("spheres", Impulses(sweeps=1, impacts=1, warm=False))
+    many = ensemble(simulation)
+    state = jax.eval_shape(many.init, many.params, jax.random.split(jax.random.key(0), 64))
+    run = segment(many, 1000)
+
+    def loss(params, state):
+        return jnp.sum(run(state, params).motion.position.x)
+
+    memory = jax.jit(jax.grad(loss)).lower(many.params, state).compile().memory_analysis()
+    print(
+        f"  reverse mode, 1,000 steps x 64 scenes x 10 spheres: {memory.temp_size_in_bytes / 1e6:.1f} MB of temporaries"
+    )
+
+
+def main() -> None:
+    """Print the rows asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    choices = ("spheres", "pile", "single", "compile", "memory")
+    parser.add_argument("rows", nargs="*", default=choices)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--members", type=int, default=1024)
+    options = parser.parse_args()
+    threads = os.cpu_count() or 1
+    jax.config.update("jax_num_cpu_devices", threads)
+    one, converged = Impulses(sweeps=1, impacts=1, warm=False), Impulses(sweeps=12, impacts=1)
+    for kind, steps, settle in (("spheres", 50, 100), ("pile", 20, 500)):
+        if kind in options.rows:
+            members = options.members
+            print(f"{BODIES} bodies, {kind}, {members} scenes, dt {1e3 * TIME_STEP:g} ms, {threads} cores")
+            rows = {
+                "ours, 1 sweep": ours(kind, one, members, steps, settle),
+                "ours, 12 sweeps, warm": ours(kind, converged, members, steps, settle),
+                "mujoco.rollout": mujoco_rollout(kind, members, steps, settle, threads),
+                "brax-spring": brax_spring(kind, members, steps, settle),
+            }
+            in_turn(rows, members * steps, options.repeats, "mujoco.rollout")
+    if "single" in options.rows:
+        print(f"{BODIES} spheres, one scene")
+        rows = {
+            "ours, 1 sweep": ours("spheres", one, 1, 2000, 0),
+            "MuJoCo C, one thread": mujoco_rollout("spheres", 1, 2000, 0, 1),
+        }
+        in_turn(rows, 2000, options.repeats, "MuJoCo C, one thread")
+    if "compile" in options.rows:
+        compile_times()
+    if "memory" in options.rows:
+        reverse_memory()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Boxes that overlap, rest on each other and cross edges."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
+
+from simkit.rigid.collision.overlay import WIDER
+from simkit.rigid.collision.separation import PREFERENCE
+from tests.rigid.collision.shapes import COUNT, Shapes, array, near_boxes, random_shapes, separation, touching
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def overlapping(seed):
+    """Return pairs of random boxes, half of which overlap, and their largest separation along fifteen axes."""
+    a, b = random_shapes("box", seed, 0.8), random_shapes("box", seed + 1, 0.8)
+    return a, b, np.array([separation(a[k], b[k]) for k in range(COUNT)])
+
+
+def test_depth_is_the_least_overlap_along_the_fifteen_axes():
+    a, b, depth = overlapping(5)
+    _, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))
+    overlap = depth < 0
+    assert 50 < overlap.sum() < 150
+    error = (gap.min(axis=0) - depth)[overlap]
+    smallest = np.minimum(a.halves.min(axis=1), b.halves.min(axis=1))[overlap]
+    # A face is preferred to an axis that is better by at most twice 1 % of the smallest half length.
+    assert np.all((error < 1e-12) & (error > -2 * PREFERENCE * smallest))
+    assert np.mean(np.abs(error) < 1e-12) > 0.8
+    assert np.abs(np.linalg.norm(normal, axis=-1) - 1).max() < 1e-12
+
+
+def test_moving_a_box_by_its_depth_along_the_normal_ends_the_overlap():
+    a, b, depth = overlapping(7)
+    _, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))
+    slot, overlap = gap.argmin(axis=0), np.flatnonzero(depth < 0)
+    shift = -gap.min(axis=0)[:, None] * normal[slot, np.arange(COUNT)]
+    moved = a.at(a.center + shift)
+    after = np.array([separation(moved[k], b[k]) for k in overlap])
+    # Then they touch, so their separation is zero to rounding; more than zero where a face was preferred.
+    smallest = np.minimum(a.halves.min(axis=1), b.halves.min(axis=1))[overlap]
+    assert np.all((after > -1e-12) & (after < 2 * PREFERENCE * smallest))
+
+
+@pytest.mark.parametrize("distance", [None, 0.01])
+def test_points_of_several_slots_lie_midway_between_the_boxes(distance):
+    a, b = overlapping(9)[:2] if distance is None else near_boxes(distance, seed=9)
+    position, normal, gap = array(touching("box", "box")(a.placed(), b.placed()))
+    several = gap[1] < 1e5
+    assert several.sum() > 20
+    half = gap[..., None] / 2 * normal
+    for k in range(4):
+        # Faces are widened by WIDER of their half lengths, 1 m at most.
+        for shapes, points in ((a, position[k] + half[k]), (b, position[k] - half[k])):
+            assert shapes.beyond(points)[several].max() < 2 * WIDER
+
+
+def test_edges_that_cross_touch_where_they_are_nearest():
+    # Two cubes on their edges, one above the other, turned by a right angle: the edges cross at a known place.
+    on_edge = Rotation.from_euler("x", 45, degrees=True).as_matrix()
+    across = Rotation.from_euler("y", 45, degrees=True).as_matrix()
+    height = np.sqrt(0.5)
+    halves, radius = np.full((COUNT, 3), 0.5), np.zeros(COUNT)
+    shift, gap = np.random.default_rng(0).uniform(-0.4, 0.4, (COUNT, 2)), np.linspace(-0.1, 0.1, COUNT)
+    lower = Shapes(np.zeros((COUNT, 3)), np.broadcast_to(on_edge, (COUNT, 3, 3)), halves, radius)
+    center = np.column_stack([shift, 2 * height + gap])
+    upper = Shapes(center, np.broadcast_to(across, (COUNT, 3, 3)), halves, radius)
+    position, normal, found = array(touching("box", "box")(upper.placed(), lower.placed()))
+    assert np.abs(found[0] - gap).max() < 1e-12
+    assert found[1:].min() > 1e5
+    assert np.abs(normal[0] - [0, 0, 1]).max() < 1e-12
+    # The lower edge runs along x at y = 0, the upper along y at x = shift.
+    expected = np.column_stack([shift[:, 0], np.zeros(COUNT), height + gap / 2])
+    assert np.abs(position[0] - expected).max() < 1e-12
+
+
+def stacked_boxes(seed, gap):
+    """Return boxes lying flat on others, turned about the vertical and shifted, and the polygons they share."""
+    random = np.random.default_rng(seed)
+    a, b = random_shapes("box", seed, 0.0), random_shapes("box", seed + 1, 0.0)
+    yaw = random.uniform(0, 2 * np.pi, COUNT)
+    flat = np.broadcast_to(np.eye(3), (COUNT, 3, 3))
+    turned = Rotation.from_euler("z", yaw[:, None]).as_matrix()
+    center = np.column_stack([random.uniform(-0.3, 0.3, (COUNT, 2)), a.halves[:, 2] + b.halves[:, 2] + gap])
+    lower, upper = Shapes(0 * center, flat, b.halves, b.radius), Shapes(center, turned, a.halves, a.radius)
+    return upper, lower, [_common(upper[k], lower[k]) for k in range(COUNT)]
+
+
+def _common(upper, lower):
+    """Return the corners of the upper box's base cut to the lower box's top, after Sutherland and Hodgman."""
+    signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])
+    polygon = upper.center[:2] + (signs * upper.halves[:2]) @ upper.turning[:2, :2].T
+    for axis in (0, 1):
+        for side in (1, -1):
+            inside = side * polygon[:, axis] - lower.halves[axis]
+            kept = []
+            for k in range(len(polygon)):
+                here, there = inside[k - 1], inside[k]
+                if here * there < 0:
+                    kept.append(polygon[k - 1] + here / (here - there) * (polygon[k] - polygon[k - 1]))
+                if there <= 0:
+                    kept.append(polygon[k])
+            polygon = np.array(kept)
+    return polygon
+
+
+def test_faces_touch_in_corners_of_their_common_polygon():
+    gap = 0.003
+    upper, lower, polygons = stacked_boxes(11, gap)
+    position, normal, found = array(touching("box", "box")(upper.placed(), lower.placed()))
+    assert np.abs(found - gap).max() < 1e-12
+    assert np.abs(normal - [0, 0, 1]).max() < 1e-12
+    shares = []
+    for k, polygon in enumerate(polygons):
+        points = position[:, k, :2]
+        nearest = np.linalg.norm(points[:, None] - polygon, axis=-1).min(axis=1)
+        # Widening by 1e-4 of a half length moves a corner by that over the sine of the edges' angle; a corner that the
+        # widened face lacks or has besides lies about as near.
+        assert nearest.max() < 100 * WIDER
+        shares.append(ConvexHull(points, qhull_options="QJ").volume / ConvexHull(polygon).volume)
+    # Four of up to eight corners: an octagon's square has 0.707 of its area, and where several slots have one corner of
+    # a triangle or a pentagon, less is left.
+    assert np.median(shares) > 0.9
+    assert np.quantile(shares, 0.05) > 0.65
+
+
+def test_slots_keep_their_corners_while_a_box_slides_turns_and_tilts_a_little():
+    upper, lower, _ = stacked_boxes(13, 0.0)
+    touch = touching("box", "box")
+    position, _, _ = array(touch(upper.placed(), lower.placed()))
+    step = Rotation.from_rotvec([1e-4, -2e-4, 2e-4]).as_matrix()
+    after = Shapes(upper.center + 1e-4, step @ upper.turning, upper.halves, upper.radius)
+    moved, _, _ = array(touch(after.placed(), lower.placed()))
+    jumps = np.linalg.norm(moved - position, axis=-1).max(axis=0)
+    # Points move with the box, some by a few times more where edges cross at a small angle; two corners that tie, which
+    # the widths of directions make rare, may change places.
+    assert np.mean(jumps < 0.02) > 0.95
+
+
+def test_flush_cubes_touch_at_their_corners_in_either_precision():
+    # A stack as exact as numbers allow, where every edge of one face lies on an edge of the other.
+    flat = np.broadcast_to(np.eye(3), (COUNT, 3, 3))
+    random = np.random.default_rng(17)
+    place = random.uniform(-5, 5, (COUNT, 3))
+    halves, radius = np.full((COUNT, 3), 0.1), np.zeros(COUNT)
+    lower, upper = Shapes(place, flat, halves, radius), Shapes(place + np.array([0, 0, 0.2]), flat, halves, radius)
+    for dtype, rounding in ((np.float64, 1e-15), (np.float32, 6e-8)):
+        pairs = jax.tree.map(lambda x, dtype=dtype: x.astype(dtype), (upper.placed(), lower.placed()))
+        position, normal, gap = array(touching("box", "box")(*pairs))
+        # Places up to 5 m away are rounded, and so are differences.
+        assert np.abs(gap).max() < 40 * rounding
+        assert np.abs(normal - [0, 0, 1]).max() == 0
+        signs = np.sign(position - place)[..., :2]
+        expected = place + np.concatenate([0.1 * signs, np.full((4, COUNT, 1), 0.1)], axis=-1)
+        assert np.abs(position - expected).max() < 40 * rounding + 0.1 * WIDER
+        assert all(len({tuple(row) for row in signs[:, k]}) == 4 for k in range(COUNT))

@@ -1,0 +1,100 @@
+"""All pairs of a collection, in the order of the rounds."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from simkit.rigid.algebra.quaternion import quaternion
+from simkit.rigid.algebra.vector import vector
+from simkit.rigid.bodies.bodies import box, capsule, disk, gather, sphere
+from simkit.rigid.bodies.motion import motion_of
+from simkit.rigid.collision.pairs import contacts, plane_contacts
+from simkit.rigid.collision.rounds import rounds
+from simkit.rigid.collision.slots import FAR
+from simkit.rigid.planes import floor, no_planes, plane, together
+from tests.rigid.collision.shapes import Shapes, array, nearest
+
+pytestmark = pytest.mark.usefixtures("x64")
+KINDS = ("box", "sphere", "capsule", "box", "disk", "capsule", "box")
+
+
+def scene(kinds, seed):
+    random = np.random.default_rng(seed)
+    make = {
+        "box": lambda: box(1.0, random.uniform(0.4, 1, 3)),
+        "sphere": lambda: sphere(1.0, random.uniform(0.2, 0.5)),
+        "disk": lambda: disk(1.0, random.uniform(0.2, 0.5)),
+        "capsule": lambda: capsule(1.0, random.uniform(0.1, 0.3), random.uniform(0.4, 1)),
+    }
+    bodies = gather([make[kind]() for kind in kinds])
+    turning = Rotation.random(len(kinds), rng=random)
+    x, y, z, w = turning.as_quat().T
+    center = random.normal(size=(len(kinds), 3))
+    orientation = quaternion(jnp.asarray(np.stack([w, x, y, z], axis=-1)))
+    motion = motion_of(bodies, vector(jnp.asarray(center)), orientation)
+    halves = np.stack([np.asarray(half) for half in jax.tree.leaves(bodies.half_lengths)], axis=-1)
+    return bodies, motion, Shapes(center, turning.as_matrix(), halves, np.asarray(bodies.radius))
+
+
+@functools.cache
+def compiled(function):
+    return jax.jit(function)
+
+
+def test_every_pair_stands_in_its_place_with_the_normal_towards_the_first():
+    bodies, motion, shapes = scene(KINDS, 1)
+    position, normal, gap = array(compiled(contacts)(bodies, motion))
+    first, second = (side.ravel() for side in rounds(len(KINDS)))
+    assert gap.shape == (4, 28) and position.shape == (4, 28, 3)
+    assert np.abs(np.linalg.norm(normal, axis=-1) - 1).max() < 1e-12
+    checked = 0
+    for k, (i, j) in enumerate(zip(first, second, strict=True)):
+        if max(i, j) == len(KINDS):
+            assert gap[:, k].min() == FAR
+            continue
+        distance, core, direction = nearest(shapes[i], shapes[j])
+        slot = gap[:, k].argmin()
+        slots = {frozenset(("box",)): 4, frozenset(("capsule",)): 2, frozenset(("box", "capsule")): 2}
+        used = slots.get(frozenset((KINDS[i], KINDS[j])), 1)
+        assert np.all(gap[used:, k] == FAR)
+        if core > 1e-6:
+            # The separation of boxes is at least the distance over sqrt(3), and its axis within 55 degrees of it.
+            assert min(distance, distance / np.sqrt(3)) - 0.01 < gap[slot, k] < distance + 0.01
+            assert normal[slot, k] @ direction > 0.57
+            checked += 1
+    assert checked > 15
+
+
+def test_members_of_an_ensemble_along_the_last_axis_have_the_same_contacts():
+    runs = [scene(KINDS, seed)[:2] for seed in (1, 2, 3)]
+    members = jax.tree.map(lambda *arrays: jnp.stack(arrays, axis=-1), *runs)
+    together_ = array(compiled(contacts)(*members))
+    for k, run in enumerate(runs):
+        for all_members, single in zip(together_, array(compiled(contacts)(*run)), strict=True):
+            index = (..., k, slice(None)) if all_members.ndim == single.ndim + 1 and single.ndim == 3 else (..., k)
+            # Round-off of other fused loops.
+            assert np.abs(all_members[index] - single).max() < 1e-9
+
+
+def test_planes_come_one_after_the_other_with_all_bodies_each():
+    bodies, motion, shapes = scene(KINDS, 1)
+    planes = together([floor(), plane((0.6, 0.0, -0.8), -2.0)])
+    _, normal, gap = array(compiled(plane_contacts)(bodies, motion, planes))
+    assert gap.shape == (4, 14)
+    for which, (n, d) in enumerate([((0, 0, 1), 0.0), ((0.6, 0, -0.8), -2.0)]):
+        for k in range(len(KINDS)):
+            lowest = (shapes[k].corners() @ np.array(n)).min() - shapes.radius[k] - d
+            assert abs(gap[:, which * len(KINDS) + k].min() - lowest) < 1e-14
+            assert np.abs(normal[:, which * len(KINDS) + k][gap[:, which * len(KINDS) + k] < FAR] - n).max() < 1e-15
+    assert array(plane_contacts(bodies, motion, no_planes()))[2].shape == (4, 0)
+
+
+@pytest.mark.parametrize(("kinds", "slots"), [(("sphere",), 1), (("sphere", "box"), 1), (("capsule", "capsule"), 2)])
+def test_scenes_have_no_more_slots_than_their_shapes_need(kinds, slots):
+    bodies, motion, _ = scene(kinds, 4)
+    points = jax.eval_shape(contacts, bodies, motion)
+    assert points.gap.shape == (slots, 1)
