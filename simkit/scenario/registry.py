@@ -29,6 +29,7 @@ FACTORIES = {
     "flow.cylinder_in_channel": "simkit.flow.systems.cylinder:cylinder_in_channel",
     "flow.drag_reduction": "simkit.flow.systems.drag_reduction:drag_reduction",
     "rigid.bouncing_ball": "simkit.rigid.bouncing_ball:bouncing_ball",
+    "rigid.compliant_bounce": "simkit.rigid.systems.compliant_bounce:compliant_bounce",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 
