@@ -2,6 +2,7 @@
 
 from simkit.rigid.bodies.bodies import box, capsule, disk, gather, repeat, sphere, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
+from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
@@ -14,6 +15,7 @@ from simkit.rigid.systems.asymmetric_top import asymmetric_top
 from simkit.rigid.systems.billiards_break import billiards_break
 from simkit.rigid.systems.bouncing_ball import bouncing_ball
 from simkit.rigid.systems.box_stack import box_stack
+from simkit.rigid.systems.compliant_bounce import compliant_bounce
 from simkit.rigid.systems.falling_pile import falling_pile
 from simkit.rigid.systems.heavy_top import heavy_top
 from simkit.rigid.systems.newtons_cradle import newtons_cradle
@@ -22,6 +24,7 @@ from simkit.rigid.systems.rolling_ball import rolling_ball
 from simkit.rigid.systems.sliding_block import sliding_block
 
 __all__ = [
+    "Compliant",
     "Events",
     "Free",
     "Impulses",
@@ -36,6 +39,7 @@ __all__ = [
     "box",
     "box_stack",
     "capsule",
+    "compliant_bounce",
     "disk",
     "falling_pile",
     "floor",

@@ -39,6 +39,7 @@ FACTORIES = {
     "rigid.falling_pile": "simkit.rigid.systems.falling_pile:falling_pile",
     "rigid.rolling_ball": "simkit.rigid.systems.rolling_ball:rolling_ball",
     "rigid.sliding_block": "simkit.rigid.systems.sliding_block:sliding_block",
+    "rigid.compliant_bounce": "simkit.rigid.systems.compliant_bounce:compliant_bounce",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 

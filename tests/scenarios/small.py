@@ -14,6 +14,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "channel_flow": {"cells": [8, 8]},
     # A wave that is neither small nor an eigenmode: its growth then depends on everything, and above round-off.
     "tollmien_schlichting": {"points": [4, 25], "cells": [8, 6], "perturbation": 1e-3, "wall_velocity": 0.1},
+    "compliant_bounce": {"balls": 2, "substeps": 4},
     "heated_cavity": {"cells": [8, 8]},
     "turbulent_channel": {"cells": [6, 8, 6], "sample_every": 2, "settle": 2},
     "viscosity_from_frames": {"cells": [8, 8], "frame_every": 2},

@@ -1,0 +1,213 @@
+"""Compliant contact: surfaces that give way, with a force that grows from zero at touch."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Params
+from simkit.core.status import Status
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
+from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
+from simkit.rigid.collision.pairs import contacts, plane_contacts
+from simkit.rigid.collision.points import Points
+from simkit.rigid.collision.rounds import rounds
+from simkit.rigid.collision.slots import FAR
+from simkit.rigid.integrators import integrator_named
+from simkit.rigid.scene import Setting
+
+# Steps that a contact must last for its derivative to be right within a few percent (docs/rigid_compliant.md).
+FEWEST_STEPS = 20
+
+
+@pytree
+class Durations:
+    """How long contacts last, in substeps.
+
+    Attributes:
+        now: of each contact, up to now, int32: with planes and between pairs, one after the other.
+        shortest: of the contacts that have ended, int32.
+    """
+
+    now: tuple[jax.Array, jax.Array]
+    shortest: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Compliant:
+    """Contact by the force of Hunt and Crossley, in substeps.
+
+        N = k d^(3/2) (1 + 3/2 a d'),  not negative;   F = -mu N s / sqrt(|s|^2 + c^2)
+
+    with the overlap d, its rate d', and the slip s. The force does not jump at touch, so the motion is smooth enough to
+    be differentiated through: with enough substeps in every contact, derivatives converge to those of the equations of
+    motion. A ball that hits at speed v leaves with e v, where ``(1 + e) x = ln((1 + x) / (1 - e x))`` and
+    ``x = 3/2 a v``: ``e = 1 - a v`` for small speeds. Restitution is not a parameter here.
+
+    A contact that lasts fewer than 20 substeps is told of by the status of the run.
+
+    Attributes:
+        substeps: in each time step. Good values: what gives 30 or more in the shortest contact.
+        stiffness: name of the parameter k, in N/m^(3/2).
+        dissipation: name of the parameter a, in s/m.
+        creep_speed: c in m/s, below which friction is viscous; a block on a slope creeps at about this speed.
+        integrator: as for `simkit.rigid.free.Free`.
+
+    Raises:
+        UserError: if there are no substeps, the creep speed is not positive, or no integrator has that name.
+
+    Reference: Hunt and Crossley, J. Appl. Mech. 42, 440 (1975), doi:10.1115/1.3423596.
+    """
+
+    substeps: int = 8
+    stiffness: str = "stiffness"
+    dissipation: str = "dissipation"
+    creep_speed: float = 1e-3
+    integrator: str = "velocity_verlet"
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning before anything is compiled."""
+        integrator_named(self.integrator)
+        if isinstance(self.substeps, bool) or not isinstance(self.substeps, int) or self.substeps < 1:
+            raise UserError(f"substeps = {self.substeps!r} is not an integer of at least 1; choose for example 8")
+        if not self.creep_speed > 0:
+            raise UserError(f"creep_speed = {self.creep_speed!r} m/s is not positive; choose for example 1e-3")
+
+    def start(self, motion: Motion, setting: Setting) -> Durations:
+        """Return that nothing has touched for any time."""
+        gaps = [points.gap for points in _points(motion, setting)]
+        like = motion.position.x[0]
+        return Durations(
+            now=tuple(jnp.zeros(gap.shape, jnp.int32) for gap in gaps),
+            shortest=jnp.full(like.shape, np.iinfo(np.int32).max, jnp.int32),
+        )
+
+    def step(
+        self, motion: Motion, memory: Durations, setting: Setting, time: jax.Array, time_step: jax.Array
+    ) -> tuple[Motion, Durations]:
+        """Return the motion one step later, after all substeps."""
+        advance, substep = integrator_named(self.integrator), time_step / self.substeps
+
+        def load(motion: Motion, time: jax.Array) -> Wrench:
+            return setting.load(motion, time) + self.force(motion, setting)
+
+        def body(carry: tuple[Motion, Durations], index: jax.Array) -> tuple[tuple[Motion, Durations], None]:
+            motion, durations = carry
+            motion = advance(motion, setting.bodies, load, time + index * substep, substep)
+            return (motion, _lasting(durations, _points(motion, setting))), None
+
+        indices = jnp.arange(self.substeps, dtype=time_step.dtype)
+        return jax.lax.scan(body, (motion, memory), indices)[0]
+
+    def force(self, motion: Motion, setting: Setting) -> Wrench:
+        """Return the forces and torques of all contacts.
+
+        Args:
+            motion: state.
+            setting: bodies, planes and the parameters of the contact.
+        """
+        bodies, planes = setting.bodies, setting.planes
+        on_planes, between = _points(motion, setting)
+        count, kinds = planes.offset.shape[0], len(bodies.kinds)
+        everyone = _Side(
+            position=motion.position,
+            velocity=motion.velocity,
+            angular_velocity=angular_velocity(motion, bodies),
+            friction=bodies.friction,
+        )
+        body = (
+            each(lambda values: jnp.concatenate([values] * count), everyone) if count else _rows(everyone, np.arange(0))
+        )
+        rough = jnp.maximum(body.friction, jnp.repeat(planes.friction, kinds, axis=0))
+        received = _received(on_planes, self._push(on_planes, body.at(on_planes), rough, setting.params), body)
+        wrench = each(lambda values: jnp.sum(values.reshape(count, kinds, *values.shape[1:]), axis=0), received)
+        if kinds < 2:
+            return wrench
+
+        first, second = (side.ravel() for side in rounds(kinds))
+        a, b = _rows(everyone, first), _rows(everyone, second)
+        push = self._push(between, a.at(between) - b.at(between), jnp.maximum(a.friction, b.friction), setting.params)
+        for side, index, force in ((a, first, push), (b, second, -push)):
+            received = _received(between, force, side)
+            # Nobody, whom the one left over in a round meets, is past the end and dropped.
+            wrench = each(lambda onto, values, index=index: onto.at[index].add(values, mode="drop"), wrench, received)
+        return wrench
+
+    def check(self, motion: Motion, setting: Setting) -> None:
+        """Accept any start: what overlaps is pushed apart."""
+        del motion, setting
+
+    def _push(self, points: Points, velocity: Vector, friction: jax.Array, params: Params) -> Vector:
+        overlap, rate = jnp.maximum(-points.gap, 0), -dot(velocity, points.normal)
+        # The root of no overlap has no derivative, and is not needed there.
+        root = jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
+        spring = params[self.stiffness] * overlap * root
+        along = spring * jnp.maximum(1 + 1.5 * params[self.dissipation] * rate, 0)
+        slip = velocity + rate * points.normal
+        return along * points.normal - (friction * along / jnp.sqrt(dot(slip, slip) + self.creep_speed**2)) * slip
+
+    def diagnose(self, motion: Motion, memory: Durations, setting: Setting) -> dict[str, jax.Array]:
+        """Return the number of contacts now, the largest overlap, and the substeps of the shortest contact so far."""
+        gaps = jnp.concatenate([points.gap.reshape(-1, *points.gap.shape[2:]) for points in _points(motion, setting)])
+        return {
+            "contacts": jnp.sum(gaps < 0, axis=0, dtype=jnp.int32),
+            "penetration": jnp.maximum(-jnp.min(gaps, axis=0, initial=0.0), 0),
+            "shortest_contact": memory.shortest,
+        }
+
+    def status(self, memory: Durations) -> jax.Array:
+        """Return whether a contact was too short for derivatives through it."""
+        return jnp.where(memory.shortest < FEWEST_STEPS, jnp.int32(Status.BRIEF_CONTACT), jnp.int32(Status.OK))
+
+
+@pytree
+class _Side:
+    """The bodies on one side of contacts, one number each along the first axis."""
+
+    position: Vector
+    velocity: Vector
+    angular_velocity: Vector
+    friction: jax.Array
+
+    def at(self, points: Points) -> Vector:
+        """Return the velocity of the points as parts of these bodies."""
+        return self.velocity + cross(self.angular_velocity, points.position - self.position)
+
+
+def _received(points: Points, force: Vector, side: _Side) -> Wrench:
+    return Wrench(force=total(force), torque=total(cross(points.position - side.position, force)))
+
+
+def _rows[T](tree: T, index: np.ndarray) -> T:
+    return each(lambda values: jnp.take(values, index, axis=0, mode="clip"), tree)
+
+
+def _points(motion: Motion, setting: Setting) -> tuple[Points, Points]:
+    bodies = setting.bodies
+    return plane_contacts(bodies, motion, setting.planes), _once(contacts(bodies, motion))
+
+
+def _once(points: Points) -> Points:
+    """Return points of which those that an earlier slot has, too, are put out of reach: each pushes only once."""
+    slots = [points.position[slot] for slot in range(points.gap.shape[0])]
+    gaps = []
+    for slot, here in enumerate(slots):
+        gap = points.gap[slot]
+        for other in slots[:slot]:
+            gap = jnp.where((here.x == other.x) & (here.y == other.y) & (here.z == other.z), FAR, gap)
+        gaps.append(gap)
+    return dataclasses.replace(points, gap=jnp.stack(gaps))
+
+
+def _lasting(durations: Durations, points: tuple[Points, Points]) -> Durations:
+    """Return durations one substep later."""
+    now, shortest = [], durations.shortest
+    for before, place in zip(durations.now, points, strict=True):
+        touching = place.gap < 0
+        ended = jnp.where(~touching & (before > 0), before, np.iinfo(np.int32).max)
+        shortest = jnp.minimum(shortest, jnp.min(ended, axis=(0, 1), initial=np.iinfo(np.int32).max))
+        now.append(jnp.where(touching, before + 1, 0))
+    return Durations(now=tuple(now), shortest=shortest)
