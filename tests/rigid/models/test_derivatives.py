@@ -33,13 +33,15 @@ def test_derivatives_without_contact_equal_central_differences(x64, engine):
     params = found.simulation.with_params(**values).params
     wrt = ["gravity", "mass", "mass_scale", "time_step", "initial_position", "initial_velocity", "control"]
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # nothing touches, so there is nothing to warn of
+        # Nothing touches, so there is nothing to warn of; brax itself warns of other things.
+        warnings.filterwarnings("error", message=".*not with physics.*")
         checked = gradient.check(found, params, KEY, wrt)
     for name in wrt:
-        # Central differences with h = eps^(1/3) are off by h^2 and eps / h, both about 4e-11 of the value's scale.
+        # Central differences with h = eps^(1/3) are off by eps / h, 4e-11 of the scale, and by h^2 times a third derivative,
+        # which for the time step of a stiff method is large: 3e-7 of the derivative itself for brax-positional.
         scale = abs(checked.value) / max(float(np.max(np.abs(params[name]))), 1.0)
         np.testing.assert_allclose(
-            checked.derivative[name], checked.difference[name], rtol=1e-7, atol=1e-8 * scale, err_msg=name
+            checked.derivative[name], checked.difference[name], rtol=1e-6, atol=1e-8 * scale, err_msg=name
         )
         assert np.abs(checked.derivative[name]).max() > 1e-3 * scale, name
 
