@@ -37,8 +37,8 @@ def test_derivatives_without_contact_equal_central_differences(x64, engine):
         warnings.filterwarnings("error", message=".*not with physics.*")
         checked = gradient.check(found, params, KEY, wrt)
     for name in wrt:
-        # Central differences with h = eps^(1/3) are off by eps / h, 4e-11 of the scale, and by h^2 times a third derivative,
-        # which for the time step of a stiff method is large: 3e-7 of the derivative itself for brax-positional.
+        # Central differences with h = eps^(1/3) are off by eps / h, 4e-11 of the scale, and by h^2 times a third
+        # derivative, large for the time step of a stiff method: 3e-7 of the derivative itself for brax-positional.
         scale = abs(checked.value) / max(float(np.max(np.abs(params[name]))), 1.0)
         np.testing.assert_allclose(
             checked.derivative[name], checked.difference[name], rtol=1e-6, atol=1e-8 * scale, err_msg=name
