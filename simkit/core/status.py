@@ -19,6 +19,7 @@ class Status(enum.IntEnum):
     STALLED = 4
     NEIGHBOR_OVERFLOW = 5
     IMPACT_OVERFLOW = 6
+    JOINTS_APART = 7
 
 
 MESSAGES = {
@@ -29,9 +30,17 @@ MESSAGES = {
     Status.STALLED: "got no further at this precision; loosen its tolerance or use float64",
     Status.NEIGHBOR_OVERFLOW: "ran out of room for neighbors, so forces may be missing; raise the list's capacity",
     Status.IMPACT_OVERFLOW: "had more impacts in a step than its budget; reduce the time step or allow more impacts",
+    Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
 }
 
-FAILURES = (Status.MAX_STEPS, Status.NON_FINITE, Status.STALLED, Status.NEIGHBOR_OVERFLOW, Status.IMPACT_OVERFLOW)
+FAILURES = (
+    Status.MAX_STEPS,
+    Status.NON_FINITE,
+    Status.STALLED,
+    Status.NEIGHBOR_OVERFLOW,
+    Status.IMPACT_OVERFLOW,
+    Status.JOINTS_APART,
+)
 
 
 def is_finite(tree: State) -> jax.Array:

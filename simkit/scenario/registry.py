@@ -29,6 +29,8 @@ FACTORIES = {
     "flow.cylinder_in_channel": "simkit.flow.systems.cylinder:cylinder_in_channel",
     "flow.drag_reduction": "simkit.flow.systems.drag_reduction:drag_reduction",
     "rigid.bouncing_ball": "simkit.rigid.bouncing_ball:bouncing_ball",
+    "rigid.double_pendulum": "simkit.rigid.systems.double_pendulum:double_pendulum",
+    "rigid.four_bar_linkage": "simkit.rigid.systems.four_bar_linkage:four_bar_linkage",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 

@@ -1,0 +1,1 @@
+"""Systems of rigid bodies, ready to run."""
