@@ -20,6 +20,7 @@ class Status(enum.IntEnum):
     NEIGHBOR_OVERFLOW = 5
     IMPACT_OVERFLOW = 6
     BRIEF_CONTACT = 7
+    JOINTS_APART = 8
 
 
 MESSAGES = {
@@ -32,9 +33,17 @@ MESSAGES = {
     Status.IMPACT_OVERFLOW: "had more impacts in a step than its budget; reduce the time step or allow more impacts",
     Status.BRIEF_CONTACT: "ran all its steps, but a contact lasted too few of them for derivatives through it; take a "
     "smaller time step, more substeps or less stiffness",
+    Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
 }
 
-FAILURES = (Status.MAX_STEPS, Status.NON_FINITE, Status.STALLED, Status.NEIGHBOR_OVERFLOW, Status.IMPACT_OVERFLOW)
+FAILURES = (
+    Status.MAX_STEPS,
+    Status.NON_FINITE,
+    Status.STALLED,
+    Status.NEIGHBOR_OVERFLOW,
+    Status.IMPACT_OVERFLOW,
+    Status.JOINTS_APART,
+)
 # The run is fine, but something else that one may want of it is not.
 CAUTIONS = (Status.BRIEF_CONTACT,)
 

@@ -6,6 +6,7 @@ from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
+from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.models.mjcf import mjcf
 from simkit.rigid.planes import floor, plane, together
@@ -16,7 +17,9 @@ from simkit.rigid.systems.billiards_break import billiards_break
 from simkit.rigid.systems.bouncing_ball import bouncing_ball
 from simkit.rigid.systems.box_stack import box_stack
 from simkit.rigid.systems.compliant_bounce import compliant_bounce
+from simkit.rigid.systems.double_pendulum import double_pendulum
 from simkit.rigid.systems.falling_pile import falling_pile
+from simkit.rigid.systems.four_bar_linkage import four_bar_linkage
 from simkit.rigid.systems.heavy_top import heavy_top
 from simkit.rigid.systems.newtons_cradle import newtons_cradle
 from simkit.rigid.systems.projectile import projectile
@@ -28,6 +31,7 @@ __all__ = [
     "Events",
     "Free",
     "Impulses",
+    "Jointed",
     "Load",
     "Motion",
     "Scene",
@@ -41,8 +45,10 @@ __all__ = [
     "capsule",
     "compliant_bounce",
     "disk",
+    "double_pendulum",
     "falling_pile",
     "floor",
+    "four_bar_linkage",
     "gather",
     "gravity",
     "heavy_top",

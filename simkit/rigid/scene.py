@@ -11,6 +11,7 @@ from simkit.core.simulation import Params
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
+from simkit.rigid.joints.joint import Joint
 
 type Memory = Any
 
@@ -54,12 +55,14 @@ class Setting:
         planes: what stands.
         load: ``(motion, time) -> Wrench``, all that acts.
         params: of the scene, for what else a method takes from them.
+        joints: what holds bodies together.
     """
 
     bodies: Bodies
     planes: Planes
     load: Callable[[Motion, jax.Array], Wrench]
     params: Params
+    joints: tuple[Joint, ...] = ()
 
 
 class Dynamics(Protocol):
@@ -102,6 +105,7 @@ class Scene:
         start: ``(params, bodies, key) -> Motion``.
         dynamics: how the bodies are followed in time.
         planes: ``params -> Planes``; none by default.
+        joints: ``params -> (Joint, ...)``; none by default. Only `simkit.rigid.joints.rattle.Jointed` heeds them.
         loads: what acts on the bodies, gravity for instance.
         measures: ``(motion, bodies, time, params) -> {name: scalar}``, diagnostics of this scene.
         observe: ``(motion, bodies, time, params) -> {name: array}``, what frames hold beside the bodies.
@@ -113,6 +117,7 @@ class Scene:
     start: Callable[[Params, Bodies, jax.Array], Motion]
     dynamics: Dynamics
     planes: Callable[[Params], Planes] | None = None
+    joints: Callable[[Params], tuple[Joint, ...]] | None = None
     loads: tuple[Load, ...] = ()
     measures: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None
     observe: Callable[[Motion, Bodies, jax.Array, Params], dict[str, jax.Array]] | None = None

@@ -19,6 +19,7 @@ from simkit.rigid.bodies.motion import (
     kinetic_energy,
     momentum,
 )
+from simkit.rigid.joints.joint import Joint
 from simkit.rigid.members import in_blocks, members_first, members_last
 from simkit.rigid.planes import no_planes
 from simkit.rigid.scene import Memory, Planes, Scene, Setting
@@ -62,6 +63,9 @@ def simulate(scene: Scene) -> Simulation:
     def planes_of(params: Params) -> Planes:
         return no_planes() if scene.planes is None else scene.planes(params)
 
+    def joints_of(params: Params) -> tuple[Joint, ...]:
+        return () if scene.joints is None else tuple(scene.joints(params))
+
     def loading(bodies: Bodies, params: Params) -> Callable[[Motion, jax.Array], Wrench]:
         def load(motion: Motion, time: jax.Array) -> Wrench:
             nothing = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
@@ -71,7 +75,13 @@ def simulate(scene: Scene) -> Simulation:
 
     def setting(params: Params) -> Setting:
         bodies = scene.bodies(params)
-        return Setting(bodies=bodies, planes=planes_of(params), load=loading(bodies, params), params=params)
+        return Setting(
+            bodies=bodies,
+            planes=planes_of(params),
+            load=loading(bodies, params),
+            params=params,
+            joints=joints_of(params),
+        )
 
     def init(params: Params, key: jax.Array) -> World:
         here = setting(params)
@@ -88,9 +98,10 @@ def simulate(scene: Scene) -> Simulation:
 
     def step_members(states: World, params: Params) -> World:
         def some(some_states: World, some_params: Params) -> World:
-            bodies, planes = jax.vmap(lambda params: (scene.bodies(params), planes_of(params)))(some_params)
-            some_states, some_params, bodies, planes = members_last((some_states, some_params, bodies, planes))
-            here = Setting(bodies=bodies, planes=planes, load=loading(bodies, some_params), params=some_params)
+            fixed = jax.vmap(lambda params: (scene.bodies(params), planes_of(params), joints_of(params)))(some_params)
+            some_states, some_params, (bodies, planes, joints) = members_last((some_states, some_params, fixed))
+            load = loading(bodies, some_params)
+            here = Setting(bodies=bodies, planes=planes, load=load, params=some_params, joints=joints)
             return members_first(advance(some_states, some_params, here))
 
         return in_blocks(some, states, params)

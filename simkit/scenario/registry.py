@@ -40,6 +40,8 @@ FACTORIES = {
     "rigid.rolling_ball": "simkit.rigid.systems.rolling_ball:rolling_ball",
     "rigid.sliding_block": "simkit.rigid.systems.sliding_block:sliding_block",
     "rigid.compliant_bounce": "simkit.rigid.systems.compliant_bounce:compliant_bounce",
+    "rigid.double_pendulum": "simkit.rigid.systems.double_pendulum:double_pendulum",
+    "rigid.four_bar_linkage": "simkit.rigid.systems.four_bar_linkage:four_bar_linkage",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 

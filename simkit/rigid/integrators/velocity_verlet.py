@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from simkit.rigid.algebra.quaternion import Quaternion, axes_of, exponential, multiply, turn, unit
+from simkit.rigid.algebra.quaternion import Quaternion, axes_of, turn
 from simkit.rigid.algebra.vector import Vector, dot
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
@@ -58,8 +58,15 @@ def rotate_freely(
     half_x = time_step / 2 * (1 / inertia.x - 1 / inertia.y)
     whole_z = time_step * (1 / inertia.z - 1 / inertia.y)
     for axis, duration in ((0, half_x), (2, whole_z), (0, half_x)):
-        angle = duration * dot(axes_of(orientation)[axis], angular_momentum)
-        nothing = jnp.zeros_like(angle)
-        about = Vector(angle, nothing, nothing) if axis == 0 else Vector(nothing, nothing, angle)
-        orientation = unit(multiply(orientation, exponential(about)))
+        half = duration / 2 * dot(axes_of(orientation)[axis], angular_momentum)
+        orientation = _about_own_axis(orientation, axis, jnp.cos(half), jnp.sin(half))
     return turn(orientation, angular_momentum * (time_step / inertia.y))
+
+
+def _about_own_axis(q: Quaternion, axis: int, cosine: jax.Array, sine: jax.Array) -> Quaternion:
+    """Return orientations turned about the body's axis x (0) or z (2), of half an angle given its cosine and sine."""
+    w, (x, y, z) = q.w, (q.v.x, q.v.y, q.v.z)
+    if axis == 0:
+        other = Vector(w, z, -y)
+        return Quaternion(cosine * w - sine * x, cosine * q.v + sine * other)
+    return Quaternion(cosine * w - sine * z, cosine * q.v + sine * Vector(y, -x, w))

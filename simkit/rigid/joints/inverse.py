@@ -1,0 +1,49 @@
+"""Inverse of a positive semidefinite matrix, whose redundant rows and columns drop out."""
+
+import jax
+import jax.numpy as jnp
+
+
+def generalized_inverse(matrix: jax.Array) -> jax.Array:
+    """Return a symmetric G with ``A G A = A``, the inverse of A if it has one.
+
+    The sweep operator (Goodnight, American Statistician 33, 149 (1979)): Gauss-Jordan elimination on the diagonal. It
+    takes the largest pivot that is left, in proportion to the diagonal of A, and drops the rows whose pivots are
+    round-off, which the others imply. ``G b`` then solves ``A x = b`` whenever a solution exists, with zeros for the
+    rows dropped. In another order a row that is nearly implied, at some placement of a closed loop, would be kept, and
+    would magnify round-off.
+
+    Args:
+        matrix: A, symmetric and positive semidefinite, (n, n, ...); axes that follow hold other matrices.
+    """
+    count, dtype = matrix.shape[0], matrix.dtype
+    trailing = (1,) * (matrix.ndim - 2)
+    places = jnp.arange(count).reshape(count, *trailing)
+    on_diagonal = places[:, None] == places
+    diagonal = jnp.sum(jnp.where(on_diagonal, matrix, 0), axis=1)
+    # What elimination leaves of a redundant row is round-off of its diagonal, up to what ill conditioning makes of it.
+    least = jnp.finfo(dtype).eps ** (2 / 3)
+
+    def sweep(_: int, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        swept, left = carry
+        ratio = jnp.where(left, jnp.sum(jnp.where(on_diagonal, swept, 0), axis=1) / diagonal, -jnp.inf)
+        here = places == jnp.argmax(ratio, axis=0)
+        row = jnp.sum(jnp.where(here[:, None], swept, 0), axis=0)
+        independent = jnp.max(ratio, axis=0) > least
+        pivot = jnp.where(independent, jnp.sum(jnp.where(here, row, 0), axis=0), 1)
+        row = jnp.where(here, -1, row)
+        rest = jnp.where(here[:, None] | here[None, :], 0, swept)
+        return rest - jnp.where(independent, row / pivot, 0)[:, None] * row[None, :], left & ~here
+
+    left = jnp.ones(diagonal.shape, bool)
+    return -jax.lax.fori_loop(0, count, sweep, (matrix, left))[0]
+
+
+def times_vector(matrix: jax.Array, vector: jax.Array) -> jax.Array:
+    """Return ``A b`` for arrays whose further axes hold other matrices and vectors.
+
+    Args:
+        matrix: A, (n, m, ...).
+        vector: b, (m, ...).
+    """
+    return jnp.sum(matrix * vector[None], axis=1)

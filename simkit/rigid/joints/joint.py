@@ -1,0 +1,168 @@
+"""What joints are: which bodies they connect, where, and which relative motion they leave."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from simkit.core.pytree import pytree
+from simkit.errors import UserError, nearest
+from simkit.rigid.algebra.quaternion import Quaternion, conjugate, multiply, unit
+from simkit.rigid.algebra.vector import Vector, dot, normalize
+
+type Number = jax.Array | float
+type Three = Sequence[Number]
+
+# What each kind holds at zero, in the frame of the joint, whose third axis is the joint's: the separation of the
+# anchors along axes 0, 1, 2; the rotation about axes 0, 1, 2 (as 3, 4, 5); the change of their distance (6).
+HOLDS: dict[str, tuple[int, ...]] = {
+    "hinge": (0, 1, 2, 3, 4),
+    "slider": (0, 1, 3, 4, 5),
+    "ball": (0, 1, 2),
+    "weld": (0, 1, 2, 3, 4, 5),
+    "distance": (6,),
+    "attachment": (),
+}
+
+
+@pytree
+class Joint:
+    """One joint between a first body and a second one, or space.
+
+    Attributes:
+        anchor: of the first body, in its frame, in m.
+        base: anchor of the second body in its frame, or of space, in m.
+        frame: of the joint in the first body, from the joint's frame to the body's.
+        base_frame: of the joint in the second body, or in space.
+        length: distance that a distance joint keeps, in m; zero for others.
+        kind: one of `HOLDS`; part of the program, not of the data.
+        first: index of the first body.
+        second: index of the second body; None for space.
+    """
+
+    anchor: Vector
+    base: Vector
+    frame: Quaternion
+    base_frame: Quaternion
+    length: jax.Array
+    kind: str = dataclasses.field(metadata={"static": True})
+    first: int = dataclasses.field(metadata={"static": True})
+    second: int | None = dataclasses.field(metadata={"static": True})
+
+
+def joint(
+    kind: str,
+    first: int,
+    second: int | None = None,
+    *,
+    anchor: Three = (0.0, 0.0, 0.0),
+    base: Three = (0.0, 0.0, 0.0),
+    axis: Three = (0.0, 0.0, 1.0),
+    rest: Quaternion | None = None,
+    length: Number = 0.0,
+) -> Joint:
+    """Return a joint of a kind given by its name.
+
+    Args:
+        kind: "hinge", "slider", "ball", "weld", "distance", or "attachment", which holds nothing.
+        first: index of a body.
+        second: index of another body; None for space.
+        anchor: where the joint is in the first body, in its frame, in m.
+        base: where it is in the second body, in its frame, or in space, in m.
+        axis: of the joint, in the frame of the second body or of space; any length but zero.
+        rest: orientation of the first body seen from the second at angle zero; the same orientation by default.
+        length: of a distance joint in m.
+
+    Raises:
+        UserError: for an unknown kind, a joint of a body with itself, or an axis without a direction.
+    """
+    name = f"{kind} joint of body {first} with {'space' if second is None else f'body {second}'}"
+    if kind not in HOLDS:
+        raise UserError(
+            f"joint of kind {kind!r} is unknown{nearest(str(kind), list(HOLDS))}; choose one of {', '.join(HOLDS)}"
+        )
+    if first == second:
+        raise UserError(f"{name} connects a body with itself; name two bodies, or None for space")
+    along = _vector(axis)
+    components = (along.x, along.y, along.z)
+    if not any(isinstance(component, Tracer) for component in components) and not all(jnp.ravel(dot(along, along)) > 0):
+        raise UserError(f"{name}: axis = (0, 0, 0) has no direction; give it three numbers that are not all zero")
+    base_frame = _frame_along(along)
+    return Joint(
+        anchor=_vector(anchor),
+        base=_vector(base),
+        frame=base_frame if rest is None else multiply(conjugate(rest), base_frame),
+        base_frame=base_frame,
+        length=jnp.asarray(length, dtype=float),
+        kind=kind,
+        first=first,
+        second=second,
+    )
+
+
+def hinge(
+    first: int,
+    second: int | None = None,
+    *,
+    anchor: Three,
+    base: Three,
+    axis: Three,
+    rest: Quaternion | None = None,
+) -> Joint:
+    """Return a joint that leaves a rotation about its axis; arguments as in `joint`."""
+    return joint("hinge", first, second, anchor=anchor, base=base, axis=axis, rest=rest)
+
+
+def slider(
+    first: int,
+    second: int | None = None,
+    *,
+    anchor: Three,
+    base: Three,
+    axis: Three,
+    rest: Quaternion | None = None,
+) -> Joint:
+    """Return a joint that leaves a displacement along its axis, without rotation; arguments as in `joint`."""
+    return joint("slider", first, second, anchor=anchor, base=base, axis=axis, rest=rest)
+
+
+def ball(first: int, second: int | None = None, *, anchor: Three, base: Three) -> Joint:
+    """Return a joint that leaves every rotation about its point; arguments as in `joint`."""
+    return joint("ball", first, second, anchor=anchor, base=base)
+
+
+def weld(first: int, second: int | None = None, *, anchor: Three, base: Three, rest: Quaternion | None = None) -> Joint:
+    """Return a joint that leaves no relative motion; arguments as in `joint`."""
+    return joint("weld", first, second, anchor=anchor, base=base, rest=rest)
+
+
+def distance(first: int, second: int | None = None, *, anchor: Three, base: Three, length: Number) -> Joint:
+    """Return a massless rod of a length in m with a ball at either end; arguments as in `joint`."""
+    return joint("distance", first, second, anchor=anchor, base=base, length=length)
+
+
+def attachment(
+    first: int, second: int | None = None, *, anchor: Three = (0.0, 0.0, 0.0), base: Three = (0.0, 0.0, 0.0)
+) -> Joint:
+    """Return where a spring or damper acts between two bodies that it does not join; arguments as in `joint`."""
+    return joint("attachment", first, second, anchor=anchor, base=base)
+
+
+def _vector(values: Three) -> Vector:
+    x, y, z = (jnp.asarray(value, dtype=float) for value in values)
+    return Vector(*jnp.broadcast_arrays(x, y, z))
+
+
+def _frame_along(axis: Vector) -> Quaternion:
+    """Return the shortest rotation from z to an axis, or from -z after half a turn about x where that is nearer."""
+    nothing = jnp.zeros_like(axis.x)
+    one = jnp.ones_like(axis.x)
+    n = normalize(axis, Vector(nothing, nothing, one))
+    up = n.z >= 0
+    sign = jnp.where(up, one, -one)
+    # From z to sign * n by half the sum of the two, which is never short.
+    q = unit(Quaternion(1 + sign * n.z, Vector(-sign * n.y, sign * n.x, nothing)))
+    flip = Quaternion(jnp.where(up, one, nothing), Vector(jnp.where(up, nothing, one), nothing, nothing))
+    return multiply(q, flip)

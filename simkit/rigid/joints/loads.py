@@ -1,0 +1,218 @@
+"""What acts in joints and between anchors: springs, dampers, motors and servos."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params
+from simkit.rigid.algebra.quaternion import rotate
+from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, normalize, zeros
+from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.bodies.motion import Motion, Wrench
+from simkit.rigid.joints.joint import Joint
+from simkit.rigid.joints.measures import anchor_velocities, anchors, axis_of, hinge_angle, hinge_rate
+from simkit.rigid.scene import Load
+
+type Number = jax.Array | float
+# A parameter by its name, a number, or any function of the parameters (for motors and servos: of time and them).
+type Quantity = str | Number | Callable[[Params], Number]
+type Course = str | Number | Callable[[jax.Array, Params], Number]
+type JointOf = Callable[[Params], Joint]
+
+
+def spring(joint: JointOf, stiffness: Quantity, length: Quantity = 0.0) -> Load:
+    """Return a spring between the anchors of a joint, ``F = -k (|d| - l) d/|d|`` on the first body.
+
+    Args:
+        joint: ``params -> Joint``, an `attachment` say; only its bodies and anchors count.
+        stiffness: k in N/m.
+        length: l at which it rests, in m.
+    """
+
+    def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
+        del time
+        here = joint(params)
+        separation, direction = _line(motion, here)
+        force = _value(stiffness, params) * (_value(length, params) * direction - separation)
+        return pull(motion, bodies, here, force)
+
+    def energy(motion: Motion, bodies: Bodies, params: Params) -> jax.Array:
+        del bodies
+        stretch = norm(_line(motion, joint(params))[0]) - _value(length, params)
+        return _value(stiffness, params) * stretch**2 / 2
+
+    return Load(wrench=wrench, energy=energy)
+
+
+def damper(joint: JointOf, damping: Quantity) -> Load:
+    """Return a damper along the line between the anchors of a joint, ``F = -c (v . n) n``, n = d/|d|.
+
+    Args:
+        joint: ``params -> Joint``; only its bodies and anchors count.
+        damping: c in N s/m.
+    """
+
+    def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
+        del time
+        here = joint(params)
+        first, second = anchor_velocities(motion, bodies, here)
+        direction = _line(motion, here)[1]
+        return pull(motion, bodies, here, -_value(damping, params) * dot(first - second, direction) * direction)
+
+    return Load(wrench=wrench)
+
+
+def torsion_spring(joint: JointOf, stiffness: Quantity, angle: Quantity = 0.0) -> Load:
+    """Return a spring about a hinge, ``N = -k (theta - theta_0)`` on the first body, within half a turn of its rest.
+
+    Args:
+        joint: ``params -> Joint``, a hinge.
+        stiffness: k in N m/rad.
+        angle: theta_0 at which it rests, in rad.
+    """
+
+    def turn(motion: Motion, params: Params) -> jax.Array:
+        rest = _value(angle, params)
+        return hinge_angle(motion, joint(params), rest) - rest
+
+    def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
+        del time
+        return twist(motion, bodies, joint(params), -_value(stiffness, params) * turn(motion, params))
+
+    def energy(motion: Motion, bodies: Bodies, params: Params) -> jax.Array:
+        del bodies
+        return _value(stiffness, params) * turn(motion, params) ** 2 / 2
+
+    return Load(wrench=wrench, energy=energy)
+
+
+def torsion_damper(joint: JointOf, damping: Quantity) -> Load:
+    """Return a damper about a hinge, ``N = -c theta'`` on the first body.
+
+    Args:
+        joint: ``params -> Joint``, a hinge.
+        damping: c in N m s/rad.
+    """
+
+    def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
+        del time
+        here = joint(params)
+        return twist(motion, bodies, here, -_value(damping, params) * hinge_rate(motion, bodies, here))
+
+    return Load(wrench=wrench)
+
+
+def motor(joint: JointOf, torque: Course) -> Load:
+    """Return a motor in a hinge: a torque on the first body about the axis, and the opposite one on the second.
+
+    Args:
+        joint: ``params -> Joint``, a hinge.
+        torque: in N m; a parameter's name, a number, or ``(time, params) -> torque``.
+    """
+
+    def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
+        return twist(motion, bodies, joint(params), _course(torque, time, params))
+
+    return Load(wrench=wrench)
+
+
+def speed_motor(joint: JointOf, rate: Course, damping: Quantity) -> Load:
+    """Return a motor that keeps a speed, ``N = c (omega - theta')`` on the first body of a hinge.
+
+    Args:
+        joint: ``params -> Joint``, a hinge.
+        rate: omega in rad/s; a parameter's name, a number, or ``(time, params) -> rate``.
+        damping: c in N m s/rad, what torque a motor gives for each rad/s it lags behind.
+    """
+
+    def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
+        here = joint(params)
+        lag = _course(rate, time, params) - hinge_rate(motion, bodies, here)
+        return twist(motion, bodies, here, _value(damping, params) * lag)
+
+    return Load(wrench=wrench)
+
+
+def servo(joint: JointOf, target: Course, stiffness: Quantity, damping: Quantity) -> Load:
+    """Return a PD actuator, ``N = k (theta* - theta) - c theta'`` on the first body of a hinge.
+
+    The angle is taken within half a turn of the target, so the shorter way round is pursued.
+
+    Args:
+        joint: ``params -> Joint``, a hinge.
+        target: theta* in rad; a parameter's name, a number, or ``(time, params) -> angle``.
+        stiffness: k in N m/rad, the proportional gain.
+        damping: c in N m s/rad, the derivative gain; ``2 sqrt(k I)`` is critical for a moment of inertia I.
+    """
+
+    def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
+        here, wanted = joint(params), _course(target, time, params)
+        error = wanted - hinge_angle(motion, here, wanted)
+        slowing = _value(damping, params) * hinge_rate(motion, bodies, here)
+        return twist(motion, bodies, here, _value(stiffness, params) * error - slowing)
+
+    return Load(wrench=wrench)
+
+
+def pull(motion: Motion, bodies: Bodies, joint: Joint, force: Vector) -> Wrench:
+    """Return a force on the first body at its anchor, and the opposite one on the second at its own.
+
+    Args:
+        motion: of all bodies.
+        bodies: what moves.
+        joint: any kind.
+        force: in N, in space.
+    """
+    total = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
+    for body, anchor, sign in ((joint.first, joint.anchor, 1), (joint.second, joint.base, -1)):
+        if body is not None:
+            lever = rotate(motion.orientation[body], anchor)
+            total += Wrench(force=_on(body, sign * force, bodies), torque=_on(body, sign * cross(lever, force), bodies))
+    return total
+
+
+def twist(motion: Motion, bodies: Bodies, joint: Joint, torque: Number) -> Wrench:
+    """Return a torque on the first body about the axis of a joint, and the opposite one on the second.
+
+    Args:
+        motion: of all bodies.
+        bodies: what moves.
+        joint: a hinge.
+        torque: in N m.
+    """
+    moment = torque * axis_of(motion, joint)
+    total = _on(joint.first, moment, bodies)
+    if joint.second is not None:
+        total += _on(joint.second, -moment, bodies)
+    return Wrench(force=zeros(bodies.mass), torque=total)
+
+
+def _on(body: int, value: Vector, bodies: Bodies) -> Vector:
+    """Return what all bodies get when one gets a value."""
+
+    def among(component: jax.Array) -> jax.Array:
+        nothing = jnp.zeros_like(bodies.mass)
+        own = jnp.broadcast_to(component, nothing.shape[1:])[None]
+        return jnp.concatenate([nothing[:body], own, nothing[body + 1 :]])
+
+    return each(among, value)
+
+
+def _line(motion: Motion, joint: Joint) -> tuple[Vector, Vector]:
+    """Return the separation of the anchors, and its direction, zero where they coincide."""
+    first, second = anchors(motion, joint)
+    separation = first - second
+    return separation, normalize(separation, each(jnp.zeros_like, separation))
+
+
+def _value(quantity: Quantity, params: Params) -> Number:
+    if isinstance(quantity, str):
+        return params[quantity]
+    return quantity(params) if callable(quantity) else quantity
+
+
+def _course(quantity: Course, time: jax.Array, params: Params) -> Number:
+    if isinstance(quantity, str):
+        return params[quantity]
+    return quantity(time, params) if callable(quantity) else quantity

@@ -1,0 +1,180 @@
+"""A four-bar linkage: crank, coupler and rocker in a closed loop of hinges, driven by a motor."""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.rigid.algebra.quaternion import exponential
+from simkit.rigid.algebra.vector import Vector, stacked
+from simkit.rigid.bodies.bodies import Bodies, capsule, gather, with_inertia
+from simkit.rigid.bodies.motion import Motion, motion_of
+from simkit.rigid.joints.joint import Joint, attachment, hinge, joint
+from simkit.rigid.joints.loads import speed_motor
+from simkit.rigid.joints.measures import anchors, hinge_angle, hinge_rate
+from simkit.rigid.joints.rattle import Jointed
+from simkit.rigid.loads import gravity
+from simkit.rigid.scene import Scene
+from simkit.rigid.simulate import simulate
+
+DEFAULTS = {
+    "ground_length": 0.4,
+    "crank_length": 0.2,
+    "coupler_length": 0.46,
+    "rocker_length": 0.5,
+    "point_distance": 1.0,
+    "mass_per_length": 1.0,
+    "radius": 0.02,
+    "crank_angle": 120.0,
+    "crank_speed": 3.0,
+    "flywheel_inertia": 0.05,
+    "motor_damping": 10.0,
+    "gravity": 9.81,
+    "line_height": 0.8,
+    "time_step": 1e-3,
+}
+# A rod along its own axis z that turns about it by a positive angle swings from +x up to +z.
+AXIS = (0.0, -1.0, 0.0)
+
+
+def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
+    """Return a crank that a motor turns, a rocker, and the coupler between them, in the x-z plane.
+
+    Hinges about y: crank and ground at the origin, rocker and ground at x = g, the coupler on the end of the crank and,
+    its length b further on, on the end of the rocker. The coupler goes on to a point whose path is the coupler curve.
+    With the lengths a, b, c of crank, coupler and rocker, the angles theta of the crank and phi of the rocker obey
+    Freudenstein's equation ``cos(theta - phi) = g/a cos(phi) - g/c cos(theta) + (a^2 - b^2 + c^2 + g^2) / (2 a c)``.
+
+    Four hinges in space hold a planar loop three times too often; what is redundant drops out.
+
+    Parameters: ``ground_length`` g, ``crank_length`` a, ``coupler_length`` b, ``rocker_length`` c, ``point_distance``
+    (of the point from the crank's end, where the coupler ends), ``radius`` of the rods (all m), ``mass_per_length``
+    (kg/m), ``flywheel_inertia`` (kg m^2, what the crank carries beside its own), ``crank_angle`` (degrees, at the
+    start) and ``crank_speed`` (rad/s, of the motor and at the start), ``motor_damping`` (N m s, torque per rad/s that
+    the crank lags behind), ``gravity`` (m/s^2), ``line_height`` (m) of a line that the point should follow while the
+    crank points away from the rocker, and ``time_step`` (s).
+
+    Good values: a + b at most g + c and the crank the shortest, so that it can turn all the way round. Hoecken's
+    proportions a = 1, g = 2, b = c = 2.5, point at 5, give a curve with a nearly straight side at height 4. The motor
+    is explicit in time: its damping times the time step must stay below the moment of inertia that it turns.
+
+    Args:
+        order: 2 or 4, of the method in time, see `simkit.rigid.joints.rattle.Jointed`.
+        iterations: of the joints in every step.
+
+    Returns:
+        The simulation; it diagnoses beside the usual ``crank_angle`` and ``rocker_angle`` (rad, within half a turn),
+        ``crank_rate`` (rad/s), ``point_x`` and ``point_z`` (m), ``curve_error`` (m, distance of the point from the
+        curve of the position analysis at the same crank angle), ``freudenstein`` (what that equation lacks) and
+        ``line_error`` (m^2, square of the distance of the point from the line, where it counts).
+    """
+    return simulate(
+        Scene(
+            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+            bodies=_bodies,
+            start=_start,
+            dynamics=Jointed(order=order, iterations=iterations),
+            joints=_joints,
+            loads=(gravity(), speed_motor(lambda params: _joints(params)[0], "crank_speed", "motor_damping")),
+            measures=_measures,
+            observe=_observe,
+            dimensions={"point": ("space",)},
+        )
+    )
+
+
+def position_analysis(params: Params, crank_angle: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the angles of coupler and rocker at an angle of the crank, all from +x, in closed form.
+
+    The diagonal from the crank's end to the rocker's pivot divides the loop in two triangles.
+
+    Args:
+        params: with the four lengths.
+        crank_angle: theta in rad.
+    """
+    ground, crank = params["ground_length"], params["crank_length"]
+    coupler, rocker = params["coupler_length"], params["rocker_length"]
+    x, z = ground - crank * jnp.cos(crank_angle), -crank * jnp.sin(crank_angle)
+    squared = x**2 + z**2
+    # Twice the area of the triangle of coupler, rocker and diagonal, and the projection of the one on the other.
+    along = (squared + coupler**2 - rocker**2) / 2
+    area = jnp.sqrt(squared * coupler**2 - along**2)
+    coupler_angle = jnp.arctan2(z, x) + jnp.arctan2(area, along)
+    up, over = coupler * jnp.sin(coupler_angle) - z, coupler * jnp.cos(coupler_angle) - x
+    return coupler_angle, jnp.arctan2(up, over)
+
+
+def _bodies(params: Params) -> Bodies:
+    lengths = (params["crank_length"], params["point_distance"], params["rocker_length"])
+    rods = [capsule(params["mass_per_length"] * length, params["radius"], length) for length in lengths]
+    # A flat flywheel about y, whose moments about x and z are half of that.
+    flywheel = params["flywheel_inertia"]
+    crank = rods[0].inertia
+    rods[0] = with_inertia(rods[0], (crank.x + flywheel / 2, crank.y + flywheel, crank.z + flywheel / 2))
+    return gather(rods)
+
+
+def _joints(params: Params) -> tuple[Joint, ...]:
+    crank, coupler, rocker = params["crank_length"] / 2, params["point_distance"] / 2, params["rocker_length"] / 2
+    end = (0, 0, params["coupler_length"] - coupler)
+    return (
+        hinge(0, anchor=(0, 0, -crank), base=(0, 0, 0), axis=AXIS),
+        hinge(1, 0, anchor=(0, 0, -coupler), base=(0, 0, crank), axis=AXIS),
+        hinge(2, 1, anchor=(0, 0, rocker), base=end, axis=AXIS),
+        hinge(2, anchor=(0, 0, -rocker), base=(params["ground_length"], 0, 0), axis=AXIS),
+    )
+
+
+def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
+    del key
+    nothing = jnp.zeros_like(bodies.mass)
+
+    def pose(crank_angle: jax.Array) -> tuple[Vector, jax.Array]:
+        coupler_angle, rocker_angle = position_analysis(params, crank_angle)
+        angles = jnp.stack([crank_angle, coupler_angle, rocker_angle])
+        x, z = bodies.half_lengths.z * jnp.cos(angles), bodies.half_lengths.z * jnp.sin(angles)
+        # The coupler starts at the crank's end and the rocker at its pivot.
+        place = Vector(
+            jnp.stack([x[0], 2 * x[0] + x[1], params["ground_length"] + x[2]]),
+            nothing,
+            jnp.stack([z[0], 2 * z[0] + z[1], z[2]]),
+        )
+        return place, angles
+
+    start = jnp.deg2rad(params["crank_angle"])
+    (place, angles), (velocity, rates) = jax.jvp(pose, (start,), (params["crank_speed"],))
+    # A rod is at angle zero when its axis z points along +x.
+    orientation = exponential(Vector(nothing, jnp.pi / 2 - angles, nothing))
+    return motion_of(bodies, place, orientation, velocity, Vector(nothing, -rates, nothing))
+
+
+def _point(motion: Motion, params: Params) -> Vector:
+    return anchors(motion, attachment(1, anchor=(0, 0, params["point_distance"] / 2)))[0]
+
+
+def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+    del time
+    crank, rocker = (
+        jnp.pi / 2 + hinge_angle(motion, joint("attachment", rod, axis=AXIS), near=-jnp.pi / 2) for rod in (0, 2)
+    )
+    point = _point(motion, params)
+    coupler_angle, _ = position_analysis(params, crank)
+    a, c, g = params["crank_length"], params["rocker_length"], params["ground_length"]
+    x = a * jnp.cos(crank) + params["point_distance"] * jnp.cos(coupler_angle)
+    z = a * jnp.sin(crank) + params["point_distance"] * jnp.sin(coupler_angle)
+    constant = (a**2 - params["coupler_length"] ** 2 + c**2 + g**2) / (2 * a * c)
+    counts = jnp.maximum(-jnp.cos(crank), 0) ** 2
+    return {
+        "crank_angle": crank,
+        "rocker_angle": rocker,
+        "crank_rate": hinge_rate(motion, bodies, _joints(params)[0]),
+        "point_x": point.x,
+        "point_z": point.z,
+        "curve_error": jnp.maximum(jnp.abs(point.x - x), jnp.abs(point.z - z)),
+        "freudenstein": g / a * jnp.cos(rocker) - g / c * jnp.cos(crank) + constant - jnp.cos(crank - rocker),
+        "line_error": counts * (point.z - params["line_height"]) ** 2,
+    }
+
+
+def _observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
+    del bodies, time
+    return {"point": stacked(_point(motion, params))}

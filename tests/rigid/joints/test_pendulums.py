@@ -1,0 +1,125 @@
+"""Pendulums against their exact motion."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.special import ellipk
+
+from simkit.core.rollout import segment, trajectory
+from simkit.rigid.loads import gravity
+from simkit.rigid.systems.double_pendulum import double_pendulum
+from tests.rigid.joints.scenes import key, moment, pendulum
+
+# What each precision rounds off in a thousand steps of a few operations each.
+ROUND_OFF = {"float64": 1e-12, "float32": 1e-4}
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_period_of_a_pendulum_released_at_90_degrees(precision):
+    with jax.enable_x64(precision == "float64"):
+        quarter = np.sqrt(moment() / (9.81 * 0.5)) * ellipk(0.5)
+        steps = round(quarter / 1e-3)
+        simulation = pendulum((gravity(),), angle=np.pi / 2, gravity=9.81, time_step=quarter / steps)
+        start = simulation.init(simulation.params, key())
+        end = jax.jit(segment(simulation, steps))(start, simulation.params)
+        found = simulation.diagnose(end, simulation.params)
+        # It hangs straight down after a quarter; what angle is left tells how late it is. In float32 the sum of 400
+        # steps of time alone rounds by 400 eps / 2.
+        late = -float(found["angle"]) / float(found["rate"])
+        assert abs(late) / quarter < {"float64": 1e-5, "float32": 1e-4}[precision]
+        # A few units of round-off at coordinates of 1 m.
+        limit = 10 * float(jnp.finfo(precision).eps)
+        assert max(float(found["joint_error"]), float(found["joint_tilt"])) < limit
+
+
+def energies(order, time_step, steps):
+    simulation = double_pendulum(order=order).with_params(time_step=time_step)
+    _, _, found = jax.jit(trajectory(simulation, steps, 1))(simulation.params, key())
+    return {name: np.asarray(values) for name, values in found.items()}
+
+
+@pytest.mark.parametrize(("precision", "limit"), [("float64", 1e-4), ("float32", 1e-4)])
+@pytest.mark.slow
+def test_double_pendulum_keeps_its_energy_for_10_s_at_1_ms(precision, limit):
+    # Float32 adds a random walk of 50,000 stages with eps each, 1.3e-5: within the same limit.
+    with jax.enable_x64(precision == "float64"):
+        found = energies(4, 1e-3, 10_000)
+        assert np.max(np.abs(found["energy"])) / 9.81 < limit
+        round_off = 10 * float(jnp.finfo(precision).eps)
+        # Coordinates reach 2 m and velocities 8 m/s.
+        assert found["joint_error"].max() < 2 * round_off and found["joint_tilt"].max() < round_off
+        assert found["joint_error_rate"].max() < 8 * round_off
+
+
+def test_energy_error_falls_with_the_fourth_power_of_the_step(x64):
+    coarse, fine = (np.max(np.abs(energies(4, step, round(1.2 / step))["energy"])) for step in (8e-3, 4e-3))
+    # 2^4, and the next order changes that by (omega dt)^2, some percent at 10 rad/s and 8 ms.
+    assert 13 < coarse / fine < 20
+
+
+def test_double_pendulum_follows_lagranges_equations(x64):
+    steps, time_step = 300, 5e-3
+    simulation = double_pendulum().with_params(
+        time_step=time_step, upper_length=0.9, lower_length=1.2, upper_mass=1.5, lower_mass=0.7, lower_angle=30.0
+    )
+    params = {name: float(value) for name, value in simulation.params.items()}
+    state = simulation.init(simulation.params, key())
+    inertia = np.asarray(jax.jit(lambda: double_bodies(simulation))().inertia.y)
+    end = jax.jit(segment(simulation, steps))(state, simulation.params)
+    found = simulation.diagnose(end, simulation.params)
+    first, second = params["upper_mass"], params["lower_mass"]
+    a, b, g = params["upper_length"], params["lower_length"], params["gravity"]
+
+    def derivative(_, y):
+        one, two, one_rate, two_rate = y
+        coupling = second * a * b / 2
+        mass = np.array(
+            [
+                [inertia[0] + first * a**2 / 4 + second * a**2, coupling * np.cos(one - two)],
+                [coupling * np.cos(one - two), inertia[1] + second * b**2 / 4],
+            ]
+        )
+        force = -np.array(
+            [
+                coupling * np.sin(one - two) * two_rate**2 + (first / 2 + second) * g * a * np.sin(one),
+                -coupling * np.sin(one - two) * one_rate**2 + second * g * b / 2 * np.sin(two),
+            ]
+        )
+        return [one_rate, two_rate, *np.linalg.solve(mass, force)]
+
+    start = [np.deg2rad(params["upper_angle"]), np.deg2rad(params["lower_angle"]), 0, 0]
+    one, two = solve_ivp(derivative, (0, steps * time_step), start, method="DOP853", rtol=1e-12, atol=1e-12).y[:2, -1]
+    # (omega dt)^4 / 1000 for Suzuki's composition at omega = 8 rad/s and 5 ms.
+    np.testing.assert_allclose(found["tip_x"], a * np.sin(one) + b * np.sin(two), atol=2e-6)
+    np.testing.assert_allclose(found["tip_z"], -a * np.cos(one) - b * np.cos(two), atol=2e-6)
+
+
+def double_bodies(simulation):
+    from simkit.rigid.systems.double_pendulum import _bodies
+
+    return _bodies(simulation.params)
+
+
+def test_derivatives_of_a_small_swing_are_the_analytic_ones(x64):
+    steps = 400
+    simulation = pendulum((gravity(),), order=4, angle=1e-4, gravity=9.81, time_step=5e-3)
+
+    def angle(params):
+        end = segment(simulation, steps)(simulation.init(params, key()), params)
+        return simulation.diagnose(end, params)["angle"]
+
+    slope = jax.jit(jax.grad(angle))(simulation.params)
+
+    def exact(gravity, length, mass, angle):
+        return angle * jnp.cos(jnp.sqrt(mass * gravity * length / 2 / moment(length, mass)) * steps * 5e-3)
+
+    values = {name: simulation.params[name] for name in ("gravity", "length", "mass", "angle")}
+    expected = jax.grad(lambda values: exact(**values))(values)
+    for name in ("gravity", "length", "angle"):
+        # The swing changes the frequency by angle^2 / 16 = 6e-10, the method by (omega dt)^4 / 1000 = 3e-10; a phase of
+        # 7 rad and a slope of its own magnify both tenfold.
+        np.testing.assert_allclose(slope[name], expected[name], rtol=1e-7)
+    # A pendulum does not know its mass.
+    assert abs(slope["mass"]) < 1e-12
