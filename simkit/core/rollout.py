@@ -6,6 +6,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, State
@@ -13,6 +14,8 @@ from simkit.core.status import status_of
 
 type Memory = Literal["balanced", "smallest"]
 
+# Values that a step marks with this name are stored instead of recomputed in reverse mode: see `stored`.
+STORED = "stored"
 # Four children per level keep the deepest recursion short (log4 of the steps) and hold few states at each level.
 SMALLEST_WIDTH = 4
 
@@ -156,6 +159,27 @@ def _advance(simulation: Simulation) -> Callable[[State, Params], State]:
     return advance
 
 
+def stored[T](tree: T) -> T:
+    """Return arrays as they are, marked to be stored and not recomputed in reverse mode.
+
+    A step that marks what is long to compute and short to keep (the outcome of a search) is not searched again; the
+    innermost level of rematerialization alone stores it.
+
+    Args:
+        tree: of arrays.
+    """
+    return jax.tree.map(lambda array: checkpoint_name(array, STORED), tree)
+
+
+def recomputed[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Return the same function, of which reverse mode keeps its arguments and what is `stored`, and no more.
+
+    Args:
+        function: of arrays.
+    """
+    return jax.checkpoint(function, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names(STORED))
+
+
 def width_for(steps: int, memory: Memory) -> int:
     """Return how many states each level of rematerialization holds.
 
@@ -184,7 +208,7 @@ def _checkpointed_scan[Carry, Y](
         return jax.lax.scan(lambda carry, _: checkpointed(carry), carry, None, length=length)
 
     if length <= width:
-        return scan(body, carry, length)
+        return jax.lax.scan(lambda carry, _: recomputed(body)(carry), carry, None, length=length)
     # Powers of the fan-out nest exactly, so only the top level leaves a remainder and the program stays small.
     chunk = width
     while chunk * width < length:

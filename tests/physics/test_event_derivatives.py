@@ -142,3 +142,22 @@ def test_the_laws_hold_in_float32_to_its_rounding():
     np.testing.assert_allclose(rolls["velocity"][0, 0], 10 / 7, rtol=20 * eps)
     assert rolls["position"][0, 2] == np.float32(0.1)
     assert rolls["status"] == 0
+
+
+def test_derivatives_through_impacts_hold_in_float32_to_its_rounding():
+    assert not jax.config.jax_enable_x64
+    eps = np.finfo(np.float32).eps
+    z0, e, time = 1.0, 0.8, 0.8
+    t1 = np.sqrt(2 * z0 / GRAVITY)
+    analytic = (e * GRAVITY * (time - 2 * t1) + GRAVITY * (time - t1)) / (GRAVITY * t1)
+    found = derivatives(time, 80, z0=z0, z1=0.0, gravity=GRAVITY)["z0"][2]
+    # A rounding for each of 80 steps, amplified tenfold, as in float64.
+    np.testing.assert_allclose(found, analytic, rtol=800 * eps)
+    changes = {"vx0": 0.5, "x1": 0.7, "vx1": -0.4, "mass1": 0.8, "amplitude": 1.5, "frequency": 6.0}
+    p = {**DEFAULTS, **changes}
+    found = derivatives(1.0, 100, **changes)
+    # What the quadratic misses of the sine at w dt = 0.06, as in float64, and ten roundings for each of 100 steps.
+    tolerance = 0.05 * 0.06**3 + 1000 * eps
+    for name in ("x0", "vx0", "vx1", "mass0", "radius1", "restitution", "amplitude"):
+        expected = np.imag(driven_collision({**p, name: p[name] + 1e-30j}, 1.0)) / 1e-30
+        np.testing.assert_allclose(found[name][[0, 3]], expected, atol=tolerance, rtol=tolerance, err_msg=name)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.rigid.algebra.vector import Vector, dot, each, norm
-from simkit.rigid.bodies.bodies import Bodies
+from simkit.rigid.contact.balls import Balls
 from simkit.rigid.contact.path import Path, Quadratic
 from simkit.rigid.contact.resting import ROUNDINGS, Footing, slip
 from simkit.rigid.contact.time_of_impact import first_closing
@@ -74,13 +74,13 @@ def pick(chosen: jax.Array, tree: Any) -> Any:
 
 
 def times(
-    path: Path, bodies: Bodies, planes: Planes, support: jax.Array, stand: Footing, horizon: jax.Array
+    path: Path, balls: Balls, planes: Planes, support: jax.Array, stand: Footing, horizon: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return when each candidate would happen if nothing else did.
 
     Args:
         path: of the balls.
-        bodies: the balls.
+        balls: what moves.
         planes: what stands.
         support: index of the plane that each ball rests on, -1 for none.
         stand: how they rest on it.
@@ -90,22 +90,22 @@ def times(
         Times in s along a first axis, infinite for what does not happen; whether each is found to round-off; and the
         rate at which what closes then does so. Without derivatives.
     """
-    path, bodies, planes, stand, horizon = jax.lax.stop_gradient((path, bodies, planes, stand, horizon))
-    found = [_of_polynomials(path, bodies, planes, support, stand, horizon)]
-    if bodies.mass.shape[0] > 1:
-        found.insert(0, _of_pairs(path, bodies, horizon))
+    path, balls, planes, stand, horizon = jax.lax.stop_gradient((path, balls, planes, stand, horizon))
+    found = [_of_polynomials(path, balls, planes, support, stand, horizon)]
+    if balls.radius.shape[0] > 1:
+        found.insert(0, _of_pairs(path, balls, horizon))
     when, settled, rates = (jnp.concatenate(parts) for parts in zip(*found, strict=True))
     return jax.lax.optimization_barrier((when, settled, rates))
 
 
-def _of_pairs(path: Path, bodies: Bodies, horizon: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _of_pairs(path: Path, balls: Balls, horizon: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Two balls meet when ``(D.D - R^2) / 2R`` closes, D between their centers: quadratic where loads are alike."""
-    first, second = np.triu_indices(bodies.mass.shape[0], 1)
+    first, second = np.triu_indices(balls.radius.shape[0], 1)
     distance, velocity, acceleration = each(
         lambda values: values[first] - values[second],
         (path.motion.position, path.motion.velocity, path.acceleration),
     )
-    dt, reach = path.time_step, bodies.radius[first] + bodies.radius[second]
+    dt, reach = path.time_step, balls.radius[first] + balls.radius[second]
 
     def gap(time: jax.Array) -> tuple[jax.Array, jax.Array]:
         s = time / dt
@@ -125,10 +125,10 @@ def _of_pairs(path: Path, bodies: Bodies, horizon: jax.Array) -> tuple[jax.Array
 
 
 def _of_polynomials(
-    path: Path, bodies: Bodies, planes: Planes, support: jax.Array, stand: Footing, horizon: jax.Array
+    path: Path, balls: Balls, planes: Planes, support: jax.Array, stand: Footing, horizon: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """What closes as a polynomial in s = t / dt: gaps of planes, slips of contacts that do not grip, pressures."""
-    kinds = (_planes(path, bodies, planes, support), _grips(path, bodies, stand), _lifts(path, stand))
+    kinds = (_planes(path, balls, planes, support), _grips(path, balls, stand), _lifts(path, stand))
     columns = [jnp.concatenate(column) for column in zip(*kinds, strict=True)]
     a, b, c, d, e, bend, bend_now, least, possible = columns
 
@@ -142,7 +142,7 @@ def _of_polynomials(
     return jnp.where(possible, time, jnp.inf), settled, rate / dt
 
 
-def _planes(path: Path, bodies: Bodies, planes: Planes, support: jax.Array) -> tuple[jax.Array, ...]:
+def _planes(path: Path, balls: Balls, planes: Planes, support: jax.Array) -> tuple[jax.Array, ...]:
     """A ball meets a plane when ``n.x - d - r`` closes."""
     count, dt = planes.offset.shape[0], path.time_step
     planes = each_ball(planes)
@@ -156,7 +156,7 @@ def _planes(path: Path, bodies: Bodies, planes: Planes, support: jax.Array) -> t
     soon = jnp.where(soon < -ROUNDINGS * eps * size, soon, 0)
     square = dt * dt
     columns = (
-        dot(motion.position, planes.normal) - planes.offset - bodies.radius,
+        dot(motion.position, planes.normal) - planes.offset - balls.radius,
         dt * dot(motion.velocity, planes.normal),
         square * acceleration.constant / 2,
         square * acceleration.linear / 6,
@@ -169,15 +169,15 @@ def _planes(path: Path, bodies: Bodies, planes: Planes, support: jax.Array) -> t
     return each(lambda values: values.reshape(-1, *values.shape[2:]), columns)
 
 
-def _grips(path: Path, bodies: Bodies, stand: Footing) -> tuple[jax.Array, ...]:
+def _grips(path: Path, balls: Balls, stand: Footing) -> tuple[jax.Array, ...]:
     """A contact grips when its slip, along the direction it has now, ends."""
     now, dt = (
-        dot(slip(path.motion.velocity, path.motion.angular_momentum, bodies, stand.normal), stand.direction),
+        dot(slip(path.motion.velocity, path.motion.angular_momentum, balls, stand.normal), stand.direction),
         path.time_step,
     )
     rates = Quadratic(
         *(
-            dot(slip(acceleration, torque, bodies, stand.normal), stand.direction)
+            dot(slip(acceleration, torque, balls, stand.normal), stand.direction)
             for acceleration, torque in zip(path.acceleration.parts, path.torque.parts, strict=True)
         )
     )

@@ -7,12 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.pytree import pytree
+from simkit.core.rollout import recomputed, stored
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import dot, norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.overlap import check_apart
+from simkit.rigid.contact.balls import Balls, balls_of
 from simkit.rigid.contact.candidates import Candidates, candidates, each_ball, pick, places, times
 from simkit.rigid.contact.happening import happening, left_to, let_happen
 from simkit.rigid.contact.path import path_under
@@ -119,11 +121,12 @@ class Events:
         self, motion: Motion, memory: Standing, setting: Setting, time: jax.Array, time_step: jax.Array
     ) -> tuple[Motion, Standing]:
         """Return the motion one step later, and what rests."""
-        rows = candidates(setting.bodies.mass.shape[0], setting.planes.offset.shape[0])
+        balls, rows = balls_of(setting.bodies), candidates(setting.bodies.mass.shape[0], setting.planes.offset.shape[0])
 
         def onward(moment: Moment, last: jax.Array) -> tuple[Moment, None]:
+            @recomputed
             def go(moment: Moment) -> Moment:
-                return self._onward(moment, setting, rows, time, time_step, last)
+                return self._onward(stored(moment), setting, balls, rows, time, time_step, last)
 
             # Most steps hold no event, and are over with their first piece.
             return jax.lax.cond(jnp.any(moment.left > 0), go, lambda moment: moment, moment), None
@@ -154,41 +157,50 @@ class Events:
         return jnp.where(memory.overflowed, jnp.int32(Status.IMPACT_OVERFLOW), jnp.int32(Status.OK))
 
     def _onward(
-        self, moment: Moment, setting: Setting, rows: Candidates, time: jax.Array, time_step: jax.Array, last: jax.Array
+        self,
+        moment: Moment,
+        setting: Setting,
+        balls: Balls,
+        rows: Candidates,
+        time: jax.Array,
+        time_step: jax.Array,
+        last: jax.Array,
     ) -> Moment:
         """Advance to the next event, or to the end of the step, and let it happen."""
-        bodies, planes, standing, left = setting.bodies, setting.planes, moment.standing, moment.left
+        planes, standing, left = setting.planes, moment.standing, moment.left
         now = time + (time_step - left)
         plane = pick(places(planes.offset.shape[0], planes.offset)[:, None] == standing.support, each_ball(planes))
         stand = footing(
             moment.motion,
-            bodies,
+            balls,
             setting.load(moment.motion, now),
             standing.support >= 0,
             standing.rolling,
             plane.normal,
-            jnp.maximum(bodies.friction, plane.friction),
+            jnp.maximum(balls.friction, plane.friction),
         )
-        motion, stand = barrier((settled(moment.motion, bodies, stand, plane.offset), stand))
+        motion, stand = barrier((settled(moment.motion, balls, stand, plane.offset), stand))
         support = jnp.where(stand.held, standing.support, -1)
 
-        path = barrier(path_under(setting.load, motion, bodies, stand, now, time_step))
-        found, exact, rates = times(path, bodies, planes, support, stand, left)
+        path = barrier(path_under(setting.load, motion, balls, stand, now, time_step))
+        found, exact, rates = times(path, balls, planes, support, stand, left)
         index, earliest = jnp.argmin(found, axis=0).astype(jnp.int32), jnp.min(found, axis=0)
         comes = earliest <= left
         happens = comes & ~last
         chosen = places(len(rows.kind), found) == index
         # What is not yet found to round-off is only approached.
-        event = barrier(happening(rows, index, happens & jnp.any(chosen & exact, axis=0), bodies))
+        event = happening(rows, index, happens & jnp.any(chosen & exact, axis=0), balls)
         reached = jnp.where(happens, earliest, 0)
-        remaining = barrier(left_to(event, reached, path, bodies, planes, stand))
-        duration = jnp.where(happens, at_closing(reached, remaining, pick(chosen, rates)), left)
-        acceleration = path.acceleration.at(duration / time_step)
+        # Reverse mode keeps the outcome, and so never searches again.
+        event, reached, rate, comes, happens = barrier(stored((event, reached, pick(chosen, rates), comes, happens)))
+        remaining = barrier(left_to(event, reached, path, balls, planes, stand))
+        duration = jnp.where(happens, at_closing(reached, remaining, rate), left)
+        acceleration = path.acceleration.at(path.of_each(duration / time_step))
         motion, support, rolling = let_happen(
             event,
             barrier(path.at(duration)),
             barrier(acceleration),
-            bodies,
+            balls,
             planes,
             support,
             stand,

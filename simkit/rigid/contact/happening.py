@@ -7,12 +7,12 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
-from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.contact.balls import Balls
 from simkit.rigid.contact.blow import blow
 from simkit.rigid.contact.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, pick, places
 from simkit.rigid.contact.path import Path
-from simkit.rigid.contact.resting import ROUNDINGS, Footing, mobility, slip
+from simkit.rigid.contact.resting import ROUNDINGS, Footing, slip
 from simkit.rigid.scene import Planes
 
 
@@ -37,45 +37,53 @@ class Happening:
         """Whether it is an impact."""
         return (self.kind == PAIR) | (self.kind == PLANE)
 
+    @property
+    def struck(self) -> jax.Array:
+        """True at every ball that it happens to."""
+        return self.first | self.second
 
-def happening(rows: Candidates, index: jax.Array, happens: jax.Array, bodies: Bodies) -> Happening:
+    def difference(self, vectors: Vector) -> Vector:
+        """Return the first ball's vector less the second's, or the first's if it is alone."""
+        return pick(self.struck, select(self.first, vectors, -vectors))
+
+
+def happening(rows: Candidates, index: jax.Array, happens: jax.Array, balls: Balls) -> Happening:
     """Return one of the candidates as an event.
 
     Args:
         rows: the candidates.
         index: of the one.
         happens: whether it happens at all.
-        bodies: the balls.
+        balls: what moves.
     """
     kind, first, second, plane = (
         jnp.where(happens, jnp.asarray(column)[index], -1)
         for column in (rows.kind, rows.first, rows.second, rows.plane)
     )
-    ball = places(bodies.mass.shape[0], bodies.mass)
+    ball = places(balls.radius.shape[0], balls.radius)
     return Happening(kind=kind, first=ball == first, second=ball == second, plane=plane)
 
 
-def left_to(event: Happening, time: jax.Array, path: Path, bodies: Bodies, planes: Planes, stand: Footing) -> jax.Array:
+def left_to(event: Happening, time: jax.Array, path: Path, balls: Balls, planes: Planes, stand: Footing) -> jax.Array:
     """Return what closes at an event: the gap of an impact, the slip of a grip, the pressure of a lift.
 
     Args:
         event: what happens.
         time: of it.
         path: of the balls.
-        bodies: the balls.
+        balls: what moves.
         planes: what stands.
         stand: how balls rest.
     """
-    first, second, meets = event.first, event.second, _plane_of(event, planes)
+    first, meets = event.first, _plane_of(event, planes)
     normal, offset = pick(meets, (planes.normal, planes.offset))
-    position, s = path.position_at(time), time / path.time_step
-    here, there = pick(first, position), pick(second, position)
-    reach = pick(first, bodies.radius) + pick(second, bodies.radius)
-    of_impact = jnp.where(event.kind == PAIR, norm(here - there), dot(here, normal) - offset) - reach
+    s = path.of_each(time) / path.of_each(path.time_step)
+    apart, reach = event.difference(path.position_at(time)), pick(event.struck, balls.radius)
+    of_impact = jnp.where(event.kind == PAIR, norm(apart), dot(apart, normal) - offset) - reach
     # A slip is linear in velocity and spin, so it changes as they do.
-    start = slip(path.motion.velocity, path.motion.angular_momentum, bodies, stand.normal)
-    gained = slip(path.acceleration.integral(s), path.torque.integral(s), bodies, stand.normal)
-    slipping = pick(first, dot(start + path.time_step * gained, stand.direction))
+    start = slip(path.motion.velocity, path.motion.angular_momentum, balls, stand.normal)
+    gained = slip(path.acceleration.integral(s), path.torque.integral(s), balls, stand.normal)
+    slipping = pick(first, dot(start + path.of_each(path.time_step) * gained, stand.direction))
     pressure = pick(first, path.pressure.at(s))
     return jnp.where(event.is_impact, of_impact, jnp.where(event.kind == GRIP, slipping, pressure))
 
@@ -84,7 +92,7 @@ def let_happen(
     event: Happening,
     motion: Motion,
     acceleration: Vector,
-    bodies: Bodies,
+    balls: Balls,
     planes: Planes,
     support: jax.Array,
     stand: Footing,
@@ -98,7 +106,7 @@ def let_happen(
         event: what happens.
         motion: at its time.
         acceleration: of the balls just before.
-        bodies: the balls.
+        balls: what moves.
         planes: what stands.
         support: index of the plane that each ball rests on, -1 for none.
         stand: how it rests there.
@@ -106,20 +114,19 @@ def let_happen(
     """
     first, second, meets = event.first, event.second, _plane_of(event, planes)
     is_impact = event.is_impact
-    apart = pick(first, motion.position) - pick(second, motion.position)
+    apart = event.difference(motion.position)
     up = dataclasses.replace(zeros(apart.x), z=jnp.ones_like(apart.x))
     normal = select(event.kind == PAIR, normalize(apart, up), pick(meets, planes.normal))
 
     # The surfaces meet at x - r n of the first ball and at x + r n of the second.
-    surface = motion.angular_momentum * (bodies.radius / bodies.inertia.y)
-    velocity = pick(first, motion.velocity) - pick(second, motion.velocity)
-    velocity = velocity - cross(pick(first, surface) + pick(second, surface), normal)
+    surface = motion.angular_momentum * balls.lever
+    velocity = event.difference(motion.velocity) - cross(pick(event.struck, surface), normal)
     inverse_mass, slips = (
-        jnp.where(is_impact, pick(first, each) + pick(second, each), 1) for each in (1 / bodies.mass, mobility(bodies))
+        jnp.where(is_impact, pick(event.struck, each), 1) for each in (balls.inverse_mass, balls.mobility)
     )
     restitution, friction = (
         jnp.maximum(jnp.maximum(pick(first, of_body), pick(second, of_body)), pick(meets, of_plane))
-        for of_body, of_plane in ((bodies.restitution, planes.restitution), (bodies.friction, planes.friction))
+        for of_body, of_plane in ((balls.restitution, planes.restitution), (balls.friction, planes.friction))
     )
     approach, pressing = -dot(velocity, normal), -dot(pick(first, acceleration), normal)
     stays = (event.kind == PLANE) & (pick(first, support + 1) == 0) & (pressing > 0)
@@ -127,15 +134,15 @@ def let_happen(
     impulse, along = blow(velocity, normal, inverse_mass, slips, jnp.where(stays, 0, restitution), friction)
     impulse, along = jnp.where(is_impact, impulse, 0), select(is_impact, along, zeros(impulse))
 
-    share = jnp.where(first, 1 / bodies.mass, 0) - jnp.where(second, 1 / bodies.mass, 0)
-    arm = jnp.where(first | second, bodies.radius, 0)
+    share = jnp.where(first, balls.inverse_mass, 0) - jnp.where(second, balls.inverse_mass, 0)
+    arm = jnp.where(event.struck, balls.radius, 0)
     after = dataclasses.replace(
         motion,
         velocity=motion.velocity + share * (impulse * normal + along),
         angular_momentum=motion.angular_momentum - arm * cross(normal, along),
     )
 
-    hit = is_impact & (first | second)
+    hit = is_impact & event.struck
     rising = jnp.abs(dot(after.velocity, stand.normal))
     leaves = hit & (rising > ROUNDINGS * jnp.finfo(rising.dtype).eps * norm(after.velocity))
     support = jnp.where(leaves | (first & (event.kind == LIFT)), -1, support)

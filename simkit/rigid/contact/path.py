@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, each
-from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
+from simkit.rigid.contact.balls import Balls
 from simkit.rigid.contact.resting import Footing, with_reaction
 
 
@@ -56,7 +56,7 @@ class Path:
         acceleration: of the centers in m/s^2.
         torque: about the centers in N m.
         pressure: force in N with which loads press those balls to their plane that rest on one.
-        moment: of inertia in kg m^2, the same about every axis that a ball turns about.
+        inverse_moment: 1/I in 1/(kg m^2), the same about every axis that a ball turns about.
         time_step: dt in s, the unit of time of the polynomials.
     """
 
@@ -64,32 +64,36 @@ class Path:
     acceleration: Quadratic[Vector]
     torque: Quadratic[Vector]
     pressure: Quadratic[jax.Array]
-    moment: jax.Array
+    inverse_moment: jax.Array
     time_step: jax.Array
 
     def position_at(self, duration: jax.Array) -> Vector:
         """Return the positions some time after the start, in s."""
-        s = duration / self.time_step
-        way = self.time_step * self.time_step * self.acceleration.double_integral(s)
+        dt, duration = self.of_each(self.time_step), self.of_each(duration)
+        way = dt * dt * self.acceleration.double_integral(duration / dt)
         return self.motion.position + duration * self.motion.velocity + way
 
     def at(self, duration: jax.Array) -> Motion:
         """Return the motion some time after the start, in s."""
-        motion, dt = self.motion, self.time_step
+        motion, dt, duration = self.motion, self.of_each(self.time_step), self.of_each(duration)
         s = duration / dt
         turned = duration * motion.angular_momentum + dt * dt * self.torque.double_integral(s)
         return Motion(
             position=self.position_at(duration),
-            orientation=turn(motion.orientation, turned / self.moment),
+            orientation=turn(motion.orientation, turned * self.inverse_moment),
             velocity=motion.velocity + dt * self.acceleration.integral(s),
             angular_momentum=motion.angular_momentum + dt * self.torque.integral(s),
         )
+
+    def of_each(self, number: jax.Array) -> jax.Array:
+        """Return a number for each ball; used many times, it then has one sum over the balls for its derivative."""
+        return jnp.broadcast_to(number, self.inverse_moment.shape)
 
 
 def path_under(
     load: Callable[[Motion, jax.Array], Wrench],
     motion: Motion,
-    bodies: Bodies,
+    balls: Balls,
     stand: Footing,
     time: jax.Array,
     time_step: jax.Array,
@@ -104,35 +108,32 @@ def path_under(
     Args:
         load: ``(motion, time) -> Wrench``.
         motion: at the start.
-        bodies: spheres or disks.
+        balls: what moves.
         stand: how balls rest on planes.
         time: in s.
         time_step: in s; the way may be followed for that long.
     """
-    now = load(motion, time)
-    nothing = each(jnp.zeros_like, now)
 
-    def path_of(constant: Wrench, linear: Wrench, square: Wrench) -> Path:
-        parts = each(lambda *values: jnp.stack(values), constant, linear, square)
-        wrench, pressure = jax.vmap(lambda part: with_reaction(part, bodies, stand))(parts)
+    def path_of(*parts: tuple[Wrench, jax.Array]) -> Path:
+        wrenches, pressures = zip(*parts, strict=True)
         return Path(
             motion=motion,
-            acceleration=_quadratic(wrench.force / bodies.mass),
-            torque=_quadratic(wrench.torque),
-            pressure=Quadratic(pressure[0], pressure[1], pressure[2]),
-            moment=bodies.inertia.y,
+            acceleration=Quadratic(*(wrench.force * balls.inverse_mass for wrench in wrenches)),
+            torque=Quadratic(*(wrench.torque for wrench in wrenches)),
+            pressure=Quadratic(*pressures),
+            inverse_moment=balls.inverse_moment,
             time_step=time_step,
         )
 
-    ahead = path_of(now, nothing, nothing)
-    after = jnp.stack([time_step / 2, time_step])
+    now = load(motion, time)
+    constant = with_reaction(now, balls, stand)
+    nothing = each(jnp.zeros_like, constant)
+    ahead = path_of(constant, nothing, nothing)
     # As differences, so that three equal samples give exactly a constant.
-    change = each(
-        lambda later, start: later - start, jax.vmap(lambda after: load(ahead.at(after), time + after))(after), now
+    halfway, whole = (
+        each(lambda later, start: later - start, load(ahead.at(after), time + after), now)
+        for after in (time_step / 2, time_step)
     )
-    linear = each(lambda later: 4 * later[0] - later[1], change)
-    return path_of(now, linear, each(lambda later: 2 * later[1] - 4 * later[0], change))
-
-
-def _quadratic(parts: Vector) -> Quadratic[Vector]:
-    return Quadratic(parts[0], parts[1], parts[2])
+    linear = each(lambda halfway, whole: 4 * halfway - whole, halfway, whole)
+    square = each(lambda halfway, whole: 2 * whole - 4 * halfway, halfway, whole)
+    return path_of(constant, with_reaction(linear, balls, stand), with_reaction(square, balls, stand))

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
-from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
+from simkit.rigid.contact.balls import Balls
 
 # Roundings that what is zero but for them may have gathered.
 ROUNDINGS = 64
@@ -33,12 +33,7 @@ class Footing:
     direction: Vector
 
 
-def mobility(bodies: Bodies) -> jax.Array:
-    """Return ``1/m + r^2/I``, the slip that a unit of tangential impulse adds at the surface, in 1/kg."""
-    return 1 / bodies.mass + bodies.radius**2 / bodies.inertia.y
-
-
-def slip(velocity: Vector, angular_momentum: Vector, bodies: Bodies, normal: Vector) -> Vector:
+def slip(velocity: Vector, angular_momentum: Vector, balls: Balls, normal: Vector) -> Vector:
     """Return the velocity of the surface at the point that faces a plane, ``v_t - r omega x n``.
 
     Of accelerations and torques it is the rate at which that changes.
@@ -46,16 +41,16 @@ def slip(velocity: Vector, angular_momentum: Vector, bodies: Bodies, normal: Vec
     Args:
         velocity: v of the centers in m/s.
         angular_momentum: I omega about the centers in kg m^2/s.
-        bodies: the balls.
+        balls: what moves.
         normal: n of the plane, a unit vector.
     """
     along = velocity - dot(velocity, normal) * normal
-    return along - cross(angular_momentum, normal) * (bodies.radius / bodies.inertia.y)
+    return along - cross(angular_momentum, normal) * balls.lever
 
 
 def footing(
     motion: Motion,
-    bodies: Bodies,
+    balls: Balls,
     wrench: Wrench,
     held: jax.Array,
     rolling: jax.Array,
@@ -69,7 +64,7 @@ def footing(
 
     Args:
         motion: of balls.
-        bodies: the balls.
+        balls: what moves.
         wrench: of the loads on them.
         held: whether each rested on a plane so far.
         rolling: whether its contact gripped so far.
@@ -80,11 +75,11 @@ def footing(
     eps = jnp.finfo(pressure.dtype).eps
     held = held & (pressure > ROUNDINGS * eps * norm(wrench.force))
     normal = select(held, normal, zeros(pressure))
-    now = slip(motion.velocity, motion.angular_momentum, bodies, normal)
-    rate = slip(wrench.force / bodies.mass, wrench.torque, bodies, normal)
-    spin = bodies.radius / bodies.inertia.y * norm(motion.angular_momentum)
+    now = slip(motion.velocity, motion.angular_momentum, balls, normal)
+    rate = slip(wrench.force * balls.inverse_mass, wrench.torque, balls, normal)
+    spin = balls.lever * norm(motion.angular_momentum)
     still = norm(now) <= ROUNDINGS * eps * (norm(motion.velocity) + spin)
-    grips = norm(rate) <= mobility(bodies) * friction * pressure
+    grips = norm(rate) <= balls.mobility * friction * pressure
     return Footing(
         held=held,
         normal=normal,
@@ -94,7 +89,7 @@ def footing(
     )
 
 
-def with_reaction(wrench: Wrench, bodies: Bodies, footing: Footing) -> tuple[Wrench, jax.Array]:
+def with_reaction(wrench: Wrench, balls: Balls, footing: Footing) -> tuple[Wrench, jax.Array]:
     """Return loads together with what planes do to the balls that rest on them, and the pressure in N.
 
     ``F + N n + f`` and ``T - r n x f`` with the pressure N = -F.n; the friction is f = -mu N along the slip while the
@@ -102,21 +97,21 @@ def with_reaction(wrench: Wrench, bodies: Bodies, footing: Footing) -> tuple[Wre
 
     Args:
         wrench: of the loads.
-        bodies: the balls.
+        balls: what moves.
         footing: how they stand.
     """
     normal = footing.normal
     pressure = -dot(wrench.force, normal)
-    rate = slip(wrench.force / bodies.mass, wrench.torque, bodies, normal)
-    force = select(footing.rolls, rate * (-1 / mobility(bodies)), footing.direction * (-footing.friction * pressure))
+    rate = slip(wrench.force * balls.inverse_mass, wrench.torque, balls, normal)
+    force = select(footing.rolls, rate * (-1 / balls.mobility), footing.direction * (-footing.friction * pressure))
     force = select(footing.held, force, zeros(pressure))
     total = Wrench(
-        force=wrench.force + pressure * normal + force, torque=wrench.torque - cross(normal, force) * bodies.radius
+        force=wrench.force + pressure * normal + force, torque=wrench.torque - cross(normal, force) * balls.radius
     )
     return total, pressure
 
 
-def settled(motion: Motion, bodies: Bodies, footing: Footing, offset: jax.Array) -> Motion:
+def settled(motion: Motion, balls: Balls, footing: Footing, offset: jax.Array) -> Motion:
     """Return balls without the rounding that would let them leave their plane, or slip where they roll.
 
     What is taken away is zero but for rounding; its derivative is not, and belongs to the physics: a ball at rest that
@@ -124,17 +119,17 @@ def settled(motion: Motion, bodies: Bodies, footing: Footing, offset: jax.Array)
 
     Args:
         motion: of balls.
-        bodies: the balls.
+        balls: what moves.
         footing: how they stand.
         offset: of each ball's plane in m.
     """
     normal = footing.normal
-    rise = jnp.where(footing.held, offset + bodies.radius - dot(motion.position, normal), 0)
-    slipping = slip(motion.velocity, motion.angular_momentum, bodies, normal)
-    impulse = select(footing.rolls, slipping * (-1 / mobility(bodies)), zeros(rise))
+    rise = jnp.where(footing.held, offset + balls.radius - dot(motion.position, normal), 0)
+    slipping = slip(motion.velocity, motion.angular_momentum, balls, normal)
+    impulse = select(footing.rolls, slipping * (-1 / balls.mobility), zeros(rise))
     return dataclasses.replace(
         motion,
         position=motion.position + rise * normal,
-        velocity=motion.velocity - dot(motion.velocity, normal) * normal + impulse / bodies.mass,
-        angular_momentum=motion.angular_momentum - cross(normal, impulse) * bodies.radius,
+        velocity=motion.velocity - dot(motion.velocity, normal) * normal + impulse * balls.inverse_mass,
+        angular_momentum=motion.angular_momentum - cross(normal, impulse) * balls.radius,
     )

@@ -66,6 +66,9 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
     # Places in the triangle, in units of the distance of neighbors, the apex first.
     row, place = np.array([(row, place) for row in range(rows) for place in range(row + 1)], float).T
     along, across = np.sqrt(3) / 2 * row, place - row / 2
+    # Places around the edge of the table, in units of its sides: in pieces, so that each casts its shadow where it is.
+    corners, pieces = np.arange(5), np.arange(0, 4, 1 / 16)
+    edge_along, edge_across = np.interp(pieces, corners, [0, 1, 1, 0, 0]), np.interp(pieces, corners, [0, 0, 1, 1, 0])
 
     def bodies(params: Params) -> Bodies:
         ball = sphere(params["mass"], params["radius"], params["ball_friction"], params["restitution"])
@@ -109,6 +112,13 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
         x, y = motion.position.x, motion.position.y
         return {"cue_x": x[0], "cue_y": y[0], "apex_x": x[1], "fastest": jnp.max(norm(motion.velocity), axis=0)}
 
+    def observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
+        del motion, time
+        along, across = (jnp.asarray(part, bodies.mass.dtype) for part in (edge_along, edge_across))
+        height = jnp.broadcast_to(bodies.radius[0], along.shape)
+        ends = jnp.stack([params["length"] * along, params["width"] * across, height], axis=-1)
+        return {"links": jnp.stack([ends, jnp.roll(ends, -1, axis=0)], axis=1)}
+
     return simulate(
         Scene(
             params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
@@ -118,5 +128,7 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
             planes=planes,
             loads=(gravity(),),
             measures=measures,
+            observe=observe,
+            dimensions={"links": ("cushion_piece", "end", "space")},
         )
     )
