@@ -89,20 +89,19 @@ def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
     """
     ranks = np.array([SHAPES[kind] for kind in bodies.kinds])
     slots = max(against_plane.SLOTS[kind] for kind in bodies.kinds)
-    everyone, results = placed(bodies, motion), []
-    for plane in range(planes.offset.shape[0]):
-        normal, offset = planes.normal[plane : plane + 1], planes.offset[plane : plane + 1]
-        groups, order = [], []
-        for kind, rank in (("sphere", 0), ("capsule", 1), ("box", 2)):
-            some = np.flatnonzero(ranks == rank)
-            if some.size:
-                points = against_plane.against_plane(kind, _rows(everyone, some), normal, offset)
-                groups.append(_filled(points, slots))
-                order.append(some)
-        results.append(_in_order(_together(groups, axis=1), np.argsort(np.concatenate(order))))
-    if not results:
+    everyone, count, number = placed(bodies, motion), len(bodies.kinds), planes.offset.shape[0]
+    if number == 0:
         return _nothing(everyone.radius, slots, 0)
-    return _together(results, axis=1)
+    groups, order = [], []
+    for kind, rank in (("sphere", 0), ("capsule", 1), ("box", 2)):
+        some = np.flatnonzero(ranks == rank)
+        if some.size:
+            body, plane = np.tile(some, number), np.repeat(np.arange(number), some.size)
+            # A single plane broadcasts.
+            normal, offset = _rows((planes.normal, planes.offset), plane if number > 1 else plane[:1])
+            groups.append(_filled(against_plane.against_plane(kind, _rows(everyone, body), normal, offset), slots))
+            order.append(plane * count + body)
+    return _in_order(_together(groups, axis=1), np.argsort(np.concatenate(order)))
 
 
 def _ranks(ranks: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

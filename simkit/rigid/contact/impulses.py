@@ -12,6 +12,7 @@ from simkit.rigid.algebra.vector import Vector, dot, norm, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
 from simkit.rigid.collision.overlap import check_apart
+from simkit.rigid.collision.slots import computed_once
 from simkit.rigid.contact.arrangement import touches_of
 from simkit.rigid.contact.mobility import Mobility, Velocities, mobility_of
 from simkit.rigid.contact.sweeps import Touches, sweep
@@ -93,7 +94,12 @@ class Impulses:
         self, motion: Motion, memory: Pressed, setting: Setting, time: jax.Array, time_step: jax.Array
     ) -> tuple[Motion, Pressed]:
         """Return the motion one step later, and the impulses that it took."""
-        bodies, load = setting.bodies, setting.load(motion, time)
+        # Its parts on their own, so that every program that takes this step rounds them alike.
+        motion, memory, bodies, planes, time_step = computed_once(
+            (motion, memory, setting.bodies, setting.planes, time_step)
+        )
+        setting = dataclasses.replace(setting, bodies=bodies, planes=planes)
+        load = computed_once(setting.load(motion, time))
         behind = kick(motion, bodies, memory.lasting, -time_step / 2)
         kicked = kick(behind, bodies, load, time_step)
         mobility = mobility_of(bodies, motion)
@@ -102,14 +108,15 @@ class Impulses:
         slow = RESTING_STEPS * time_step * jnp.max(norm(load.force) / bodies.mass, axis=0)
         struck = self._impacts(before, mobility, touches, slow, time_step)
         after, pushes = self._rest(struck, mobility, touches, memory.pushes, slow, time_step)
-        pressed = _wrench((after - struck) / time_step, bodies, motion)
+        before, struck, after = computed_once((before, struck, after))
+        pressed = computed_once(_wrench((after - struck) / time_step, bodies, motion))
         lasting = load + Wrench(
             force=_lasting(memory.pressed.force, pressed.force),
             torque=_lasting(memory.pressed.torque, pressed.torque),
         )
         pushed = kick(kicked, bodies, _wrench(after - before, bodies, motion), jnp.ones_like(time_step))
         moved = kick(_moved(pushed, bodies, time_step), bodies, lasting, time_step / 2)
-        return moved, Pressed(pushes=pushes, pressed=pressed, lasting=lasting)
+        return computed_once((moved, Pressed(pushes=pushes, pressed=pressed, lasting=lasting)))
 
     def diagnose(self, motion: Motion, memory: Pressed, setting: Setting) -> dict[str, jax.Array]:
         """Return how many points touch and the largest overlap."""

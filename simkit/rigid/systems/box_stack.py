@@ -20,10 +20,11 @@ DEFAULTS = {
     "drop": 0.0,
     "push": 0.0,
     "friction": 0.5,
-    "mass": 1.0,
     "gravity": 9.81,
     "time_step": 0.004,
 }
+# In kg; it sets energies and forces but cancels from the motion.
+MASS = 1.0
 
 
 def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
@@ -31,7 +32,7 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
 
     The parameters, all of which may be swept and differentiated: ``length`` (of the edges, m), ``shift`` (of every
     second box along x, m; the tower stands below half a length), ``drop`` (m of air below every box at the start),
-    ``push`` (m/s, speed of the lowest box along x at the start), ``friction``, ``mass`` (kg), ``gravity`` (m/s^2) and
+    ``push`` (m/s, speed of the lowest box along x at the start), ``friction``, ``gravity`` (m/s^2) and
     ``time_step`` (s).
 
     Good values: friction above 0.3; time steps of 1 to 5 ms; more sweeps for a taller tower.
@@ -51,7 +52,7 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
         raise UserError(f"boxes = {boxes} is below 1; choose 1 or more")
 
     def bodies(params: Params) -> Bodies:
-        return repeat(box(params["mass"], (params["length"],) * 3, params["friction"]), boxes)
+        return repeat(box(MASS, (params["length"],) * 3, params["friction"]), boxes)
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key

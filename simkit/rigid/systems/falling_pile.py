@@ -1,5 +1,7 @@
 """Boxes, balls and capsules that fall into a heap."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -20,19 +22,20 @@ DEFAULTS = {
     "spacing": 0.32,
     "tilt": 0.4,
     "throw": 0.3,
-    "room": 0.6,
+    "room": 0.5,
     "friction": 0.5,
     "restitution": 0.1,
-    "mass": 1.0,
     "gravity": 9.81,
     "time_step": 0.004,
 }
-# Bodies fall in layers of three, each layer turned a little against the one below it, so that nothing lands squarely.
-PER_LAYER = 3
+# In kg, of each; it sets energies and forces but cancels from the motion.
+MASS = 1.0
+# Bodies fall in layers of four, each layer turned a little against the one below it, so that nothing lands squarely.
+PER_LAYER = 4
 TURN = 0.7
 
 
-def falling_pile(*, boxes: int = 4, spheres: int = 4, capsules: int = 4, sweeps: int = 12) -> Simulation:
+def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps: int = 12) -> Simulation:
     """Return bodies of three shapes that are dropped between four walls, and come to rest on one another.
 
     A pile is chaotic: any change grows with every impact, so derivatives mean something over the first impacts only.
@@ -40,7 +43,7 @@ def falling_pile(*, boxes: int = 4, spheres: int = 4, capsules: int = 4, sweeps:
     The parameters, all of which may be swept and differentiated: ``length`` (of the boxes' edges and the capsules, and
     diameter of the balls, m), ``spacing`` (of the bodies at the start, m), ``tilt`` (rad, how far they are turned at
     the start, at random), ``throw`` (m/s, their random speeds at the start), ``room`` (m, from wall to wall halved),
-    ``friction``, ``restitution``, ``mass`` (kg, of each), ``gravity`` (m/s^2) and ``time_step`` (s).
+    ``friction``, ``restitution``, ``gravity`` (m/s^2) and ``time_step`` (s).
 
     Good values: spacing above 1.5 lengths, or bodies may overlap at the start; room above 1.5 spacings; time steps of
     2 to 5 ms; 8 sweeps or more.
@@ -67,12 +70,12 @@ def falling_pile(*, boxes: int = 4, spheres: int = 4, capsules: int = 4, sweeps:
     order = _mixed(counts)
 
     def bodies(params: Params) -> Bodies:
-        mass, length = params["mass"], params["length"]
+        length = params["length"]
         surface = (params["friction"], params["restitution"])
         shapes = {
-            "box": box(mass, (length,) * 3, *surface),
-            "sphere": sphere(mass, length / 2, *surface),
-            "capsule": capsule(mass, length / 4, length / 2, *surface),
+            "box": box(MASS, (length,) * 3, *surface),
+            "sphere": sphere(MASS, length / 2, *surface),
+            "capsule": capsule(MASS, length / 4, length / 2, *surface),
         }
         return gather([shapes[kind] for kind in order])
 
@@ -84,7 +87,7 @@ def falling_pile(*, boxes: int = 4, spheres: int = 4, capsules: int = 4, sweeps:
         index = jnp.arange(len(order))
         layer = (index // PER_LAYER).astype(bodies.mass.dtype)
         angle = 2 * jnp.pi / PER_LAYER * (index % PER_LAYER) + TURN * layer
-        from_axis = params["spacing"] / jnp.sqrt(3.0).astype(layer.dtype)
+        from_axis = params["spacing"] / (2 * math.sin(math.pi / PER_LAYER))
         position = Vector(from_axis * jnp.cos(angle), from_axis * jnp.sin(angle), params["spacing"] * (layer + 1))
         turned, thrown = jax.random.normal(key, (2, 3, len(order)), layer.dtype)
         return motion_of(

@@ -18,10 +18,11 @@ DEFAULTS = {
     "back_spin": 10.0,
     "friction": 0.2,
     "radius": 0.1,
-    "mass": 1.0,
     "gravity": 9.81,
     "time_step": 0.005,
 }
+# In kg; it sets energies and forces but cancels from the motion.
+MASS = 1.0
 
 
 def rolling_ball() -> Simulation:
@@ -31,8 +32,8 @@ def rolling_ball() -> Simulation:
     ``(5 v - 2 r w) / 7`` for ever. That speed does not depend on friction, gravity or mass.
 
     The parameters, all of which may be swept and differentiated: ``speed`` (v at the start, m/s along x), ``back_spin``
-    (w at the start, rad/s, that of a ball rolling backwards), ``friction`` (mu), ``radius`` (r, m), ``mass`` (kg),
-    ``gravity`` (m/s^2) and ``time_step`` (s).
+    (w at the start, rad/s, that of a ball rolling backwards), ``friction`` (mu), ``radius`` (r, m), ``gravity`` (m/s^2)
+    and ``time_step`` (s).
 
     Good values: time steps of 1 to 10 ms.
 
@@ -42,7 +43,7 @@ def rolling_ball() -> Simulation:
     """
 
     def bodies(params: Params) -> Bodies:
-        return repeat(sphere(params["mass"], params["radius"], params["friction"]), 1)
+        return repeat(sphere(MASS, params["radius"], params["friction"]), 1)
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
