@@ -14,6 +14,8 @@ from simkit.rigid.systems.bouncing_ball import bouncing_ball
 from simkit.rigid.systems.heavy_top import heavy_top
 from simkit.rigid.systems.newtons_cradle import newtons_cradle
 from simkit.rigid.systems.projectile import projectile
+from simkit.rigid.systems.steered_puck import steered_puck
+from simkit.rigid.systems.system_identification import system_identification
 
 __all__ = [
     "Events",
@@ -40,6 +42,8 @@ __all__ = [
     "repeat",
     "simulate",
     "sphere",
+    "steered_puck",
+    "system_identification",
     "together",
     "with_inertia",
 ]

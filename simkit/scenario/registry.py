@@ -34,6 +34,8 @@ FACTORIES = {
     "rigid.heavy_top": "simkit.rigid.systems.heavy_top:heavy_top",
     "rigid.billiards_break": "simkit.rigid.systems.billiards_break:billiards_break",
     "rigid.newtons_cradle": "simkit.rigid.systems.newtons_cradle:newtons_cradle",
+    "rigid.system_identification": "simkit.rigid.systems.system_identification:system_identification",
+    "rigid.steered_puck": "simkit.rigid.systems.steered_puck:steered_puck",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 
