@@ -43,6 +43,8 @@ SLOW_TO_COMPILE = (
     "newtons_cradle",
     "silicon",
     "silicon_vacancy",
+    "steered_puck",
+    "system_identification",
     "tollmien_schlichting",
     "turbulent_channel",
     "viscosity_from_frames",

@@ -25,6 +25,8 @@ from simkit.rigid.systems.newtons_cradle import newtons_cradle
 from simkit.rigid.systems.projectile import projectile
 from simkit.rigid.systems.rolling_ball import rolling_ball
 from simkit.rigid.systems.sliding_block import sliding_block
+from simkit.rigid.systems.steered_puck import steered_puck
+from simkit.rigid.systems.system_identification import system_identification
 
 __all__ = [
     "Compliant",
@@ -62,6 +64,8 @@ __all__ = [
     "simulate",
     "sliding_block",
     "sphere",
+    "steered_puck",
+    "system_identification",
     "together",
     "with_inertia",
 ]

@@ -42,6 +42,8 @@ FACTORIES = {
     "rigid.compliant_bounce": "simkit.rigid.systems.compliant_bounce:compliant_bounce",
     "rigid.double_pendulum": "simkit.rigid.systems.double_pendulum:double_pendulum",
     "rigid.four_bar_linkage": "simkit.rigid.systems.four_bar_linkage:four_bar_linkage",
+    "rigid.system_identification": "simkit.rigid.systems.system_identification:system_identification",
+    "rigid.steered_puck": "simkit.rigid.systems.steered_puck:steered_puck",
 }
 ENTRY_POINT_GROUP = "simkit.simulations"
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import simkit
+from simkit.core.recording import standard_errors
 from simkit.core.rollout import trajectory
 from simkit.errors import UserError
-from simkit.flow.systems.viscosity_from_frames import standard_errors, viscosity_from_frames
+from simkit.flow.systems.viscosity_from_frames import viscosity_from_frames
 
 TRUE = {"reynolds": 150.0, "forcing": 1.0}
 SMALL = {"cells": [16, 12], "frame_every": 2}
@@ -46,7 +47,7 @@ def test_misfit_grows_as_the_information_says(x64):
     simulation, run = small()
     count = FRAMES * 16 * 12 * 2
     for name in TRUE:
-        error = standard_errors(simulation, at_truth(simulation), FRAMES, (name,))[name]
+        error = standard_errors(simulation, at_truth(simulation), FRAMES, (name,), "uv")[name]
         values = [TRUE[name] + sign * error for sign in (-1, 0, 1)]
         misfits = [
             float(run(at_truth(simulation) | {name: jnp.asarray(value)}, jax.random.key(0))[2]["misfit"][-1])
@@ -72,7 +73,7 @@ def test_least_squares_through_the_flow_find_the_truth_within_its_standard_error
         slopes, left = jax.jacfwd(residual)(values), residual(values)
         return values - jnp.linalg.solve(slopes.T @ slopes, slopes.T @ left)
 
-    errors = standard_errors(simulation, at_truth(simulation), FRAMES)
+    errors = standard_errors(simulation, at_truth(simulation), FRAMES, names, "uv")
     found = jnp.asarray([100.0, 0.7])
     for name, value in zip(names, found, strict=True):
         assert abs(value - TRUE[name]) > 10 * errors[name]
@@ -89,7 +90,7 @@ def test_shipped_optimization_finds_the_truth_within_its_standard_error():
     found = simkit.optimize("viscosity_from_frames", ["reynolds", "forcing"], iterations=20)
     with jax.enable_x64(True):
         simulation = viscosity_from_frames()
-        errors = standard_errors(simulation, at_truth(simulation), 40)
+        errors = standard_errors(simulation, at_truth(simulation), 40, tuple(TRUE), "uv")
     for name, truth in TRUE.items():
         assert abs(float(found[f"best_{name}"][-1]) - truth) < 4 * errors[name], (name, errors)
 

@@ -72,6 +72,8 @@ TO_THE_END = (
     "silicon",
     "silicon_vacancy",
     "soft_sphere_packing",
+    "steered_puck",
+    "system_identification",
     "tollmien_schlichting",
 )
 

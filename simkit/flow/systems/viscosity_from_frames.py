@@ -8,7 +8,6 @@ import numpy as np
 
 from simkit.core.averages import AveragedState
 from simkit.core.recording import beside_recording
-from simkit.core.rollout import trajectory
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers
@@ -39,7 +38,7 @@ def viscosity_from_frames(
         misfit = mean over frames, cells and components of ((u - u*)/noise)^2
 
     is about 1 where the parameters explain the frames. Its minimum is their estimate of greatest likelihood; how far it
-    lies from the truth is told by `standard_errors`.
+    lies from the truth is told by `simkit.core.recording.standard_errors`.
 
     Parameters (all may be swept or differentiated):
         reynolds: bulk Reynolds number that is tried; 60.
@@ -95,31 +94,3 @@ def viscosity_from_frames(
         dimensions={"comparison": ("x", "y")} | {n: ("x", "y_cell") for n in ("u", "v", "recorded_u", "recorded_v")},
         coordinates={"x": grid.axes[0].centers, "y": rows, "y_cell": grid.axes[1].centers},
     )
-
-
-def standard_errors(
-    simulation: Simulation, params: Params, frames: int, wrt: tuple[str, ...] = ("reynolds", "forcing")
-) -> dict[str, float]:
-    """Return how far from the truth the parameters of least misfit may be expected, one standard deviation each.
-
-        F_ij = sum over frames, cells and components of (du/dp_i) (du/dp_j) / noise^2,   errors = sqrt(diag(inverse(F)))
-
-    F is Fisher's information; no unbiased estimate scatters less (Cramer and Rao).
-
-    Args:
-        simulation: as `viscosity_from_frames` returns it.
-        params: where to evaluate, near the minimum; ``noise`` among them.
-        frames: number of recorded frames.
-        wrt: the parameters that are estimated together.
-    """
-    record = trajectory(simulation, frames, 1)
-
-    def velocity(values: jax.Array) -> jax.Array:
-        tried = params | dict(zip(wrt, values, strict=True))
-        observed = record(tried, jax.random.key(0))[1]
-        return jnp.stack([observed["u"], observed["v"]])
-
-    slopes = jax.jit(jax.jacfwd(velocity))(jnp.stack([params[name] for name in wrt]))
-    slopes = np.asarray(slopes, dtype=np.float64).reshape(-1, len(wrt)) / float(params["noise"])
-    variances = np.diag(np.linalg.inv(slopes.T @ slopes))
-    return {name: float(np.sqrt(variance)) for name, variance in zip(wrt, variances, strict=True)}
