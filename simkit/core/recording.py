@@ -92,7 +92,7 @@ def beside_recording(
 
     def mean_square(differences: Arrays) -> jax.Array:
         count = sum(difference.size for difference in differences.values())
-        return sum(jnp.sum(difference**2) for difference in differences.values()) / count
+        return sum((jnp.sum(difference**2) for difference in differences.values()), jnp.zeros(())) / count
 
     def sample(state: Recording, params: Params) -> Arrays:
         tried, exact, errors = measured(state, params)

@@ -32,7 +32,7 @@ class Durations:
         shortest: of the contacts that have ended, int32.
     """
 
-    now: tuple[jax.Array, jax.Array]
+    now: tuple[jax.Array, ...]
     shortest: jax.Array
 
 
