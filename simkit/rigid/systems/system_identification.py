@@ -24,10 +24,8 @@ DEFAULTS = {
     "friction": 0.02,
     "restitution": 0.7,
     "launch_height": 1.0,
-    "launch_speed": 4.0,
     "force": 1.0,
     "frequency": 1.0,
-    "radius": 0.1,
     "gravity": 9.81,
     "time_step": 0.01,
 }
@@ -39,6 +37,8 @@ def system_identification(
     true_mass: float = 0.6,
     true_friction: float = 0.06,
     true_restitution: float = 0.8,
+    launch_speed: float = 4.0,
+    radius: float = 0.1,
     frame_every: int = 2,
 ) -> Simulation:
     """Return a bouncing ball beside the recorded positions of another, and how badly it explains them.
@@ -53,8 +53,8 @@ def system_identification(
     not change, and a continuous one where it does.
 
     Parameters (all may be swept or differentiated): ``mass`` (kg), ``friction`` and ``restitution``, which are tried;
-    ``launch_height`` of the lowest point (m), ``launch_speed`` along x (m/s), ``force`` F (N) and its ``frequency`` f
-    (Hz), ``radius`` (m), ``gravity`` (m/s^2), ``time_step`` (s) and ``noise`` (m), which are known.
+    ``launch_height`` of the lowest point (m), ``force`` F (N) and its ``frequency`` f (Hz), ``gravity`` (m/s^2),
+    ``time_step`` (s) and ``noise`` (m), which are known. Launch speed and radius are none: they shift both balls alike.
 
     Diagnostics, besides those of every scene: ``misfit``, up to now, and ``distance``, root of the mean square
     difference of the coordinates to the recorded ball now, without the errors, in m.
@@ -65,6 +65,8 @@ def system_identification(
         true_mass: of the recorded ball in kg.
         true_friction: of the recorded ball.
         true_restitution: of the recorded ball.
+        launch_speed: of both along x, in m/s; below 3 they grip at the second bounce, which then tells no friction.
+        radius: of both, in m.
         frame_every: time steps between recorded positions.
 
     Raises:
@@ -74,12 +76,15 @@ def system_identification(
         "true_mass": (true_mass, 1e-3, 1e3),
         "true_friction": (true_friction, 0.0, 10.0),
         "true_restitution": (true_restitution, 0.0, 1.0),
+        "launch_speed": (launch_speed, -100.0, 100.0),
+        "radius": (radius, 1e-3, 1e3),
     }
     for name, (value, low, high) in ranges.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise UserError(f"{name} = {value!r} is not a number in [{low:g}, {high:g}]; choose one within")
+    shared = {"launch_speed": launch_speed, "radius": radius}
     scene = Scene(
-        params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+        params={name: jnp.asarray(value, dtype=float) for name, value in (DEFAULTS | shared).items()},
         bodies=_bodies,
         start=_start,
         dynamics=Events(impacts=4),
@@ -97,6 +102,7 @@ def system_identification(
         _measure,
         every=frame_every,
         noise=NOISE,
+        fixed=tuple(shared),
     )
 
     def observe_both(state: AveragedState, params: Params) -> dict[str, jax.Array]:
