@@ -30,7 +30,7 @@ MISTAKES = {
         ["asymmetric_top", "--set", "moment_x=1", "--set", "moment_y=1", "--set", "moment_z=3"],
         ["body 0", "1, 1, 3", "triangle inequality", "at most 2"],
     ),
-    "mass": (["rolling_ball", "--set", "mass=-1"], ["mass = -1", "0.001"]),
+    "mass": (["compliant_bounce", "--set", "mass=-1"], ["mass = -1", "0.001"]),
     "sweeps": (["box_stack", "--set", "sweeps=0"], ["sweeps = 0", "choose"]),
     "balls": (["compliant_bounce", "--set", "balls=0"], ["balls = 0", "1 to 100"]),
 }

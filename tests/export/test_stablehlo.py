@@ -37,7 +37,8 @@ def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64)
         if quantity not in ("iteration", "force_evaluations"):
             np.testing.assert_allclose(found[quantity], [expected] * members, rtol=1e-9, atol=1e-9 * scale)
 
-    objective = next(iter(scenario.objectives.values()))
+    # The program returns final diagnostics, so only such an objective is among them.
+    objective = next(objective for objective in scenario.objectives.values() if objective.reduce == "final")
     function = objective_of(scenario, simulation, objective.name)
     _, derivative = jax.jit(gradient.value_and_grad(function, list(params)))(simulation.params, jax.random.key(0))
     value = found[objective.quantity]
