@@ -65,7 +65,7 @@ def system_identification(
         true_mass: of the recorded ball in kg.
         true_friction: of the recorded ball.
         true_restitution: of the recorded ball.
-        launch_speed: of both along x, in m/s; below 3 they grip at the second bounce, which then tells no friction.
+        launch_speed: of both along x, in m/s; below 2.9 they grip at the second bounce, which then tells no friction.
         radius: of both, in m.
         frame_every: time steps between recorded positions.
 
