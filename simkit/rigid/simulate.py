@@ -1,7 +1,5 @@
 """From a scene to a simulation: the record of pure functions that everything else acts on."""
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 
@@ -60,28 +58,21 @@ def simulate(scene: Scene) -> Simulation:
         scene: bodies, loads and method.
     """
 
-    def planes_of(params: Params) -> Planes:
-        return no_planes() if scene.planes is None else scene.planes(params)
+    def parts_of(params: Params) -> tuple[Bodies, Planes, tuple[Joint, ...]]:
+        planes = no_planes() if scene.planes is None else scene.planes(params)
+        return scene.bodies(params), planes, () if scene.joints is None else tuple(scene.joints(params))
 
-    def joints_of(params: Params) -> tuple[Joint, ...]:
-        return () if scene.joints is None else tuple(scene.joints(params))
+    def setting_of(parts: tuple[Bodies, Planes, tuple[Joint, ...]], params: Params) -> Setting:
+        bodies, planes, joints = parts
 
-    def loading(bodies: Bodies, params: Params) -> Callable[[Motion, jax.Array], Wrench]:
         def load(motion: Motion, time: jax.Array) -> Wrench:
             nothing = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
             return sum((load.wrench(motion, bodies, time, params) for load in scene.loads), nothing)
 
-        return load
+        return Setting(bodies=bodies, planes=planes, load=load, params=params, joints=joints)
 
     def setting(params: Params) -> Setting:
-        bodies = scene.bodies(params)
-        return Setting(
-            bodies=bodies,
-            planes=planes_of(params),
-            load=loading(bodies, params),
-            params=params,
-            joints=joints_of(params),
-        )
+        return setting_of(parts_of(params), params)
 
     def init(params: Params, key: jax.Array) -> World:
         here = setting(params)
@@ -98,11 +89,9 @@ def simulate(scene: Scene) -> Simulation:
 
     def step_members(states: World, params: Params) -> World:
         def some(some_states: World, some_params: Params) -> World:
-            fixed = jax.vmap(lambda params: (scene.bodies(params), planes_of(params), joints_of(params)))(some_params)
-            some_states, some_params, (bodies, planes, joints) = members_last((some_states, some_params, fixed))
-            load = loading(bodies, some_params)
-            here = Setting(bodies=bodies, planes=planes, load=load, params=some_params, joints=joints)
-            return members_first(advance(some_states, some_params, here))
+            parts = jax.vmap(parts_of)(some_params)
+            some_states, some_params, parts = members_last((some_states, some_params, parts))
+            return members_first(advance(some_states, some_params, setting_of(parts, some_params)))
 
         return in_blocks(some, states, params)
 

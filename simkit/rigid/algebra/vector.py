@@ -120,6 +120,18 @@ def normalize(a: Vector, otherwise: Vector) -> Vector:
     return select(positive, a / jnp.sqrt(jnp.where(positive, squared, 1)), otherwise)
 
 
+def shortened(a: Vector, length: jax.Array) -> Vector:
+    """Return vectors cut to a length where they are longer; derivatives are finite at zero, too.
+
+    Args:
+        a: any.
+        length: 0 or more.
+    """
+    squared = dot(a, a)
+    longer = squared > length * length
+    return jnp.where(longer, length / jnp.sqrt(jnp.where(longer, squared, 1)), 1) * a
+
+
 def perpendicular(n: Vector) -> tuple[Vector, Vector]:
     """Return two unit vectors that form a right-handed frame with a unit vector.
 

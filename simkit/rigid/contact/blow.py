@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from simkit.rigid.algebra.vector import Vector, dot, select
+from simkit.rigid.algebra.vector import Vector, dot, shortened
 
 
 def blow(
@@ -46,7 +46,4 @@ def friction_impulse(slip: Vector, mobility: jax.Array, limit: jax.Array) -> Vec
         mobility: k in 1/kg.
         limit: mu N in N s.
     """
-    squared = dot(slip, slip)
-    grips = squared <= (mobility * limit) ** 2
-    # Root and quotient see a harmless 1 wherever their own value is not the one used.
-    return select(grips, -slip / mobility, slip * (-limit / jnp.sqrt(jnp.where(grips, 1, squared))))
+    return shortened(-slip / mobility, limit)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.tensor import SymmetricTensor
-from simkit.rigid.algebra.vector import Vector, dot
+from simkit.rigid.algebra.vector import Vector, dot, shortened
 
 
 @pytree
@@ -102,15 +102,3 @@ def impact(velocity: Vector, touch: Touch, approaches: jax.Array) -> Vector:
     velocity = velocity + along * touch.answer
     slip = velocity - dot(velocity, normal) * normal
     return along * normal + shortened(-touch.slip_mass * slip, touch.friction * along)
-
-
-def shortened(a: Vector, length: jax.Array) -> Vector:
-    """Return vectors cut to a length where they are longer; derivatives are finite at zero, too.
-
-    Args:
-        a: any.
-        length: 0 or more.
-    """
-    squared = dot(a, a)
-    longer = squared > length * length
-    return jnp.where(longer, length / jnp.sqrt(jnp.where(longer, squared, 1)), 1) * a
