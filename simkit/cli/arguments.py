@@ -44,6 +44,13 @@ def add_wrt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--objective", help="which objective (default: the scenario's first)")
 
 
+def add_mode(parser: argparse.ArgumentParser) -> None:
+    """Add how derivatives propagate."""
+    modes = ("shortest", "reverse", "forward")
+    usual = "how derivatives propagate (default: shortest, forward for up to three numbers)"
+    parser.add_argument("--mode", default="shortest", choices=modes, help=usual)
+
+
 def add_picture(parser: argparse.ArgumentParser) -> None:
     """Add how pictures are made."""
     parser.add_argument("--format", default="gif", choices=FORMATS, help="animation or still picture (default: gif)")

@@ -1,14 +1,14 @@
 """Optimization as a simulation: each step is one update of the parameters."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from simkit.core.gradient import Function, value_and_grad
+from simkit.core.gradient import Function, Mode, value_and_grad
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_finite
@@ -52,6 +52,7 @@ def optimize(
     maximize: bool = False,
     learning_rate: float = 0.1,
     tolerance: float = 1e-6,
+    mode: Mode = "shortest",
 ) -> Simulation:
     """Return the optimization of an objective as a `Simulation`, to be run, shown and resumed like any other.
 
@@ -68,6 +69,7 @@ def optimize(
         maximize: whether to look for the largest value.
         learning_rate: of Adam, in units of z; 0.01 to 0.3 are good values.
         tolerance: see above.
+        mode: how derivatives propagate, see `simkit.core.gradient.value_and_grad`.
 
     Returns:
         A simulation whose diagnostics are ``iteration``, ``loss``, ``best_loss``, ``gradient_norm`` and every scalar
@@ -83,7 +85,7 @@ def optimize(
         return sign * objective({**params, **to_bounded(position, bounds)}, key)
 
     def evaluate(position: Params, params: Params, key: jax.Array) -> tuple[jax.Array, Params]:
-        return value_and_grad(lambda position, key: loss(position, params, key), list(position))(position, key)
+        return value_and_grad(lambda position, key: loss(position, params, key), list(position), mode)(position, key)
 
     def init(params: Params, key: jax.Array) -> Optimization:
         chosen = {name: params[name] for name in wrt}
@@ -101,16 +103,17 @@ def optimize(
         )
 
     def step(state: Optimization, params: Params) -> Optimization:
-        extra = {}
         if method == "lbfgs":
-            extra = {
-                "value": state.value,
-                "grad": state.gradient,
-                "value_fn": lambda position: loss(position, params, state.key),
-            }
-        updates, memory = optimizer.update(state.gradient, state.optimizer, state.position, **extra)
-        position: Params = jax.tree.map(jnp.add, state.position, updates)
-        value, gradient = evaluate(position, params, state.key)
+            values = _with_gradient(lambda position: evaluate(position, params, state.key))
+            extra = {"value": state.value, "grad": state.gradient, "value_fn": values}
+            updates, memory = optimizer.update(state.gradient, state.optimizer, state.position, **extra)
+            position: Params = jax.tree.map(jnp.add, state.position, updates)
+            # Where its search along the line ended, so that no run is repeated.
+            value, gradient = optax.tree.get(memory, "value"), optax.tree.get(memory, "grad")
+        else:
+            updates, memory = optimizer.update(state.gradient, state.optimizer, state.position)
+            position = jax.tree.map(jnp.add, state.position, updates)
+            value, gradient = evaluate(position, params, state.key)
         better = value < state.best_value
         return _like(
             state,
@@ -192,6 +195,20 @@ def to_bounded(position: Params, bounds: Bounds) -> Params:
         return value if interval is None else interval[0] + (interval[1] - interval[0]) * jax.nn.sigmoid(value)
 
     return {name: transform(name, value) for name, value in position.items()}
+
+
+def _with_gradient(evaluate: Callable[[Params], tuple[jax.Array, Params]]) -> Callable[[Params], jax.Array]:
+    """Return ``position -> value`` whose derivative, by whoever asks, is the one that ``evaluate`` gives."""
+
+    @jax.custom_vjp
+    def value(position: Params) -> jax.Array:
+        return evaluate(position)[0]
+
+    def pulled_back(gradient: Params, change: jax.Array) -> tuple[Params]:
+        return (jax.tree.map(lambda slope: change * slope, gradient),)
+
+    value.defvjp(evaluate, pulled_back)
+    return value
 
 
 def _finite_interval(bounds: Bounds, name: str) -> tuple[float, float] | None:

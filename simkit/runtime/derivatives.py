@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simkit.core.objective import Objective, Reduce
     from simkit.core.simulation import Simulation
 
-type Mode = Literal["reverse", "forward"]
+type Mode = Literal["reverse", "forward", "shortest"]
 
 
 def value_and_grad(
@@ -25,7 +25,7 @@ def value_and_grad(
     wrt: str | Sequence[str],
     *,
     objective: str | None = None,
-    mode: Mode = "reverse",
+    mode: Mode = "shortest",
     **values: Any,
 ) -> tuple[float, dict[str, np.ndarray]]:
     """Return an objective's value and its derivatives.
@@ -34,7 +34,7 @@ def value_and_grad(
         scenario: shipped name, path of a TOML file, or a `Scenario`.
         wrt: parameter name or names.
         objective: which objective; ``None`` takes the first in the file.
-        mode: ``"reverse"`` or ``"forward"``.
+        mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.value_and_grad`.
         **values: parameters, config or run settings.
 
     Raises:
@@ -63,7 +63,7 @@ def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None
         scenario: overrides applied; float64 unless the check is to be a rough one.
         wrt: parameter names.
         objective: which objective; ``None`` takes the first in the file.
-        mode: ``"reverse"`` or ``"forward"``.
+        mode: as for `value_and_grad`.
 
     Raises:
         UserError: if a name is unknown.

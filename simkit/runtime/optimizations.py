@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from simkit.errors import UserError
 from simkit.runtime import datasets
-from simkit.runtime.derivatives import check_wrt, objective_name, objective_of
+from simkit.runtime.derivatives import Mode, check_wrt, objective_name, objective_of
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.loading import load
 from simkit.runtime.outcome import Outcome, Report, checked, execute
@@ -35,6 +35,7 @@ class Request:
         method: ``"lbfgs"`` or ``"adam"``.
         iterations: at most this many updates.
         learning_rate: of Adam.
+        mode: how derivatives propagate, see `simkit.core.gradient.value_and_grad`.
     """
 
     scenario: Scenario
@@ -43,6 +44,7 @@ class Request:
     method: Method = "lbfgs"
     iterations: int = 50
     learning_rate: float = 0.1
+    mode: Mode = "shortest"
 
     def checked(self) -> "Request":
         """Return itself.
@@ -69,6 +71,7 @@ def optimize(
     method: Method = "lbfgs",
     iterations: int = 50,
     learning_rate: float = 0.1,
+    mode: Mode = "shortest",
     output: Path | str | None = None,
     overwrite: bool = False,
     **values: Any,
@@ -82,6 +85,7 @@ def optimize(
         method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy ones.
         iterations: at most this many updates.
         learning_rate: of Adam, in units of the bounded coordinate (see `simkit.core.optimize.optimize`).
+        mode: how derivatives propagate, see `simkit.core.gradient.value_and_grad`.
         output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
         **values: other parameters, config or run settings.
@@ -96,7 +100,7 @@ def optimize(
     use_compilation_cache()
     found = load(scenario, values)
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
-    request = Request(found, names, objective_name(found, objective), method, iterations, learning_rate)
+    request = Request(found, names, objective_name(found, objective), method, iterations, learning_rate, mode)
     return checked(start_optimization(request, Path(output) if output else None, overwrite=overwrite)).dataset()
 
 
@@ -171,7 +175,7 @@ def best_of(outcome: Outcome) -> dict[str, Any]:
     return {name.removeprefix("best_"): array[-1].tolist() for name, array in observed.items()}
 
 
-_SETTINGS = ("wrt", "objective", "method", "iterations", "learning_rate")
+_SETTINGS = ("wrt", "objective", "method", "iterations", "learning_rate", "mode")
 
 
 def _simulation(request: Request) -> "Simulation":
@@ -186,6 +190,7 @@ def _simulation(request: Request) -> "Simulation":
         method=request.method,
         maximize=request.scenario.objectives[request.objective].goal == "maximize",
         learning_rate=request.learning_rate,
+        mode=request.mode,
     )
 
 

@@ -31,6 +31,18 @@ def test_reverse_and_forward_mode_give_the_same_value_and_derivative(x64):
     np.testing.assert_allclose(reverse[1]["frequency"], forward[1]["frequency"], rtol=1e-12)
 
 
+@pytest.mark.parametrize(("numbers", "expected"), [(3, "forward"), (4, "reverse")])
+def test_the_shortest_mode_is_forward_for_few_numbers(numbers, expected):
+    values, key = {"x": jnp.arange(float(numbers))}, jax.random.key(0)
+
+    def programs(mode):
+        function = gradient.value_and_grad(lambda params, key: jnp.sum(jnp.sin(params["x"])), ["x"], mode)
+        return str(jax.make_jaxpr(function)(values, key))
+
+    assert programs("shortest") == programs(expected)
+    assert programs("forward") != programs("reverse")
+
+
 def test_derivative_per_member_is_the_vmap_of_the_derivative(x64):
     simulation, key = oscillator(), jax.random.key(0)
     derive = gradient.value_and_grad(Objective(simulation, "energy", 50), ["frequency"])

@@ -53,6 +53,32 @@ def test_a_parameter_of_a_simulation_is_recovered_through_its_run(x64):
     np.testing.assert_allclose(state.best["frequency"], 1.7, rtol=1e-4)
 
 
+@pytest.mark.parametrize("mode", ["forward", "shortest"])
+def test_derivatives_of_either_mode_lead_the_same_way(x64, mode):
+    start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
+    ways = []
+    for each in ("reverse", mode):
+        simulation = optimize(rosenbrock, start, ["x", "y"], BOUNDS, mode=each)
+        ways.append(jax.jit(trajectory(simulation, 20, 1))(start, jax.random.key(0))[2])
+    for name in ("loss", "x", "y", "gradient_norm"):
+        np.testing.assert_allclose(ways[0][name], ways[1][name], rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["adam", "lbfgs"])
+def test_value_and_gradient_are_those_of_the_position(x64, method):
+    start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
+    simulation = optimize(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
+    state = jax.jit(segment(simulation, 7))(simulation.init(start, jax.random.key(0)), start)
+
+    def loss(position):
+        return rosenbrock(to_bounded(position, BOUNDS), None)
+
+    value, gradient = jax.value_and_grad(loss)(state.position)
+    np.testing.assert_allclose(state.value, value, rtol=1e-12)
+    for name in "xy":
+        np.testing.assert_allclose(state.gradient[name], gradient[name], rtol=1e-9)
+
+
 def test_bounded_coordinates_invert(x64):
     values = {"x": jnp.asarray([-1.9, 0.0, 5.9]), "free": jnp.asarray(12.0)}
     back = to_bounded(to_unbounded(values, BOUNDS), BOUNDS)

@@ -6,7 +6,7 @@ import math
 import sys
 from typing import Any
 
-from simkit.cli.arguments import add_scenario, add_wrt, names_of, scenario_of
+from simkit.cli.arguments import add_mode, add_scenario, add_wrt, names_of, scenario_of
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
 
@@ -15,9 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     add_scenario(parser)
     add_wrt(parser)
-    parser.add_argument(
-        "--mode", default="reverse", choices=("reverse", "forward"), help="how derivatives propagate (default: reverse)"
-    )
+    add_mode(parser)
     parser.add_argument(
         "--check", action="store_true", help="compare with central differences (in float64 unless --precision says)"
     )

@@ -3,7 +3,16 @@
 import argparse
 from typing import Any
 
-from simkit.cli.arguments import add_output, add_picture, add_scenario, add_wrt, names_of, output_of, scenario_of
+from simkit.cli.arguments import (
+    add_mode,
+    add_output,
+    add_picture,
+    add_scenario,
+    add_wrt,
+    names_of,
+    output_of,
+    scenario_of,
+)
 from simkit.cli.interrupt import resumable
 from simkit.cli.progress import Progress
 from simkit.cli.reports.optimization import finish_optimization
@@ -18,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--method", default="lbfgs", choices=("lbfgs", "adam"), help="lbfgs: smooth; adam: noisy")
     parser.add_argument("--iterations", type=int, default=50, help="at most this many updates (default: 50)")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="of adam (default: 0.1)")
+    add_mode(parser)
     parser.add_argument("--no-render", action="store_true", help="draw nothing")
 
 
@@ -37,6 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.method,
         arguments.iterations,
         arguments.learning_rate,
+        arguments.mode,
     ).checked()
     use_compilation_cache()
     output = output_of(arguments, f"{scenario.name}_optimize")
