@@ -1,5 +1,6 @@
 """Contact points as the sweeps visit them."""
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 
@@ -12,7 +13,7 @@ from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import Points
 from simkit.rigid.collision.rounds import rounds
-from simkit.rigid.collision.slots import computed_once
+from simkit.rigid.collision.slots import FAR, computed_once
 from simkit.rigid.contact.mobility import Mobility
 from simkit.rigid.contact.sweeps import Touches, made_even
 from simkit.rigid.contact.touching import Touch, masses
@@ -27,12 +28,25 @@ def touches_of(motion: Motion, setting: Setting, mobility: Mobility) -> Touches:
         setting: bodies and planes.
         mobility: how the bodies yield.
     """
-    bodies, planes, count = setting.bodies, setting.planes, len(setting.bodies.kinds)
+    alone = len(setting.bodies.kinds) == 1
+    pairs = None if alone else touching_pairs(motion, setting, mobility)
+    return Touches(planes=touching_planes(motion, setting, mobility), pairs=pairs)
+
+
+def touching_planes(motion: Motion, setting: Setting, mobility: Mobility) -> Touch:
+    """Return where bodies may touch planes, (planes, slots, bodies, ...).
+
+    Args:
+        motion: as for `touches_of`, like the others.
+        setting: its bodies and planes.
+        mobility: of the bodies.
+    """
+    bodies, planes = setting.bodies, setting.planes
     points = computed_once(plane_contacts(bodies, motion, planes))
-    points = each(lambda values: _split(values, planes.offset.shape[0], count), points)
+    points = each(lambda values: _split(values, planes.offset.shape[0], len(bodies.kinds)), points)
     # Plane, slot, body: what a plane has is alike for all bodies and in all their slots.
     of_planes = each(lambda values: values[:, None, None], (planes.friction, planes.restitution))
-    on_planes = _touch(
+    return _touch(
         points,
         points.position - motion.position,
         zeros(points.gap),
@@ -40,23 +54,34 @@ def touches_of(motion: Motion, setting: Setting, mobility: Mobility) -> Touches:
         jnp.maximum(bodies.friction, of_planes[0]),
         jnp.maximum(bodies.restitution, of_planes[1]),
     )
-    if count == 1:
-        return Touches(planes=on_planes, pairs=None)
-    sides = rounds(count)
+
+
+def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, near: jax.Array | None = None) -> Touch:
+    """Return where bodies may touch each other, (rounds, slots, pairs per round, ...).
+
+    Args:
+        motion: as for `touches_of`, like the others.
+        setting: its bodies.
+        mobility: of the bodies.
+        near: which pairs count, (rounds, pairs per round, ...); the others are as far apart as can be.
+    """
+    bodies = setting.bodies
+    sides = rounds(len(bodies.kinds))
     points = each(lambda values: _split(values, *sides[0].shape), computed_once(contacts(bodies, motion)))
+    if near is not None:
+        points = dataclasses.replace(points, gap=jnp.where(near[:, None], points.gap, FAR))
     everyone = each(made_even, (motion.position, mobility, bodies.friction, bodies.restitution))
     first, second = computed_once(
         tuple(each(lambda values, side=side: _those(values, side), everyone) for side in sides)
     )
     arms = points.position - first[0], points.position - second[0]
-    between = _touch(
+    return _touch(
         points,
         *arms,
         _answers([(first[1], arms[0]), (second[1], arms[1])], points.normal, bodies.kinds),
         jnp.maximum(first[2], second[2]),
         jnp.maximum(first[3], second[3]),
     )
-    return Touches(planes=on_planes, pairs=between)
 
 
 def _touch(

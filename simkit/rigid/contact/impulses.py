@@ -8,12 +8,13 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import Vector, dot, norm, zeros
+from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
+from simkit.rigid.collision.nearby import nearby
 from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.collision.slots import computed_once
-from simkit.rigid.contact.arrangement import touches_of
+from simkit.rigid.contact.arrangement import touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.mobility import Mobility, Velocities, mobility_of
 from simkit.rigid.contact.sweeps import Touches, sweep
 from simkit.rigid.contact.touching import Push, Touch, impact, resting
@@ -103,11 +104,10 @@ class Impulses:
         behind = kick(motion, bodies, memory.lasting, -time_step / 2)
         kicked = kick(behind, bodies, load, time_step)
         mobility = mobility_of(bodies, motion)
-        touches = touches_of(motion, setting, mobility)
         before = Velocities(linear=kicked.velocity, angular=mobility.angular @ kicked.angular_momentum)
         slow = RESTING_STEPS * time_step * jnp.max(norm(load.force) / bodies.mass, axis=0)
-        struck = self._impacts(before, mobility, touches, slow, time_step)
-        after, pushes = self._rest(struck, mobility, touches, memory.pushes, slow, time_step)
+        near = nearby(bodies, motion.position, kicked.velocity, time_step)
+        struck, after, pushes = self._answered(before, motion, setting, mobility, near, memory.pushes, slow, time_step)
         before, struck, after = computed_once((before, struck, after))
         pressed = computed_once(_wrench((after - struck) / time_step, bodies, motion))
         lasting = load + Wrench(
@@ -140,6 +140,39 @@ class Impulses:
             UserError: that names them.
         """
         check_apart(setting.bodies, motion, setting.planes)
+
+    def _answered(
+        self,
+        before: Velocities,
+        motion: Motion,
+        setting: Setting,
+        mobility: Mobility,
+        near: jax.Array,
+        last: Touches,
+        slow: jax.Array,
+        time_step: jax.Array,
+    ) -> tuple[Velocities, Velocities, Touches]:
+        """Return the velocities after the impacts and those after resting contact, and the impulses of the latter."""
+        on_planes = touching_planes(motion, setting, mobility)
+
+        def with_pairs(pairs: Push | None) -> tuple[Velocities, Velocities, Touches]:
+            # Pairs that are not near count nothing, whoever else is: members of an ensemble do not feel others.
+            pairs = each(lambda values: jnp.where(near[:, None], values, 0), pairs)
+            touches = Touches(planes=on_planes, pairs=touching_pairs(motion, setting, mobility, near))
+            struck = self._impacts(before, mobility, touches, slow, time_step)
+            known = Touches(planes=last.planes, pairs=pairs)
+            return struck, *self._rest(struck, mobility, touches, known, slow, time_step)
+
+        def without(pairs: Push | None) -> tuple[Velocities, Velocities, Touches]:
+            touches = Touches(planes=on_planes, pairs=None)
+            struck = self._impacts(before, mobility, touches, slow, time_step)
+            known = Touches(planes=last.planes, pairs=None)
+            after, pushes = self._rest(struck, mobility, touches, known, slow, time_step)
+            return struck, after, dataclasses.replace(pushes, pairs=each(jnp.zeros_like, pairs))
+
+        if last.pairs is None:
+            return without(None)
+        return jax.lax.cond(jnp.any(near), with_pairs, without, last.pairs)
 
     def _impacts(
         self, velocities: Velocities, mobility: Mobility, touches: Touches, slow: jax.Array, time_step: jax.Array
