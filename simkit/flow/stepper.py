@@ -9,7 +9,7 @@ import numpy as np
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
-from simkit.flow.differences import divergence, gradient
+from simkit.flow.differences import divergence, gradient, in_memory
 from simkit.flow.domain import Velocity, like, prescribe
 from simkit.flow.equations import Equations, explicit_terms, implicit_friction
 from simkit.flow.implicit import friction_solver
@@ -115,10 +115,14 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         def stage(carry, weights):
             velocity, pressure, scalar, before, drive, impulse = carry
             new, old, passed = weights
-            part, time = (new + old) * length, state.time[0] + passed * length
+            # Numbers on their own: worked out again for each point, they would keep loops from being vectorized.
+            gain, loss, part = in_memory((new * length, old * length, (new + old) * length))
+            time = state.time[0] + passed * length
             with jax.named_scope("explicit"):
+                # The old terms are used up before there are new ones, which then take their place in memory.
+                kept, velocity, scalar = in_memory((jax.tree.map(lambda o: loss * o, before), velocity, scalar))
                 now = explicit_terms(velocity, scalar, equations, params, time)
-                changes = jax.tree.map(lambda n, o: length * (new * n + old * o), now, before)
+                changes = jax.tree.map(lambda n, o: gain * n + o, now, kept)
                 change = changes[: grid.dimension]
                 if equations.scalar is not None:
                     scalar = scalar + changes[-1]
@@ -142,9 +146,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 impulse = impulse + momentum
             with jax.named_scope("projection"):
                 # The whole velocity is projected, not its change alone: rounding errors of earlier steps go with it.
-                increment = solve_pressure(divergence(velocity, grid))
-                velocity = jax.tree.map(jnp.subtract, velocity, gradient(increment, grid))
-                increment = increment / part
+                increment = solve_pressure(divergence(velocity, grid) / part)
+                velocity = jax.tree.map(lambda u, slope: u - part * slope, velocity, gradient(increment, grid))
                 pressure = increment if correction is None else pressure + increment - correction(increment)
             if equations.flow_rate is not None:
                 missing = equations.flow_rate(params) - mean_velocity(velocity, 0, grid)

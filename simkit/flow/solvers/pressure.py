@@ -76,16 +76,16 @@ def _by_elimination(transform: Transform, axis: Axis) -> Callable[[jax.Array], j
     column = [-1] + [1] * (eigenvalues.ndim - 1)
     fraction, inverse = eliminate(axis.widths.reshape(column) * eigenvalues, 1 / axis.distances)
 
-    def without_mean(amplitudes: jax.Array) -> jax.Array:
-        share = jnp.asarray(axis.widths / axis.length, amplitudes.real.dtype).reshape(column)
-        constant = amplitudes[(slice(None), *(slice(0, 1) for _ in column[1:]))]
-        change = constant - jnp.sum(share * constant, axis=0)
-        return jax.lax.dynamic_update_slice(amplitudes, change, (0,) * amplitudes.ndim)
+    def mean(amplitudes: jax.Array) -> jax.Array:
+        share = jnp.asarray(axis.widths / axis.length, amplitudes.real.dtype)
+        return jnp.sum(share * amplitudes.reshape(axis.cells, -1)[:, 0])
 
     def solve(source: jax.Array) -> jax.Array:
-        amplitudes = without_mean(transform.to_modes(source))
+        amplitudes = transform.to_modes(source)
         w, e, i = (jnp.asarray(constant, source.dtype) for constant in (-axis.widths, fraction, inverse))
-        return transform.from_modes(without_mean(substitute(amplitudes, w, e, i)))
+        pressure = substitute(amplitudes, w, e, i, mean(amplitudes))
+        # Means are taken off where that needs no pass over all numbers of its own.
+        return transform.from_modes(pressure) - mean(pressure).real / transform.constant
 
     return solve
 

@@ -49,7 +49,9 @@ def eliminate_traced(excess: jax.Array, coupling: jax.Array) -> tuple[jax.Array,
     return jax.lax.scan(advance, jnp.zeros_like(excess[0]), (excess, padded))[1]
 
 
-def substitute(source: jax.Array, weights: jax.Array, fraction: jax.Array, inverse: jax.Array) -> jax.Array:
+def substitute(
+    source: jax.Array, weights: jax.Array, fraction: jax.Array, inverse: jax.Array, mean: jax.Array | float = 0.0
+) -> jax.Array:
     """Return the solution p of the system with the right-hand side ``b = weights * source``.
 
     Args:
@@ -57,6 +59,7 @@ def substitute(source: jax.Array, weights: jax.Array, fraction: jax.Array, inver
         weights: ``(n,)``.
         fraction: of `eliminate`, ``(n, ...)``, of the same shape or of one that broadcasts to it.
         inverse: of `eliminate`, likewise.
+        mean: number to take off the source in the first of all columns.
     """
     shape = source.shape
     source, fraction, inverse = (_rows(f, shape) for f in (source, fraction, inverse))
@@ -66,7 +69,7 @@ def substitute(source: jax.Array, weights: jax.Array, fraction: jax.Array, inver
 
     def forward(carried, row):
         (flux, kept), (b, w, e, i) = carried, row
-        flux = tuple(y + (w * s - r) for y, s, r in zip(flux, parts(b), kept, strict=True))
+        flux = tuple(y + (w * (s - m) - r) for y, s, m, r in zip(flux, parts(b), means, kept, strict=True))
         return (flux, tuple(e * y for y in flux)), tuple(i * y for y in flux)
 
     def backward(above, row):
@@ -75,6 +78,7 @@ def substitute(source: jax.Array, weights: jax.Array, fraction: jax.Array, inver
         return p, joined(p)
 
     zero = tuple(jnp.zeros_like(part) for part in parts(source[0]))
+    means = parts(jnp.zeros_like(source[0]).at[0].set(mean))
     _, z = jax.lax.scan(forward, (zero, zero), (source, weights, fraction, inverse))
     return jax.lax.scan(backward, zero, (z, fraction), reverse=True)[1].reshape(shape)
 
