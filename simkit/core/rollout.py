@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,9 @@ type Memory = Literal["balanced", "smallest"]
 STORED = "stored"
 # Four children per level keep the deepest recursion short (log4 of the steps) and hold few states at each level.
 SMALLEST_WIDTH = 4
+
+# All states of a loop are held, at any width, if they take no more bytes than this: that compiles and runs faster.
+LITTLE = 100_000
 
 
 def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> Callable[[State, Params], State]:
@@ -194,6 +197,10 @@ def width_for(steps: int, memory: Memory) -> int:
     return next((width for width in range(root, 2 * root + 1) if steps % width == 0), root)
 
 
+def _bytes(tree: Any) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
 def _checkpointed_scan[Carry, Y](
     body: Callable[[Carry], tuple[Carry, Y]], carry: Carry, length: int, width: int
 ) -> tuple[Carry, Y]:
@@ -207,7 +214,7 @@ def _checkpointed_scan[Carry, Y](
         checkpointed = jax.checkpoint(inner, prevent_cse=False)
         return jax.lax.scan(lambda carry, _: checkpointed(carry), carry, None, length=length)
 
-    if length <= width:
+    if length <= width or length * _bytes(carry) <= LITTLE:
         return jax.lax.scan(lambda carry, _: recomputed(body)(carry), carry, None, length=length)
     # Powers of the fan-out nest exactly, so only the top level leaves a remainder and the program stays small.
     chunk = width

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core import rollout
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from tests.core.toys import oscillator
@@ -18,7 +19,8 @@ def equal(a, b):
 
 @pytest.mark.parametrize("steps", [1, 7, 12, 97, 100, 1000])
 @pytest.mark.parametrize("memory", ["balanced", "smallest"])
-def test_trajectory_equals_a_host_loop_over_segments_bit_for_bit(steps, memory):
+def test_trajectory_equals_a_host_loop_over_segments_bit_for_bit(steps, memory, monkeypatch):
+    monkeypatch.setattr(rollout, "LITTLE", 0)
     simulation, key = oscillator(), jax.random.key(KEY)
     every = next(e for e in (10, 4, 1) if steps % e == 0)
     state, frames, diagnostics = jax.jit(trajectory(simulation, steps, every, memory=memory))(simulation.params, key)
@@ -69,7 +71,9 @@ def test_reverse_mode_memory_of_a_reduced_series_grows_like_the_square_root():
 
 
 @pytest.mark.parametrize("memory", ["balanced", "smallest"])
-def test_rematerialization_does_not_change_the_derivative(x64, memory):
+@pytest.mark.parametrize("little", [0, rollout.LITTLE])
+def test_rematerialization_does_not_change_the_derivative(x64, memory, little, monkeypatch):
+    monkeypatch.setattr(rollout, "LITTLE", little)
     simulation, key = oscillator(), jax.random.key(KEY)
 
     def plain(params):
@@ -83,6 +87,16 @@ def test_rematerialization_does_not_change_the_derivative(x64, memory):
     for name in expected:
         # Same operations in another order of accumulation: round-off of a sum of 30 terms.
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
+
+
+def test_little_states_are_held_in_one_loop():
+    def loops(size, steps):
+        simulation = oscillator(size)
+        state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(KEY))
+        return str(jax.make_jaxpr(segment(simulation, steps))(state, simulation.params)).count("scan[")
+
+    assert loops(1, 200) == 1
+    assert loops(4096, 200) == 2
 
 
 def test_states_keep_their_types_through_a_segment():
