@@ -22,9 +22,12 @@ from simkit.runtime.run_directory import SUMMARY, RunDirectory, check_output
 from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.scenario import Scenario
+from simkit.scenario.toml import one_line
 
 if TYPE_CHECKING:
     import xarray
+
+    from simkit.core.simulation import Simulation
 
 type Axes = Mapping[str, Sequence[float]]
 
@@ -118,7 +121,8 @@ def start_sweep(
     """Sweep from the beginning; arguments as for `sweep`, already checked.
 
     Raises:
-        UserError: if the scenario cannot be built, the output cannot be written, or the sweep does not fit in memory.
+        UserError: if the scenario cannot be built, a member could not be run, the output cannot be written, or the
+            sweep does not fit in memory.
     """
     if seeds < 1:
         raise UserError(f"seeds = {seeds} is not allowed; give at least 1")
@@ -130,6 +134,7 @@ def start_sweep(
         check_output(output, overwrite=overwrite)
     with precision(scenario.run.precision):
         simulation = build(scenario)
+        _check_corners(simulation, over, seeds)
         plan = Sweep(scenario, over, seeds, chunk or 1, final_frames)
         program = program_of(simulation, plan)
         plan = dataclasses.replace(plan, chunk=fitting_chunk(simulation, plan, program, chunk, memory))
@@ -145,6 +150,27 @@ def start_sweep(
         directory = RunDirectory.create(output, "sweep", scenario, request, overwrite=overwrite)
         with directory.begun():
             return _store_result(directory, execute(simulation, plan, program, directory, report, warnings.warn))
+
+
+def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]], seeds: int) -> None:
+    """Refuse a sweep if a run would refuse one of its extreme members, of the least and largest value of each axis.
+
+    Checks work on the host, one member after another, so that those in between are left to their status.
+
+    Raises:
+        UserError: that names the member by its index and parameters.
+    """
+    if simulation.check is None:
+        return
+    ends = [sorted({int(np.argmin(values)), int(np.argmax(values))}) for values in over.values()]
+    for places in itertools.product(*ends):
+        chosen = {name: values[place] for (name, values), place in zip(over.items(), places, strict=True)}
+        try:
+            simulation.check(simulation.with_params(**chosen).params)
+        except UserError as error:
+            index = np.ravel_multi_index(places, [len(values) for values in over.values()]) if places else 0
+            where = ", ".join(f"{name} = {value:g}" for name, value in chosen.items())
+            raise UserError(f"member {int(index) * seeds} ({where}): {one_line(error)}") from None
 
 
 def proceed_sweep(

@@ -9,6 +9,7 @@ import pytest
 import xarray
 
 import simkit
+from simkit.errors import UserError
 from simkit.runtime.chunks import Sweep
 from simkit.runtime.loading import load
 from simkit.runtime.sweeps import start_sweep
@@ -305,3 +306,9 @@ def test_sweep_over_two_devices_equals_one_device(tmp_path):
     subprocess.run([sys.executable, "-W", "ignore", "-c", SPREAD, tmp_path / "two"], env=environment, check=True)
     one = simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=2, chunk=4)
     assert_close(simkit.open_run(tmp_path / "two"), one)
+
+
+def test_a_member_that_cannot_be_run_is_named_before_anything_runs():
+    # No moment of inertia is larger than the sum of the others, here 5.
+    with pytest.raises(UserError, match=r"member 4 \(moment_x = 9\): body 0 .* at most 5"):
+        simkit.sweep("asymmetric_top", {"moment_x": [1.5, 3.0, 9.0]}, seeds=2)
