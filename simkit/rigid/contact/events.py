@@ -14,12 +14,12 @@ from simkit.rigid.algebra.vector import dot, norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.overlap import check_apart
-from simkit.rigid.contact.balls import Balls, balls_of
-from simkit.rigid.contact.candidates import Candidates, candidates, each_ball, pick, places, times
-from simkit.rigid.contact.happening import happening, left_to, let_happen
-from simkit.rigid.contact.path import path_under
-from simkit.rigid.contact.resting import ROUNDINGS, footing, settled
-from simkit.rigid.contact.time_of_impact import at_closing
+from simkit.rigid.contact.timing.balls import Balls, balls_of
+from simkit.rigid.contact.timing.candidates import Candidates, candidates, each_ball, pick, places, times
+from simkit.rigid.contact.timing.happening import happening, left_to, let_happen
+from simkit.rigid.contact.timing.path import path_under
+from simkit.rigid.contact.timing.resting import ROUNDINGS, footing, settled
+from simkit.rigid.contact.timing.time_of_impact import at_closing
 from simkit.rigid.scene import Planes, Setting
 
 KINDS = ("sphere", "disk")
@@ -63,9 +63,9 @@ class Moment:
 class Events:
     """Spheres and disks that hit planes and each other, with restitution and Coulomb friction, at exact times.
 
-    Between events every ball follows a polynomial in time (see `simkit.rigid.contact.path.path_under`), exact under
-    gravity. The first event among all pairs and planes is found without stepping over any, everybody advances to it,
-    and its impulse acts with the velocities at that moment. Its time has the derivative of the implicit function
+    Between events every ball follows a polynomial in time (see `simkit.rigid.contact.timing.path.path_under`), exact
+    under gravity. The first event among all pairs and planes is found without stepping over any, everybody advances to
+    it, and its impulse acts with the velocities at that moment. Its time has the derivative of the implicit function
     theorem, so derivatives through impacts are the physical ones: those at a fixed sequence of events. Contacts at the
     same time are followed as a sequence of impacts.
 

@@ -14,10 +14,10 @@ from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
 from simkit.rigid.collision.nearby import nearby
 from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.collision.slots import computed_once
-from simkit.rigid.contact.arrangement import touches_of, touching_pairs, touching_planes
-from simkit.rigid.contact.mobility import Mobility, Velocities, mobility_of
-from simkit.rigid.contact.sweeps import Touches, sweep
-from simkit.rigid.contact.touching import Push, Touch, impact, resting
+from simkit.rigid.contact.sweeping.arrangement import touches_of, touching_pairs, touching_planes
+from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities, mobility_of
+from simkit.rigid.contact.sweeping.sweeps import Touches, sweep
+from simkit.rigid.contact.sweeping.touching import Push, Touch, impact, resting
 from simkit.rigid.integrators.kick import kick
 from simkit.rigid.integrators.semi_implicit_euler import drift
 from simkit.rigid.integrators.velocity_verlet import rotate_freely

@@ -1,4 +1,4 @@
-"""What an engine does for a model, and the engines by name."""
+"""What an engine does for a model."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,12 +8,8 @@ import jax
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
-from simkit.rigid.models.description import Description
 
 type Memory = Any
-
-NAMES = ("brax-spring", "brax-generalized", "brax-positional", "mjx", "mujoco")
 
 
 @pytree
@@ -60,32 +56,6 @@ class Engine:
     has_armature: bool
     check: Callable[[Params], None]
     touches: bool
-
-
-def by_name(name: str, spec: Any, description: Description) -> Engine:
-    """Return the engine of that name for a model.
-
-    Args:
-        name: one of `NAMES`.
-        spec: the model's `mujoco.MjSpec`.
-        description: of the model.
-
-    Raises:
-        UserError: if the name is unknown, or the engine cannot follow the model.
-    """
-    if name not in NAMES:
-        raise UserError(f"unknown engine '{name}'{nearest(str(name), NAMES)}")
-    if name == "mjx":
-        from simkit.rigid.models.mjx import mjx_engine
-
-        return mjx_engine(description)
-    if name == "mujoco":
-        from simkit.rigid.models.mujoco_c import mujoco_engine
-
-        return mujoco_engine(spec, description)
-    from simkit.rigid.models.brax_pipelines import brax_engine
-
-    return brax_engine(name, description)
 
 
 def like[T](new: T, old: T) -> T:

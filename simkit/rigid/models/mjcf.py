@@ -11,7 +11,8 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.models.description import Description, describe, place
-from simkit.rigid.models.engine import Engine, Memory, by_name
+from simkit.rigid.models.engine import Engine, Memory
+from simkit.rigid.models.engines import by_name
 from simkit.rigid.models.measures import measures
 from simkit.rigid.models.source import compiled, read_spec
 from simkit.rigid.models.watch import silent, watched

@@ -10,8 +10,8 @@ from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, dot, norm, stacked, zeros
 from simkit.rigid.bodies.bodies import Bodies, disk, repeat
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
-from simkit.rigid.contact.candidates import places
 from simkit.rigid.contact.events import Events
+from simkit.rigid.contact.timing.candidates import places
 from simkit.rigid.planes import floor
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate

@@ -8,8 +8,8 @@ import pytest
 from simkit.rigid.algebra.quaternion import quaternion, unit
 from simkit.rigid.algebra.tensor import rotated
 from simkit.rigid.algebra.vector import dot, stacked, vector
-from simkit.rigid.contact.mobility import Mobility
-from simkit.rigid.contact.touching import masses, shortened
+from simkit.rigid.contact.sweeping.mobility import Mobility
+from simkit.rigid.contact.sweeping.touching import masses, shortened
 
 pytestmark = pytest.mark.usefixtures("x64")
 SAMPLES = 500

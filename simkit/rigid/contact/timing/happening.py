@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
 from simkit.rigid.bodies.motion import Motion
-from simkit.rigid.contact.balls import Balls
-from simkit.rigid.contact.blow import blow
-from simkit.rigid.contact.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, pick, places
-from simkit.rigid.contact.path import Path
-from simkit.rigid.contact.resting import ROUNDINGS, Footing, slip
+from simkit.rigid.contact.timing.balls import Balls
+from simkit.rigid.contact.timing.blow import blow
+from simkit.rigid.contact.timing.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, pick, places
+from simkit.rigid.contact.timing.path import Path
+from simkit.rigid.contact.timing.resting import ROUNDINGS, Footing, slip
 from simkit.rigid.scene import Planes
 
 

@@ -10,8 +10,8 @@ from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.collision.rounds import halves, joined, moved_on
 from simkit.rigid.collision.slots import computed_once
-from simkit.rigid.contact.mobility import Mobility, Velocities
-from simkit.rigid.contact.touching import Touch
+from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
+from simkit.rigid.contact.sweeping.touching import Touch
 
 type Respond = Callable[[Vector, Touch, Any], tuple[Vector, Any]]
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.rigid.algebra.vector import Vector, dot, each, norm
-from simkit.rigid.contact.balls import Balls
-from simkit.rigid.contact.path import Path, Quadratic
-from simkit.rigid.contact.resting import ROUNDINGS, Footing, slip
-from simkit.rigid.contact.time_of_impact import first_closing
+from simkit.rigid.contact.timing.balls import Balls
+from simkit.rigid.contact.timing.path import Path, Quadratic
+from simkit.rigid.contact.timing.resting import ROUNDINGS, Footing, slip
+from simkit.rigid.contact.timing.time_of_impact import first_closing
 from simkit.rigid.scene import Planes
 
 PAIR, PLANE, GRIP, LIFT = range(4)

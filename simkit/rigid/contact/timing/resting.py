@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
 from simkit.rigid.bodies.motion import Motion, Wrench
-from simkit.rigid.contact.balls import Balls
+from simkit.rigid.contact.timing.balls import Balls
 
 # Roundings that what is zero but for them may have gathered.
 ROUNDINGS = 64

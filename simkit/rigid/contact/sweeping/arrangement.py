@@ -14,9 +14,9 @@ from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import Points
 from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.collision.slots import FAR, computed_once
-from simkit.rigid.contact.mobility import Mobility
-from simkit.rigid.contact.sweeps import Touches, made_even
-from simkit.rigid.contact.touching import Touch, masses
+from simkit.rigid.contact.sweeping.mobility import Mobility
+from simkit.rigid.contact.sweeping.sweeps import Touches, made_even
+from simkit.rigid.contact.sweeping.touching import Touch, masses
 from simkit.rigid.scene import Setting
 
 

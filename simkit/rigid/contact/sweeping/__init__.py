@@ -1,0 +1,1 @@
+"""Everything that may touch, visited over and over until the impulses agree."""

@@ -1,0 +1,1 @@
+"""What happens when: events at their exact times, and what each of them does."""

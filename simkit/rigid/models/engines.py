@@ -1,0 +1,35 @@
+"""The engines by name."""
+
+from typing import Any
+
+from simkit.errors import UserError, nearest
+from simkit.rigid.models.description import Description
+from simkit.rigid.models.engine import Engine
+
+NAMES = ("brax-spring", "brax-generalized", "brax-positional", "mjx", "mujoco")
+
+
+def by_name(name: str, spec: Any, description: Description) -> Engine:
+    """Return the engine of that name for a model.
+
+    Args:
+        name: one of `NAMES`.
+        spec: the model's `mujoco.MjSpec`.
+        description: of the model.
+
+    Raises:
+        UserError: if the name is unknown, or the engine cannot follow the model.
+    """
+    if name not in NAMES:
+        raise UserError(f"unknown engine '{name}'{nearest(str(name), NAMES)}")
+    if name == "mjx":
+        from simkit.rigid.models.mjx import mjx_engine
+
+        return mjx_engine(description)
+    if name == "mujoco":
+        from simkit.rigid.models.mujoco_c import mujoco_engine
+
+        return mujoco_engine(spec, description)
+    from simkit.rigid.models.brax_pipelines import brax_engine
+
+    return brax_engine(name, description)
