@@ -12,6 +12,7 @@ from simkit.rigid.algebra.tensor import rotated
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, normalize
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, angular_velocity
+from simkit.rigid.collision.slots import computed_once
 from simkit.rigid.joints.joint import HOLDS, Joint
 
 type Joints = Sequence[Joint]
@@ -123,7 +124,7 @@ def violations(joints: Joints, placed: Placement) -> jax.Array:
         else:
             apart = norm(_taken(placed.separation, places))
             values.append(apart - jnp.stack([jnp.broadcast_to(joints[j].length, apart.shape[1:]) for j in places]))
-    return jnp.concatenate(values)
+    return jnp.concatenate(computed_once(values))
 
 
 def jacobian(joints: Joints, placed: Placement, bodies: int) -> Jacobian:
@@ -155,7 +156,10 @@ def jacobian(joints: Joints, placed: Placement, bodies: int) -> Jacobian:
             linear.append(direction)
             angular.append(cross(_taken(placed.lever, places), direction))
             base_angular.append(-cross(_taken(placed.base_lever, places), direction))
-    together = [each(lambda *values: jnp.concatenate(values), *parts) for parts in (linear, angular, base_angular)]
+    # In passes of their own: one loop over the concatenation would work out each part again for every place, and its
+    # derivative would take minutes to compile.
+    parts = computed_once((linear, angular, base_angular))
+    together = [each(lambda *values: jnp.concatenate(values), *part) for part in parts]
     owners = [joints[place] for _, places in rows_of(joints) for place in places]
     firsts = np.array([[owner.first == body for body in range(bodies)] for owner in owners], float)
     seconds = np.array([[owner.second == body for body in range(bodies)] for owner in owners], float)

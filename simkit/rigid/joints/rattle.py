@@ -11,6 +11,7 @@ from simkit.errors import UserError
 from simkit.rigid.algebra.vector import norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.collision.slots import computed_once
 from simkit.rigid.integrators.kick import kick
 from simkit.rigid.integrators.velocity_verlet import rotate_freely
 from simkit.rigid.joints.checks import check_indices, check_joints
@@ -182,7 +183,8 @@ class Jointed:
         inverse /= jax.lax.stop_gradient(time_step)
 
         def lack(impulse: jax.Array) -> jax.Array:
-            return violations(joints, place(joints, drift(struck(pushed, bodies, rows, impulse), bodies, time_step)))
+            moved = computed_once(drift(struck(pushed, bodies, rows, impulse), bodies, time_step))
+            return violations(joints, computed_once(place(joints, moved)))
 
         def search(lack, guess):
             return jax.lax.fori_loop(
@@ -223,7 +225,7 @@ def struck(motion: Motion, bodies: Bodies, rows: Jacobian, impulse: jax.Array) -
         rows: J.
         impulse: lambda, (rows, ...).
     """
-    push, turn = spread_impulse(rows, impulse)
+    push, turn = computed_once(spread_impulse(rows, impulse))
     return dataclasses.replace(
         motion,
         velocity=motion.velocity + push / bodies.mass,

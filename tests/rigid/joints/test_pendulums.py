@@ -7,10 +7,20 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
+from simkit.core.gradient import value_and_grad
 from simkit.core.rollout import segment, trajectory
+from simkit.rigid.algebra.quaternion import exponential
+from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.bodies.bodies import box, gather
+from simkit.rigid.bodies.motion import motion_of
+from simkit.rigid.joints.joint import hinge, weld
+from simkit.rigid.joints.measures import hinge_angle
+from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
+from simkit.rigid.scene import Scene
+from simkit.rigid.simulate import simulate
 from simkit.rigid.systems.double_pendulum import double_pendulum
-from tests.rigid.joints.scenes import key, moment, pendulum
+from tests.rigid.joints.scenes import AXIS, key, moment, params_of, pendulum
 
 # What each precision rounds off in a thousand steps of a few operations each.
 ROUND_OFF = {"float64": 1e-12, "float32": 1e-4}
@@ -123,3 +133,56 @@ def test_derivatives_of_a_small_swing_are_the_analytic_ones(x64):
         np.testing.assert_allclose(slope[name], expected[name], rtol=1e-7)
     # A pendulum does not know its mass.
     assert abs(slope["mass"]) < 1e-12
+
+
+def welded(**values):
+    """Return the pendulum whose bar is two halves, welded end to end."""
+
+    def joints(params):
+        quarter = params["length"] / 4
+        return (
+            hinge(0, anchor=(0, 0, quarter), base=(0, 0, 0), axis=AXIS),
+            weld(1, 0, anchor=(0, 0, quarter), base=(0, 0, -quarter)),
+        )
+
+    def start(params, bodies, key):
+        angle, rate = params["angle"] + jnp.zeros(2), params["rate"] + jnp.zeros(2)
+        none, reach = jnp.zeros(2), params["length"] * jnp.asarray([0.25, 0.75])
+        along = (jnp.sin(angle), none, -jnp.cos(angle))
+        across = (jnp.cos(angle), none, jnp.sin(angle))
+        return motion_of(
+            bodies,
+            Vector(*(reach * x for x in along)),
+            exponential(Vector(none, -angle, none)),
+            Vector(*(reach * rate * x for x in across)),
+            Vector(none, -rate, none),
+        )
+
+    return simulate(
+        Scene(
+            params=params_of(**({"length": 1.0, "mass": 1.0, "time_step": 1e-3} | values)),
+            bodies=lambda params: gather([box(params["mass"] / 2, (0.1, 0.1, params["length"] / 2))] * 2),
+            start=start,
+            dynamics=Jointed(order=4),
+            joints=joints,
+            loads=(gravity(),),
+            measures=lambda motion, bodies, time, params: {"angle": hinge_angle(motion, joints(params)[0])},
+        )
+    )
+
+
+def test_welded_halves_swing_like_the_whole_and_so_do_their_derivatives(x64):
+    values = {"angle": 0.8, "rate": 0.5, "gravity": 9.81, "time_step": 5e-3}
+    found = []
+    for simulation in (welded(**values), pendulum((gravity(),), order=4, **values)):
+
+        def angle(params, key, simulation=simulation):
+            end = segment(simulation, 100)(simulation.init(params, key), params)
+            return simulation.diagnose(end, params)["angle"]
+
+        found.append(jax.jit(value_and_grad(angle, ["angle", "rate", "length"], "forward"))(simulation.params, key()))
+    # Both are of fourth order, at 5 rad/s and 5 ms (omega dt)^4 / 100 per step, and errors do not add up in a swing.
+    (halves, slopes), (whole, expected) = found
+    np.testing.assert_allclose(halves, whole, rtol=1e-7)
+    for name in expected:
+        np.testing.assert_allclose(slopes[name], expected[name], rtol=1e-6, err_msg=name)
