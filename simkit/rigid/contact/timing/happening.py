@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
 from simkit.rigid.bodies.motion import Motion
+from simkit.rigid.collision.slots import computed_once
 from simkit.rigid.contact.timing.balls import Balls
 from simkit.rigid.contact.timing.blow import blow
 from simkit.rigid.contact.timing.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, pick, places
@@ -120,7 +121,10 @@ def let_happen(
 
     # The surfaces meet at x - r n of the first ball and at x + r n of the second.
     surface = motion.angular_momentum * balls.lever
-    velocity = event.difference(motion.velocity) - cross(pick(event.struck, surface), normal)
+    # In passes of their own, so that every program rounds a blow alike.
+    normal, velocity = computed_once(
+        (normal, event.difference(motion.velocity) - cross(pick(event.struck, surface), normal))
+    )
     inverse_mass, slips = (
         jnp.where(is_impact, pick(event.struck, each), 1) for each in (balls.inverse_mass, balls.mobility)
     )
@@ -131,7 +135,9 @@ def let_happen(
     approach, pressing = -dot(velocity, normal), -dot(pick(first, acceleration), normal)
     stays = (event.kind == PLANE) & (pick(first, support + 1) == 0) & (pressing > 0)
     stays = stays & (2 * restitution * approach <= least_flight * pressing)
-    impulse, along = blow(velocity, normal, inverse_mass, slips, jnp.where(stays, 0, restitution), friction)
+    impulse, along = computed_once(
+        blow(velocity, normal, inverse_mass, slips, jnp.where(stays, 0, restitution), friction)
+    )
     impulse, along = jnp.where(is_impact, impulse, 0), select(is_impact, along, zeros(impulse))
 
     share = jnp.where(first, balls.inverse_mass, 0) - jnp.where(second, balls.inverse_mass, 0)
