@@ -103,7 +103,8 @@ def test_members_of_an_ensemble_equal_single_runs(name):
         params = {**simulation.params, **{name: swept[name][member] for name in over}}
         _, one_observed, one_diagnosed = single(params, keys[member])
         for together, alone in ((observed, one_observed), (diagnosed, one_diagnosed)):
-            scale = max(float(np.max(np.abs(array))) for array in alone.values())
+            # Means are NaN before their first sample.
+            scale = max(float(np.max(np.abs(array), where=np.isfinite(array), initial=0)) for array in alone.values())
             for quantity, expected in alone.items():
                 # Vectorized code may round the last bit differently, and a few steps multiply that by little. What is
                 # made of cancellations (a divergence, say) is compared on the scale of all that is recorded.
