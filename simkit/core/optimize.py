@@ -103,16 +103,16 @@ def optimize(
         )
 
     def step(state: Optimization, params: Params) -> Optimization:
-        if method == "lbfgs":
+        searches, extra = method == "lbfgs", {}
+        if searches:
             values = _with_gradient(lambda position: evaluate(position, params, state.key))
             extra = {"value": state.value, "grad": state.gradient, "value_fn": values}
-            updates, memory = optimizer.update(state.gradient, state.optimizer, state.position, **extra)
-            position: Params = jax.tree.map(jnp.add, state.position, updates)
+        updates, memory = optimizer.update(state.gradient, state.optimizer, state.position, **extra)
+        position: Params = jax.tree.map(jnp.add, state.position, updates)
+        if searches:
             # Where its search along the line ended, so that no run is repeated.
             value, gradient = optax.tree.get(memory, "value"), optax.tree.get(memory, "grad")
         else:
-            updates, memory = optimizer.update(state.gradient, state.optimizer, state.position)
-            position = jax.tree.map(jnp.add, state.position, updates)
             value, gradient = evaluate(position, params, state.key)
         better = value < state.best_value
         return _like(

@@ -169,8 +169,7 @@ def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]],
             simulation.check(simulation.with_params(**chosen).params)
         except UserError as error:
             index = np.ravel_multi_index(places, [len(values) for values in over.values()]) if places else 0
-            where = ", ".join(f"{name} = {value:g}" for name, value in chosen.items())
-            raise UserError(f"member {int(index) * seeds} ({where}): {one_line(error)}") from None
+            raise UserError(f"{_named(int(index) * seeds, chosen)}: {one_line(error)}") from None
 
 
 def proceed_sweep(
@@ -235,9 +234,14 @@ def failures(result: "xarray.Dataset") -> list[str]:
     for index, where in enumerate(itertools.product(*(range(n) for n in result["status"].shape))):
         status = Status[str(result["status"].values[where]).upper()]
         if status in FAILURES:
-            values = ", ".join(f"{axis} = {result[axis].values[i]:g}" for axis, i in zip(axes, where, strict=True))
-            lines.append(f"member {index} ({values}) {MESSAGES[status]}")
+            values = {str(axis): result[axis].values[i] for axis, i in zip(axes, where, strict=True)}
+            lines.append(f"{_named(index, values)} {MESSAGES[status]}")
     return lines
+
+
+def _named(index: int, values: Mapping[str, float]) -> str:
+    """Return a member in words."""
+    return f"member {index} ({', '.join(f'{name} = {value:g}' for name, value in values.items())})"
 
 
 def _store_result(directory: RunDirectory, dataset: "xarray.Dataset") -> "xarray.Dataset":

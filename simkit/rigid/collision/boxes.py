@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 
 from simkit.rigid.algebra.quaternion import axes_of
-from simkit.rigid.algebra.vector import Vector, cross, dot, select
+from simkit.rigid.algebra.vector import Vector, computed_once, cross, dot, select
 from simkit.rigid.collision.overlay import Overlay, common_corners, deepest_corner
 from simkit.rigid.collision.points import Placed, Points
 from simkit.rigid.collision.separation import Axes, Choice, best_axes, preference
-from simkit.rigid.collision.slots import FAR, along_slots, clamp, computed_once, cyclic, in_slots, sign
+from simkit.rigid.collision.slots import FAR, along_slots, clamp, cyclic, in_slots, sign
 
 
 def box_box(a: Placed, b: Placed) -> Points:

@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
-from simkit.rigid.algebra.vector import Vector, dot
-from simkit.rigid.collision.slots import computed_once
+from simkit.rigid.algebra.vector import Vector, computed_once, dot
 
 type Axes = tuple[Vector, Vector, Vector]
 

@@ -69,14 +69,3 @@ def cyclic[T](is_first: jax.Array, is_second: jax.Array, a: T, b: T, c: T) -> tu
         return each(lambda x, y, z: jnp.where(is_first, x, jnp.where(is_second, y, z)), first, second, third)
 
     return chosen(a, b, c), chosen(b, c, a), chosen(c, a, b)
-
-
-def computed_once[T](tree: T) -> T:
-    """Return arrays as they are, but computed in a pass of their own.
-
-    Compiled loops otherwise compute them again for each array that follows from them, and again for each slot.
-
-    Args:
-        tree: of arrays.
-    """
-    return jax.lax.optimization_barrier(tree)

@@ -10,7 +10,7 @@ from simkit.core.pytree import pytree
 from simkit.core.rollout import recomputed, stored
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import dot, norm
+from simkit.rigid.algebra.vector import computed_once, dot, norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.overlap import check_apart
@@ -24,7 +24,6 @@ from simkit.rigid.scene import Planes, Setting
 
 KINDS = ("sphere", "disk")
 # Fused across the stages of an event, loops would repeat their work, and take minutes to compile.
-barrier = jax.lax.optimization_barrier
 
 
 @pytree
@@ -179,10 +178,10 @@ class Events:
             plane.normal,
             jnp.maximum(balls.friction, plane.friction),
         )
-        motion, stand = barrier((settled(moment.motion, balls, stand, plane.offset), stand))
+        motion, stand = computed_once((settled(moment.motion, balls, stand, plane.offset), stand))
         support = jnp.where(stand.held, standing.support, -1)
 
-        path = barrier(path_under(setting.load, motion, balls, stand, now, time_step))
+        path = computed_once(path_under(setting.load, motion, balls, stand, now, time_step))
         found, exact, rates = times(path, balls, planes, support, stand, left)
         index, earliest = jnp.argmin(found, axis=0).astype(jnp.int32), jnp.min(found, axis=0)
         comes = earliest <= left
@@ -192,14 +191,16 @@ class Events:
         event = happening(rows, index, happens & jnp.any(chosen & exact, axis=0), balls)
         reached = jnp.where(happens, earliest, 0)
         # Reverse mode keeps the outcome, and so never searches again.
-        event, reached, rate, comes, happens = barrier(stored((event, reached, pick(chosen, rates), comes, happens)))
-        remaining = barrier(left_to(event, reached, path, balls, planes, stand))
+        event, reached, rate, comes, happens = computed_once(
+            stored((event, reached, pick(chosen, rates), comes, happens))
+        )
+        remaining = computed_once(left_to(event, reached, path, balls, planes, stand))
         duration = jnp.where(happens, at_closing(reached, remaining, rate), left)
         acceleration = path.acceleration.at(path.of_each(duration / time_step))
         motion, support, rolling = let_happen(
             event,
-            barrier(path.at(duration)),
-            barrier(acceleration),
+            computed_once(path.at(duration)),
+            computed_once(acceleration),
             balls,
             planes,
             support,

@@ -8,12 +8,11 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
+from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, norm, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
 from simkit.rigid.collision.nearby import nearby
 from simkit.rigid.collision.overlap import check_apart
-from simkit.rigid.collision.slots import computed_once
 from simkit.rigid.contact.sweeping.arrangement import touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities, mobility_of
 from simkit.rigid.contact.sweeping.sweeps import Touches, sweep
@@ -155,19 +154,18 @@ class Impulses:
         """Return the velocities after the impacts and those after resting contact, and the impulses of the latter."""
         on_planes = touching_planes(motion, setting, mobility)
 
+        def answer(between: Touch | None, known: Push | None) -> tuple[Velocities, Velocities, Touches]:
+            touches, pushes = Touches(planes=on_planes, pairs=between), Touches(planes=last.planes, pairs=known)
+            struck = self._impacts(before, mobility, touches, slow, time_step)
+            return struck, *self._rest(struck, mobility, touches, pushes, slow, time_step)
+
         def with_pairs(pairs: Push | None) -> tuple[Velocities, Velocities, Touches]:
             # Pairs that are not near count nothing, whoever else is: members of an ensemble do not feel others.
             pairs = each(lambda values: jnp.where(near[:, None], values, 0), pairs)
-            touches = Touches(planes=on_planes, pairs=touching_pairs(motion, setting, mobility, near))
-            struck = self._impacts(before, mobility, touches, slow, time_step)
-            known = Touches(planes=last.planes, pairs=pairs)
-            return struck, *self._rest(struck, mobility, touches, known, slow, time_step)
+            return answer(touching_pairs(motion, setting, mobility, near), pairs)
 
         def without(pairs: Push | None) -> tuple[Velocities, Velocities, Touches]:
-            touches = Touches(planes=on_planes, pairs=None)
-            struck = self._impacts(before, mobility, touches, slow, time_step)
-            known = Touches(planes=last.planes, pairs=None)
-            after, pushes = self._rest(struck, mobility, touches, known, slow, time_step)
+            struck, after, pushes = answer(None, None)
             return struck, after, dataclasses.replace(pushes, pairs=each(jnp.zeros_like, pairs))
 
         if last.pairs is None:

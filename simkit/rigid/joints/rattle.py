@@ -8,10 +8,9 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import norm
+from simkit.rigid.algebra.vector import computed_once, norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
-from simkit.rigid.collision.slots import computed_once
 from simkit.rigid.integrators.kick import kick
 from simkit.rigid.integrators.velocity_verlet import rotate_freely
 from simkit.rigid.joints.checks import check_indices, check_joints
@@ -136,10 +135,10 @@ class Jointed:
         lacks, growth = {"m": nothing, "rad": nothing}, {"m": nothing, "rad": nothing}
         if setting.joints:
             # What is left is round-off, so every program must round alike: nothing is merged with what is around it.
-            motion, bodies, joints = jax.lax.optimization_barrier((motion, setting.bodies, setting.joints))
-            placed = jax.lax.optimization_barrier(place(joints, motion))
-            rows = jax.lax.optimization_barrier(jacobian(joints, placed, motion.position.x.shape[0]))
-            lack, rate = jax.lax.optimization_barrier((violations(joints, placed), rates_of(rows, motion, bodies)))
+            motion, bodies, joints = computed_once((motion, setting.bodies, setting.joints))
+            placed = computed_once(place(joints, motion))
+            rows = computed_once(jacobian(joints, placed, motion.position.x.shape[0]))
+            lack, rate = computed_once((violations(joints, placed), rates_of(rows, motion, bodies)))
             lack, rate = jnp.abs(lack), jnp.abs(rate)
             start = 0
             for row, places in rows_of(setting.joints):

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.rigid.algebra.vector import Vector, dot, each, zeros
+from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, zeros
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import Points
 from simkit.rigid.collision.rounds import rounds
-from simkit.rigid.collision.slots import FAR, computed_once
+from simkit.rigid.collision.slots import FAR
 from simkit.rigid.contact.sweeping.mobility import Mobility
 from simkit.rigid.contact.sweeping.sweeps import Touches, made_even
 from simkit.rigid.contact.sweeping.touching import Touch, masses

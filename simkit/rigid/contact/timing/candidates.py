@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.rigid.algebra.vector import Vector, dot, each, norm
+from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, norm
 from simkit.rigid.contact.timing.balls import Balls
 from simkit.rigid.contact.timing.path import Path, Quadratic
 from simkit.rigid.contact.timing.resting import ROUNDINGS, Footing, slip
@@ -95,7 +95,7 @@ def times(
     if balls.radius.shape[0] > 1:
         found.insert(0, _of_pairs(path, balls, horizon))
     when, settled, rates = (jnp.concatenate(parts) for parts in zip(*found, strict=True))
-    return jax.lax.optimization_barrier((when, settled, rates))
+    return computed_once((when, settled, rates))
 
 
 def _of_pairs(path: Path, balls: Balls, horizon: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
-from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
+from simkit.rigid.algebra.vector import Vector, computed_once, cross, dot, norm, normalize, select, zeros
 from simkit.rigid.bodies.motion import Motion
-from simkit.rigid.collision.slots import computed_once
 from simkit.rigid.contact.timing.balls import Balls
 from simkit.rigid.contact.timing.blow import blow
 from simkit.rigid.contact.timing.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, pick, places
