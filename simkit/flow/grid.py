@@ -140,6 +140,49 @@ def bounded_axis(cells: int, length: float, origin: float = 0.0, stretching: flo
     return Axis(faces)
 
 
+def refined_axis(cell: float, around: tuple[float, float], length: float, growth: float, origin: float = 0.0) -> Axis:
+    """Return an axis between two boundaries with equal cells in one part of it, and longer ones away from there.
+
+    A cell at the distance d from that part is ``cell + growth d`` long, but for the little that makes their number an
+    integer.
+
+    Args:
+        cell: width of the cells in that part, positive.
+        around: its ends, between those of the axis; a multiple of ``cell`` apart.
+        length: distance between the boundaries, positive.
+        growth: from 0, all cells alike, to 1.
+        origin: position of the lower boundary.
+
+    Raises:
+        UserError: if an argument is not of that kind.
+    """
+    lower, upper = around
+    if not (origin <= lower < upper <= origin + length and math.isfinite(length)):
+        raise UserError(
+            f"around = ({lower:g}, {upper:g}) is not a part of the axis; choose ends between {origin:g} and "
+            f"{origin + length:g}"
+        )
+    count = round((upper - lower) / cell) if 0 < cell < math.inf else 0
+    if count < 1 or abs(upper - lower - count * cell) > 1e-9 * length:
+        raise UserError(f"cell = {cell!r} does not divide around = ({lower:g}, {upper:g}); choose {upper - lower:g}/n")
+    if not 0 <= growth <= 1:
+        raise UserError(f"growth = {growth!r} is not a number from 0 to 1; choose for example 0.02")
+    below = _away(cell, lower - origin, growth)
+    above = _away(cell, origin + length - upper, growth)
+    equal = np.linspace(lower, upper, count + 1)
+    return axis_of_faces(np.concatenate([lower - below[:0:-1], equal, upper + above[1:]]))
+
+
+def _away(cell: float, distance: float, growth: float) -> np.ndarray:
+    """Return the distances of the faces of cells that grow, from 0 to the given one."""
+    if distance <= 0:
+        return np.zeros(1)
+    # The solution of d' = cell + growth d, as a function of the number of cells passed.
+    cells = math.log1p(growth * distance / cell) / growth if growth else distance / cell
+    s = np.linspace(0, 1, max(round(cells), 1) + 1)
+    return distance * (np.expm1(growth * cells * s) / np.expm1(growth * cells) if growth else s)
+
+
 def axis_of_faces(faces: Sequence[float]) -> Axis:
     """Return the axis between two boundaries with the given faces.
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.grid import Grid, axis_of_faces, bounded_axis, periodic_axis
+from simkit.flow.grid import Grid, axis_of_faces, bounded_axis, periodic_axis, refined_axis
 
 
 def test_axes_hold_their_cells_between_their_ends():
@@ -29,6 +29,17 @@ def test_stretched_axis_is_its_own_mirror_image_and_finest_at_its_ends():
     assert not axis.uniform and bounded_axis(33, 3.0).uniform
 
 
+def test_refined_axis_has_equal_cells_in_its_part_and_longer_ones_away_from_it():
+    axis = refined_axis(0.1, (1.0, 2.0), 12.0, 0.05, -1.0)
+    assert axis.faces[0] == -1 and axis.faces[-1] == 11
+    inside = (axis.centers > 1) & (axis.centers < 2)
+    assert inside.sum() == 10 and axis.widths[inside] == pytest.approx(0.1, rel=1e-12)
+    away = np.maximum(np.maximum(1 - axis.centers, axis.centers - 2), 0)
+    # Their number is rounded: by less than half a cell of the 30 below and 73 above.
+    assert axis.widths == pytest.approx(0.1 + 0.05 * away, rel=0.02)
+    assert refined_axis(0.1, (0.0, 0.5), 2.0, 0.0).widths == pytest.approx(0.1, rel=1e-12)
+
+
 def test_velocity_has_all_faces_of_a_bounded_axis_and_the_right_ones_of_a_periodic_one():
     grid = Grid((periodic_axis(6, 1.0), bounded_axis(5, 1.0), bounded_axis(4, 1.0)))
     assert grid.cells == (6, 5, 4)
@@ -42,6 +53,10 @@ def test_velocity_has_all_faces_of_a_bounded_axis_and_the_right_ones_of_a_period
         (lambda: periodic_axis(3, 1.0), "cells = 3 is not an integer of at least 4"),
         (lambda: bounded_axis(8, -1.0), "length = -1.0 is not a positive number"),
         (lambda: bounded_axis(8, 1.0, stretching=7.0), "stretching = 7.0 is not a number from 0 to 6"),
+        (lambda: refined_axis(0.1, (0.5, 2.5), 2.0, 0.1), r"around = \(0.5, 2.5\) is not a part of the axis"),
+        (lambda: refined_axis(0.3, (0.5, 1.5), 2.0, 0.1), "cell = 0.3 does not divide"),
+        (lambda: refined_axis(0.0, (0.5, 1.5), 2.0, 0.1), "cell = 0.0 does not divide"),
+        (lambda: refined_axis(0.1, (0.5, 1.5), 2.0, -0.1), "growth = -0.1 is not a number from 0 to 1"),
         (lambda: axis_of_faces([0, 1, 2]), "at least 5 increasing positions"),
         (lambda: axis_of_faces("faces"), "not a list of numbers"),
         (lambda: axis_of_faces([0, 1, 3, 2, 4]), r"faces\[2\] = 3 is followed by 2"),

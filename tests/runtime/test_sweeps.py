@@ -21,11 +21,11 @@ OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
 
 
 def two_parameters(name):
-    """Return three values each of the first two parameters, near their defaults."""
-    parameters = small(name).parameters
+    """Return three values each of the first two parameters that are numbers, near their defaults."""
+    numbers = [(key, p) for key, p in small(name).parameters.items() if not isinstance(p.default, tuple)]
     return {
         key: [float(np.clip(p.default + k * 1e-3 * (p.bounds[1] - p.bounds[0]), *p.bounds)) for k in (0, 1, 2)]
-        for key, p in list(parameters.items())[:2]
+        for key, p in numbers[:2]
     }
 
 

@@ -23,7 +23,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "womersley": {"cells": [8, 8]},
     "lid_driven_cavity": {"cells": 8},
     "taylor_green": {"cells": 16},
-    "cylinder_in_channel": {"cells_per_diameter": 4},
+    "cylinder_in_channel": {"cells_per_diameter": 5},
     "drag_reduction": {"cells_per_diameter": 7},
     "soft_sphere_packing": {"particles": 16},
     "monodisperse_packing": {"particles": 16},
