@@ -146,12 +146,7 @@ def _of_ones(basis: Eigenvectors) -> float:
 
 
 def transpose(f: jax.Array, order: Sequence[int]) -> jax.Array:
-    """Return an array with its axes in another order.
-
-    Rows whose distance in memory is a power of two share few places of the cache: with a few more numbers in each, the
-    transpose of 1024 x 512 numbers is five times as fast. The barriers keep it apart from its neighbors, which it would
-    slow down. The numbers added are any at hand: zeros would become a padding, which takes a branch for each number.
-    """
+    """Return an array with its axes in another order, apart from its neighbors, which would be slowed down by it."""
     order = list(order)
     k = order[0]
     if order == list(range(f.ndim)):
@@ -159,9 +154,19 @@ def transpose(f: jax.Array, order: Sequence[int]) -> jax.Array:
     if order != [*range(k, f.ndim), *range(k)]:
         return jnp.transpose(f, order)
     rows, columns = math.prod(f.shape[:k]), math.prod(f.shape[k:])
-    table = jax.lax.optimization_barrier(f.reshape(rows, columns))
-    wider = jax.lax.optimization_barrier(jnp.concatenate([table, table[:, :16]], axis=1))
-    return jax.lax.optimization_barrier(wider.T[:columns]).reshape(f.shape[k:] + f.shape[:k])
+    table = widened(f.reshape(rows, columns))
+    return jax.lax.optimization_barrier(table.T[:columns]).reshape(f.shape[k:] + f.shape[:k])
+
+
+def widened(table: jax.Array) -> jax.Array:
+    """Return a table with a few more columns, which is faster to read by columns.
+
+    Rows whose distance in memory is a power of two share few places of the cache: with a few more numbers in each, the
+    transpose of 1024 x 512 numbers is five times as fast. The numbers added are any at hand: zeros would become a
+    padding, which takes a branch for each number.
+    """
+    table = jax.lax.optimization_barrier(table)
+    return jax.lax.optimization_barrier(jnp.concatenate([table, table[:, :16]], axis=1))
 
 
 def _move(axes: list[int], axis: int, last: bool) -> None:

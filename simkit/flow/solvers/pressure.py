@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.flow.grid import Axis, Grid
+from simkit.flow.solvers.halves import has_halves, solver_of_halves
 from simkit.flow.solvers.modes import Periodic, SecondDifference, Transform
 from simkit.flow.solvers.tridiagonal import eliminate, substitute
 
@@ -26,13 +27,16 @@ def pressure_solver(grid: Grid, method: Method | None = None) -> Callable[[jax.A
     Args:
         grid: the grid.
         method: ``"modes"`` transforms along every axis and divides by the eigenvalues; ``"elimination"`` solves
-            tridiagonal systems along the bounded axis of the most cells, for every mode of the other axes. None takes
-            what `fastest_method` says; a grid without bounded axes has modes only.
+            tridiagonal systems along the bounded axis of the most cells, for every mode of the other axes, and for both
+            halves at once where `has_halves`. None takes what `fastest_method` says; a grid without bounded axes has
+            modes only.
     """
     bounded = [i for i, axis in enumerate(grid.axes) if not axis.periodic]
     matrices = [second_difference(axis) for axis in grid.axes]
     if (method or fastest_method()) == "modes" or not bounded:
         return _by_modes(Transform(matrices))
+    if has_halves(grid):
+        return solver_of_halves(grid)
     along = max(bounded, key=lambda i: grid.cells[i])
     others = [None if i == along else matrix for i, matrix in enumerate(matrices)]
     return _by_elimination(Transform(others, first=along), grid.axes[along])

@@ -12,6 +12,8 @@ Reference: Grassmann, Taksar and Heyman, Oper. Res. 33, 1107 (1985), doi:10.1287
 subtraction.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,7 +52,12 @@ def eliminate_traced(excess: jax.Array, coupling: jax.Array) -> tuple[jax.Array,
 
 
 def substitute(
-    source: jax.Array, weights: jax.Array, fraction: jax.Array, inverse: jax.Array, mean: jax.Array | float = 0.0
+    source: jax.Array,
+    weights: jax.Array,
+    fraction: jax.Array,
+    inverse: jax.Array,
+    mean: jax.Array | float = 0.0,
+    beyond: Callable[[jax.Array], jax.Array] = jnp.zeros_like,
 ) -> jax.Array:
     """Return the solution p of the system with the right-hand side ``b = weights * source``.
 
@@ -60,6 +67,8 @@ def substitute(
         fraction: of `eliminate`, ``(n, ...)``, of the same shape or of one that broadcasts to it.
         inverse: of `eliminate`, likewise.
         mean: number to take off the source in the first of all columns.
+        beyond: from the flux out of the last row, one number for each column, to the value behind it; a last row with
+            neither fraction nor inverse takes that value itself.
     """
     shape = source.shape
     source, fraction, inverse = (_rows(f, shape) for f in (source, fraction, inverse))
@@ -79,8 +88,8 @@ def substitute(
 
     zero = tuple(jnp.zeros_like(part) for part in parts(source[0]))
     means = parts(jnp.zeros_like(source[0]).at[0].set(mean))
-    _, z = jax.lax.scan(forward, (zero, zero), (source, weights, fraction, inverse))
-    return jax.lax.scan(backward, zero, (z, fraction), reverse=True)[1].reshape(shape)
+    (flux, _), z = jax.lax.scan(forward, (zero, zero), (source, weights, fraction, inverse))
+    return jax.lax.scan(backward, parts(beyond(joined(flux))), (z, fraction), reverse=True)[1].reshape(shape)
 
 
 def _rows(f: jax.Array, shape: tuple[int, ...]) -> jax.Array:
