@@ -183,7 +183,7 @@ def _away(cell: float, distance: float, growth: float) -> np.ndarray:
     return distance * (np.expm1(growth * cells * s) / np.expm1(growth * cells) if growth else s)
 
 
-def axis_of_faces(faces: Sequence[float]) -> Axis:
+def axis_of_faces(faces: Sequence[float] | np.ndarray) -> Axis:
     """Return the axis between two boundaries with the given faces.
 
     Args:

@@ -1,5 +1,6 @@
 """The pressure equation, solved directly."""
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.flow.differences import divergence, gradient
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.solvers.halves import has_halves, solver_of_halves
 from simkit.flow.solvers.modes import Periodic, SecondDifference, Transform
@@ -31,15 +33,33 @@ def pressure_solver(grid: Grid, method: Method | None = None) -> Callable[[jax.A
             halves at once where `has_halves`. None takes what `fastest_method` says; a grid without bounded axes has
             modes only.
     """
+    return _symmetric(_solver(grid, method or fastest_method()), grid)
+
+
+def _solver(grid: Grid, method: Method) -> Callable[[jax.Array], jax.Array]:
     bounded = [i for i, axis in enumerate(grid.axes) if not axis.periodic]
     matrices = [second_difference(axis) for axis in grid.axes]
-    if (method or fastest_method()) == "modes" or not bounded:
+    if method == "modes" or not bounded:
         return _by_modes(Transform(matrices))
     if has_halves(grid):
         return solver_of_halves(grid)
     along = max(bounded, key=lambda i: grid.cells[i])
     others = [None if i == along else matrix for i, matrix in enumerate(matrices)]
     return _by_elimination(Transform(others, first=along), grid.axes[along])
+
+
+def _symmetric(solve: Callable[[jax.Array], jax.Array], grid: Grid) -> Callable[[jax.Array], jax.Array]:
+    """Return the same solver, whose transpose is made of itself: weighted by volumes the operator is symmetric."""
+
+    def transpose(_: object, pull: jax.Array) -> jax.Array:
+        widths = [grid.along(axis.widths / axis.length, i) for i, axis in enumerate(grid.axes)]
+        volumes = math.prod(jnp.asarray(width, pull.dtype) for width in widths)
+        return volumes * solve(pull / volumes)
+
+    def laplacian(pressure: jax.Array) -> jax.Array:
+        return divergence(gradient(pressure, grid), grid)
+
+    return lambda source: jax.lax.custom_linear_solve(laplacian, source, lambda _, b: solve(b), transpose)
 
 
 def fastest_method() -> Method:
