@@ -10,7 +10,7 @@ from simkit.flow.systems.turbulent_channel import turbulent_channel
 
 @pytest.mark.slow
 def test_minimal_channel_has_the_published_mean_profile_and_stresses():
-    """A mean over t = 8 to 24; two minutes on two quiet cores.
+    """A mean over t = 8 to 24; half a minute on two quiet cores.
 
     Published: Kim, Moin and Moser (1987) and Moser, Kim and Mansour (1999), in a box of 4 pi x 2 x 4/3 pi or wider. The
     smallest box (Jimenez and Moin 1991) has the same statistics below y+ = 40 or so, within 5 %, and fluctuates more.

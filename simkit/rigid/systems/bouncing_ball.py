@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.rigid.algebra import quaternion, vector
-from simkit.rigid.algebra.vector import Vector, dot, norm
+from simkit.rigid.algebra.vector import Vector, computed_once, dot, norm
 from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE, slide
 from simkit.rigid.bounces.impact import impact_impulse, time_of_impact
 from simkit.rigid.bounces.series import bounce_series
@@ -114,21 +114,20 @@ def _step(state: BouncingBall, params: Params) -> BouncingBall:
     height, rate = ball.position.z, ball.velocity.z
 
     # Without an impact the speed of approach is zero, and with it every impulse of the impact and of the series.
-    fall = time_of_impact(height - radius, rate, -gravity)
+    fall = computed_once(time_of_impact(height - radius, rate, -gravity))
     hits = ~state.resting & (fall <= dt)
     fall = jnp.where(hits, fall, 0)
     approach = jnp.where(hits, gravity * fall - rate, 0)
     slip = slip_velocity(ball, up, radius)
     normal_impulse, blow = impact_impulse(approach, slip, restitution, friction)
-    slip = slip + SLIP_PER_IMPULSE * blow
-    after_blow = dt - fall
-    series = bounce_series(normal_impulse - approach, slip, after_blow, restitution, friction, gravity)
+    bounce, slip, after_blow = computed_once((normal_impulse - approach, slip + SLIP_PER_IMPULSE * blow, dt - fall))
+    series = computed_once(bounce_series(bounce, slip, after_blow, restitution, friction, gravity))
     slip = slip + SLIP_PER_IMPULSE * series.impulse
     after_series = after_blow - series.duration
 
     stops = hits & series.rests
     resting = state.resting | stops
-    drag, drag_shift = slide(slip, jnp.where(resting, after_series, 0), friction, gravity)
+    drag, drag_shift = computed_once(slide(slip, jnp.where(resting, after_series, 0), friction, gravity))
     shift = blow * after_blow + series.shift + series.impulse * after_series + drag_shift
     ball = push(ball, blow + series.impulse + drag, shift, dt, up, radius)
 
