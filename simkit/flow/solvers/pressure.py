@@ -70,11 +70,11 @@ def fastest_method() -> Method:
     ====================  ===========  =====
     cells                 elimination  modes
     ====================  ===========  =====
-    256 x 128, channel           0.18   0.24
-    512 x 256, channel           0.49   1.09
-    64 x 512, channel            0.23   0.67
-    128 x 128, cavity            0.08   0.11
-    64 x 64 x 32, channel        0.52   0.75
+    256 x 128, channel           0.13   0.27
+    512 x 256, channel           0.71   1.29
+    64 x 512, channel            0.15   0.79
+    128 x 128, cavity            0.11   0.14
+    64 x 64 x 32, channel        0.58   0.95
     ====================  ===========  =====
     """
     # An accelerator would run the two recurrences as hundreds of small programs one after the other.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
-from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.algebra.vector import Vector, computed_once
 from simkit.rigid.bounces.friction import friction_impulse
 from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of
 
@@ -66,12 +66,12 @@ def bounce_series(
     fixed_ratio, flights_in_time = jax.lax.stop_gradient((ratio, time / jnp.where(moves, first, 1)))
     most = jnp.where(moves, jnp.floor(terms_of(fixed_ratio, flights_in_time)), jnp.inf)
     impacts = jnp.minimum(most, ENDLESS)
-    total = geometric_sum(ratio, impacts)
+    total = computed_once(geometric_sum(ratio, impacts))
 
     impulse, part = friction_impulse(slip, (1 + restitution) * upward * total, friction)
     needed = part * total
     last_slipping = jnp.ceil(terms_of(fixed_ratio, jax.lax.stop_gradient(needed)))
-    slipping = geometric_sum(ratio, jnp.clip(last_slipping, 1, jnp.maximum(impacts, 1)))
+    slipping = computed_once(geometric_sum(ratio, jnp.clip(last_slipping, 1, jnp.maximum(impacts, 1))))
     pairs = slipping * (slipping - 1) / (1 + ratio)
     # The denominator is below 1 only where there is no second slipping impact, hence no pair.
     shift = impulse * (first * (pairs / jnp.maximum(needed, 1) + total - slipping))
