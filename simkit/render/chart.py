@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simkit.errors import UserError
 from simkit.render.figure import drawn, new_figure, scale_of
@@ -52,7 +53,7 @@ def sweep_chart(
                 axes.plot(values[order], data, "o", ms=3, mew=0, color=BODIES[0], alpha=0.3)
             axes.plot(values[order], _mean(data), color=BODIES[0], marker="o", ms=3.5)
             if is_geometric(values):
-                axes.set_xscale("log")
+                _space_by_factors(axes, values)
             _frame_values(axes, data)
             if seeds > 1 and axes is panels[0]:
                 axes.set_title(f"line: mean of {seeds} seeds", loc="right", color=MUTED, size=7.5)
@@ -134,6 +135,15 @@ def is_geometric(values: np.ndarray) -> bool:
         return False
     steps, factors = np.diff(values), np.diff(np.log(values))
     return bool(np.std(factors) / np.mean(factors) < np.std(steps) / np.mean(steps))
+
+
+def _space_by_factors(axes: Axes, values: np.ndarray) -> None:
+    axes.set_xscale("log")
+    if values.max() < 30 * values.min():
+        # Powers of ten alone would leave such an axis with hardly a number.
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _panels(names: list[str], title: str, x_label: str) -> tuple[Figure, list[Axes]]:

@@ -46,6 +46,21 @@ def test_a_sweep_shows_every_seed_and_their_mean(panels, tmp_path):
     np.testing.assert_allclose(mean.get_ydata(), [1, 4.5, 7, 10])
 
 
+@pytest.mark.parametrize("span", [3.5, 10, 29, 80, 1e3, 1e6])
+@pytest.mark.parametrize("least", [3e-5, 0.7, 50])
+def test_numbers_along_a_geometric_axis_stand_apart(least, span, panels, tmp_path):
+    values = np.geomspace(least, span * least, 9)
+    series = {name: np.ones((9, 1)) for name in "abcd"}
+    chart.sweep_chart(tmp_path / "a.png", "reynolds", "1", values, series)
+    for axes in panels[2:]:
+        low, high = axes.get_xlim()
+        ticks = [*axes.xaxis.get_major_ticks(), *axes.xaxis.get_minor_ticks()]
+        labels = [tick.label1 for tick in ticks if low <= tick.get_loc() <= high and tick.label1.get_text()]
+        boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
+        assert len(boxes) >= 2
+        assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False))
+
+
 def test_swept_values_are_put_in_order(panels, tmp_path):
     chart.sweep_chart(tmp_path / "a.png", "angle", "1", np.array([3.0, 1.0, 2.0]), {"x": np.array([[9.0], [1], [4]])})
     np.testing.assert_array_equal(panels[0].lines[-1].get_xdata(), [1, 2, 3])
