@@ -1,5 +1,7 @@
 """Charts that compare: sweeps, histories, before and after."""
 
+import itertools
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -58,7 +60,7 @@ def test_numbers_along_a_geometric_axis_stand_apart(least, span, panels, tmp_pat
         labels = [tick.label1 for tick in ticks if low <= tick.get_loc() <= high and tick.label1.get_text()]
         boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
         assert len(boxes) >= 2
-        assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False))
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_swept_values_are_put_in_order(panels, tmp_path):
