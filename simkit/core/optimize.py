@@ -103,7 +103,8 @@ def optimize(
         )
 
     def step(state: Optimization, params: Params) -> Optimization:
-        searches, extra = method == "lbfgs", {}
+        searches = method == "lbfgs"
+        extra = {}
         if searches:
             values = _with_gradient(lambda position: evaluate(position, params, state.key))
             extra = {"value": state.value, "grad": state.gradient, "value_fn": values}

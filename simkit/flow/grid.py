@@ -156,6 +156,9 @@ def refined_axis(cell: float, around: tuple[float, float], length: float, growth
     Raises:
         UserError: if an argument is not of that kind.
     """
+    numbers = (cell, *around, length, growth, origin)
+    if any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers):
+        raise UserError(f"cell, around, length, growth, origin = {numbers!r} are not all numbers; give numbers")
     lower, upper = around
     if not (origin <= lower < upper <= origin + length and math.isfinite(length)):
         raise UserError(

@@ -57,6 +57,7 @@ def test_velocity_has_all_faces_of_a_bounded_axis_and_the_right_ones_of_a_period
         (lambda: refined_axis(0.3, (0.5, 1.5), 2.0, 0.1), "cell = 0.3 does not divide"),
         (lambda: refined_axis(0.0, (0.5, 1.5), 2.0, 0.1), "cell = 0.0 does not divide"),
         (lambda: refined_axis(0.1, (0.5, 1.5), 2.0, -0.1), "growth = -0.1 is not a number from 0 to 1"),
+        (lambda: refined_axis(0.1, (0.5, 1.5), 2.0, "little"), "'little', 0.0.* are not all numbers"),
         (lambda: axis_of_faces([0, 1, 2]), "at least 5 increasing positions"),
         (lambda: axis_of_faces("faces"), "not a list of numbers"),
         (lambda: axis_of_faces([0, 1, 3, 2, 4]), r"faces\[2\] = 3 is followed by 2"),

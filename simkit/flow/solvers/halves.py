@@ -10,14 +10,16 @@ and B of mode k into the middle, the field holds ``F(k) = A(k) + i B(k)``, and t
 The gain is that complex transforms need no inverse of a real one, which takes twice as long as they do.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.flow.differences import in_memory
 from simkit.flow.grid import Axis, Grid
-from simkit.flow.solvers.modes import Periodic, transpose, widened
+from simkit.flow.solvers.modes import Periodic, SecondDifference, transpose, widened
 from simkit.flow.solvers.tridiagonal import eliminate, substitute
 
 
@@ -30,30 +32,33 @@ def has_halves(grid: Grid) -> bool:
     return bool(np.abs(widths - widths[::-1]).max() <= 1e-14 * bounded[0].length)
 
 
-def solver_of_halves(grid: Grid) -> Callable[[jax.Array], jax.Array]:
-    """Return the solver of `simkit.flow.solvers.pressure.pressure_solver` for a grid of which `has_halves` is true."""
+def solver_of_halves(grid: Grid, matrices: Sequence[SecondDifference]) -> Callable[[jax.Array], jax.Array]:
+    """Return the solver of `simkit.flow.solvers.pressure.pressure_solver` for a grid of which `has_halves` is true.
+
+    Args:
+        grid: the grid.
+        matrices: the second difference along each axis.
+    """
     along = next(i for i, axis in enumerate(grid.axes) if not axis.periodic)
     across = [i for i in range(grid.dimension) if i != along]
     axis, lengths = grid.axes[along], tuple(grid.cells[i] for i in across)
-    eigenvalues = np.zeros(())
-    for i in across:
-        eigenvalues = eigenvalues[..., None] + Periodic(grid.cells[i], grid.axes[i].length / grid.cells[i]).eigenvalues
+    eigenvalues = functools.reduce(np.add.outer, [m.eigenvalues for m in matrices if isinstance(m, Periodic)])
     # Zero but for rounding: what is constant along the walls.
     eigenvalues.flat[0] = 0
     half = axis.cells // 2
-    widths = axis.widths[:half]
+    widths, last = axis.widths[:half], tuple(range(1, grid.dimension))
     fraction, inverse, even, odd = _coefficients(axis, eigenvalues)
 
     def solve(source: jax.Array) -> jax.Array:
-        rows = transpose(source, [along, *across]).reshape(axis.cells, *lengths)
+        rows = transpose(source, [along, *across])
         field = jax.lax.complex(rows[:half], jnp.flip(rows[half:], 0))
-        last = tuple(range(1, field.ndim))
         amplitudes = jnp.fft.fftn(field, axes=last)
         w, f, i, e, o = (jnp.asarray(constant, source.dtype) for constant in (-widths, fraction, inverse, even, odd))
 
         def meet(flux: jax.Array) -> jax.Array:
-            mirrored = 1j * jnp.conj(_opposite(flux.reshape(lengths))).reshape(flux.shape)
-            return e.ravel() * (flux + mirrored) + o.ravel() * (flux - mirrored)
+            flux = flux.reshape(lengths)
+            mirrored = 1j * jnp.conj(_opposite(flux))
+            return (e * (flux + mirrored) + o * (flux - mirrored)).ravel()
 
         mean = (1 + 1j) * _mean(amplitudes, widths / axis.length)
         pressure = substitute(amplitudes, w, f, i, mean, meet)
@@ -100,6 +105,6 @@ def _apart(field: jax.Array, mean: jax.Array, along: int) -> jax.Array:
         table = widened(field.reshape(half, -1))
         count = field.size // half
         halves = (table.real.T[:count] - mean, jnp.flip(table.imag, 0).T[:count] - mean)
-        return jnp.concatenate(jax.lax.optimization_barrier(halves), axis=1).reshape(*lengths, 2 * half)
+        return jnp.concatenate(in_memory(halves), axis=1).reshape(*lengths, 2 * half)
     rows = jnp.concatenate([field.real, jnp.flip(field.imag, 0)]) - mean
     return jnp.moveaxis(rows, 0, along)

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.flow.differences import in_memory
+
 
 @dataclasses.dataclass(frozen=True)
 class Periodic:
@@ -155,7 +157,7 @@ def transpose(f: jax.Array, order: Sequence[int]) -> jax.Array:
         return jnp.transpose(f, order)
     rows, columns = math.prod(f.shape[:k]), math.prod(f.shape[k:])
     table = widened(f.reshape(rows, columns))
-    return jax.lax.optimization_barrier(table.T[:columns]).reshape(f.shape[k:] + f.shape[:k])
+    return in_memory(table.T[:columns]).reshape(f.shape[k:] + f.shape[:k])
 
 
 def widened(table: jax.Array) -> jax.Array:
@@ -165,8 +167,8 @@ def widened(table: jax.Array) -> jax.Array:
     transpose of 1024 x 512 numbers is five times as fast. The numbers added are any at hand: zeros would become a
     padding, which takes a branch for each number.
     """
-    table = jax.lax.optimization_barrier(table)
-    return jax.lax.optimization_barrier(jnp.concatenate([table, table[:, :16]], axis=1))
+    table = in_memory(table)
+    return in_memory(jnp.concatenate([table, table[:, :16]], axis=1))
 
 
 def _move(axes: list[int], axis: int, last: bool) -> None:

@@ -42,7 +42,7 @@ def _solver(grid: Grid, method: Method) -> Callable[[jax.Array], jax.Array]:
     if method == "modes" or not bounded:
         return _by_modes(Transform(matrices))
     if has_halves(grid):
-        return solver_of_halves(grid)
+        return solver_of_halves(grid, matrices)
     along = max(bounded, key=lambda i: grid.cells[i])
     others = [None if i == along else matrix for i, matrix in enumerate(matrices)]
     return _by_elimination(Transform(others, first=along), grid.axes[along])

@@ -23,7 +23,6 @@ from simkit.rigid.contact.timing.time_of_impact import at_closing
 from simkit.rigid.scene import Planes, Setting
 
 KINDS = ("sphere", "disk")
-# Fused across the stages of an event, loops would repeat their work, and take minutes to compile.
 
 
 @pytree
@@ -178,6 +177,7 @@ class Events:
             plane.normal,
             jnp.maximum(balls.friction, plane.friction),
         )
+        # Fused across the stages of an event, loops would repeat their work, and take minutes to compile.
         motion, stand = computed_once((settled(moment.motion, balls, stand, plane.offset), stand))
         support = jnp.where(stand.held, standing.support, -1)
 

@@ -106,7 +106,7 @@ def _init(params: Params, key: jax.Array) -> BouncingBall:
 
 
 def _step(state: BouncingBall, params: Params) -> BouncingBall:
-    state, params = jax.lax.optimization_barrier((state, params))
+    state, params = computed_once((state, params))
     dt, gravity, radius = params["time_step"], params["gravity"], params["radius"]
     restitution, friction = params["restitution"], params["friction"]
     ball, zero = state.ball, jnp.zeros_like(dt)
@@ -152,7 +152,7 @@ def _step(state: BouncingBall, params: Params) -> BouncingBall:
 
 def _observe(state: BouncingBall, params: Params) -> Arrays:
     # Fused with the step in one program and not in another, the same numbers would be rounded in different ways.
-    state, params = jax.lax.optimization_barrier((state, params))
+    state, params = computed_once((state, params))
     target = params["target"] * jnp.asarray([1, 0, 0], dtype=params["target"].dtype)
     return {
         "position": vector.stacked(state.ball.position)[None],
@@ -164,7 +164,7 @@ def _observe(state: BouncingBall, params: Params) -> Arrays:
 
 
 def _diagnose(state: BouncingBall, params: Params) -> Arrays:
-    state, params = jax.lax.optimization_barrier((state, params))
+    state, params = computed_once((state, params))
     ball, gravity, radius = state.ball, params["gravity"], params["radius"]
     gap = ball.position.z - radius
     speed_squared, spin_squared = dot(ball.velocity, ball.velocity), dot(ball.angular_velocity, ball.angular_velocity)
