@@ -119,10 +119,12 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             gain, loss, part = in_memory((new * length, old * length, (new + old) * length))
             time = state.time[0] + passed * length
             with jax.named_scope("explicit"):
-                # The old terms are used up before there are new ones, which then take their place in memory.
-                kept, velocity, scalar = in_memory((jax.tree.map(lambda o: loss * o, before), velocity, scalar))
+                # The old terms are used up before there are new ones, which then take their place in memory. One long
+                # loop is faster than loops in loops.
+                kept = jax.tree.map(lambda o: loss * o.ravel(), before)
+                kept, velocity, scalar = in_memory((kept, velocity, scalar))
                 now = explicit_terms(velocity, scalar, equations, params, time)
-                changes = jax.tree.map(lambda n, o: gain * n + o, now, kept)
+                changes = jax.tree.map(lambda n, o: gain * n + o.reshape(n.shape), now, kept)
                 change = changes[: grid.dimension]
                 if equations.scalar is not None:
                     scalar = scalar + changes[-1]

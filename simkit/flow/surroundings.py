@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import in_memory
+from simkit.flow.differences import joined
 from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, like
 from simkit.flow.sides import side_slope
 
@@ -32,14 +32,14 @@ def surround(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, lay
                 size = f.shape[axis]
                 last = jax.lax.slice_in_dim(f, size - layers, size, axis=axis)
                 first = jax.lax.slice_in_dim(f, 0, layers, axis=axis)
-                f = in_memory(jnp.concatenate([last, f, first], axis))
+                f = joined([last, f, first], axis)
                 continue
             if axis != i:
                 ends = [_beyond(component, f, i, axis, side, boundary, domain) for side in (0, 1)]
-                f = in_memory(jnp.concatenate([ends[0], f, ends[1]], axis))
+                f = joined([ends[0], f, ends[1]], axis)
             if layers == 2:
                 first, second, third, fourth = (_layer(f, axis, k) for k in (0, 1, -2, -1))
-                f = in_memory(jnp.concatenate([2 * first - second, f, 2 * fourth - third], axis))
+                f = joined([2 * first - second, f, 2 * fourth - third], axis)
         surrounded.append(f)
     return tuple(surrounded)
 

@@ -50,8 +50,8 @@ def solver_of_halves(grid: Grid, matrices: Sequence[SecondDifference]) -> Callab
     fraction, inverse, even, odd = _coefficients(axis, eigenvalues)
 
     def solve(source: jax.Array) -> jax.Array:
-        rows = transpose(source, [along, *across])
-        field = jax.lax.complex(rows[:half], jnp.flip(rows[half:], 0))
+        lower, upper = jnp.split(source, 2, along)
+        field = transpose(jax.lax.complex(lower, jnp.flip(upper, along)), [along, *across])
         amplitudes = jnp.fft.fftn(field, axes=last)
         w, f, i, e, o = (jnp.asarray(constant, source.dtype) for constant in (-widths, fraction, inverse, even, odd))
 
@@ -106,5 +106,9 @@ def _apart(field: jax.Array, mean: jax.Array, along: int) -> jax.Array:
         count = field.size // half
         halves = (table.real.T[:count] - mean, jnp.flip(table.imag, 0).T[:count] - mean)
         return jnp.concatenate(in_memory(halves), axis=1).reshape(*lengths, 2 * half)
-    rows = jnp.concatenate([field.real, jnp.flip(field.imag, 0)]) - mean
-    return jnp.moveaxis(rows, 0, along)
+    # One long loop is faster than loops in loops.
+    table = field.reshape(len(field), -1)
+    rows = jnp.concatenate([table.real, jnp.flip(table.imag, 0)]) - mean
+    moved = jnp.moveaxis(in_memory(rows).reshape(-1, *field.shape[1:]), 0, along)
+    # As one line it is written in the order of its axes; left to the compiler, each use would transpose it again.
+    return in_memory(moved.reshape(-1)).reshape(moved.shape)
