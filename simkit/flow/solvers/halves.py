@@ -108,7 +108,7 @@ def _apart(field: jax.Array, mean: jax.Array, along: int) -> jax.Array:
         return jnp.concatenate(in_memory(halves), axis=1).reshape(*lengths, 2 * half)
     # One long loop is faster than loops in loops.
     table = field.reshape(len(field), -1)
-    rows = jnp.concatenate([table.real, jnp.flip(table.imag, 0)]) - mean
+    rows = jnp.concatenate([table.real - mean, jnp.flip(table.imag, 0) - mean])
     moved = jnp.moveaxis(in_memory(rows).reshape(-1, *field.shape[1:]), 0, along)
     # As one line it is written in the order of its axes; left to the compiler, each use would transpose it again.
     return in_memory(moved.reshape(-1)).reshape(moved.shape)
