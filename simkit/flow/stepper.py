@@ -159,8 +159,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
 
         before = state.explicit
         if several:
-            fields = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
-            before = jax.tree.map(jnp.zeros_like, fields)
+            # The first stage has no old terms: their weight is zero, and anything at hand of the same shape will do.
+            before = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
         carry = state.velocity, state.pressure, state.scalar, before, state.drive, jnp.zeros_like(state.load)
         if several:
             carry, _ = jax.lax.scan(stage, carry, like(state.time, STAGES))

@@ -66,6 +66,10 @@ def fitting_chunk(
             f"{remedy}sweep fewer values"
         )
     wanted = min(chunk or (plan.members if simulation.done is None else usual_lanes()), plan.members)
+    if chunk is None and simulation.done is None:
+        # Devices that cannot share a chunk evenly leave it to one of them; what it is padded with costs less.
+        devices = len(jax.local_devices())
+        wanted = -(-wanted // devices) * devices
     need = needed(wanted)
     if need <= limit:
         return wanted

@@ -1,11 +1,14 @@
 """Channel flow beside jax-cfd and NumPy: time per step, cost at equal accuracy, derivatives, ensembles.
 
 Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_flow.py [steps] [wave] [gradient] [memory] [ensemble]``.
-Everything in float32; times are the least of ``--repeats`` runs taken in turn, compilation apart.
+Everything in float32; times are the least of ``--repeats`` runs taken in turn, compilation apart. ``--threads 1`` holds
+XLA to one thread, ours and jax-cfd's; NumPy's transforms have one in any case, with two they take longer.
+``--devices 2`` makes two devices of the CPU, over which ensembles spread.
 """
 
 import argparse
 import dataclasses
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +30,7 @@ from simkit.flow.spectral.fourier_chebyshev import spectral_channel
 from simkit.flow.spectral.orr_sommerfeld import leading_wave
 from simkit.flow.stepper import stepper
 from simkit.flow.time_step import fixed_time_step
+from simkit.runtime.chunks import spread_of
 from tests.benchmarks import jax_cfd_channel, numpy_channel
 from tests.benchmarks.bench_molecular import best
 
@@ -236,6 +240,8 @@ def ensembles(repeats: int, members: int = 16) -> None:
         many = ensemble(sim, ("viscosity",))
         params = sim.params | {"viscosity": jnp.linspace(1e-3, 2e-3, members, dtype=jnp.float32)}
         keys = jax.random.split(jax.random.key(0), members)
+        if spread := spread_of(members):
+            params["viscosity"], keys = jax.device_put((params["viscosity"], keys), spread)
         work = {
             "one": program(segment(sim, count), started(sim), sim.params),
             "many": program(segment(many, count), jax.jit(many.init)(params, keys), params),
@@ -252,6 +258,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sections", nargs="*", default=list(SECTIONS), help=", ".join(SECTIONS))
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, help="of XLA; by default one for each core")
+    parser.add_argument("--devices", type=int, default=1, help="to make of the CPU")
     options = parser.parse_args()
+    jax.config.update("jax_num_cpu_devices", options.devices)
+    if options.threads:
+        # Read when the first array is made.
+        os.environ["PJRT_NPROC"] = str(options.threads)
     for section in options.sections:
         SECTIONS[section](options.repeats)

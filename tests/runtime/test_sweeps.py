@@ -11,6 +11,7 @@ import xarray
 import simkit
 from simkit.errors import UserError
 from simkit.runtime.chunks import Sweep
+from simkit.runtime.files import read_arrays
 from simkit.runtime.loading import load
 from simkit.runtime.sweeps import start_sweep
 from simkit.scenario.schema import parse_scenario
@@ -298,14 +299,18 @@ assert len(jax.local_devices()) == 2, jax.local_devices()
 simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=2, output=sys.argv[1], chunk=4)
 open(sys.argv[1] + "/chunk_0001.npz", "wb").close()  # this half is computed again, on two devices
 simkit.resume(sys.argv[1])
+simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0]}, output=sys.argv[2])  # the last member runs twice
 """
 
 
 def test_sweep_over_two_devices_equals_one_device(tmp_path):
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "PYTHONPATH": os.getcwd()}
-    subprocess.run([sys.executable, "-W", "ignore", "-c", SPREAD, tmp_path / "two"], env=environment, check=True)
+    command = [sys.executable, "-W", "ignore", "-c", SPREAD, tmp_path / "two", tmp_path / "odd"]
+    subprocess.run(command, env=environment, check=True)
     one = simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=2, chunk=4)
     assert_close(simkit.open_run(tmp_path / "two"), one)
+    assert_close(simkit.open_run(tmp_path / "odd"), simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0]}))
+    assert len(read_arrays(tmp_path / "odd" / "chunk_0000.npz")["status"]) == 4
 
 
 def test_a_member_that_cannot_be_run_is_named_before_anything_runs():

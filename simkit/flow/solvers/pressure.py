@@ -70,11 +70,12 @@ def fastest_method() -> Method:
     ====================  ===========  =====
     cells                 elimination  modes
     ====================  ===========  =====
-    256 x 128, channel           0.13   0.27
-    512 x 256, channel           0.71   1.29
-    64 x 512, channel            0.15   0.79
-    128 x 128, cavity            0.11   0.14
-    64 x 64 x 32, channel        0.58   0.95
+    256 x 128, channel           0.11   0.27
+    512 x 256, channel           0.58   1.13
+    64 x 512, channel            0.13   0.69
+    128 x 128, cavity            0.11   0.13
+    64 x 64 x 32, channel        0.54   0.78
+    64 x 48 x 48, duct           1.52   1.33
     ====================  ===========  =====
     """
     # An accelerator would run the two recurrences as hundreds of small programs one after the other.
