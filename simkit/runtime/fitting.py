@@ -50,12 +50,14 @@ def fitting_chunk(
     from simkit.runtime.lanes import usual_lanes
     from simkit.runtime.memory import SHARE, available_bytes, frame_bytes, needed_bytes, show_size
 
-    limit = memory or int(SHARE * available_bytes())
+    limit, devices = memory or int(SHARE * available_bytes()), len(jax.local_devices())
 
     def needed(members: int) -> int:
         params, keys = _shapes(simulation, plan, members)
         state = jax.eval_shape(program.simulation.init, params, keys)
-        return needed_bytes(program.advance.lower(state, params).compile())
+        # What one device needs. Those of a CPU share its memory.
+        each = needed_bytes(program.advance.lower(state, params).compile())
+        return each * devices if spread_of(members) and jax.default_backend() == "cpu" else each
 
     observed, diagnosed = (plan.members * size for size in frame_bytes(simulation))
     diagnosed *= cut_of(simulation, plan).frames + 1
@@ -68,7 +70,6 @@ def fitting_chunk(
     wanted = min(chunk or (plan.members if simulation.done is None else usual_lanes()), plan.members)
     if chunk is None and simulation.done is None:
         # Devices that cannot share a chunk evenly leave it to one of them; what it is padded with costs less.
-        devices = len(jax.local_devices())
         wanted = -(-wanted // devices) * devices
     need = needed(wanted)
     if need <= limit:

@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 
@@ -300,13 +301,21 @@ simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=2, output=sys.arg
 open(sys.argv[1] + "/chunk_0001.npz", "wb").close()  # this half is computed again, on two devices
 simkit.resume(sys.argv[1])
 simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0]}, output=sys.argv[2])  # the last member runs twice
+try:
+    simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, chunk=4, memory=1)
+except simkit.UserError as error:
+    print(error)
 """
 
 
 def test_sweep_over_two_devices_equals_one_device(tmp_path):
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "PYTHONPATH": os.getcwd()}
     command = [sys.executable, "-W", "ignore", "-c", SPREAD, tmp_path / "two", tmp_path / "odd"]
-    subprocess.run(command, env=environment, check=True)
+    told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    with pytest.raises(UserError) as alone:
+        simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, chunk=4, memory=1)
+    together, single = (float(re.search(r"needs ([\d.]+) KiB", text)[1]) for text in (told, str(alone.value)))
+    assert together >= single  # both devices take from the same memory
     one = simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=2, chunk=4)
     assert_close(simkit.open_run(tmp_path / "two"), one)
     assert_close(simkit.open_run(tmp_path / "odd"), simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0]}))
