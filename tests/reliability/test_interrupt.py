@@ -15,7 +15,7 @@ from simkit.cli.progress import Progress
 from tests.reliability.test_damage import everything
 from tests.runtime.toy import PENDULUMS
 
-FLOW = ["run", "channel_flow", "--set", "cells=[32, 24]", "--set", "steps=8000", "--set", "every=200", "--no-render"]
+FLOW = ["run", "channel_flow", "--set", "cells=[32, 24]", "--set", "steps=80000", "--set", "every=2000", "--no-render"]
 
 
 def test_running_work_is_guarded_and_stops_in_order_at_ctrl_c(tmp_path, monkeypatch, capsys):
@@ -34,11 +34,14 @@ def test_running_work_is_guarded_and_stops_in_order_at_ctrl_c(tmp_path, monkeypa
         while not (folder / "segments" / "000001.npz").exists() and process.poll() is None:
             assert time.monotonic() < waited
             time.sleep(0.01)
+        # It holds still meanwhile, so that it does not end before it is interrupted.
+        process.send_signal(signal.SIGSTOP)
         for words in (["resume", "my run", "--no-render"], [*FLOW, "--output", "my run", "--overwrite"]):
             assert main(words) == 2
             assert "being written by another process" in (told := capsys.readouterr().err)
             assert told.count("\n") == 1
         process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
         _, told = process.communicate(timeout=60)
     finally:
         process.kill()
