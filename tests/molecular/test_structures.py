@@ -227,7 +227,7 @@ def test_a_large_structure_is_read_in_a_moment():
     began = time.perf_counter()
     parse_extended_xyz(text)
     # It takes about half a second; anything quadratic would take minutes.
-    assert time.perf_counter() - began < 60
+    assert time.perf_counter() - began < 10
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_a_hostile_file_is_refused_quickly(hostile):
     start = time.process_time()
     message = refusal(hostile)
     # A linear scan of 1 MiB takes well under a second; quadratic behavior would take minutes.
-    assert time.process_time() - start < 30
+    assert time.process_time() - start < 5.0
     assert len(message) < 500
 
 
