@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import in_memory
+from simkit.flow.differences import in_memory, joined
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.solvers.modes import Periodic, SecondDifference, transpose, widened
 from simkit.flow.solvers.tridiagonal import eliminate, substitute
@@ -104,8 +104,8 @@ def _apart(field: jax.Array, mean: jax.Array, along: int) -> jax.Array:
         half, *lengths = field.shape
         table = widened(field.reshape(half, -1))
         count = field.size // half
-        halves = (table.real.T[:count] - mean, jnp.flip(table.imag, 0).T[:count] - mean)
-        return jnp.concatenate(in_memory(halves), axis=1).reshape(*lengths, 2 * half)
+        halves = [table.real.T[:count] - mean, jnp.flip(table.imag, 0).T[:count] - mean]
+        return joined(halves, axis=1).reshape(*lengths, 2 * half)
     # One long loop is faster than loops in loops.
     table = field.reshape(len(field), -1)
     rows = jnp.concatenate([table.real - mean, jnp.flip(table.imag, 0) - mean])
