@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1] / "simkit"
-MODULES = sorted(ROOT.rglob("*.py"))
+MODULES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.py"))}
 
 # A package may import those of lower levels and itself; packages of one level never import each other.
 LEVELS = {
@@ -50,38 +50,42 @@ def package_of(path):
     return parts[0]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_down_the_layers_only(path):
-    own = package_of(path)
-    if own == "__init__":
-        return  # the public face imports lazily, by name
-    for name in imported(path):
-        if name.split(".")[0] != "simkit" or name == "simkit":
-            continue
-        other = name.split(".")[1]
-        assert other == own or LEVELS[other] < LEVELS[own], f"{path.name} ({own}) imports {name}"
+def top_level_libraries(path):
+    return {module.split(".")[0] for module in imported(path, top_level_only=True)}
+
+
+def test_imports_point_down_the_layers_only():
+    upward = []
+    for place, path in MODULES.items():
+        own = package_of(path)
+        if own == "__init__":
+            continue  # the public face imports lazily, by name
+        for name in imported(path):
+            if name.split(".")[0] != "simkit" or name == "simkit":
+                continue
+            other = name.split(".")[1]
+            if other != own and LEVELS[other] >= LEVELS[own]:
+                upward.append(f"{place} imports {name}")
+    assert not upward
 
 
 @pytest.mark.parametrize("name", WITHOUT_ARRAYS)
 def test_scenarios_are_read_without_array_libraries(name):
     path = ROOT / "scenario" / f"{name}.py"
-    found = {module.split(".")[0] for module in imported(path, top_level_only=True)}
-    assert not found & ARRAY_LIBRARIES
+    assert not top_level_libraries(path) & ARRAY_LIBRARIES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_libraries_around_us_are_imported_inside_functions(path):
-    assert not {module.split(".")[0] for module in imported(path, top_level_only=True)} & PEERS
+def test_the_libraries_around_us_are_imported_inside_functions():
+    assert not [place for place, path in MODULES.items() if top_level_libraries(path) & PEERS]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_modules_are_at_most_400_lines(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_modules_are_at_most_400_lines():
+    assert not [place for place, path in MODULES.items() if len(path.read_text().splitlines()) > 400]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_the_command_line_prints(path):
-    if package_of(path) == "cli":
-        return
-    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-    assert not [call for call in calls if isinstance(call, ast.Name) and call.id == "print"]
+def test_only_the_command_line_prints():
+    def prints(path):
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        return any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
+
+    assert not [place for place, path in MODULES.items() if package_of(path) != "cli" and prints(path)]
