@@ -12,11 +12,20 @@ from simkit.core.growth import converge_with_growth
 from simkit.core.rollout import Memory, segment, trajectory, width_for
 from simkit.core.simulation import Params, Simulation, State
 
-type Reduce = Literal["final", "mean", "maximum", "minimum", "sum"]
+type Reduce = Literal["final", "mean", "root_mean_square", "maximum", "minimum", "sum"]
+
+
+def _root_mean_square(series: jax.Array) -> jax.Array:
+    """Return sqrt(mean(x^2)), whose derivative is zero where the whole series is zero."""
+    square = jnp.mean(series**2)
+    moved = square > 0
+    return jnp.where(moved, jnp.sqrt(jnp.where(moved, square, 1)), square)
+
 
 REDUCTIONS: dict[Reduce, Callable[[jax.Array], jax.Array]] = {
     "final": lambda series: series[-1],
     "mean": jnp.mean,
+    "root_mean_square": _root_mean_square,
     "maximum": jnp.max,
     "minimum": jnp.min,
     "sum": jnp.sum,

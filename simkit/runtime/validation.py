@@ -2,11 +2,14 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import cast
 
+import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.objective import REDUCTIONS, Reduce
 from simkit.runtime.derivatives import value_and_grad
-from simkit.runtime.environment import use_compilation_cache
+from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.loading import load
 from simkit.runtime.outcome import Outcome
 from simkit.runtime.runs import start
@@ -57,7 +60,7 @@ def validate(scenario: Scenario) -> Iterator[Check]:
         error = abs(found - validation.expected)
         yield Check(
             scenario=scenario.name,
-            what=_words(validation),
+            what=validation.words,
             expected=validation.expected,
             found=found,
             error=error / abs(validation.expected) if validation.expected else error,
@@ -74,10 +77,6 @@ def _found(scenario: Scenario, validation: Validation, outcomes: dict[str, Outco
     overrides = repr(sorted(validation.overrides.items()))
     if overrides not in outcomes:
         outcomes[overrides] = start(changed, None)
-    return float(outcomes[overrides].diagnostics[validation.quantity])
-
-
-def _words(validation: Validation) -> str:
-    if validation.derivative is not None:
-        return f"d {validation.objective} / d {validation.derivative}"
-    return validation.quantity
+    series = outcomes[overrides].arrays[f"diagnosed.{validation.quantity}"]
+    with precision(changed.run.precision):
+        return float(REDUCTIONS[cast(Reduce, validation.reduce)](jnp.asarray(series)))

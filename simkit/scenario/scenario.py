@@ -49,7 +49,8 @@ class Objective:
         name: what it is called.
         doc: what it means.
         quantity: the diagnostic it is made of.
-        reduce: how the diagnostic's history becomes one number: final, mean, maximum, minimum or sum.
+        reduce: how the diagnostic's history becomes one number: final, mean, root_mean_square, maximum, minimum or
+            sum.
         square: whether the quantity is squared, which turns a root into a minimum.
         goal: minimize or maximize.
     """
@@ -99,13 +100,14 @@ class Validation:
     """A number the scenario reproduces.
 
     Attributes:
-        quantity: the diagnostic compared at the end of the run (for a derivative: the objective's quantity).
+        quantity: the diagnostic that is compared (for a derivative: the objective's quantity).
         expected: the published or analytic value.
         tolerance: relative to ``|expected|``; absolute where ``expected`` is zero.
         source: where the value comes from.
         overrides: values this check runs with, as for ``--set``.
         derivative: the parameter with respect to which ``objective`` is differentiated; ``None`` compares the quantity.
         objective: the objective whose derivative is compared.
+        reduce: how the diagnostic's history becomes the number compared, as for an objective.
     """
 
     quantity: str
@@ -115,6 +117,14 @@ class Validation:
     overrides: dict[str, Any]
     derivative: str | None
     objective: str | None
+    reduce: str = "final"
+
+    @property
+    def words(self) -> str:
+        """What is compared: ``energy``, ``overlap (maximum)`` or ``d objective / d parameter``."""
+        if self.derivative is not None:
+            return f"d {self.objective} / d {self.derivative}"
+        return self.quantity if self.reduce == "final" else f"{self.quantity} ({self.reduce.replace('_', ' ')})"
 
 
 @dataclasses.dataclass(frozen=True)

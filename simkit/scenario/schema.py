@@ -39,8 +39,8 @@ PARAMETER_KEYS = ("default", "bounds", "unit", "doc")
 OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal")
 CAMERA_KEYS = ("camera", "azimuth", "elevation", "turn")
 RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second", *CAMERA_KEYS)
-VALIDATION_KEYS = ("quantity", "expected", "tolerance", "source", "set", "derivative", "objective")
-REDUCTIONS = ("final", "mean", "maximum", "minimum", "sum")
+VALIDATION_KEYS = ("quantity", "expected", "tolerance", "source", "set", "derivative", "objective", "reduce")
+REDUCTIONS = ("final", "mean", "root_mean_square", "maximum", "minimum", "sum")
 GOALS = ("minimize", "maximize")
 VIEWS = ("field", "particles", "bodies")
 CAMERAS = ("side", "perspective")
@@ -200,6 +200,8 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
     if quantity and compared != quantity:
         problem = f"is not the quantity {quantity!r} of objective {objective!r}; remove it"
         checks.refuse(compared, table.where("quantity"), problem)
+    if objective and "reduce" in table.entries:
+        raise UserError(f"{table.where('reduce')} belongs to objectives.{objective}; write it there, or remove it")
     changes = table.table("set", None)
     overrides = {key: files.resolve(value, changes.where(key)) for key, value in changes.entries.items()}
     with_values(scenario, overrides, changes.where)
@@ -211,6 +213,7 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
         overrides=overrides,
         derivative=derivative,
         objective=objective,
+        reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
     )
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from simkit.core import gradient
-from simkit.core.objective import Objective
+from simkit.core.objective import REDUCTIONS, Objective
 from simkit.errors import UserError
 from tests.core.toys import descent, oscillator
 
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
-@pytest.mark.parametrize("reduce", ["final", "mean", "maximum", "minimum", "sum"])
+@pytest.mark.parametrize("reduce", REDUCTIONS)
 @pytest.mark.parametrize("square", [False, True])
 def test_derivative_equals_central_difference(x64, mode, reduce, square):
     simulation = oscillator()

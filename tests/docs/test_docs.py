@@ -62,8 +62,7 @@ def test_the_table_of_checked_numbers_is_that_of_the_scenario_files():
     found = []
     for scenario in scenarios:
         for check in scenario.validations:
-            what = f"d {check.objective} / d {check.derivative}" if check.derivative else check.quantity
-            found.append((scenario.name, what, float(f"{check.expected:.6g}")))
+            found.append((scenario.name, check.words, float(f"{check.expected:.6g}")))
     assert claimed == found
     tolerances = [check.tolerance for scenario in scenarios for check in scenario.validations]
     assert all(float(error) <= tolerance for (*_, error), tolerance in zip(rows, tolerances, strict=True))

@@ -196,7 +196,7 @@ MISTAKES = {
     "reduce": (
         '"mean"',
         '"average"',
-        "'average' is not one of 'final', 'mean', 'maximum', 'minimum', 'sum'; choose one of them",
+        "'average' is not one of 'final', 'mean', 'root_mean_square', 'maximum', 'minimum', 'sum'; choose one of them",
     ),
     "goal": (
         '"maximize"',
@@ -279,6 +279,16 @@ MISTAKES = {
         'derivative = "rate"',
         'derivative = "rate"\nquantity = "energy"',
         "validation[1].quantity = 'energy' is not the quantity 'amplitude' of objective 'amplitude'; remove it",
+    ),
+    "reduction of a validation unknown": (
+        "expected = 0.606",
+        'expected = 0.606\nreduce = "max"',
+        "validation[0].reduce = 'max' is not one of 'final', 'mean',",
+    ),
+    "reduction beside a derivative": (
+        'derivative = "rate"',
+        'derivative = "rate"\nreduce = "mean"',
+        "validation[1].reduce belongs to objectives.amplitude; write it there, or remove it",
     ),
     "set out of bounds": (
         "{rate = 0.5,",

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from simkit.core import objective
 from simkit.errors import UserError
-from simkit.scenario.schema import parse_scenario, read_scenario
+from simkit.scenario.schema import REDUCTIONS, parse_scenario, read_scenario
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES
 
@@ -78,6 +79,15 @@ def test_bodies_may_name_their_camera():
 def test_a_derivative_check_takes_the_quantity_of_its_objective():
     validation = parse_scenario(GOOD, "toy.toml").validations[1]
     assert (validation.quantity, validation.derivative, validation.objective) == ("amplitude", "rate", "amplitude")
+
+
+def test_a_validation_may_compare_any_reduction_that_an_objective_has():
+    assert set(REDUCTIONS) == set(objective.REDUCTIONS)
+    for reduce in REDUCTIONS:
+        text = changed("expected = 0.606", f'expected = 0.606\nreduce = "{reduce}"')
+        assert parse_scenario(text, "toy.toml").validations[0].reduce == reduce
+    assert parse_scenario(GOOD, "toy.toml").validations[0].reduce == "final"
+    assert parse_scenario(text, "toy.toml").validations[0].words == "amplitude (sum)"
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):

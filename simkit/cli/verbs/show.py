@@ -35,14 +35,10 @@ def main(arguments: argparse.Namespace) -> int:
         print_table(("objective", "goal", "meaning"), objectives)
     if scenario.validations:
         print()
-        rows = [(_words(check), check.expected, check.tolerance, check.source) for check in scenario.validations]
+        rows = [(check.words, check.expected, check.tolerance, check.source) for check in scenario.validations]
         print_table(("reproduces", "expected", "tolerance", "source"), rows)
     print(f"\nreferences: {', '.join(scenario.references) or 'none'}\nfile: {scenario.source}")
     return FINE
-
-
-def _words(check: Any) -> str:
-    return f"d {check.objective} / d {check.derivative}" if check.derivative else check.quantity
 
 
 def _as_data(scenario: Scenario) -> dict[str, Any]:
