@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 
 from simkit.render.color import ColorScale
-from simkit.render.labels import fit
+from simkit.render.labels import drawable, fit
 from simkit.render.layout import Box, tick_places
 
 # Lengths of the design at 640 x 360 pixels.
@@ -36,7 +36,7 @@ class ColorBar:
             self.axes.tick_params(length=0)
         bar.minorticks_off()
         bar.outline.set_visible(False)
-        bar.set_label(label, labelpad=2 if below else 5)
+        bar.set_label(drawable(label), labelpad=2 if below else 5)
 
     def place(self, window: Box, reach: int, size: tuple[int, int], unit: float) -> None:
         """Put it beside the window, as long as that is.

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simkit.errors import UserError
 from simkit.render.figure import drawn, new_figure, scale_of
-from simkit.render.labels import fit, plain, with_unit
+from simkit.render.labels import drawable, fit, plain, with_unit
 from simkit.render.style import BODIES, INK, MUTED, house_style
 from simkit.render.video import write_png
 from simkit.render.views import new_painter
@@ -155,14 +155,14 @@ def _panels(names: list[str], title: str, x_label: str) -> tuple[Figure, list[Ax
     figure = new_figure((round(size[0] * _SCALE), round(size[1] * _SCALE)), _SCALE)
     figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.08)
     if title:
-        figure.suptitle(title, x=0.02, ha="left", weight="bold", size=12)
-    panels = []
+        fit(figure.suptitle(drawable(title), x=0.02, ha="left", weight="bold", size=12), 0.96 * _SCALE * size[0])
+    panels, width = [], 0.8 * _SCALE * _PANEL[0]
     for place, name in enumerate(names):
         axes = figure.add_subplot(rows, columns, place + 1, sharex=panels[0] if panels else None)
-        axes.set_title(plain(name), loc="left")
+        fit(axes.set_title(drawable(plain(name)), loc="left"), width)
         axes.grid(True)
         if place + columns >= len(names):
-            axes.set_xlabel(x_label)
+            fit(axes.set_xlabel(drawable(x_label)), width)
         panels.append(axes)
     return figure, panels
 
@@ -205,6 +205,6 @@ def _caption(caption: str, width: int, scale: float) -> np.ndarray:
     height = max(round(_CAPTION * scale), 1)
     with house_style():
         figure = new_figure((width, height), scale)
-        text = figure.text(0.5, 0.35, caption, ha="center", va="center", size=11, color=INK)
+        text = figure.text(0.5, 0.35, drawable(caption), ha="center", va="center", size=11, color=INK)
         fit(text, 0.94 * width)
         return drawn(figure)

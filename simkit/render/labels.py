@@ -1,9 +1,20 @@
 """The words and numbers on a picture: time stamps, units, titles that fit."""
 
+import re
+import unicodedata
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
+from matplotlib.cbook import is_math_text
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.mathtext import MathTextParser
 from matplotlib.text import Text
+
+from simkit.render.style import FONT, house_style
+
+# Points of a formula, at 72 per inch, beyond which it is not drawn as one.
+_DPI, _WIDEST, _HIGHEST = 72, 2000.0, 100.0
 
 
 def with_unit(label: str, unit: str) -> str:
@@ -45,16 +56,73 @@ def _fixed(values: np.ndarray) -> list[str]:
     return [f"{value:.{decimals}f}" for value in values]
 
 
+def drawable(text: str) -> str:
+    """Return a text as one line that can be drawn whatever it says.
+
+    Characters that cannot be printed become spaces, those that the font lacks a replacement sign. Mathematics that
+    does not parse, or asks for far more room than a page has, is shown as it was written.
+
+    Args:
+        text: what a scenario file says.
+    """
+    words = " ".join("".join(_visible(character) for character in text).split())
+    if words.count("$") < 2 or _is_mathematics(words):
+        return words
+    return words.replace("$", "\\$")
+
+
+def _visible(character: str) -> str:
+    if not character.isprintable():
+        return "" if unicodedata.category(character) == "Cf" else " "
+    if ord(character) in _characters():
+        return character
+    # A mark on the character before it is no character of its own.
+    return "" if unicodedata.category(character).startswith("M") else "\N{REPLACEMENT CHARACTER}"
+
+
+@cache
+def _characters() -> frozenset[int]:
+    """Return the characters of the font."""
+    return frozenset(get_font(findfont(FontProperties(family=FONT))).get_charmap())
+
+
+def _is_mathematics(text: str) -> bool:
+    """Tell whether Matplotlib can draw the mathematics in a text, or finds none in it."""
+    if not is_math_text(text):
+        return True
+    try:
+        # The outlines alone: for the pixels, memory would be taken for whatever size the text asks for.
+        with house_style():
+            shape = MathTextParser("path").parse(text, _DPI, FontProperties(size=10))
+    except (ValueError, RecursionError):
+        return False
+    return shape.width < _WIDEST and shape.height + shape.depth < _HIGHEST
+
+
 def fit(text: Text, length: float) -> None:
     """Shorten ``text`` to ``length`` pixels along its line: first the font, to three quarters, then the words."""
     actual = _length(text)
     if actual <= length:
         return
     text.set_fontsize(float(text.get_fontsize()) * max(0.75, length / actual))
+    if _length(text) <= length:
+        return
     words = text.get_text()
-    while len(words) > 1 and _length(text) > length:
-        words = words[:-1]
-        text.set_text(words.rstrip() + "\N{HORIZONTAL ELLIPSIS}")
+    fits, fails = 0, len(words)
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        text.set_text(_beginning(words, middle))
+        fits, fails = (middle, fails) if _length(text) <= length else (fits, middle)
+    text.set_text(_beginning(words, max(fits, 1)))
+
+
+def _beginning(words: str, count: int) -> str:
+    """Return the first letters of a text and an ellipsis; mathematics that would be cut through is left out."""
+    begin = words[:count]
+    dollars = [match.start() for match in re.finditer(r"(?<!\\)\$", begin)]
+    if is_math_text(words) and len(dollars) % 2:
+        begin = begin[: dollars[-1]]
+    return begin.rstrip("\\ ") + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _length(text: Text) -> float:

@@ -13,7 +13,7 @@ from matplotlib.transforms import IdentityTransform
 from simkit.render.bar import ColorBar
 from simkit.render.color import ColorScale
 from simkit.render.figure import canvas_of, new_figure, page_of, rgb_copy, scale_of
-from simkit.render.labels import fit
+from simkit.render.labels import drawable, fit
 from simkit.render.layout import Box, Window, tick_places
 from simkit.render.style import INK, MUTED, WALL, drawing_style, house_style
 
@@ -179,5 +179,5 @@ class Sheet:
         self.stamp.set_animated(True)
         start = width - padding - int(np.ceil(self.stamp.get_window_extent().width))
         self.stamp.set_x(start)
-        heading = self.figure.text(padding, baseline, title, color=INK, size=12, weight="bold", **style)
+        heading = self.figure.text(padding, baseline, drawable(title), color=INK, size=12, weight="bold", **style)
         fit(heading, start - 2 * padding)

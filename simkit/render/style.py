@@ -13,11 +13,12 @@ FAINT = "#d5dae0"
 WALL = "#8793a1"
 MISSING = "#b9bec5"
 ACCENT = "#d1495b"
+FONT = "DejaVu Sans"
 BODIES = ("#1f6fb2", "#e0793a", "#3a9a6d", "#8b5fbf", "#c2a11c", "#c14d7d", "#2a9aa8", "#7a6a5d")
 
 _OURS = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
+    "font.sans-serif": [FONT],
     "mathtext.fontset": "dejavusans",
     "font.size": 9.0,
     "text.hinting": "default",

@@ -13,6 +13,8 @@ from simkit.scenario.scenario import Numbers
 MAX_DEPTH = 8
 MAX_STEPS = 2**31 - 1  # iteration counters are 32-bit integers
 MAX_SEED = 2**32 - 1
+LONGEST_TITLE, LONGEST_LABEL, LONGEST_TEXT = 120, 100, 1000  # characters
+MOST_STRINGS = 100
 PRECISIONS = ("float32", "float64")
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -25,8 +27,8 @@ def refuse(value: Any, where: str, problem: str) -> Never:
     raise UserError(f"{where} = {show(value)} {problem}")
 
 
-def string(value: Any, where: str) -> str:
-    """Return ``value`` if it is text that can be printed on one line."""
+def string(value: Any, where: str, longest: int = LONGEST_TEXT) -> str:
+    """Return ``value`` if it is text of at most ``longest`` characters that can be printed on one line."""
     if not isinstance(value, str):
         refuse(value, where, f"is {kind(value)}; write a string in quotes")
     if not value.strip():
@@ -34,6 +36,8 @@ def string(value: Any, where: str) -> str:
     if not value.isprintable():
         odd = next(character for character in value if not character.isprintable())
         refuse(value, where, f"contains the character {odd!r}; write it on one line without control characters")
+    if len(value) > longest:
+        refuse(value, where, f"has {len(value)} characters; write at most {longest}")
     return value
 
 
@@ -62,7 +66,19 @@ def strings(value: Any, where: str) -> tuple[str, ...]:
     """Return a list of strings as a tuple."""
     if not isinstance(value, list | tuple):
         refuse(value, where, f"is {kind(value)}; write a list of strings, such as ['one', 'two']")
-    return tuple(string(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+    if len(value) > MOST_STRINGS:
+        raise UserError(f"{where} has {len(value)} entries; write at most {MOST_STRINGS}")
+    return tuple(string(entry, f"{where}[{index}]", LONGEST_LABEL) for index, entry in enumerate(value))
+
+
+def title(value: Any, where: str) -> str:
+    """Return ``value`` if it is text short enough to stand above a picture."""
+    return string(value, where, LONGEST_TITLE)
+
+
+def label(value: Any, where: str) -> str:
+    """Return ``value`` if it is text short enough for a color bar, an axis or a column of a table."""
+    return string(value, where, LONGEST_LABEL)
 
 
 def boolean(value: Any, where: str) -> bool:

@@ -103,7 +103,7 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
 
     scenario = Scenario(
         name=name,
-        title=top.read("title", checks.string, example='title = "A few words"'),
+        title=top.read("title", checks.title, example='title = "A few words"'),
         summary=top.read("summary", checks.string, example='summary = "One sentence."'),
         simulation=top.read("simulation", checks.dotted, example='simulation = "flow.channel"'),
         tags=top.read("tags", checks.strings, ()),
@@ -128,7 +128,7 @@ def _parameter(table: Table) -> Parameter:
     return Parameter(
         default=checks.inside(default, table.where("default"), bounds),
         bounds=bounds,
-        unit=table.read("unit", checks.string, "1"),
+        unit=table.read("unit", checks.label, "1"),
         doc=table.read("doc", checks.string, example='doc = "what it means"'),
     )
 
@@ -152,7 +152,7 @@ def _objective(name: str, table: Table) -> Objective:
     return Objective(
         name=name,
         doc=table.read("doc", checks.string, example='doc = "what it means"'),
-        quantity=table.read("quantity", checks.string, name),
+        quantity=table.read("quantity", checks.label, name),
         reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
         square=table.read("square", checks.boolean, False),
         goal=table.read("goal", partial(checks.choice, allowed=GOALS), "minimize"),
@@ -161,7 +161,7 @@ def _objective(name: str, table: Table) -> Objective:
 
 def _render(table: Table) -> RenderSettings:
     view = table.read("view", partial(checks.choice, allowed=VIEWS), example='view = "field"')
-    quantity = table.read("quantity", checks.string, example='quantity = "speed"')
+    quantity = table.read("quantity", checks.label, example='quantity = "speed"')
     camera = table.read("camera", partial(checks.choice, allowed=CAMERAS), None)
     for key in CAMERA_KEYS:
         if key in table.entries and view != "bodies":
@@ -171,9 +171,9 @@ def _render(table: Table) -> RenderSettings:
     return RenderSettings(
         view=view,
         quantity=quantity,
-        label=table.read("label", checks.string, quantity.replace("_", " ")),
-        unit=table.read("unit", checks.string, "1"),
-        colormap=table.read("colormap", checks.string, None),
+        label=table.read("label", checks.label, quantity.replace("_", " ")),
+        unit=table.read("unit", checks.label, "1"),
+        colormap=table.read("colormap", checks.label, None),
         limits=table.read("limits", checks.interval, None),
         frames_per_second=table.read("frames_per_second", checks.positive, 20.0),
         camera=camera,
@@ -196,7 +196,7 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
     if derivative and isinstance(scenario.parameters[derivative].default, tuple):
         checks.refuse(derivative, table.where("derivative"), "is an array; name a parameter that is a single number")
     quantity = scenario.objectives[objective].quantity if objective else None
-    compared = table.read("quantity", checks.string, *([quantity] if quantity else []), example='quantity = "energy"')
+    compared = table.read("quantity", checks.label, *([quantity] if quantity else []), example='quantity = "energy"')
     if quantity and compared != quantity:
         problem = f"is not the quantity {quantity!r} of objective {objective!r}; remove it"
         checks.refuse(compared, table.where("quantity"), problem)

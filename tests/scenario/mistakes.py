@@ -119,6 +119,8 @@ MISTAKES = {
     ),
     "title missing": ('title = "Decay"\n', "", "toy.toml: title is missing; add a line such as title ="),
     "title empty": ('"Decay"', '" "', "title = ' ' is empty; write at least one word"),
+    "title too long": ('"Decay"', f'"{"D" * 20000}"', "DDD... has 20000 characters; write at most 120"),
+    "unit too long": ('unit = "1/s"', f'unit = "{"s" * 101}"', "sss... has 101 characters; write at most 100"),
     "title over two lines": (
         '"Decay"',
         '"""De\ncay"""',

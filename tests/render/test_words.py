@@ -1,0 +1,68 @@
+"""Text of scenario files on pictures: whatever it says, it is drawn, quickly and without warnings."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from simkit.render.animate import render
+from simkit.render.chart import history_chart, sweep_chart
+from simkit.render.labels import drawable, fit
+from simkit.render.views import new_painter
+
+BROKEN = (r"$\frac{$", r"$x$ and $\nosuch{y}$", "$" + "{" * 300 + "}" * 300 + "$", r"$\hspace{1e9}$", "$a$$b$ $_$ $")
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_mathematics_that_does_not_parse_is_shown_as_plain_text(text, field_run, settings, tmp_path):
+    run, chosen = field_run(2), settings("field", "speed", label=text, unit=text)
+    painter = new_painter(*run, text, chosen, (320, 180))
+    assert painter.image(1).shape == (180, 320, 3)
+    series = {"speed": np.arange(3.0)}
+    history_chart(tmp_path / "history.png", text, np.arange(3.0), series, title=text)
+    sweep_chart(tmp_path / "sweep.png", text, text, np.arange(3.0), {text: np.zeros((3, 1))}, title=text)
+
+
+def test_mathematics_that_parses_and_lone_dollars_stay_as_they_are():
+    for text in (r"viscosity $\nu = \frac{1}{Re}$", "5 $ for one", "no mathematics"):
+        assert drawable(text) == text
+
+
+def test_what_the_font_lacks_or_cannot_be_printed_is_replaced_without_a_warning(field_run, settings, recwarn):
+    text = "emoji \U0001f9ea, \u6f22\u5b57, \u05d0\u05d1, tab\there\nnext\x1b[31m\u202e"
+    assert drawable(text) == "emoji \ufffd, \ufffd\ufffd, \u05d0\u05d1, tab here next [31m"
+    run, chosen = field_run(2), settings("field", "speed", label=text, unit=text)
+    new_painter(*run, text, chosen, (320, 180)).image(0)
+    assert not [str(warning.message) for warning in recwarn if "Glyph" in str(warning.message)]
+
+
+def test_a_long_title_is_measured_a_few_times_only(field_run, settings, monkeypatch):
+    painter = new_painter(*field_run(2), "title", settings("field", "speed"), (320, 180))
+    heading = painter.sheet.figure.texts[-1]
+    heading.set_text("word " * 4000)
+    measured = itertools.count()
+    original = type(heading).get_window_extent
+    monkeypatch.setattr(
+        type(heading), "get_window_extent", lambda self, *a, **k: (next(measured), original(self, *a, **k))[1]
+    )
+    fit(heading, 150)
+    # Halving 20,000 letters takes 15 steps.
+    assert next(measured) <= 20
+    assert heading.get_text().startswith("word") and heading.get_text().endswith("\N{HORIZONTAL ELLIPSIS}")
+    assert original(heading).width <= 150
+
+
+def test_shortening_does_not_cut_through_mathematics(field_run, settings):
+    painter = new_painter(*field_run(2), "title", settings("field", "speed"), (320, 180))
+    heading = painter.sheet.figure.texts[-1]
+    for length in range(20, 400, 20):
+        heading.set(text=r"flow at $\mathrm{Re} = 10^{4}$ and $\alpha = \frac{1}{2}$ in a long channel", fontsize=12)
+        fit(heading, length)
+        assert heading.get_text().count("$") % 2 == 0
+
+
+def test_the_same_text_gives_the_same_bytes(field_run, settings, tmp_path):
+    files = [tmp_path / "a.png", tmp_path / "b.png"]
+    for file in files:
+        render(*field_run(2), BROKEN[0], settings("field", "speed"), file, "png", (320, 180))
+    assert files[0].read_bytes() == files[1].read_bytes()
