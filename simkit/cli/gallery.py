@@ -5,8 +5,10 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
+from simkit.cli.markdown import escaped
 from simkit.cli.pictures import draw
 from simkit.errors import UserError
+from simkit.render.gif import size_of_gif
 from simkit.runtime.files import make_folder, write_bytes, write_json
 from simkit.runtime.outcome import Outcome
 from simkit.runtime.runs import start
@@ -91,19 +93,20 @@ def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:
         lines += ["", f"## {domain.capitalize()}"]
         for scenario in (s for s in shown if s.domain == domain):
             picture = f"{scenario.name}/animation.gif"
-            lines += ["", f"### {scenario.title}", "", f"![{scenario.title}]({picture})", "", scenario.summary]
+            title, summary = escaped(scenario.title), escaped(scenario.summary)
+            lines += ["", f"### {title}", "", f"![{title}]({picture})", "", summary]
             lines += ["", f"`simkit run {scenario.name}`"]
-            cards.append(_card(scenario, picture))
+            cards.append(_card(scenario, picture, size_of_gif(folder / picture)))
     write_bytes(folder / "README.md", ("\n".join(lines) + "\n").encode())
     page = folder / "index.html"
     write_bytes(page, _PAGE.replace("CARDS", "\n".join(cards)).encode())
     return page
 
 
-def _card(scenario: Scenario, picture: str) -> str:
+def _card(scenario: Scenario, picture: str, size: tuple[int, int]) -> str:
     title, summary = html.escape(scenario.title), html.escape(scenario.summary)
     return (
-        f'<figure><img src="{picture}" alt="{title}" width="{SIZE[0]}" height="{SIZE[1]}" loading="lazy">'
+        f'<figure><img src="{picture}" alt="{title}" width="{size[0]}" height="{size[1]}" loading="lazy">'
         f"<figcaption><h2>{title}</h2><p>{summary}</p><code>simkit run {scenario.name}</code></figcaption></figure>"
     )
 
@@ -119,7 +122,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; background: #f6f7f9
   padding: 2rem; }
 main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 1.5rem; }
 figure { margin: 0; background: #fff; border-radius: 8px; overflow: hidden; box-shadow: 0 1px 4px #0002; }
-img { display: block; width: 100%; height: auto; }
+img { display: block; width: 100%; height: auto; aspect-ratio: 4 / 3; object-fit: contain; }
 figcaption { padding: 0 1rem 1rem; }
 h2 { font-size: 1.1rem; margin: .8rem 0 .2rem; }
 p { margin: .2rem 0 .6rem; color: #4a5663; }

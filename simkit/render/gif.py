@@ -9,6 +9,7 @@ Reference: Graphics Interchange Format, Version 89a, CompuServe Incorporated, 19
 import io
 import struct
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -33,6 +34,12 @@ def gif_blocks(frames: Iterable[np.ndarray], colors: np.ndarray, delays: Iterabl
             yield frame_block(frame, shown, delay)
         shown = frame
     yield b";"
+
+
+def size_of_gif(path: Path) -> tuple[int, int]:
+    """Return the width and height in pixels of a GIF, from its first ten bytes."""
+    with path.open("rb") as file:
+        return struct.unpack("<6xHH", file.read(10))
 
 
 def frame_block(frame: np.ndarray, shown: np.ndarray | None, delay: int) -> bytes:

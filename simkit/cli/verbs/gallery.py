@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
             except UserError as error:
                 entries.append(Entry(scenario.name, str(error), failed=True))
             progress.update(done / len(scenarios), scenario.name)
-    index = write_index(shipped, arguments.output)
+    index = write_index(list({s.name: s for s in [*shipped, *scenarios]}.values()), arguments.output)
     failed = [entry for entry in entries if entry.failed]
     if arguments.json:
         report = [
