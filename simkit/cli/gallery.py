@@ -53,6 +53,9 @@ def render_scenario(scenario: Scenario, folder: Path) -> Entry:
     home = folder / scenario.name
     make_folder(home)
     outcome = start(scenario, None)
+    if outcome.failed:
+        # What was drawn of an earlier run that was fine stays.
+        return Entry(scenario.name, outcome.message, failed=True)
     animation = home / "animation.gif"
     size = _draw_small(outcome, animation)
     draw(outcome, home / "thumbnail.png", "png", THUMBNAIL)

@@ -15,7 +15,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print rows under a header, numbers aligned right and words left."""
     cells = [[show(cell) for cell in row] for row in rows]
     widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(header)]
-    right = [bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(header))]
+    right = [bool(rows) and all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(header))]
 
     def line(words: Sequence[str]) -> str:
         padded = (w.rjust(n) if r else w.ljust(n) for w, n, r in zip(words, widths, right, strict=True))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.simulation import Params, Simulation, State
 
@@ -46,6 +47,19 @@ FAILURES = (
 )
 # The run is fine, but something else that one may want of it is not.
 CAUTIONS = (Status.BRIEF_CONTACT,)
+
+
+def failed(status: np.ndarray) -> np.ndarray:
+    """Tell which statuses are failures: tables, messages, exit codes, charts and data sets all ask here.
+
+    Args:
+        status: codes of `Status`, or their names in lower case as a sweep's data set holds them; of any shape.
+
+    Returns:
+        Booleans of the same shape.
+    """
+    status = np.asarray(status)
+    return np.isin(status, [code.name.lower() for code in FAILURES] if status.dtype.kind in "OU" else FAILURES)
 
 
 def is_finite(tree: State) -> jax.Array:

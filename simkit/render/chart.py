@@ -27,9 +27,17 @@ _GAP = 10
 
 
 def sweep_chart(
-    path: Path, name: str, unit: str, values: np.ndarray, series: Mapping[str, np.ndarray], title: str = ""
+    path: Path,
+    name: str,
+    unit: str,
+    values: np.ndarray,
+    series: Mapping[str, np.ndarray],
+    title: str = "",
+    failed: np.ndarray | None = None,
 ) -> Path:
     """Draw one small chart per diagnostic against a swept parameter: every seed as a point, their mean as a line.
+
+    Members that failed are crosses, and left out of the mean.
 
     Args:
         path: PNG file to write.
@@ -38,6 +46,7 @@ def sweep_chart(
         values: its values (points,); geometric spacing gets a logarithmic axis.
         series: diagnostics by name, (points, seeds); values that are not finite are left out.
         title: shown above; empty for none.
+        failed: booleans (points, seeds); ``None`` if no member failed.
 
     Raises:
         UserError: if there is nothing to draw or shapes disagree.
@@ -49,14 +58,19 @@ def sweep_chart(
         for axes, (key, array) in zip(panels, series.items(), strict=True):
             data = _finite(key, array, len(values), axes=2)[order]
             seeds = data.shape[1]
+            bad = np.zeros(data.shape, bool) if failed is None else np.asarray(failed)[order]
+            good = np.where(bad, np.nan, data)
             if seeds > 1:
-                axes.plot(values[order], data, "o", ms=3, mew=0, color=BODIES[0], alpha=0.3)
-            axes.plot(values[order], _mean(data), color=BODIES[0], marker="o", ms=3.5)
+                axes.plot(values[order], good, "o", ms=3, mew=0, color=BODIES[0], alpha=0.3)
+            if bad.any():
+                axes.plot(values[order], np.where(bad, data, np.nan), "x", ms=4, color=BODIES[1])
+            axes.plot(values[order], _mean(good), color=BODIES[0], marker="o", ms=3.5)
             if is_geometric(values):
                 _space_by_factors(axes, values)
             _frame_values(axes, data)
-            if seeds > 1 and axes is panels[0]:
-                axes.set_title(f"line: mean of {seeds} seeds", loc="right", color=MUTED, size=7.5)
+            notes = [f"line: mean of {seeds} seeds"] * (seeds > 1) + ["x: failed"] * bool(bad.any())
+            if notes and axes is panels[0]:
+                axes.set_title(", ".join(notes), loc="right", color=MUTED, size=7.5)
         return _write(path, figure)
 
 

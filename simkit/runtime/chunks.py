@@ -204,7 +204,7 @@ def _frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str
 def _assemble(simulation: "Simulation", plan: Sweep, chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
     import xarray
 
-    from simkit.core.status import Status
+    from simkit.core.status import Status, failed
 
     def members(name: str, axis: int) -> np.ndarray:
         joined = np.concatenate([chunk[name] for chunk in chunks], axis=axis)
@@ -223,7 +223,8 @@ def _assemble(simulation: "Simulation", plan: Sweep, chunks: Sequence[Mapping[st
         free = f"final_{name}" if name in grid or name in variables else name
         variables[free] = ((*grid, *named), members(f"observed.{name}", 0))
     names = np.array([status.name.lower() for status in Status])
-    variables["status"] = (grid, names[members("status", 0)])
+    status = members("status", 0)
+    variables["status"] = (grid, names[status])
     used = {dimension for names, _ in variables.values() for dimension in names}
     coordinates: dict[str, Any] = {
         **{name: np.asarray(values) for name, values in plan.over.items()},
@@ -231,5 +232,6 @@ def _assemble(simulation: "Simulation", plan: Sweep, chunks: Sequence[Mapping[st
         **{name: values for name, values in simulation.coordinates.items() if name in used},
     }
     fixed = {name: p.default for name, p in plan.scenario.parameters.items() if name not in plan.over}
-    attributes = {"title": plan.scenario.title, "scenario": plan.scenario.name} | fixed
+    counts = {"members": plan.members, "failed": int(failed(status).sum())}
+    attributes = {"title": plan.scenario.title, "scenario": plan.scenario.name} | fixed | counts
     return xarray.Dataset(variables, coords=coordinates, attrs=attributes)

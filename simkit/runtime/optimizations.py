@@ -204,4 +204,6 @@ def _execute(
     from simkit.runtime.driver import Plan
 
     plan = Plan(request.iterations, 1)
-    return execute(request.scenario, simulation, plan, directory, report, warn, lambda o: {"best": best_of(o)})
+    return execute(
+        request.scenario, simulation, plan, directory, report, warn, lambda o: {"best": best_of(o)}, "optimize"
+    )

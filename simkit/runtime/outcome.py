@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simkit.runtime.driver import Piece, Plan
     from simkit.runtime.store import Store
 
+type Kind = Literal["run", "optimize"]
 type Report = Callable[["Piece", int], None]
 """Told after every segment: the piece, and how many segments there are at most."""
 
@@ -40,6 +41,8 @@ class Outcome:
         segments: index of the last segment.
         directory: where it is stored, or ``None``.
         scenario: what was run, overrides applied.
+        kind: ``"run"``, or ``"optimize"``, whose steps are iterations and which may use all of them without failing.
+        finished: whether nothing is left to do; a run that was interrupted may be read back before it is resumed.
     """
 
     arrays: dict[str, np.ndarray]
@@ -48,13 +51,17 @@ class Outcome:
     segments: int
     directory: Path | None
     scenario: Scenario
+    kind: Kind = "run"
+    finished: bool = True
 
     @property
     def failed(self) -> bool:
-        """Whether any member turned non-finite or did not converge."""
-        from simkit.core.status import FAILURES
+        """Whether any member failed."""
+        from simkit.core.status import Status, failed
 
-        return bool(np.isin(self.status, FAILURES).any())
+        if self.kind == "optimize":
+            return bool((self.status == Status.NON_FINITE).any())
+        return bool(failed(self.status).any())
 
     @property
     def diagnostics(self) -> dict[str, float]:
@@ -64,17 +71,25 @@ class Outcome:
     @property
     def message(self) -> str:
         """The status in words; of a run that failed, when, after which largest values, and with which parameters."""
-        from simkit.core.status import FAILURES, MESSAGES, Status
+        from simkit.core.status import MESSAGES, Status
 
         status = Status(int(self.status))
-        if status not in FAILURES:
+        if not self.finished:
+            remedy = f"; finish it with: simkit resume {self.directory}" if self.directory else ""
+            return f"{self.scenario.name} is not finished (stored up to {self._step(-1)}){remedy}"
+        if self.kind == "optimize" and status in (Status.MAX_STEPS, Status.OK):
+            used = len(self.arrays["status"]) - 1
+            used_up = f"{self.scenario.name} used its {used} iterations without converging"
+            return f"{used_up}; the best values so far are kept, and more iterations may find better ones"
+        if not self.failed:
             return f"{self.scenario.name} {MESSAGES[status]}"
-        when = self._when() if status is Status.NON_FINITE else f"after step {self._step(-1)}"
+        when = self._when() if status is Status.NON_FINITE else f"after {self._step(-1)}"
         return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
 
-    def _step(self, frame: int) -> int:
-        """Return the step at which a stored frame was taken."""
-        return self.scenario.run.every * range(len(self.arrays["status"]))[frame]
+    def _step(self, frame: int) -> str:
+        """Return the step or the iteration at which a stored frame was taken, in words."""
+        number = range(len(self.arrays["status"]))[frame]
+        return f"iteration {number}" if self.kind == "optimize" else f"step {self.scenario.run.every * number}"
 
     def _when(self) -> str:
         """Return the steps between which the run failed, and the diagnostics named ``largest_...`` at the first one."""
@@ -82,9 +97,7 @@ class Outcome:
             return "at the start"
         diagnostics = datasets.split(self.arrays)[1].items()
         largest = [f"{name} = {values[-2]:.3g}" for name, values in diagnostics if name.startswith("largest_")]
-        return (
-            f"between step {self._step(-2)}{', where ' * bool(largest)}{', '.join(largest)}, and step {self._step(-1)}"
-        )
+        return f"between {self._step(-2)}{', where ' * bool(largest)}{', '.join(largest)}, and {self._step(-1)}"
 
     def dataset(self) -> "xarray.Dataset":
         """Return frames and diagnostics as a labeled data set."""
@@ -93,17 +106,22 @@ class Outcome:
         attributes = {"title": self.scenario.title, "scenario": self.scenario.name} | {
             name: parameter.default for name, parameter in self.scenario.parameters.items()
         }
-        status = Status(int(self.status)).name.lower()
-        return datasets.to_dataset(self.arrays, self.labels, attributes | {"status": status})
+        stands = {
+            "status": Status(int(self.status)).name.lower() if self.finished else "unfinished",
+            # As a number, since files of data sets know no booleans.
+            "failed": int(self.failed),
+            "message": self.message,
+        }
+        return datasets.to_dataset(self.arrays, self.labels, attributes | stands)
 
 
 def checked(outcome: Outcome) -> Outcome:
-    """Return an outcome, raising if it is not finite and warning if it did not converge or calls for caution."""
+    """Return an outcome, raising if it is not finite and warning if it failed otherwise or calls for caution."""
     from simkit.core.status import CAUTIONS, Status
 
     if (outcome.status == Status.NON_FINITE).any():
         raise RunFailedError(outcome.message)
-    if outcome.failed or np.isin(outcome.status, CAUTIONS).any():
+    if outcome.failed or np.isin(outcome.status, (*CAUTIONS, Status.MAX_STEPS)).any():
         warnings.warn(outcome.message, stacklevel=3)
     return outcome
 
@@ -121,6 +139,7 @@ def execute(
     report: Report,
     warn: Callable[[str], None] = lambda message: None,
     summarize: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {},
+    kind: Kind = "run",
 ) -> Outcome:
     """Drive a simulation to its end, from wherever its directory left off.
 
@@ -132,6 +151,7 @@ def execute(
         report: told after every segment.
         warn: told in one line of damaged files.
         summarize: what else goes into the summary file.
+        kind: what the outcome is called.
     """
     import jax
 
@@ -147,6 +167,7 @@ def execute(
         segments=last.index,
         directory=directory.path if directory else None,
         scenario=scenario,
+        kind=kind,
     )
     if directory:
         summary = {

@@ -111,6 +111,7 @@ def stored(directory: RunDirectory) -> Outcome:
         raise UserError(f"{error}; repair the run with: simkit resume {directory.path}") from None
     if not pieces:
         raise UserError(f"{directory.path} holds no frames yet; finish it with: simkit resume {directory.path}")
+    kind = "optimize" if directory.kind == "optimize" else "run"
     status, summary = pieces[-1]["status"][-1], directory.path / SUMMARY
     if summary.exists():
         try:
@@ -127,4 +128,6 @@ def stored(directory: RunDirectory) -> Outcome:
         segments=len(pieces) - 1,
         directory=directory.path,
         scenario=directory.scenario(),
+        kind=kind,
+        finished=summary.exists(),
     )

@@ -227,15 +227,14 @@ def failures(result: "xarray.Dataset") -> list[str]:
     Args:
         result: of a sweep.
     """
-    from simkit.core.status import FAILURES, MESSAGES, Status
+    from simkit.core.status import MESSAGES, Status, failed
 
     lines = []
-    axes = result["status"].dims
-    for index, where in enumerate(itertools.product(*(range(n) for n in result["status"].shape))):
-        status = Status[str(result["status"].values[where]).upper()]
-        if status in FAILURES:
-            values = {str(axis): result[axis].values[i] for axis, i in zip(axes, where, strict=True)}
-            lines.append(f"{_named(index, values)} {MESSAGES[status]}")
+    status, axes = result["status"].values, result["status"].dims
+    for where in np.argwhere(failed(status)):
+        values = {str(axis): float(result[axis].values[i]) for axis, i in zip(axes, where, strict=True)}
+        index = int(np.ravel_multi_index(tuple(where), status.shape))
+        lines.append(f"{_named(index, values)} {MESSAGES[Status[str(status[tuple(where)]).upper()]]}")
     return lines
 
 

@@ -28,6 +28,7 @@ class Check:
         error: relative to ``|expected|``; absolute where that is zero.
         tolerance: largest error allowed.
         source: where the expected value comes from.
+        failure: how the run failed, in words; empty if it did not.
     """
 
     scenario: str
@@ -37,11 +38,12 @@ class Check:
     error: float
     tolerance: float
     source: str
+    failure: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within the tolerance (NaN is not)."""
-        return self.error <= self.tolerance
+        """Whether the run did not fail and the error is within the tolerance (NaN is not)."""
+        return not self.failure and self.error <= self.tolerance
 
 
 def validate(scenario: Scenario) -> Iterator[Check]:
@@ -56,7 +58,7 @@ def validate(scenario: Scenario) -> Iterator[Check]:
     use_compilation_cache()
     outcomes: dict[str, Outcome] = {}
     for validation in scenario.validations:
-        found = _found(scenario, validation, outcomes)
+        found, failure = _found(scenario, validation, outcomes)
         error = abs(found - validation.expected)
         yield Check(
             scenario=scenario.name,
@@ -66,17 +68,21 @@ def validate(scenario: Scenario) -> Iterator[Check]:
             error=error / abs(validation.expected) if validation.expected else error,
             tolerance=validation.tolerance,
             source=validation.source,
+            failure=failure,
         )
 
 
-def _found(scenario: Scenario, validation: Validation, outcomes: dict[str, Outcome]) -> float:
+def _found(scenario: Scenario, validation: Validation, outcomes: dict[str, Outcome]) -> tuple[float, str]:
+    """Return a value, and how its run failed (empty if it did not)."""
     changed = load(scenario, validation.overrides)
     if validation.derivative is not None:
         _, derivative = value_and_grad(changed, validation.derivative, objective=validation.objective)
-        return float(np.asarray(derivative[validation.derivative]))
+        return float(np.asarray(derivative[validation.derivative])), ""
     overrides = repr(sorted(validation.overrides.items()))
     if overrides not in outcomes:
         outcomes[overrides] = start(changed, None)
-    series = outcomes[overrides].arrays[f"diagnosed.{validation.quantity}"]
+    outcome = outcomes[overrides]
+    series = outcome.arrays[f"diagnosed.{validation.quantity}"]
     with precision(changed.run.precision):
-        return float(REDUCTIONS[cast(Reduce, validation.reduce)](jnp.asarray(series)))
+        found = float(REDUCTIONS[cast(Reduce, validation.reduce)](jnp.asarray(series)))
+    return found, outcome.message if outcome.failed else ""

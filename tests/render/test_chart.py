@@ -48,6 +48,17 @@ def test_a_sweep_shows_every_seed_and_their_mean(panels, tmp_path):
     np.testing.assert_allclose(mean.get_ydata(), [1, 4.5, 7, 10])
 
 
+def test_members_that_failed_are_crosses_left_out_of_the_mean(panels, tmp_path):
+    values, energy = np.arange(2.0), np.array([[1.0, 3.0], [5.0, 7.0]])
+    failed = np.array([[False, True], [True, True]])
+    chart.sweep_chart(tmp_path / "a.png", "time_step", "s", values, {"energy": energy}, failed=failed)
+    *points, mean = panels[0].lines
+    np.testing.assert_allclose(mean.get_ydata(), [1, np.nan])
+    crosses = [line.get_ydata() for line in points if line.get_marker() == "x"]
+    np.testing.assert_array_equal(np.transpose(crosses), np.where(failed, energy, np.nan))
+    assert "x: failed" in panels[0].get_title(loc="right")
+
+
 @pytest.mark.parametrize("span", [3.5, 10, 29, 80, 1e3, 1e6])
 @pytest.mark.parametrize("least", [3e-5, 0.7, 50])
 def test_numbers_along_a_geometric_axis_stand_apart(least, span, panels, tmp_path):

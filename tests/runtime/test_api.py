@@ -201,3 +201,12 @@ def test_scenario_that_its_text_does_not_describe_is_not_stored(tmp_path):
     with pytest.raises(simkit.UserError, match="is not what its text says, so it cannot be stored"):
         simkit.run(changed, output=tmp_path / "run")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_was_interrupted_is_read_back_as_unfinished(tmp_path):
+    simkit.run(toy(), output=tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()
+    opened = simkit.open_run(tmp_path / "run")
+    assert opened.attrs["status"] == "unfinished" and opened.attrs["failed"] == 0
+    assert f"finish it with: simkit resume {tmp_path / 'run'}" in opened.attrs["message"]
+    assert simkit.resume(tmp_path / "run").attrs["status"] == "ok"

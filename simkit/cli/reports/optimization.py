@@ -44,7 +44,8 @@ def finish_optimization(
     begun = {name: scenario.parameters[name].default for name in request.wrt}
     pictures: dict[str, Path] = {}
     status = Status(int(outcome.status))
-    if size and status is not Status.NON_FINITE:
+    runs: list[Outcome] = []
+    if size and not outcome.failed:
         from simkit.render.chart import history_chart
 
         pictures["loss"] = outcome.directory / "loss.png"
@@ -55,13 +56,12 @@ def finish_optimization(
         pictures["before_after"] = draw_before_and_after(
             runs[0], runs[1], file, (f"before: {captions[0]}", f"after: {captions[1]}"), size
         )
-    # A line search that can improve no more has found its optimum to round-off; only a non-finite loss is a failure.
-    failed = status is Status.NON_FINITE
     if arguments.json:
         report = {
             "scenario": scenario.name,
             "objective": request.objective,
             "status": status.name.lower(),
+            "message": outcome.message,
             "iterations": len(losses) - 1,
             "loss": losses,
             "best_loss": best_loss,
@@ -82,9 +82,12 @@ def finish_optimization(
         print(f"\nbest {request.objective}: {best_loss:.6g} at {words} ({status.name.lower().replace('_', ' ')})")
         for name, file in pictures.items():
             print(f"{name.replace('_', ' ')}: {file}")
-    if failed:
+    for changed, run in zip(("before", "after"), runs, strict=False):
+        if run.failed:
+            print(f"simkit: warning: the run {changed} the optimization: {run.message}", file=sys.stderr)
+    if outcome.failed:
         print(f"simkit: {outcome.message}", file=sys.stderr)
-    return FAILED if failed else FINE
+    return FAILED if outcome.failed else FINE
 
 
 def _inside(scenario: Scenario, values: Mapping[str, Any]) -> dict[str, Any]:

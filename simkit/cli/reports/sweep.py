@@ -28,6 +28,7 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
         scenario: what was swept.
         arguments: with ``json``.
     """
+    from simkit.core.status import failed
     from simkit.runtime.sweeps import RESULT, failures
 
     axes = result["status"].dims
@@ -43,6 +44,7 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
     # What the scenario is about comes first.
     first = [objective.quantity for objective in scenario.objectives.values()]
     varying = dict(sorted(varying.items(), key=lambda item: item[0] not in first))
+    bad = failed(result["status"].values)
     chart = None
     if swept:
         from simkit.render.chart import sweep_chart
@@ -50,8 +52,15 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
         chart = output / "sweep.png"
         values = result[swept[0]].values
         series = {name: np.asarray(array).reshape(len(values), -1) for name, array in varying.items()}
-        sweep_chart(chart, swept[0], scenario.parameters[swept[0]].unit, values, series, scenario.title)
-    failed = failures(result)
+        sweep_chart(
+            chart,
+            swept[0],
+            scenario.parameters[swept[0]].unit,
+            values,
+            series,
+            scenario.title,
+            bad.reshape(len(values), -1),
+        )
     if arguments.json:
         report = {
             "scenario": scenario.name,
@@ -59,31 +68,34 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
             "axes": {str(axis): result[axis].values for axis in axes},
             "final": {name: array.values for name, array in final.items()},
             "status": result["status"].values,
-            "failed": failed,
+            "failed": failures(result),
             "directory": output,
             "result": output / RESULT,
             "chart": chart,
         }
         print_json(report)
     else:
-        _print_grid(result, varying, swept)
+        _print_grid(result, varying, swept, ~bad)
         print(f"\nresult:    {output / RESULT}   (read it with simkit.open_run('{output}'))")
         if chart:
             print(f"chart:     {chart}")
-    for line in failed:
+    for line in failures(result):
         print(f"simkit: {line}", file=sys.stderr)
-    return FAILED if failed else FINE
+    return FAILED if bad.any() else FINE
 
 
-def _print_grid(result: "xarray.Dataset", final: Mapping[str, "xarray.DataArray"], swept: Sequence[str]) -> None:
-    """Print one row per grid point, averaged over seeds (NaN members left out)."""
+def _print_grid(
+    result: "xarray.Dataset", final: Mapping[str, "xarray.DataArray"], swept: Sequence[str], fine: np.ndarray
+) -> None:
+    """Print one row per grid point, averaged over the seeds that are fine (a dash where none is)."""
     shown = list(final)[:COLUMNS]
-    means = {name: np.asarray(final[name].mean("seed", skipna=True)) for name in shown}
-    good = np.asarray((~result["status"].isin(["non_finite", "max_steps"])).sum("seed"))
+    good = fine.sum(axis=-1)
+    means = {name: np.where(fine, final[name].values, 0).sum(axis=-1) / np.where(good, good, np.nan) for name in shown}
     rows = []
     for where in np.ndindex(good.shape):
         values = [float(result[axis].values[i]) for axis, i in zip(swept, where, strict=True)]
-        rows.append((*values, int(good[where]), *(float(means[name][where]) for name in shown)))
+        cells = (float(means[name][where]) if good[where] else None for name in shown)
+        rows.append((*values, int(good[where]), *cells))
     print_table((*swept, "seeds fine", *shown), rows)
     if len(final) > len(shown):
-        print(f"({len(final) - len(shown)} more diagnostics in the result; means over seeds)")
+        print(f"({len(final) - len(shown)} more diagnostics in the result; means over the seeds that are fine)")

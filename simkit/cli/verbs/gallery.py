@@ -1,6 +1,7 @@
 """Render every scenario into a gallery: an animation, a thumbnail and a card each, and an index page."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from simkit.cli.main import FAILED, FINE
@@ -45,4 +46,6 @@ def main(arguments: argparse.Namespace) -> int:
         rows = [(e.scenario, e.status, e.animation or "none", f"{e.size / 1e6:.2f} MB") for e in entries]
         print_table(("scenario", "status", "animation", "size"), rows)
         print(f"\nindex: {index}")
+    for entry in failed:
+        print(f"simkit: {entry.status}", file=sys.stderr)
     return FAILED if failed else FINE

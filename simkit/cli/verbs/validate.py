@@ -1,10 +1,15 @@
 """Check that scenarios reproduce the published and analytic numbers they claim."""
 
 import argparse
+import sys
+from typing import TYPE_CHECKING
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.errors import UserError
+
+if TYPE_CHECKING:
+    from simkit.runtime.validation import Check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +40,12 @@ def main(arguments: argparse.Namespace) -> int:
         print_json({"checks": [asdict(check) | {"passed": check.passed} for check in checks]})
     else:
         header = ("scenario", "quantity", "expected", "found", "error", "tolerance", "result", "source")
-        rows = [
-            (c.scenario, c.what, c.expected, c.found, c.error, c.tolerance, "pass" if c.passed else "MISS", c.source)
-            for c in checks
-        ]
+        rows = [(c.scenario, c.what, c.expected, c.found, c.error, c.tolerance, _result(c), c.source) for c in checks]
         print_table(header, rows)
+    for failure in dict.fromkeys(check.failure for check in checks if check.failure):
+        print(f"simkit: {failure}", file=sys.stderr)
     return FINE if all(check.passed for check in checks) else FAILED
+
+
+def _result(check: "Check") -> str:
+    return "FAIL" if check.failure else "pass" if check.passed else "MISS"

@@ -1,0 +1,103 @@
+"""A member or run that failed is told so everywhere: table, messages, exit code, JSON, chart and data set."""
+
+import argparse
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import xarray
+
+from simkit.cli.reports.optimization import finish_optimization
+from simkit.cli.reports.sweep import finish_sweep
+from simkit.cli.verbs import gallery, validate
+from simkit.core.status import FAILURES, Status, failed
+from simkit.runtime.optimizations import Request
+from simkit.runtime.outcome import Outcome, checked
+from simkit.runtime.validation import Check
+from simkit.scenario.catalog import find_scenario
+
+
+def result_of(*status):
+    """Return the result of a sweep over two launch speeds and two seeds."""
+    energy = np.array([[1.0, 2.0], [3.0, 4.0]])[..., None]
+    grid = ("launch_speed", "seed")
+    names = np.array([code.name.lower() for code in status]).reshape(2, 2)
+    variables = {"energy": ((*grid, "frame"), energy), "status": (grid, names)}
+    return xarray.Dataset(variables, coords={"launch_speed": [3.0, 4.0], "seed": [0, 1]})
+
+
+def outcome_of(status, kind="run"):
+    arrays = {"diagnosed.loss": np.arange(3.0), "diagnosed.best_loss": np.arange(3.0), "observed.best_spin": np.ones(3)}
+    arrays |= {"diagnosed.iteration": np.arange(3), "status": np.array([0, 0, status], np.int32)}
+    scenario, labels = find_scenario("bouncing_ball"), {"dimensions": {}, "coordinates": {}}
+    return Outcome(arrays, labels, np.asarray(status), 2, None, scenario, kind)
+
+
+@pytest.mark.parametrize("code", FAILURES, ids=lambda code: code.name)
+def test_every_failure_of_a_member_counts_in_all_that_is_reported(code, tmp_path, capsys):
+    result, scenario = result_of(Status.OK, code, code, code), find_scenario("bouncing_ball")
+    assert finish_sweep(result, tmp_path, scenario, argparse.Namespace(json=False)) == 3
+    table = capsys.readouterr()
+    assert [line.split() for line in table.out.splitlines()[:4]] == [
+        ["launch_speed", "seeds", "fine", "energy"],
+        ["-" * 12, "-" * 10, "-" * 6],
+        ["3", "1", "1"],  # the mean of those that are fine
+        ["4", "0", "-"],
+    ]
+    assert len(table.err.splitlines()) == 3
+    assert finish_sweep(result, tmp_path, scenario, argparse.Namespace(json=True)) == 3
+    assert len(json.loads(capsys.readouterr().out)["failed"]) == 3
+
+
+def test_codes_and_names_of_failures_are_the_same_ones():
+    codes = np.array(list(Status))
+    names = np.array([status.name.lower() for status in Status])
+    np.testing.assert_array_equal(failed(codes), failed(names))
+    assert {Status(code) for code in codes[failed(codes)]} == set(FAILURES)
+
+
+def test_a_sweep_without_failures_is_fine(tmp_path, capsys):
+    result = result_of(Status.OK, Status.CONVERGED, Status.BRIEF_CONTACT, Status.OK)
+    assert finish_sweep(result, tmp_path, find_scenario("bouncing_ball"), argparse.Namespace(json=False)) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("code", list(Status), ids=lambda code: code.name)
+def test_the_data_set_of_a_run_says_whether_it_failed(code):
+    dataset = outcome_of(code).dataset()
+    assert bool(dataset.attrs["failed"]) == (code in FAILURES)
+    assert dataset.attrs["status"] == code.name.lower()
+    assert dataset.attrs["message"].startswith("bouncing_ball ")
+
+
+def test_an_optimization_that_uses_all_its_iterations_has_not_failed_but_says_so(tmp_path, capsys):
+    outcome = dataclasses.replace(outcome_of(Status.MAX_STEPS, "optimize"), directory=tmp_path)
+    request = Request(outcome.scenario, ("spin",), "distance_to_target")
+    assert finish_optimization(outcome, request, argparse.Namespace(json=True), None) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert json.loads(captured.out)["message"].startswith("bouncing_ball used its 2 iterations without converging")
+    with pytest.warns(UserWarning, match="more iterations may find better ones"):
+        checked(outcome)
+    assert "between iteration 1 and iteration 2" in outcome_of(Status.NON_FINITE, "optimize").message.replace(",", "")
+
+
+def test_a_number_from_a_run_that_failed_is_not_reproduced(monkeypatch, capsys):
+    check = Check("toy", "energy", 1.0, 1.0, 0.0, 1e-3, "known", failure="toy stalled")
+    assert not check.passed
+    monkeypatch.setattr("simkit.runtime.validation.validate", lambda scenario: [check])
+    assert validate.main(argparse.Namespace(scenarios=["bouncing_ball"], json=False)) == 3
+    captured = capsys.readouterr()
+    assert "FAIL" in captured.out and captured.err == "simkit: toy stalled\n"
+
+
+def test_the_gallery_keeps_the_picture_of_a_run_that_was_fine(monkeypatch, tmp_path, capsys):
+    (tmp_path / "bouncing_ball").mkdir()
+    picture = tmp_path / "bouncing_ball" / "animation.gif"
+    picture.write_bytes(b"earlier")
+    monkeypatch.setattr("simkit.cli.gallery.start", lambda scenario, output: outcome_of(Status.IMPACT_OVERFLOW))
+    arguments = argparse.Namespace(scenarios=["bouncing_ball"], output=tmp_path, json=False)
+    assert gallery.main(arguments) == 3
+    assert picture.read_bytes() == b"earlier"
+    assert "had more impacts" in capsys.readouterr().err
