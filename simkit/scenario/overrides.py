@@ -9,11 +9,13 @@ from typing import Any
 
 from simkit.errors import UserError, nearest
 from simkit.scenario import checks, inlined
-from simkit.scenario.scenario import Numbers, RunSettings, Scenario
+from simkit.scenario.scenario import Numbers, Parameter, RunSettings, Scenario
 from simkit.scenario.toml import one_line, parse_value
 
 RUN_KEYS = ("steps", "every", "precision", "seed")
 MAX_COUNT = 100_000
+# A parameter that the file does not mention has no bounds but those that the simulation checks.
+UNBOUNDED = (-math.inf, math.inf)
 
 
 def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
@@ -21,7 +23,8 @@ def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
 
     A key is a parameter, a key of ``[config]`` or one of ``[run]``, written ``params.KEY``, ``config.KEY`` or
     ``run.KEY`` where the bare name is ambiguous. A value is written as in TOML; a bare word is a string, and ``@path``
-    is the text of a file. ``config.KEY`` may also name a factory argument that the file does not mention.
+    is the text of a file. ``config.KEY`` and ``params.KEY`` may also name what the factory has and the file does not
+    mention; whether the factory has it is found when the simulation is built.
 
     Args:
         scenario: what to change.
@@ -66,7 +69,10 @@ def with_values(
         seen.add((section, name))
         if isinstance(value, Path):
             value = inlined.read_text(value, label)
-        if section == "params":
+        if section == "params" and name not in parameters:
+            doc = f"not described in {scenario.file}"
+            parameters[checks.name(name, label)] = Parameter(checks.numbers(value, label), UNBOUNDED, "1", doc)
+        elif section == "params":
             checked = parameter_value(scenario, name, value, label)
             parameters[name] = dataclasses.replace(parameters[name], default=checked)
         elif section == "run":
@@ -126,7 +132,11 @@ def parse_over(scenario: Scenario, text: str) -> tuple[str, tuple[float, ...]]:
     if name not in scenario.parameters:
         if name in (*scenario.config, *RUN_KEYS) or key.startswith(("config.", "run.")):
             raise UserError(f"{label} is not a parameter of {scenario.name}; only parameters can be swept")
-        raise UserError(f"{label} is not a parameter of {scenario.name}{nearest(name[:64], list(scenario.parameters))}")
+        hint = nearest(name[:64], list(scenario.parameters))
+        remedy = f"; one that {scenario.file} does not mention is swept beside --set params.{one_line(name, 80)}=VALUE"
+        raise UserError(
+            f"{label} is not a parameter of {scenario.name}{hint}{'' if 'did you mean' in hint else remedy}"
+        )
     parameter = scenario.parameters[name]
     if isinstance(parameter.default, tuple):
         raise UserError(
@@ -152,7 +162,8 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     sections = {"params": tuple(scenario.parameters), "config": tuple(scenario.config), "run": RUN_KEYS}
     prefix, dot, rest = key.partition(".")
     if dot and prefix in sections:
-        if rest not in sections[prefix] and prefix != "config":
+        elsewhere = any(rest in names for section, names in sections.items() if section != prefix)
+        if rest not in sections[prefix] and (prefix == "run" or (prefix == "params" and elsewhere)):
             raise UserError(f"{label} is not a key of {scenario.name}{nearest(rest[:64], sections[prefix])}")
         return prefix, rest
     found = [section for section, names in sections.items() if key in names]
@@ -160,7 +171,12 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
         raise UserError(f"{label} is ambiguous; write {' or '.join(f'{section}.{key}' for section in found)}")
     if not found:
         known = [name for names in sections.values() for name in names]
-        raise UserError(f"{label} is not a key of {scenario.name}{nearest(key[:64], known)}")
+        hint, name = nearest(key[:64], known), one_line(key, 80)
+        unnamed = (
+            f"; a parameter or argument of {scenario.simulation} that {scenario.file} does not mention is written "
+        )
+        remedy = "" if "did you mean" in hint else f"{unnamed}params.{name} or config.{name}"
+        raise UserError(f"{label} is not a key of {scenario.name}{hint}{remedy}")
     return found[0], key
 
 

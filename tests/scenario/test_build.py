@@ -51,6 +51,9 @@ def test_the_files_values_become_the_default_parameters():
 
 def test_a_parameter_the_file_leaves_out_keeps_the_factorys_default():
     assert build(read()).params["offset"] == 7.0
+    assert build(apply_overrides(read(), ["params.offset=4"])).params["offset"] == 4.0
+    with pytest.raises(UserError, match=r"params\.ofset is not a parameter of toy\.decay; did you mean 'offset'"):
+        build(apply_overrides(read(), ["params.ofset=4"]))
 
 
 @pytest.mark.parametrize("enabled", [False, True])
