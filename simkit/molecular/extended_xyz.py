@@ -25,6 +25,8 @@ from simkit.molecular.structures import (
 )
 
 MAX_CHARACTERS = 8 * 2**20
+# ASE takes 0.3 ms for a frame.
+MAX_FRAMES = 10_000
 MAX_COMMENT = 20_000
 MAX_COLUMNS = 200
 PLAIN = "species:S:1:pos:R:3"
@@ -70,6 +72,7 @@ def parse_extended_xyz(text: str, where: str = "structure") -> list[Structure]:
         lines.pop()
     if not lines:
         raise UserError(f"{where}: the text is empty; its first line is the number of atoms")
+    _refuse_too_many(lines, where)
     frames, start = [], 0
     while start < len(lines):
         frames.append(_frame(lines, start, where))
@@ -108,6 +111,16 @@ def _frame(lines: list[str], start: int, where: str) -> Structure:
         raise UserError(f"{where}: line {start + 1} says {count} atoms, and only {len(rows)} follow; correct it")
     body = "\n".join(" ".join(row) for row in rows)
     return from_atoms(_read(f"{count}\n{comment}\n{body}\n", label), f"{where}: frame at line {start + 1}")
+
+
+def _refuse_too_many(lines: list[str], where: str) -> None:
+    """Refuse more frames than can be read in seconds, before any is read."""
+    start = frames = 0
+    while start < len(lines) and _COUNT.fullmatch(lines[start]):
+        frames += 1
+        if frames > MAX_FRAMES:
+            raise UserError(f"{where}: line {start + 1} begins frame {frames}; give at most {MAX_FRAMES} frames")
+        start += int(lines[start]) + 2
 
 
 def _count(lines: list[str], start: int, where: str) -> int:

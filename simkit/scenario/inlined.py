@@ -118,10 +118,16 @@ class Files:
     def _beside(self, name: str, where: str) -> Path:
         """Return the path of a file; a scenario from elsewhere must not reach for what is none of its business."""
         path = self._folder / name
-        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self._folder)):
+        real, folder = Path(os.path.realpath(path)), os.path.realpath(self._folder)
+        if not real.is_relative_to(folder):
             raise UserError(
                 f"{where}.file = {checks.show(name)} is outside the folder of the scenario; "
                 "put the file beside it, or give any file with --set KEY=@path"
+            )
+        if any(part.startswith(".") for part in real.relative_to(folder).parts):
+            raise UserError(
+                f"{where}.file = {checks.show(name)} is hidden or in a hidden folder, where keys and passwords are "
+                "kept; give it another name"
             )
         return path
 

@@ -127,6 +127,7 @@ MISTAKES = {
     "too long": (lambda t: " " * (MAX_CHARACTERS + 1), "over 8 MiB"),
     "no number of atoms": (lambda t: "four\n" + t, "line 1 = 'four' is not a number of atoms"),
     "no atoms": (lambda t: "0\n\n", "line 1: 0 atoms; a structure has 1 to"),
+    "too many frames": (lambda t: "1\n\nX 0 0 0\n" * 10_001, "line 30001 begins frame 10001; give at most"),
     "too many atoms": (lambda t: f"{MAX_ATOMS + 1}\n\nSi 0 0 0", f"has 1 to {MAX_ATOMS}"),
     "only a number": (lambda t: "4", "line 2 is missing"),
     "atoms missing": (lambda t: t.replace("4\nLat", "5\nLat"), "line 1 says 5 atoms, and only 4 follow"),

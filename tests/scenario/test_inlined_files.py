@@ -122,6 +122,7 @@ MISTAKES = {
     "no name": ('{ file = "" }', "config.method.file = '' is empty"),
     "a folder up": ('{ file = "../notes.txt" }', "is outside the folder of the scenario; put the file beside it"),
     "anywhere": ('{ file = "/etc/hostname" }', "is outside the folder of the scenario"),
+    "hidden": ('{ file = ".ssh/id_rsa" }', "is hidden or in a hidden folder, where keys and passwords are kept"),
     "through a link": ('{ file = "link/hostname" }', "is outside the folder of the scenario"),
     "another table": ('{ path = "notes.txt" }', "config.method = {...} is a table; write a number, a string"),
     "a list of files": ('[{ file = "notes.txt" }]', "config.method[0] = {...} is a table"),

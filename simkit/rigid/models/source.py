@@ -9,14 +9,12 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from simkit.errors import UserError, nearest
+from simkit.rigid.models.model_text import checked, shown
 
 PACKAGE = "brax:"
 REMEDY = 'give a file of MJCF or URDF, its text, or a model of brax such as "brax:ant.xml"'
-# Attributes by which MJCF and URDF name other files.
-FILE_ATTRIBUTES = ("file", "filename", "fileright", "fileup", "fileleft", "filedown", "filefront", "fileback")
 
 
 def library(name: str) -> Any:
@@ -50,25 +48,25 @@ def read_spec(model: str | Path, *, from_disk: bool = True) -> Any:
         from_disk: whether paths are allowed, and so the further files that a model in a file may name.
 
     Raises:
-        UserError: if there is no such model, or it is malformed.
+        UserError: if there is no such model, or it is malformed; and for a text, if it names files or asks for more
+            work than a text may.
     """
     mujoco, text = library("mujoco"), str(model)
     try:
         if text.lstrip().startswith("<"):
-            _refuse_files(text)
-            spec = mujoco.MjSpec.from_string(text)
+            spec = mujoco.MjSpec.from_string(checked(text))
         elif text.startswith(PACKAGE):
             spec = mujoco.MjSpec.from_file(str(_in_package(text.removeprefix(PACKAGE))))
         elif from_disk:
             spec = mujoco.MjSpec.from_file(str(_existing(text)))
         else:
             raise UserError(
-                f"model = {_short(text)} is neither a model's text nor a model of brax; "
+                f"model = {shown(text)} is neither a model's text nor a model of brax; "
                 'write model = { file = "NAME.xml" } for a file beside the scenario, or model = "brax:ant.xml"'
             )
         spec.compiler.fusestatic = True
         _name_bodies(spec)
-    except ValueError as error:
+    except (ValueError, MemoryError, mujoco.FatalError) as error:
         raise refusal(error) from error
     return spec
 
@@ -81,7 +79,7 @@ def compiled(spec: Any) -> Any:
     """
     try:
         model = spec.compile()
-    except ValueError as error:
+    except (ValueError, MemoryError, library("mujoco").FatalError) as error:
         raise refusal(error) from error
     if model.nv == 0:
         raise UserError("the model has no joint, so nothing moves; add a <joint> or <freejoint> to a body")
@@ -110,7 +108,7 @@ def _existing(text: str) -> Path:
         what = "is a directory" if path.is_dir() else "does not exist"
     except (OSError, ValueError):
         what = "is no path"
-    raise UserError(f"model = {_short(text)} {what}; {REMEDY}")
+    raise UserError(f"model = {shown(text)} {what}; {REMEDY}")
 
 
 def _in_package(name: str) -> Path:
@@ -120,25 +118,5 @@ def _in_package(name: str) -> Path:
     folder = Path(found.submodule_search_locations[0]) / "envs" / "assets"
     if not re.fullmatch(r"\w+\.xml", name) or not (folder / name).is_file():
         known = sorted(path.name for path in folder.glob("*.xml"))
-        raise UserError(f"brax has no model {_short(name)}{nearest(name[:64], known)}")
+        raise UserError(f"brax has no model {shown(name)}{nearest(name[:64], known)}")
     return folder / name
-
-
-def _refuse_files(text: str) -> None:
-    """A text from elsewhere must be whole: it may not reach for files of this machine."""
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        raise UserError(f"the model is not XML: {error}; {REMEDY}") from error
-    for element in root.iter():
-        for attribute in FILE_ATTRIBUTES:
-            if attribute in element.attrib:
-                raise UserError(
-                    f"the model's <{element.tag}> names the file {_short(element.attrib[attribute])}, which a text "
-                    "cannot bring along; give the model as a path in Python, or put the shape into it"
-                )
-
-
-def _short(text: str) -> str:
-    line = repr(text)
-    return line if len(line) <= 60 else f"{line[:56]}...'"

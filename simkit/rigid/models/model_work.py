@@ -1,0 +1,137 @@
+"""Bounds on the work that a model's text may ask for: a few hundred bytes can call for millions of bodies."""
+
+import math
+import re
+from xml.etree.ElementTree import Element
+
+from simkit.errors import UserError
+
+MAX_ELEMENTS = 20_000
+# MuJoCo compiles a model in a time that grows with the square of the number of bodies, 2 s for these.
+MAX_BODIES = 2_000
+# Pixels of textures, cells of height fields, coordinates of keyframes; steps of bodies to find lengths of muscles.
+MAX_NUMBERS = 2**24
+REMEDY = "give the model as a path in Python"
+
+# The largest value of each number in an attribute, by element; under "*" for all elements.
+LIMITS = {
+    "*": {"nsample": 1000, "actdim": 100, "dim": 1000, "num": 100, "cellcount": 10},
+    "option": dict.fromkeys(("iterations", "ls_iterations", "noslip_iterations", "ccd_iterations"), 10_000)
+    | {"sdf_iterations": 1000, "sdf_initpoints": 1000},
+    "size": {"memory": 2**30, "nstack": 2**24, "njmax": 10_000, "nconmax": 10_000, "nkey": 10_000, "nuserdata": 10_000}
+    | {f"nuser_{kind}": 100 for kind in ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")},
+    "numeric": {"size": 10_000},
+    "texture": {"width": 4096, "height": 4096},
+    "hfield": {"nrow": 4096, "ncol": 4096},
+    "camera": {"resolution": 4096},
+    "mesh": {"params": 200},
+    "lengthrange": {"inttotal": 20},
+    "replicate": {"count": MAX_ELEMENTS},
+    "composite": {"count": MAX_BODIES},
+    "flexcomp": {"count": MAX_BODIES},
+}
+LEAST = {"lengthrange": {"timestep": 1e-3}}
+_NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([KMGTPE]?)", re.ASCII)
+_BYTES = {letter: 2.0 ** (10 * power) for power, letter in enumerate("KMGTPE", start=1)} | {"": 1.0}
+# Points that are assumed of a mesh in an asset, each a body of the flexible component made of it.
+BODIES_OF_A_MESH = 1000
+
+
+def refuse_too_much_work(root: Element) -> None:
+    """Refuse a model that asks for more elements, bodies, cells or iterations than a text may.
+
+    Elements are counted as they will be once every ``<replicate>`` is carried out; replicates in one another multiply.
+
+    Args:
+        root: of the model's tree.
+
+    Raises:
+        UserError: naming the element and the bound.
+    """
+    for element in root.iter():
+        _refuse_large_numbers(element)
+    elements, bodies = _counts(root, 1)
+    _refuse_above(MAX_ELEMENTS, {"elements": elements})
+    _refuse_above(MAX_BODIES, {"bodies": bodies})
+    keys = 7 * bodies * sum(1 for _ in root.iter("key"))
+    pixels = 6 * _most(root, "texture", "width") * _most(root, "texture", "height") * _number_of(root, "texture")
+    cells = sum(_product(field, "nrow") * _product(field, "ncol") for field in root.iter("hfield"))
+    views = max((_product(camera, "resolution") for camera in root.iter("camera")), default=0)
+    rays = views * _number_of(root, "rangefinder")
+    work = {
+        "coordinates of keyframes": keys,
+        "pixels of textures": pixels,
+        "cells of height fields": cells,
+        "rays of range finders": rays,
+        "steps of bodies in search of the lengths of its actuators": _length_steps(root) * bodies,
+    }
+    _refuse_above(MAX_NUMBERS, work)
+
+
+def _refuse_above(most: int, work: dict[str, float]) -> None:
+    for what, count in work.items():
+        if count > most:
+            raise UserError(f"the model asks for {count:g} {what}, and a text may for {most}; choose less, or {REMEDY}")
+
+
+def _length_steps(root: Element) -> float:
+    """Return how many time steps MuJoCo makes to find the lengths of muscles, or of all actuators if told to."""
+    settings = next(root.iter("lengthrange"), Element("lengthrange"))
+    muscles = any("muscle" in (element.tag, element.get("dyntype"), element.get("gaintype")) for element in root.iter())
+    if not muscles and "mode" not in settings.attrib:
+        return 0.0
+    (_, total), *_ = _numbers(settings, "inttotal") or [("", 10.0)]
+    (_, step), *_ = _numbers(settings, "timestep") or [("", 0.01)]
+    return 2 * total / step * sum(len(actuators) for actuators in root.iter("actuator"))
+
+
+def _counts(element: Element, copies: float) -> tuple[float, float]:
+    """Return the numbers of elements and of bodies that copies of an element come to."""
+    tag = element.tag
+    bodies = copies if tag in ("body", "link") else 0
+    if tag in ("composite", "flexcomp"):
+        from_mesh = BODIES_OF_A_MESH if "mesh" in element.attrib else 1
+        points = len(element.get("point", "").split()) / 3
+        bodies = copies * max(from_mesh, points, _product(element, "count"))
+    elements = copies + bodies
+    inside = copies * _product(element, "count") if tag == "replicate" else copies
+    for child in element:
+        more, carried = _counts(child, inside)
+        elements, bodies = elements + more, bodies + carried
+    return elements, bodies
+
+
+def _refuse_large_numbers(element: Element) -> None:
+    for attribute, most in (LIMITS["*"] | LIMITS.get(element.tag, {})).items():
+        for word, value in _numbers(element, attribute):
+            if not abs(value) <= most:
+                _refuse(element, attribute, word, f"no number up to {most}")
+    for attribute, least in LEAST.get(element.tag, {}).items():
+        for word, value in _numbers(element, attribute):
+            if not value >= least:
+                _refuse(element, attribute, word, f"below {least}")
+
+
+def _refuse(element: Element, attribute: str, word: str, how: str) -> None:
+    shown = word if len(word) <= 30 else f"{word[:27]}..."
+    raise UserError(f"the model's <{element.tag}> has {attribute} = {shown!r}, which is {how}; change it, or {REMEDY}")
+
+
+def _numbers(element: Element, attribute: str) -> list[tuple[str, float]]:
+    """Return the numbers of an attribute with the words they were written as; what is no number is infinite."""
+    words = element.get(attribute, "").split()
+    found = [(word, _NUMBER.fullmatch(word)) for word in words[:100]]
+    return [(word, float(match[1]) * _BYTES[match[2]] if match else math.inf) for word, match in found]
+
+
+def _product(element: Element, attribute: str) -> float:
+    return math.prod(max(1.0, value) for _, value in _numbers(element, attribute))
+
+
+def _most(root: Element, tag: str, attribute: str) -> float:
+    """Return the largest value in any element of a kind; defaults give theirs to others."""
+    return max((_product(element, attribute) for element in root.iter(tag)), default=0.0)
+
+
+def _number_of(root: Element, tag: str) -> int:
+    return sum(1 for _ in root.iter(tag))
