@@ -90,6 +90,12 @@ def test_what_an_engine_lacks_is_one_line(text, engines, phrase):
     mjcf(text, engine="mujoco")
 
 
+def test_a_model_with_memory_beyond_its_state_is_refused():
+    delayed = '<actuator><motor joint="j" nsample="5" delay="0.01"/></actuator>'
+    message = refusal(mjcf, model(joint='<joint name="j"/>', after=delayed), engine="mujoco")
+    assert "does not carry the memory of delays (nsample)" in message
+
+
 def test_arguments_out_of_range_are_one_line():
     assert "unknown engine 'brax'; " in refusal(mjcf, PENDULUM, engine="brax")
     assert "substeps = 0 is below 1" in refusal(mjcf, PENDULUM, substeps=0)
