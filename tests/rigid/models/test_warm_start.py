@@ -10,10 +10,9 @@ from simkit.rigid import mjcf
 from simkit.rigid.models.source import compiled, read_spec
 
 STEPS = 200
-AMPLITUDE = 0.4
 
 
-def plain_loop(model, iterations, seconds):
+def plain_loop(model, iterations, control):
     """Return coordinates and velocities after each step of `mj_step`, (steps, nq + nv)."""
     spec = read_spec(model)
     if iterations:
@@ -21,8 +20,8 @@ def plain_loop(model, iterations, seconds):
     found = compiled(spec)
     data, rows = mujoco.MjData(found), []
     data.qpos[:] = start_of(model)
-    for step in range(STEPS):
-        data.ctrl[:] = AMPLITUDE * np.sin(2 * np.pi * step * seconds + np.arange(found.nu))
+    data.ctrl[:] = control
+    for _ in range(STEPS):
         mujoco.mj_step(found, data)
         rows.append(np.concatenate([data.qpos, data.qvel]))
     return np.array(rows)
@@ -36,14 +35,12 @@ def start_of(model):
 def test_200_steps_equal_a_plain_loop_of_mujoco(x64, model, iterations):
     """With one iteration the warm start decides where they go; converged, the ant goes there with or without it."""
     found = mjcf(model, engine="mujoco", solver_iterations=iterations)
-    actuators = found.params["control"].size
-    controls = {"control_amplitude": [AMPLITUDE] * actuators, "control_phase": np.arange(actuators)}
-    found = found.with_params(**controls)
+    control = 0.4 * np.sin(np.arange(found.params["control"].size))
+    found = found.with_params(control=control)
     _, observed, _ = jax.jit(trajectory(found, STEPS, 1))(found.params, jax.random.key(0))
     ours = np.concatenate([observed["joint_position"], observed["joint_velocity"]], axis=1)[1:]
-    expected = plain_loop(model, iterations, float(found.params["time_step"]))
-    # The same arithmetic; the controls are rounded otherwise by 1e-16, which contacts enlarge.
-    np.testing.assert_allclose(ours, expected, atol=1e-9 * np.abs(expected).max())
+    expected = plain_loop(model, iterations, control)
+    np.testing.assert_allclose(ours, expected, atol=1e-12 * np.abs(expected).max(), rtol=0)
 
 
 def test_members_hand_on_their_own_warm_starts(x64):
