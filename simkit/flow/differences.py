@@ -114,6 +114,11 @@ def total(terms: Iterable[jax.Array]) -> jax.Array:
     return functools.reduce(jnp.add, terms)
 
 
+def blend[T](old: T, new: T, share: jax.Array | float) -> T:
+    """Return ``(1 - share) old + share new``, for arrays, numbers and trees of them."""
+    return jax.tree.map(lambda a, b: (1 - share) * a + share * b, old, new)
+
+
 def curl(stream: jax.Array, grid: Grid) -> Velocity:
     """Return the plane velocity ``(d psi/dy, -d psi/dx)`` of a stream function on the corners of the cells.
 

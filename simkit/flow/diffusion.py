@@ -72,10 +72,22 @@ def second_difference(component: int, axis: int, domain: Domain) -> np.ndarray |
     if component == axis:
         slope = np.diff(np.pad(np.eye(a.cells - 1), ((1, 1), (0, 0))), axis=0) / a.widths[:, None]
         return np.diff(slope, axis=0) / a.distances[:, None]
+    return second_difference_at_centers(axis, (domain.prescribes(axis, 0), domain.prescribes(axis, 1)), domain)
+
+
+def second_difference_at_centers(axis: int, given: tuple[bool, bool], domain: Domain) -> np.ndarray:
+    """Return the ``(n, n)`` second difference along a bounded axis of what lives at the centers of its cells.
+
+    Args:
+        axis: along which to differentiate.
+        given: whether the lower and the upper side have the value zero; no slope is on those that have not.
+        domain: the domain.
+    """
+    a = domain.grid.axes[axis]
     slope = np.pad(np.diff(np.eye(a.cells), axis=0) / a.distances[:, None], ((1, 1), (0, 0)))
     (lower_near, lower_far), (upper_near, upper_far) = side_weights(a)
-    if domain.prescribes(axis, 0):
+    if given[0]:
         slope[0, :2] = lower_near, -lower_far
-    if domain.prescribes(axis, 1):
+    if given[1]:
         slope[-1, -2:] = upper_far, -upper_near
     return np.diff(slope, axis=0) / a.widths[:, None]

@@ -18,8 +18,18 @@ from simkit.flow.surroundings import surround
 class Scalar(Protocol):
     """Something the flow carries, such as a temperature; it lives at the cell centers."""
 
-    def rate(self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array) -> jax.Array:
-        """Return its rate of change."""
+    def rate(
+        self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
+    ) -> jax.Array:
+        """Return its rate of change, with the diffusion along the axes ``explicit`` alone."""
+        ...
+
+    def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., jax.Array] | None:
+        """Return the function that adds the diffusion along ``axes`` to an explicit change; None without any.
+
+        ``solve(change, scalar, params, time, part, share)`` returns the change over the time ``part`` from ``time``,
+        see `simkit.flow.implicit.friction_solver`.
+        """
         ...
 
 
@@ -52,11 +62,13 @@ class Equations:
         boundary: ``(params, time) -> velocity on the sides``, see `simkit.flow.domain.Domain`; at rest by default.
         force: ``(velocity, scalar, params, time) -> components`` per unit mass, numbers or arrays that fit the inner
             faces; ``scalar`` is ``()`` where there is none.
-        flow_rate: ``params -> number``, the mean of the first component that a uniform acceleration holds; or None.
+        flow_rate: ``(params, time) -> number``, the mean of the first component that a uniform acceleration holds; or
+            None.
         scalar: what the flow carries; or None.
         obstacle: a body in the flow; or None.
         method: "runge_kutta" or "adams_bashforth".
-        implicit: the axes along which viscosity is treated implicitly (Crank-Nicolson).
+        implicit: the axes along which viscosity and the diffusion of the scalar are treated implicitly
+            (Crank-Nicolson).
         scheme: advection, "central" or "upwind".
     """
 
@@ -65,7 +77,7 @@ class Equations:
     time_step: Callable[[Velocity, Params], jax.Array]
     boundary: Callable[[Params, jax.Array], BoundaryVelocity] | None = None
     force: Callable[[Velocity, Any, Params, jax.Array], tuple] | None = None
-    flow_rate: Callable[[Params], jax.Array] | None = None
+    flow_rate: Callable[[Params, jax.Array], jax.Array] | None = None
     scalar: Scalar | None = None
     obstacle: Obstacle | None = None
     method: str = "runge_kutta"
@@ -109,12 +121,12 @@ def explicit_terms(
     terms = tuple(in_memory(_on_all_faces(a, velocity, i, domain)) for i, a in enumerate(acceleration))
     if equations.scalar is None:
         return terms
-    return (*terms, equations.scalar.rate(scalar, velocity, params, time))
+    return (*terms, equations.scalar.rate(scalar, velocity, params, time, equations.explicit))
 
 
-def implicit_friction(velocity: Velocity, equations: Equations, params: Params, time: jax.Array) -> Velocity:
+def implicit_friction(velocity: Velocity, boundary: BoundaryVelocity, equations: Equations, params: Params) -> Velocity:
     """Return the viscous acceleration along the implicit axes, on all faces of each component; zero on the sides."""
-    around = surround(velocity, equations.on_sides(params, time), equations.domain)
+    around = surround(velocity, boundary, equations.domain)
     terms = laplacian(around, equations.domain, equations.implicit)
     viscosity = equations.viscosity(params)
     return tuple(with_zero_ends(viscosity * f, i, equations.domain.grid) for i, f in enumerate(terms))

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
 from simkit.flow.differences import (
+    blend,
     difference_at_centers,
     difference_at_faces,
     gradient,
@@ -15,7 +17,7 @@ from simkit.flow.differences import (
     with_zero_ends,
 )
 from simkit.flow.diffusion import second_difference
-from simkit.flow.domain import Velocity, end
+from simkit.flow.domain import Domain, Velocity, end, prescribe
 from simkit.flow.equations import Equations, implicit_friction
 from simkit.flow.solvers.diffusion import diffusion_solver
 from simkit.flow.solvers.modes import Periodic
@@ -28,6 +30,9 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
 
         change - s part viscosity L change = explicit change + part (viscosity L velocity - grad(pressure))
 
+    What is given on the sides acts in both: the old values, at ``time``, with the weight 1 - s, and the new ones, at
+    ``time + part``, with the share s.
+
     ``solve(change, velocity, pressure, params, time, part, share)`` returns the change, and the function
     ``q -> s part viscosity L q`` by which Brown, Cortez and Minion correct the pressure for the increment q.
 
@@ -39,6 +44,7 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
     solvers = [
         diffusion_solver([_matrix(i, j, equations) for j in range(grid.dimension)]) for i in range(grid.dimension)
     ]
+    passes = bool(domain.of_kind("inflow"))
 
     def solve(
         change: Velocity,
@@ -49,14 +55,23 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
         part: jax.Array,
         share: jax.Array | float,
     ) -> tuple[Velocity, Correction]:
-        friction = implicit_friction(velocity, equations, params, time)
+        boundary = blend(equations.on_sides(params, time), equations.on_sides(params, time + part), share)
+        between, new = velocity, velocity
+        if passes:
+            # What passes through the sides at the end is known before the friction, which it takes part in.
+            new = prescribe(jax.tree.map(jnp.add, velocity, change), equations.on_sides(params, time + part), domain)
+            between = tuple(_with_ends_of(f, blend(f, new[i], share), i, domain) for i, f in enumerate(velocity))
+        friction = implicit_friction(between, boundary, equations, params)
         slopes = gradient(pressure, grid)
         source = jax.tree.map(lambda c, f, slope: c + part * (f - slope), change, friction, slopes)
         coefficient = share * part * equations.viscosity(params)
         solved = []
         for i, f in enumerate(source):
             inner = solvers[i](inside(f, i, grid), coefficient)
-            solved.append(inner if domain.sides[i] is None else with_ends(end(f, i, 0), inner, end(f, i, 1), i))
+            if domain.sides[i] is not None:
+                ends = [end(new[i], i, side) - end(velocity[i], i, side) for side in (0, 1)]
+                inner = with_ends(ends[0], inner, ends[1], i)
+            solved.append(inner)
 
         def correction(increment: jax.Array) -> jax.Array:
             total = 0.0
@@ -68,6 +83,13 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
         return tuple(solved), correction
 
     return solve
+
+
+def _with_ends_of(f: jax.Array, other: jax.Array, axis: int, domain: Domain) -> jax.Array:
+    """Return a component of the velocity with what another has on the sides across its own axis."""
+    if domain.sides[axis] is None:
+        return f
+    return with_ends(end(other, axis, 0), inside(f, axis, domain.grid), end(other, axis, 1), axis)
 
 
 def _matrix(component: int, axis: int, equations: Equations) -> np.ndarray | Periodic | None:

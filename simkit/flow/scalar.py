@@ -9,16 +9,21 @@ import jax.numpy as jnp
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import (
+    blend,
     difference_at_centers,
     difference_at_faces,
     inside,
     mean_at_faces,
     neighbors,
+    total,
     with_ends,
 )
+from simkit.flow.diffusion import second_difference_at_centers
 from simkit.flow.domain import Domain, Sides, Velocity, end, like
 from simkit.flow.grid import Grid
 from simkit.flow.sides import slope_at_side
+from simkit.flow.solvers.diffusion import diffusion_solver
+from simkit.flow.solvers.modes import Periodic, SecondDifference
 
 type SideValues = tuple[tuple[jax.Array | float, jax.Array | float] | None, ...]
 
@@ -40,6 +45,9 @@ class TransportedScalar:
     flux        the given amount per area and time, into the fluid    the value in the nearest cells
     insulated   none                                                  the value in the nearest cells
     ==========  ====================================================  ============================================
+
+    Diffusion is implicit along the axes along which friction is, see `simkit.flow.equations.Equations`; along the
+    others it limits the time step, see `simkit.flow.time_step.check_time_step`.
 
     Sides through which the flow enters have a value, those through which it leaves are best insulated.
 
@@ -88,27 +96,67 @@ class TransportedScalar:
                 if kind != "value" and (self.domain.sides[i] or ())[side] == "inflow":
                     raise UserError(f"the scalar that flows in along {'xyz'[i]} is not given; make that side a 'value'")
 
-    def rate(self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array) -> jax.Array:
-        """Return the rate of change at the cell centers.
+    def rate(
+        self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
+    ) -> jax.Array:
+        """Return the rate of change at the cell centers, without diffusion along implicit axes.
 
         Args:
             scalar: at the cell centers.
             velocity: components on their faces.
             params: parameters.
             time: time.
+            explicit: axes along which it diffuses.
         """
-        grid = self.domain.grid
+        grid, values = self.domain.grid, self.on_sides(params, time)
         change = jnp.zeros_like(scalar)
         for axis in range(grid.dimension):
             carried = _carried(scalar, inside(velocity[axis], axis, grid), axis, grid, self.scheme)
-            diffusing = -self.diffusivity(params) * difference_at_faces(scalar, axis, grid)
             if not grid.axes[axis].periodic:
-                lower, upper = (self._value(scalar, params, time, axis, side) for side in (0, 1))
+                lower, upper = (self._value(scalar, values, axis, side) for side in (0, 1))
                 carried = with_ends(lower, carried, upper, axis)
-                lower, upper = (self.side_flux(scalar, params, time, axis, side) for side in (0, 1))
-                diffusing = with_ends(lower, diffusing, -upper, axis)
-            change = change - difference_at_centers(velocity[axis] * carried + diffusing, axis, grid)
+            flux = velocity[axis] * carried
+            if axis in explicit:
+                flux = flux + self._diffusing(scalar, values, params, axis)
+            change = change - difference_at_centers(flux, axis, grid)
         return change if self.source is None else change + self.source(scalar, velocity, params, time)
+
+    def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., jax.Array] | None:
+        """Return the function that adds the diffusion along some axes to an explicit change; None without any.
+
+            change - s part D L change = explicit change + part D L scalar
+
+        ``solve(change, scalar, params, time, part, share)`` returns the change. Values and fluxes on the sides act with
+        the weight 1 - s as they are at ``time`` and with the share s as at ``time + part``.
+
+        Args:
+            axes: along which diffusion is implicit.
+        """
+        if not axes:
+            return None
+        grid = self.domain.grid
+        solver = diffusion_solver([self._matrix(i) if i in axes else None for i in range(grid.dimension)])
+
+        def solve(
+            change: jax.Array,
+            scalar: jax.Array,
+            params: Params,
+            time: jax.Array,
+            part: jax.Array,
+            share: jax.Array | float,
+        ) -> jax.Array:
+            values = blend(self.on_sides(params, time), self.on_sides(params, time + part), share)
+            fluxes = (self._diffusing(scalar, values, params, axis) for axis in axes)
+            spread = total(difference_at_centers(flux, axis, grid) for axis, flux in zip(axes, fluxes, strict=True))
+            return solver(change - part * spread, share * part * self.diffusivity(params))
+
+        return solve
+
+    def on_sides(self, params: Params, time: jax.Array) -> SideValues:
+        """Return what the sides are given."""
+        if self.values is None:
+            return tuple(None if pair is None else (0.0, 0.0) for pair in self.sides)
+        return self.values(params, time)
 
     def side_flux(self, scalar: jax.Array, params: Params, time: jax.Array, axis: int, side: int) -> jax.Array:
         """Return what diffuses into the fluid through one side, per area and time, as an array of one layer.
@@ -120,8 +168,11 @@ class TransportedScalar:
             axis: across the side, a bounded one.
             side: 0 for the lower, 1 for the upper one.
         """
+        return self._entering(scalar, self.on_sides(params, time), params, axis, side)
+
+    def _entering(self, scalar: jax.Array, values: SideValues, params: Params, axis: int, side: int) -> jax.Array:
         kind = (self.sides[axis] or ())[side]
-        given = self._given(scalar, params, time, axis, side)
+        given = self._given(scalar, values, axis, side)
         if kind == "flux":
             return given
         if kind == "insulated":
@@ -129,15 +180,28 @@ class TransportedScalar:
         slope = slope_at_side(scalar, given, axis, side, self.domain.grid)
         return self.diffusivity(params) * (slope if side else -slope)
 
-    def _given(self, scalar: jax.Array, params: Params, time: jax.Array, axis: int, side: int) -> jax.Array:
-        pair = None if self.values is None else self.values(params, time)[axis]
-        nearest_cells = end(scalar, axis, side)
-        return jnp.broadcast_to(like(scalar, 0.0 if pair is None else pair[side]), nearest_cells.shape)
+    def _diffusing(self, scalar: jax.Array, values: SideValues, params: Params, axis: int) -> jax.Array:
+        """Return the diffusive flux through all faces across an axis."""
+        inner = -self.diffusivity(params) * difference_at_faces(scalar, axis, self.domain.grid)
+        if self.sides[axis] is None:
+            return inner
+        lower, upper = (self._entering(scalar, values, params, axis, side) for side in (0, 1))
+        return with_ends(lower, inner, -upper, axis)
 
-    def _value(self, scalar: jax.Array, params: Params, time: jax.Array, axis: int, side: int) -> jax.Array:
+    def _matrix(self, axis: int) -> SecondDifference:
+        a, pair = self.domain.grid.axes[axis], self.sides[axis]
+        if pair is None:
+            return Periodic(a.cells, a.length / a.cells)
+        return second_difference_at_centers(axis, (pair[0] == "value", pair[1] == "value"), self.domain)
+
+    def _given(self, scalar: jax.Array, values: SideValues, axis: int, side: int) -> jax.Array:
+        pair = values[axis]
+        return jnp.broadcast_to(like(scalar, 0.0 if pair is None else pair[side]), end(scalar, axis, side).shape)
+
+    def _value(self, scalar: jax.Array, values: SideValues, axis: int, side: int) -> jax.Array:
         """Return what a flow through one side carries."""
         if (self.sides[axis] or ())[side] == "value":
-            return self._given(scalar, params, time, axis, side)
+            return self._given(scalar, values, axis, side)
         return end(scalar, axis, side)
 
 

@@ -89,13 +89,22 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     several = equations.method == "runge_kutta"
     solve_pressure = pressure_solver(grid)
     solve_friction = friction_solver(equations) if equations.implicit else None
+    solve_diffusion = equations.scalar.implicit_diffusion(equations.implicit) if equations.scalar else None
 
     def start(velocity: Velocity, params: Params, scalar: Any = ()) -> FlowState:
         zero = jnp.zeros((), velocity[0].dtype)
         terms = explicit_terms(velocity, scalar, equations, params, zero)
         acceleration = terms[: grid.dimension]
         if equations.implicit:
-            acceleration = jax.tree.map(jnp.add, acceleration, implicit_friction(velocity, equations, params, zero))
+            friction = implicit_friction(velocity, equations.on_sides(params, zero), equations, params)
+            acceleration = jax.tree.map(jnp.add, acceleration, friction)
+        if equations.boundary is not None:
+            # On sides that the fluid passes it is the rate at which what passes changes.
+            def moved(time: jax.Array) -> Velocity:
+                later = jax.tree.map(lambda u, a: u + time * a, velocity, acceleration)
+                return prescribe(later, equations.on_sides(params, time), domain)
+
+            acceleration = jax.jvp(moved, (zero,), (jnp.ones_like(zero),))[1]
         return FlowState(
             velocity=velocity,
             pressure=solve_pressure(divergence(acceleration, grid)),
@@ -126,14 +135,16 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 now = explicit_terms(velocity, scalar, equations, params, time)
                 changes = jax.tree.map(lambda n, o: gain * n + o.reshape(n.shape), now, kept)
                 change = changes[: grid.dimension]
-                if equations.scalar is not None:
-                    scalar = scalar + changes[-1]
                 if equations.flow_rate is not None:
                     change = (change[0] + part * drive, *change[1:])
-            correction = None
+            correction, share = None, 0.5 if several else like(state.time, jnp.where(first, 1.0, 0.5))
+            if equations.scalar is not None:
+                spread = changes[-1]
+                if solve_diffusion is not None:
+                    spread = solve_diffusion(spread, scalar, params, time, part, share)
+                scalar = scalar + spread
             if solve_friction is not None:
                 with jax.named_scope("implicit"):
-                    share = 0.5 if several else jnp.where(first, 1.0, 0.5)
                     change, correction = solve_friction(change, velocity, pressure, params, time, part, share)
             started, velocity = velocity, jax.tree.map(jnp.add, velocity, change)
             if equations.boundary is not None:
@@ -152,7 +163,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 velocity = jax.tree.map(lambda u, slope: u - part * slope, velocity, gradient(increment, grid))
                 pressure = increment if correction is None else pressure + increment - correction(increment)
             if equations.flow_rate is not None:
-                missing = equations.flow_rate(params) - mean_velocity(velocity, 0, grid)
+                missing = equations.flow_rate(params, time + part) - mean_velocity(velocity, 0, grid)
                 velocity = (velocity[0] + missing, *velocity[1:])
                 drive = drive + missing / part
             return (velocity, pressure, scalar, now, drive, impulse), None

@@ -22,23 +22,30 @@ def fixed_time_step(velocity: Velocity, params: Params) -> jax.Array:
 
 
 def adaptive_time_step(
-    domain: Domain, viscosity: Callable[[Params], jax.Array], method: str, explicit: tuple[int, ...]
+    domain: Domain,
+    viscosity: Callable[[Params], jax.Array],
+    method: str,
+    explicit: tuple[int, ...],
+    diffusivity: Callable[[Params], jax.Array] | None = None,
 ) -> Callable[[Velocity, Params], jax.Array]:
     """Return the function that gives the time step at which the flow crosses ``params["courant_number"]`` cells.
 
-    Not longer than half of what explicit friction bears, and than ``params["time_step"]``, which a flow at rest takes.
+    Not longer than half of what explicit friction and diffusion bear, and than ``params["time_step"]``, which a flow at
+    rest takes.
 
     Args:
         domain: the domain.
         viscosity: ``params -> number``.
         method: of the stepper.
-        explicit: axes along which friction is explicit.
+        explicit: axes along which friction and diffusion are explicit.
+        diffusivity: of the scalar, ``params -> number``; or None.
     """
     rate = decay_rate(domain, explicit)
 
     def time_step(velocity: Velocity, params: Params) -> jax.Array:
         crossing = jnp.max(crossing_rate(velocity, domain.grid)) / params["courant_number"]
-        friction = 2 / DECAY_LIMIT[method] * viscosity(params) * rate
+        spreading = viscosity(params) if diffusivity is None else jnp.maximum(viscosity(params), diffusivity(params))
+        friction = 2 / DECAY_LIMIT[method] * spreading * rate
         return 1 / jnp.maximum(jnp.maximum(crossing, friction), 1 / params["time_step"])
 
     return time_step
@@ -56,6 +63,7 @@ def check_time_step(
     domain: Domain,
     method: str,
     explicit: tuple[int, ...],
+    diffusivity: float = 0.0,
 ) -> None:
     """Refuse a fixed time step with which the flow cannot be stable.
 
@@ -65,7 +73,8 @@ def check_time_step(
         viscosity: the kinematic viscosity.
         domain: the domain.
         method: of the stepper.
-        explicit: axes along which friction is explicit.
+        explicit: axes along which friction and diffusion are explicit.
+        diffusivity: of the scalar that the flow carries; 0 where there is none.
 
     Raises:
         UserError: if the time step is above the limit, which it names.
@@ -74,7 +83,8 @@ def check_time_step(
     crossing = sum(map(truediv, speed, widths)) if isinstance(speed, tuple) else speed / min(widths)
     limits = {"advection": CARRY_LIMIT[method] / max(crossing, 1e-300)}
     if explicit:
-        limits["explicit friction"] = DECAY_LIMIT[method] / (max(viscosity, 1e-300) * decay_rate(domain, explicit))
+        for name, spreading in (("explicit friction", viscosity), ("explicit diffusion of the scalar", diffusivity)):
+            limits[name] = DECAY_LIMIT[method] / (max(spreading, 1e-300) * decay_rate(domain, explicit))
     reason = min(limits, key=lambda name: limits[name])
     if time_step > limits[reason]:
         raise UserError(

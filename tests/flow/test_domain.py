@@ -110,6 +110,10 @@ def test_adaptive_step_keeps_the_courant_number_and_bears_rest():
     assert time_step(rest, params) == 0.5
     # Half of 2.51 over the rate 4 nu (6^2 + 5^2) of the shortest waves.
     assert time_step(rest, params | {"viscosity": 1.0}) == pytest.approx(2.51 / 2 / (4 * 61), rel=1e-12)
+    spreading = adaptive_time_step(
+        place, lambda params: params["viscosity"], "runge_kutta", (0, 1), lambda params: 1000 * params["viscosity"]
+    )
+    assert spreading(rest, params) == pytest.approx(2.51 / 2 / (4 * 61), rel=1e-12)
 
 
 def test_time_step_above_the_limit_is_refused_with_the_limit():
@@ -119,6 +123,10 @@ def test_time_step_above_the_limit_is_refused_with_the_limit():
         check_time_step(0.5, 1.0, 1e-3, place, "runge_kutta", (0, 1))
     with pytest.raises(UserError, match=r"limit of explicit friction on this grid, 0.0103;"):
         check_time_step(0.02, 1.0, 1.0, place, "runge_kutta", (0, 1))
+    with pytest.raises(UserError, match=r"limit of explicit diffusion of the scalar on this grid, 0.0103;"):
+        check_time_step(0.02, 1.0, 0.1, place, "runge_kutta", (0, 1), diffusivity=1.0)
+    # Implicit along both axes, neither has a limit.
+    check_time_step(0.02, 1.0, 1.0, place, "runge_kutta", (), diffusivity=1.0)
 
 
 @pytest.mark.parametrize(

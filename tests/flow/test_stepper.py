@@ -201,7 +201,7 @@ def test_time_has_no_rounding_error_that_grows():
 @pytest.mark.parametrize("method", ["runge_kutta", "adams_bashforth"])
 def test_held_flow_rate_is_exact_and_its_drive_balances_the_friction(method, x64):
     place = CHANNELS["stretched"]
-    model = dataclasses.replace(equations(place, method), force=None, flow_rate=lambda params: params["rate"])
+    model = dataclasses.replace(equations(place, method), force=None, flow_rate=lambda params, time: params["rate"])
     start, step = stepper(model)
     params = {"viscosity": 0.5, "time_step": 2e-3, "rate": 0.7, "lower": 0.0, "upper": 0.0}
     params = jax.tree.map(jnp.asarray, params)

@@ -71,7 +71,9 @@ def test_flow_is_its_own_image_under_half_a_turn():
     [
         ({"cells": 8}, {}, "cells = 8 is not two integers"),
         ({"stretching": -1.0}, {}, "stretching = -1.0"),
-        ({}, {"time_step": 1e-2}, r"above the stability limit of diffusion on this grid, 4\.\d+e-05"),
+        ({}, {"time_step": 1e-2}, r"limit of explicit diffusion of the scalar on this grid, 4\.\d+e-05"),
+        ({}, {"time_step": 1e-2, "prandtl": 10.0}, r"stability limit of explicit friction on this grid, 4\.\d+e-06"),
+        ({}, {"time_step": 4e-5, "rayleigh": 1e9}, r"stability limit of advection on this grid, 3\.\d+e-06"),
     ],
 )
 def test_mistakes_are_refused(values, params, message):

@@ -92,7 +92,7 @@ def channel(
         time_step=fixed_time_step,
         boundary=lambda params, time: _walls(params),
         force=None if held else lambda velocity, scalar, params, time: (_pressure_gradient(params), 0.0),
-        flow_rate=(lambda params: params["forcing"] + params["wall_velocity"] / 2) if held else None,
+        flow_rate=(lambda params, time: params["forcing"] + params["wall_velocity"] / 2) if held else None,
         method="adams_bashforth",
         implicit=(0, 1),
     )

@@ -96,7 +96,7 @@ def turbulent_channel(
             viscosity=_viscosity,
             time_step=fixed_time_step,
             force=None if held else lambda velocity, scalar, params, time: (1.0, 0.0, 0.0),
-            flow_rate=(lambda params: params["bulk_velocity"]) if held else None,
+            flow_rate=(lambda params, time: params["bulk_velocity"]) if held else None,
             method="runge_kutta",
             implicit=(1,),
         )

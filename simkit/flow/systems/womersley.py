@@ -143,6 +143,11 @@ def exact_displacement(y: jax.Array, params: Params) -> jax.Array:
 class _Displacement:
     """How far the fluid at each height has moved along the channel, ``(n,)``."""
 
-    def rate(self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array) -> jax.Array:
+    def rate(
+        self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
+    ) -> jax.Array:
         """Return the mean velocity along the channel at each height."""
         return velocity[0].mean(axis=0)
+
+    def implicit_diffusion(self, axes: tuple[int, ...]) -> None:
+        """Return None: nothing spreads."""
