@@ -54,7 +54,8 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
 def add_picture(parser: argparse.ArgumentParser) -> None:
     """Add how pictures are made."""
     parser.add_argument("--format", default="gif", choices=FORMATS, help="animation or still picture (default: gif)")
-    parser.add_argument("--size", default="640x360", metavar="WxH", help="in pixels (default: 640x360)")
+    shape = "in pixels (default: a shape that suits the picture, of as many pixels as 640x360)"
+    parser.add_argument("--size", metavar="WxH", help=shape)
 
 
 def scenario_of(arguments: argparse.Namespace) -> "Scenario":

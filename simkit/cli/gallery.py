@@ -14,8 +14,9 @@ from simkit.runtime.outcome import Outcome
 from simkit.runtime.runs import start
 from simkit.scenario.scenario import Scenario
 
-SIZE = (640, 360)
-THUMBNAIL = (320, 180)
+# Pixels of the animation and the thumbnail; their shape suits what they show.
+SIZE = 640 * 360
+THUMBNAIL = SIZE // 4
 # Pages that show many animations must stay quick to load.
 MAX_BYTES = 2_000_000
 FRAMES = (120, 90, 60, 40)

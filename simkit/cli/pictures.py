@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(
-    outcome: "Outcome", output: Path, kind: str, size: tuple[int, int], frame: int = -1, maximum_frames: int = 150
+    outcome: "Outcome", output: Path, kind: str, size: tuple[int, int] | int, frame: int = -1, maximum_frames: int = 150
 ) -> Path:
     """Draw a run's stored frames.
 
@@ -21,7 +21,7 @@ def draw(
         outcome: a run.
         output: file to write.
         kind: ``"gif"``, ``"mp4"`` or ``"png"``.
-        size: width and height in pixels.
+        size: width and height in pixels, or their product for a shape that suits what is shown.
         frame: which frame a still picture shows; negative counts from the end.
         maximum_frames: an animation is thinned to about this many.
 
@@ -44,7 +44,7 @@ def draw(
 
 
 def draw_before_and_after(
-    before: "Outcome", after: "Outcome", output: Path, captions: tuple[str, str], size: tuple[int, int]
+    before: "Outcome", after: "Outcome", output: Path, captions: tuple[str, str], size: tuple[int, int] | int
 ) -> Path:
     """Draw the last frames of two runs beside each other, on the same color scale.
 

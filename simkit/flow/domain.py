@@ -5,6 +5,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.errors import UserError, nearest
 from simkit.flow.grid import Axis, Grid
@@ -56,6 +57,10 @@ class Domain:
     def of_kind(self, kind: str) -> list[tuple[int, int]]:
         """Return (axis, 0 or 1) of the lower and upper sides of that kind."""
         return [(i, s) for i in self.bounded() for s in (0, 1) if self.kind(i, s) == kind]
+
+    def side_kinds(self) -> np.ndarray:
+        """Return the kinds of the left, right, lower and upper side (4,), for pictures of the plane of x and y."""
+        return np.array([kind for pair in self.sides[:2] for kind in (pair or ("periodic", "periodic"))])
 
     def prescribes(self, axis: int, side: int) -> bool:
         """Return whether the velocity is prescribed on a side: the flow sticks to a wall, and enters as told."""

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from simkit.errors import UserError, nearest
-from simkit.render.video import choose_frames, write_gif, write_mp4, write_png
+from simkit.render.figure import USUAL, Size
+from simkit.render.pace import choose_pace
+from simkit.render.video import write_gif, write_mp4, write_png
 from simkit.render.views import Pictures, new_painter
 from simkit.scenario.scenario import RenderSettings
 
@@ -16,20 +18,30 @@ _ANIMATIONS: dict[str, Callable] = {"gif": write_gif, "mp4": write_mp4}
 FORMATS = (*_ANIMATIONS, "png")
 
 
-def parse_size(text: str) -> tuple[int, int]:
-    """Return (width, height) in pixels from ``"1280x720"``.
+def parse_size(text: str | None) -> Size:
+    """Return (width, height) in pixels from ``"1280x720"``; the usual number of pixels, of any shape, from ``None``.
 
     Raises:
         UserError: if the text is not of that form or a side is outside 64 ... 4096.
     """
+    if text is None:
+        return USUAL
     match = re.fullmatch(r"\s*([0-9]{1,6})\s*[xX]\s*([0-9]{1,6})\s*", text)
     if not match:
         raise UserError(f"size '{text}' is not WIDTHxHEIGHT in pixels; write for instance 1280x720")
     return check_size((int(match[1]), int(match[2])))
 
 
-def check_size(size: tuple[int, int]) -> tuple[int, int]:
-    """Return ``size`` if both sides lie in 64 ... 4096 pixels, and raise a ``UserError`` otherwise."""
+def check_size(size: Size) -> Size:
+    """Return ``size`` if both sides lie in 64 ... 4096 pixels, or their product between the squares of these.
+
+    Raises:
+        UserError: otherwise.
+    """
+    if isinstance(size, int):
+        if not _SMALLEST**2 <= size <= _LARGEST**2:
+            raise UserError(f"size = {size} pixels is out of range; choose {_SMALLEST**2} to {_LARGEST**2}")
+        return size
     width, height = size
     if not (_SMALLEST <= width <= _LARGEST and _SMALLEST <= height <= _LARGEST):
         raise UserError(f"size {width}x{height} is out of range; choose {_SMALLEST} to {_LARGEST} pixels for each side")
@@ -44,7 +56,7 @@ def render(
     settings: RenderSettings,
     output: Path,
     format: str = "gif",
-    size: tuple[int, int] = (640, 360),
+    size: Size = USUAL,
     frame: int = -1,
     maximum_frames: int = 150,
 ) -> Path:
@@ -58,9 +70,10 @@ def render(
         settings: view, quantity, label, unit, color map, limits and speed.
         output: the file to write; an existing one is replaced.
         format: ``"gif"``, ``"mp4"`` or ``"png"``.
-        size: width and height in pixels, 64 to 4096 each.
+        size: width and height in pixels, 64 to 4096 each; or their product, for a picture whose shape suits what it
+            shows.
         frame: which frame a png shows; negative ones count from the end.
-        maximum_frames: an animation of more frames is thinned evenly, keeping the first and the last.
+        maximum_frames: an animation of more frames is thinned, keeping the first and the last; see ``choose_pace``.
 
     Returns:
         ``output``.
@@ -77,6 +90,6 @@ def render(
             raise UserError(f"frame {frame} is out of range; the run has frames 0 to {count - 1}")
         write_png(output, painter.image(frame % count))
     else:
-        pictures = Pictures(painter, choose_frames(count, maximum_frames))
-        _ANIMATIONS[format](output, pictures, settings.frames_per_second)
+        pace = choose_pace(frames, diagnostics, settings.quantity, settings.frames_per_second, maximum_frames)
+        _ANIMATIONS[format](output, Pictures(painter, pace.indices), pace.frames_per_second, pace.hold)
     return output

@@ -38,11 +38,12 @@ class ColorBar:
         bar.outline.set_visible(False)
         bar.set_label(drawable(label), labelpad=2 if below else 5)
 
-    def place(self, window: Box, reach: int, size: tuple[int, int], unit: float) -> None:
+    def place(self, window: Box, wall: int, reach: int, size: tuple[int, int], unit: float) -> None:
         """Put it beside the window, as long as that is.
 
         Args:
             window: pixels of the window.
+            wall: thickness of the wall at the right of the window, in pixels.
             reach: how far the window's labels reach below it, in pixels.
             size: of the page in pixels.
             unit: pixels per pixel of the design.
@@ -51,7 +52,7 @@ class ColorBar:
         if self.below:
             place = Box(window.left, window.bottom - reach - gap - thickness, window.width, thickness)
         else:
-            place = Box(window.left + window.width + gap, window.bottom, thickness, window.height)
+            place = Box(window.left + window.width + wall + gap, window.bottom, thickness, window.height)
         length = place.width if self.below else place.height
         self.axes.set_position(place.fractions(size))
         if self._ticks_move:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simkit.errors import UserError
-from simkit.render.figure import drawn, new_figure, scale_of
+from simkit.render.figure import USUAL, Size, drawn, new_figure, scale_of
 from simkit.render.labels import drawable, fit, plain, with_unit
 from simkit.render.style import BODIES, INK, MUTED, house_style
 from simkit.render.video import write_png
@@ -104,7 +104,7 @@ def comparison(
     settings: RenderSettings,
     title: str,
     captions: tuple[str, str],
-    size: tuple[int, int] = (640, 360),
+    size: Size = USUAL,
     frame: int = -1,
 ) -> Path:
     """Draw one frame of each of two runs under its caption, with the same colors and window for both.
@@ -116,7 +116,8 @@ def comparison(
         settings: what to draw.
         title: shown in both pictures.
         captions: a line for each.
-        size: width and height of each picture in pixels; wide ones are stacked, others stand side by side.
+        size: width and height of each picture in pixels, or their product; wide ones are stacked, others stand side
+            by side.
         frame: which frame; negative ones count from the end of each run.
 
     Raises:
@@ -124,11 +125,13 @@ def comparison(
     """
     pictures = []
     for run, other in ((before, after), (after, before)):
+        if pictures:
+            size = pictures[0].shape[1::-1]
         painter = new_painter(**run, title=title, settings=settings, size=size, alongside=[other["frames"]])
         if not -len(painter) <= frame < len(painter):
             raise UserError(f"frame {frame} is out of range; the run has frames 0 to {len(painter) - 1}")
         pictures.append(painter.image(frame % len(painter)))
-    width, height = size
+    height, width = pictures[0].shape[:2]
     scale = scale_of((width, height))
     panels = [
         np.concatenate([_caption(caption, width, scale), image])

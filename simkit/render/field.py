@@ -7,12 +7,14 @@ from matplotlib.colors import to_rgba
 
 from simkit.errors import UserError
 from simkit.render.color import color_scale
+from simkit.render.figure import Size
 from simkit.render.labels import stamps, with_unit
 from simkit.render.layout import Window
 from simkit.render.resample import cell_edges, resample, samples
 from simkit.render.select import observed, together
 from simkit.render.sheet import Sheet
 from simkit.render.style import WALL
+from simkit.render.walls import read_sides
 from simkit.scenario.scenario import RenderSettings
 
 
@@ -23,12 +25,13 @@ class FieldPainter:
         frames: observed arrays with the frame axis first; ``settings.quantity`` has shape (frames, nx, ny). Cells that
             are not finite are drawn in gray.
         diagnostics: per-frame scalars with ``time`` or ``iteration``.
-        coordinates: cell centers ``x`` (nx,) and ``y`` (ny,), increasing, evenly spaced or not. With an entry ``walls``
-            (any values) the domain is bounded by solid walls below and above. Where the frames have a
-            ``body_distance``, in the shape of the quantity and negative inside a solid body, they show that body.
+        coordinates: cell centers ``x`` (nx,) and ``y`` (ny,), increasing, evenly spaced or not; ``sides`` or ``walls``
+            as for ``read_sides``. Where the frames have a ``body_distance``, in the shape of the quantity and negative
+            inside a solid body, they show that body; where they have a ``side_velocity`` (frames, 4), the walls of
+            which it is not zero show where they go.
         title: upper left.
         settings: what to draw.
-        size: width and height in pixels.
+        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
         alongside: frames of other runs that the picture is compared with: color limits then suit all.
 
     Raises:
@@ -42,7 +45,7 @@ class FieldPainter:
         coordinates: Mapping[str, np.ndarray],
         title: str,
         settings: RenderSettings,
-        size: tuple[int, int],
+        size: Size,
         alongside: Sequence[Mapping[str, np.ndarray]] = (),
     ) -> None:
         self._values = observed(frames, settings.quantity, axes=3)
@@ -64,7 +67,8 @@ class FieldPainter:
             Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1]),
             axis_labels=("$x$", "$y$"),
             bar=(self._scale, with_unit(settings.label, settings.unit)),
-            walls="walls" in coordinates,
+            sides=read_sides(coordinates),
+            motion=_motion(frames),
         )
         self._columns = samples(centers[0], self.sheet.box.width)
         self._rows = samples(centers[1], self.sheet.box.height)
@@ -83,6 +87,16 @@ class FieldPainter:
             distance = resample(self._distance[index].T.astype(np.float32), self._rows, self._columns)
             pixels = _with_body(pixels, distance / self._pixel)
         return self.sheet.picture(index, pixels=pixels)
+
+
+def _motion(frames: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Return the mean velocity (4,) of each side along itself."""
+    if "side_velocity" not in frames:
+        return None
+    velocity = observed(frames, "side_velocity", axes=2).astype(float)
+    if velocity.shape[1] != 4:
+        raise UserError(f"'side_velocity' has shape {velocity.shape}; one number per side would be {len(velocity), 4}")
+    return np.nan_to_num(velocity).mean(axis=0)
 
 
 def _with_body(pixels: np.ndarray, distance: np.ndarray) -> np.ndarray:

@@ -6,17 +6,26 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+# Pixels of a picture whose shape suits what it shows.
+USUAL = 640 * 360
 # The whole design is drawn at this size and scaled, fonts and lines included, to any other.
 _REFERENCE = (640, 360)
 _REFERENCE_DPI = 100.0
 
 
-def scale_of(size: tuple[int, int]) -> float:
+type Size = tuple[int, int] | int
+
+
+def scale_of(size: Size) -> float:
     """Return how much larger than at 640 x 360 fonts and lines are drawn in a picture of ``size`` pixels.
+
+    The size is width and height, or their product for a picture whose shape is yet to be chosen.
 
     The square root of the area ratio keeps the balance of text and picture for any shape; the other two terms keep
     margins from eating up very flat or very tall pictures.
     """
+    if isinstance(size, int):
+        return (size / USUAL) ** 0.5
     width, height = size
     area = width * height / (_REFERENCE[0] * _REFERENCE[1])
     return min(area**0.5, width / 320, height / 180)
@@ -30,10 +39,16 @@ def new_figure(size: tuple[int, int], scale: float | None = None) -> Figure:
         scale: enlargement of fonts and lines; ``None`` chooses it to suit the size.
     """
     dpi = _REFERENCE_DPI * (scale or scale_of(size))
-    # Agg truncates inches * dpi to pixels: a thousandth of a pixel more keeps rounding from losing a whole one.
-    figure = Figure(figsize=((size[0] + 1e-3) / dpi, (size[1] + 1e-3) / dpi), dpi=dpi)
+    figure = Figure(dpi=dpi)
     FigureCanvasAgg(figure)
+    resize(figure, size)
     return figure
+
+
+def resize(figure: Figure, size: tuple[int, int]) -> None:
+    """Give a figure a size in pixels, met exactly; fonts and lines stay as they are."""
+    # Agg truncates inches * dpi to pixels: a thousandth of a pixel more keeps rounding from losing a whole one.
+    figure.set_size_inches(*((side + 1e-3) / figure.dpi for side in size))
 
 
 def canvas_of(figure: Figure) -> FigureCanvasAgg:

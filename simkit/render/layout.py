@@ -5,6 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+# Bounds of a page that suits its content, in pixels of the design: titles need room, and bands are hard to place.
+_NARROWEST, _WIDEST, _MOST_FOR_HEADER = 420, 960, 620
+_LOWEST, _HIGHEST = 180, 640
+
 
 class Window(NamedTuple):
     """The part of the plane that is shown, in data units."""
@@ -36,6 +40,48 @@ class Box(NamedTuple):
     def fractions(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
         """Return (left, bottom, width, height) as fractions of a page of ``size`` pixels."""
         return self.left / size[0], self.bottom / size[1], self.width / size[0], self.height / size[1]
+
+
+class Margins(NamedTuple):
+    """Pixels of the page around a window."""
+
+    left: int
+    right: int
+    below: int
+    above: int
+
+
+def larger_scale(pixels: float, window: Window, across: float, up: float) -> float:
+    """Return pixels per data unit of a window that, with what surrounds it, fills a page of that many pixels.
+
+    Args:
+        pixels: width times height of the page.
+        window: what is shown.
+        across: pixels left and right of the window.
+        up: pixels below and above it.
+    """
+    # The positive root of (width s + across) (height s + up) = pixels.
+    a, b = window.width * window.height, window.width * up + window.height * across
+    c = across * up - pixels
+    return 2 * max(-c, 0.0) / (b + (b * b - 4 * a * min(c, 0.0)) ** 0.5)
+
+
+def page_for(pixels: int, window: Window, margins: Margins, unit: float, header: float = 0.0) -> tuple[int, int]:
+    """Return the even width and height of a page that suits a window.
+
+    Args:
+        pixels: about how many it has; fewer where it would become a narrow band.
+        window: what is shown.
+        margins: around the window.
+        unit: pixels per pixel of the design.
+        header: width that title and time stamp ask for.
+    """
+    across, up = margins.left + margins.right, margins.below + margins.above
+    scale = larger_scale(pixels, window, across, up)
+    scale = min(scale, (_WIDEST * unit - across) / window.width, (_HIGHEST * unit - up) / window.height)
+    width = max(window.width * scale + across, min(max(header, _NARROWEST * unit), _MOST_FOR_HEADER * unit))
+    height = max(window.height * scale + up, _LOWEST * unit)
+    return 2 * round(width / 2), 2 * round(height / 2)
 
 
 def tick_places(length: float) -> MaxNLocator:

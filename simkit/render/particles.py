@@ -8,27 +8,27 @@ from matplotlib.patches import Rectangle
 from simkit.errors import UserError
 from simkit.render.color import color_scale
 from simkit.render.disks import Disks
+from simkit.render.figure import Size
 from simkit.render.labels import stamps, with_unit
 from simkit.render.layout import Window
-from simkit.render.select import observed, together
+from simkit.render.select import observed, periodic_box, together
 from simkit.render.sheet import Sheet
+from simkit.render.spheres import SpherePainter
 from simkit.render.style import INK
 from simkit.scenario.scenario import RenderSettings
 
 
 class ParticlePainter:
-    """Draws particles in a periodic box, or in free space, colored by a quantity.
-
-    Three-dimensional particles are seen along z: nearer ones (larger z) cover farther ones, which fade a little.
+    """Draws particles in the plane, in a periodic box or in free space, colored by a quantity.
 
     Args:
-        frames: ``position`` (frames, N, 2 or 3), ``diameter`` (frames, N), ``box`` (frames, 2 or 3), which may be
-            missing, zero or infinite for free space, and ``settings.quantity`` (frames, N).
+        frames: ``position`` (frames, N, 2), ``diameter`` (frames, N), ``box`` (frames, 2), which may be missing,
+            zero or infinite for free space, and ``settings.quantity`` (frames, N).
         diagnostics: per-frame scalars with ``time`` or ``iteration``.
         coordinates: not used.
         title: upper left.
         settings: what to draw.
-        size: width and height in pixels.
+        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
         alongside: frames of other runs that the picture is compared with: color limits and window then suit all.
 
     Raises:
@@ -42,7 +42,7 @@ class ParticlePainter:
         coordinates: Mapping[str, np.ndarray],
         title: str,
         settings: RenderSettings,
-        size: tuple[int, int],
+        size: Size,
         alongside: Sequence[Mapping[str, np.ndarray]] = (),
     ) -> None:
         del coordinates
@@ -50,12 +50,12 @@ class ParticlePainter:
         self._diameter = observed(frames, "diameter", axes=2).astype(float)
         self._values = observed(frames, settings.quantity, axes=2)
         count, number, dimension = self._position.shape
-        if dimension not in (2, 3):
+        if dimension != 2:
             raise UserError(f"particles have {dimension} coordinates; this view draws 2 or 3")
         for name, array in (("diameter", self._diameter), (settings.quantity, self._values)):
             if array.shape != (count, number):
                 raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
-        self._box = _periodic_box(frames, count, dimension)
+        self._box = periodic_box(frames, count, dimension)
         runs = [frames, *alongside]
         values = together(runs, settings.quantity, axes=2)
         self._scale = color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True)
@@ -88,15 +88,27 @@ class ParticlePainter:
             drawn = drawn[source]
         else:
             centers = position[drawn, :2]
-        if position.shape[1] == 3:
-            depth = position[drawn, 2]
-            order = np.argsort(depth, kind="stable")
-            drawn, centers, depth = drawn[order], centers[order], depth[order]
-            colors = _faded(colors[drawn], depth)
-        else:
-            colors = colors[drawn]
-        self._disks.place(centers, diameter[drawn], colors)
+        self._disks.place(centers, diameter[drawn], colors[drawn])
         return self.sheet.picture(index, [self._disks.artist, self._outline])
+
+
+def particle_painter(
+    frames: Mapping[str, np.ndarray],
+    diagnostics: Mapping[str, np.ndarray],
+    coordinates: Mapping[str, np.ndarray],
+    title: str,
+    settings: RenderSettings,
+    size: Size,
+    alongside: Sequence[Mapping[str, np.ndarray]] = (),
+) -> "ParticlePainter | SpherePainter":
+    """Return the painter of disks in the plane, or of spheres in space; arguments are those of the painters.
+
+    Raises:
+        UserError: if an array is missing or misshapen.
+    """
+    solid = observed(frames, "position", axes=3).shape[2] == 3
+    painter = SpherePainter if solid else ParticlePainter
+    return painter(frames, diagnostics, coordinates, title, settings, size, alongside)
 
 
 def periodic_images(position: np.ndarray, diameter: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +136,7 @@ def periodic_images(position: np.ndarray, diameter: np.ndarray, box: np.ndarray)
 
 def _window(runs: Sequence[Mapping[str, np.ndarray]], dimension: int) -> Window:
     """Return the largest box of all runs, or in free space what holds all particles."""
-    boxes = [box for frames in runs if (box := _periodic_box(frames, len(frames["position"]), dimension)) is not None]
+    boxes = [box for frames in runs if (box := periodic_box(frames, len(frames["position"]), dimension)) is not None]
     if len(boxes) == len(runs):
         across, up = np.concatenate(boxes)[:, :2].max(axis=0)
         return Window(0.0, across, 0.0, up)
@@ -139,19 +151,3 @@ def _window(runs: Sequence[Mapping[str, np.ndarray]], dimension: int) -> Window:
     low, high = corners.min(axis=0), corners.max(axis=0)
     margin = 0.03 * (high - low).max() or 1.0
     return Window(low[0] - margin, high[0] + margin, low[1] - margin, high[1] + margin)
-
-
-def _periodic_box(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:
-    if "box" not in frames:
-        return None
-    box = observed(frames, "box", axes=2).astype(float)
-    if box.shape != (count, dimension):
-        raise UserError(f"'box' has shape {box.shape}; one edge length per direction would be {(count, dimension)}")
-    return box if np.isfinite(box).all() and (box > 0).all() else None
-
-
-def _faded(colors: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    span = np.ptp(depth) if depth.size else 0.0
-    nearness = (depth - depth.min()) / span if span else np.ones(len(depth))
-    strength = (0.35 + 0.65 * nearness)[:, None]
-    return np.concatenate([1 - strength * (1 - colors[:, :3]), colors[:, 3:]], axis=1)

@@ -26,3 +26,17 @@ def observed(frames: Mapping[str, np.ndarray], name: str, axes: int) -> np.ndarr
 def together(runs: Sequence[Mapping[str, np.ndarray]], name: str, axes: int) -> np.ndarray:
     """Return all values of the observed array ``name`` in several runs, in one line."""
     return np.concatenate([observed(frames, name, axes).ravel() for frames in runs])
+
+
+def periodic_box(frames: Mapping[str, np.ndarray], count: int, dimension: int) -> np.ndarray | None:
+    """Return the edge lengths (frames, dimension) of a periodic box, or ``None`` for free space.
+
+    Raises:
+        UserError: if ``box`` has another shape.
+    """
+    if "box" not in frames:
+        return None
+    box = observed(frames, "box", axes=2).astype(float)
+    if box.shape != (count, dimension):
+        raise UserError(f"'box' has shape {box.shape}; one edge length per direction would be {(count, dimension)}")
+    return box if np.isfinite(box).all() and (box > 0).all() else None

@@ -6,40 +6,46 @@ from functools import cached_property
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import IdentityTransform
 
 from simkit.render.bar import ColorBar
 from simkit.render.color import ColorScale
-from simkit.render.figure import canvas_of, new_figure, page_of, rgb_copy, scale_of
+from simkit.render.figure import Size, canvas_of, new_figure, page_of, resize, rgb_copy, scale_of
 from simkit.render.labels import drawable, fit
-from simkit.render.layout import Box, Window, tick_places
-from simkit.render.style import INK, MUTED, WALL, drawing_style, house_style
+from simkit.render.layout import Box, Margins, Window, larger_scale, page_for, tick_places
+from simkit.render.style import INK, MUTED, drawing_style, house_style
+from simkit.render.walls import Sides, draw_sides
 
 # Lengths of the design at 640 x 360 pixels.
-_PADDING = 18
-_HEADER = 52
-_BAND = 5
+_PADDING = 14
+_HEADER = 44
+_BAND = 6
 # Room that header, labels and color bar usually take, across and up, with the bar at the right or below.
 _BAR_RIGHT = (150, 128)
 _BAR_BELOW = (90, 175)
+# How much larger a bar below must make the window of a page of any shape.
+_WIDE = 1.15
+# Widths over heights between which a page follows what is stretched to fill it.
+_STRETCHED = (0.9, 2.3)
 
 
 class Sheet:
     """A page showing a window of the plane at equal scale in x and y.
 
     Args:
-        size: width and height of the picture in pixels.
+        size: width and height of the picture in pixels; or their product, and the page's shape suits the window.
         title: upper left, shortened where it does not fit.
         stamps: upper right, one per frame.
         window: what to show.
         axis_labels: names of the two axes; ``None`` draws neither labels nor ticks.
         bar: the color scale and label of the color bar, or ``None``.
         stretch: widen the window to fill the page instead of centering it.
-        walls: draw solid walls below and above the window.
+        sides: kinds of the sides of the window.
+        motion: velocity of each side along itself.
 
     Attributes:
+        size: width and height of the picture in pixels.
         axes: Matplotlib axes in data units. Artists added before the first picture are drawn once, unless animated.
         box: the pixels of the window.
         window: the window shown; wider than asked for if ``stretch``.
@@ -49,30 +55,35 @@ class Sheet:
 
     def __init__(
         self,
-        size: tuple[int, int],
+        size: Size,
         title: str,
         stamps: Sequence[str],
         window: Window,
         axis_labels: tuple[str, str] | None = None,
         bar: tuple[ColorScale, str] | None = None,
         stretch: bool = False,
-        walls: bool = False,
+        sides: Sides | None = None,
+        motion: np.ndarray | None = None,
     ) -> None:
-        self._size = size
         self._unit = scale_of(size)
         self._stamps = list(stamps)
-        self._band = max(1, self._pixels(_BAND)) if walls else 0
+        sides = sides or Sides()
+        self._band = max(1, self._pixels(_BAND)) if set(sides) - {"periodic", "inflow", "outflow"} else 0
+        # A dashed line keeps its distance as a wall does.
+        self._bands = [self._band * (kind not in ("periodic", "inflow", "outflow")) for kind in sides]
+        self._free = size if isinstance(size, int) else None
+        self.size = (640, 360) if isinstance(size, int) else size
         with house_style():
-            self.figure = new_figure(size)
+            self.figure = new_figure(self.size, self._unit)
             self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
             self.axes.set_autoscale_on(False)
             below = not stretch and self._larger_with_bar_below(window)
             self.bar = ColorBar(self.figure, *bar, below=below) if bar else None
             self._label_axes(axis_labels)
+            self._write_header(title)
             self._place(window, stretch)
-            if walls:
-                self._draw_walls()
-            self._draw_header(title)
+            draw_sides(self.figure, self.box, self._band, sides, np.zeros(4) if motion is None else motion)
+            self._place_header()
 
     def picture(self, index: int, artists: Iterable[Artist] = (), pixels: np.ndarray | None = None) -> np.ndarray:
         """Return frame ``index`` as an array (height, width, 3) of uint8.
@@ -85,7 +96,7 @@ class Sheet:
         page = page_of(self.figure)
         np.copyto(page, self._background)
         if pixels is not None:
-            top = self._size[1] - self.box.bottom - self.box.height
+            top = self.size[1] - self.box.bottom - self.box.height
             rows, columns = slice(top, top + self.box.height), slice(self.box.left, self.box.left + self.box.width)
             page[rows, columns] = pixels[::-1, :, None].view(np.uint8)
         with drawing_style():
@@ -106,10 +117,14 @@ class Sheet:
 
     def _larger_with_bar_below(self, window: Window) -> bool:
         def scale(taken: tuple[int, int]) -> float:
-            width, height = (max(side - self._pixels(used), 1) for side, used in zip(self._size, taken, strict=True))
+            across, up = (self._pixels(length) for length in taken)
+            if self._free:
+                return larger_scale(self._free, window, across, up)
+            width, height = (max(side - used, 1) for side, used in zip(self.size, (across, up), strict=True))
             return min(width / window.width, height / window.height)
 
-        return scale(_BAR_BELOW) > scale(_BAR_RIGHT)
+        # A page that may have any shape had better be wide.
+        return scale(_BAR_BELOW) > scale(_BAR_RIGHT) * (_WIDE if self._free else 1.0)
 
     def _label_axes(self, labels: tuple[str, str] | None) -> None:
         self.axes.spines[:].set_visible(False)
@@ -119,23 +134,39 @@ class Sheet:
             return
         self.axes.set_xlabel(labels[0], labelpad=2)
         self.axes.set_ylabel(labels[1], labelpad=4)
-        if self._band:
-            self.axes.spines.bottom.set_position(("outward", self._band * 72 / self.figure.dpi))
+        for spine, band in ((self.axes.spines.left, self._bands[0]), (self.axes.spines.bottom, self._bands[2])):
+            if band:
+                spine.set_position(("outward", band * 72 / self.figure.dpi))
 
     def _place(self, window: Window, stretch: bool) -> None:
         """Fit the window between the labels around it, which are measured: their width differs from case to case."""
         reach = self._pixels(40)
-        margins = [self._pixels(length) for length in (40, 56, 40)]
+        labels = [self._pixels(length) for length in (40, 56, 40)]
         for _ in range(3):
+            margins = self._margins(labels)
+            if self._free:
+                shape = _limited(window) if stretch else window
+                self.size = page_for(self._free, shape, margins, self._unit, self._header_width())
+                resize(self.figure, self.size)
             self.box, self.window = self._fit(margins, window, stretch)
-            self.axes.set_position(self.box.fractions(self._size))
+            self.axes.set_position(self.box.fractions(self.size))
             self.axes.set(xlim=self.window[:2], ylim=self.window[2:])
             for axis, length in ((self.axes.xaxis, self.box.width), (self.axes.yaxis, self.box.height)):
                 if not isinstance(axis.get_major_locator(), NullLocator):
                     axis.set_major_locator(tick_places(length / self._unit))
             if self.bar:
-                self.bar.place(self.box, reach, self._size, self._unit)
-            reach, margins = self._measure()
+                self.bar.place(self.box, self._bands[1], reach, self.size, self._unit)
+            reach, labels = self._measure()
+
+    def _margins(self, labels: Sequence[int]) -> Margins:
+        """Return what lies around the window.
+
+        Args:
+            labels: how far labels and color bar reach to the left, right and below, or the walls if those do farther.
+        """
+        padding = self._pixels(_PADDING)
+        left, right, below = (padding + max(label, band) for label, band in zip(labels, self._bands[:3], strict=True))
+        return Margins(left, right, below, self._pixels(_HEADER) + self._bands[3])
 
     def _measure(self) -> tuple[int, list[int]]:
         """Return how far labels reach below the window, and they and the bar to the left, right and below it."""
@@ -149,35 +180,42 @@ class Sheet:
         right = extents[:, 2].max() - box.left - box.width
         return reach, [max(0, int(np.ceil(length))) for length in (left, right, below)]
 
-    def _fit(self, margins: Sequence[int], window: Window, stretch: bool) -> tuple[Box, Window]:
-        left, right, below = (self._pixels(_PADDING) + margin for margin in margins)
-        room_width = max(self._size[0] - left - right, 1)
-        room_height = max(self._size[1] - below - self._pixels(_HEADER) - 2 * self._band, 1)
-        below += self._band
+    def _fit(self, margins: Margins, window: Window, stretch: bool) -> tuple[Box, Window]:
+        room_width = max(self.size[0] - margins.left - margins.right, 1)
+        room_height = max(self.size[1] - margins.below - margins.above, 1)
         scale = min(room_width / window.width, room_height / window.height)
         if stretch:
             spare = (room_width / scale - window.width) / 2
             top = window.y_low + room_height / scale
             shown = Window(window.x_low - spare, window.x_high + spare, window.y_low, top)
-            return Box(left, below, room_width, room_height), shown
+            return Box(margins.left, margins.below, room_width, room_height), shown
         width, height = max(round(window.width * scale), 1), max(round(window.height * scale), 1)
-        return Box(left + (room_width - width) // 2, below + (room_height - height) // 2, width, height), window
+        corner = margins.left + (room_width - width) // 2, margins.below + (room_height - height) // 2
+        return Box(*corner, width, height), window
 
-    def _draw_walls(self) -> None:
-        for bottom in (self.box.bottom - self._band, self.box.bottom + self.box.height):
-            corner = (self.box.left, bottom)
-            wall = Rectangle(corner, self.box.width, self._band, color=WALL, lw=0, transform=IdentityTransform())
-            self.figure.add_artist(wall)
-
-    def _draw_header(self, title: str) -> None:
-        width, height = self._size
-        padding = self._pixels(_PADDING)
+    def _write_header(self, title: str) -> None:
         style = {"transform": IdentityTransform(), "va": "baseline"}
+        self.stamp = self.figure.text(0, 0, max(self._stamps, key=len), color=MUTED, size=10, **style)
+        self.stamp.set_animated(True)
+        self._heading = self.figure.text(0, 0, drawable(title), color=INK, size=12, weight="bold", **style)
+
+    def _header_width(self) -> float:
+        """Return the width of a page on which title and stamp have room."""
+        return 4 * self._pixels(_PADDING) + sum(text.get_window_extent().width for text in (self._heading, self.stamp))
+
+    def _place_header(self) -> None:
+        width, height = self.size
+        padding = self._pixels(_PADDING)
         baseline = height - self._pixels(_PADDING + 14)
         # Left-aligned where the longest stamp still fits: a stamp that gains a digit then stays in place.
-        self.stamp = self.figure.text(0, baseline, max(self._stamps, key=len), color=MUTED, size=10, **style)
-        self.stamp.set_animated(True)
         start = width - padding - int(np.ceil(self.stamp.get_window_extent().width))
-        self.stamp.set_x(start)
-        heading = self.figure.text(padding, baseline, drawable(title), color=INK, size=12, weight="bold", **style)
-        fit(heading, start - 2 * padding)
+        self.stamp.set_position((start, baseline))
+        self._heading.set_position((padding, baseline))
+        fit(self._heading, start - 2 * padding)
+
+
+def _limited(window: Window) -> Window:
+    """Return a window of nearly the same shape that makes no page too tall or too wide to look at."""
+    low, high = _STRETCHED
+    ratio = float(np.clip(window.width / window.height, low, high))
+    return Window(0.0, ratio, 0.0, 1.0)

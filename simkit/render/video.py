@@ -11,6 +11,7 @@ from PIL import Image
 from simkit.errors import UserError
 from simkit.render.files import whole_file
 from simkit.render.gif import frame_block, gif_blocks
+from simkit.render.pace import choose_frames
 from simkit.render.palette import Palette, rank_colors
 
 # Smooth fields do not compress: fewer colors (contour bands) keep 100 frames of 640 x 360 pixels below 2 MB.
@@ -31,28 +32,20 @@ class Images(Protocol):
         ...
 
 
-def choose_frames(count: int, maximum: int) -> np.ndarray:
-    """Return the indices of at most ``maximum`` of ``count`` frames, evenly spread, first and last included."""
-    if maximum < 1:
-        raise UserError(f"maximum_frames is {maximum}; it must be at least 1")
-    if count <= maximum:
-        return np.arange(count)
-    return np.array([count - 1]) if maximum == 1 else np.rint(np.linspace(0, count - 1, maximum)).astype(int)
-
-
 def write_png(path: Path, image: np.ndarray) -> None:
     """Write one image (height, width, 3) of uint8, without metadata."""
     with whole_file(path) as partial:
         Image.fromarray(image).save(partial, "PNG", optimize=True)
 
 
-def write_gif(path: Path, images: Images, frames_per_second: float) -> None:
+def write_gif(path: Path, images: Images, frames_per_second: float, hold: float = 0.0) -> None:
     """Write an animation that repeats, with one palette for all frames.
 
     Args:
         path: the file.
         images: (height, width, 3) of uint8, all of one size; read one at a time, a few of them twice.
         frames_per_second: at most 50, which is where players stop following.
+        hold: seconds for which the last image stays longer.
 
     Raises:
         UserError: if there is no image or the speed is out of range.
@@ -60,6 +53,7 @@ def write_gif(path: Path, images: Images, frames_per_second: float) -> None:
     _check(images, frames_per_second, _GIF_FASTEST, "; write mp4 for more")
     # Frames last whole hundredths of a second: round the running time, not each delay, to keep the speed.
     times = np.rint(np.arange(len(images) + 1) * 100 / frames_per_second).astype(int)
+    times[-1] += round(100 * hold)
     palette = _affordable_palette(images)
     frames = (palette.indices(images[place]) for place in range(len(images)))
     with whole_file(path) as partial, partial.open("wb") as file:
@@ -82,13 +76,14 @@ def _affordable_palette(images: Images) -> Palette:
     return palette
 
 
-def write_mp4(path: Path, images: Images, frames_per_second: float) -> None:
+def write_mp4(path: Path, images: Images, frames_per_second: float, hold: float = 0.0) -> None:
     """Write an H.264 video that every browser plays; an odd width or height is filled up by one white line.
 
     Args:
         path: the file.
         images: (height, width, 3) of uint8, all of one size; read one at a time.
         frames_per_second: at most 240.
+        hold: seconds for which the last image is repeated.
 
     Raises:
         UserError: if there is no image, the speed is out of range, or the encoder fails.
@@ -106,16 +101,19 @@ def write_mp4(path: Path, images: Images, frames_per_second: float) -> None:
     plain = "-map_metadata -1 -fflags +bitexact -flags:v +bitexact -movflags +faststart -f mp4"
     options = " ".join(["-loglevel error -y", source, f"-vf {even},{named}", coding, plain]).split()
     with whole_file(path) as partial:
-        _pipe([get_ffmpeg_exe(), *options, str(partial)], images)
+        _pipe([get_ffmpeg_exe(), *options, str(partial)], images, round(hold * frames_per_second))
 
 
-def _pipe(command: list[str], images: Images) -> None:
+def _pipe(command: list[str], images: Images, repeated: int) -> None:
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors)
         try:
             with cast(IO[bytes], process.stdin) as pipe:
                 for place in range(len(images)):
-                    pipe.write(np.ascontiguousarray(images[place]).data)
+                    image = np.ascontiguousarray(images[place])
+                    pipe.write(image.data)
+                for _ in range(repeated):
+                    pipe.write(image.data)
         except BrokenPipeError:
             pass
         except BaseException:

@@ -8,7 +8,8 @@ import numpy as np
 from simkit.errors import UserError, nearest
 from simkit.render.bodies import body_painter
 from simkit.render.field import FieldPainter
-from simkit.render.particles import ParticlePainter
+from simkit.render.figure import USUAL, Size
+from simkit.render.particles import particle_painter
 from simkit.render.sheet import Sheet
 from simkit.scenario.scenario import RenderSettings
 
@@ -29,7 +30,7 @@ class Painter(Protocol):
         coordinates: Mapping[str, np.ndarray],
         title: str,
         settings: RenderSettings,
-        size: tuple[int, int],
+        size: Size,
         alongside: Sequence[Mapping[str, np.ndarray]] = (),
     ) -> None:
         """Prepare everything that all frames share."""
@@ -43,7 +44,11 @@ class Painter(Protocol):
         ...
 
 
-VIEWS: dict[str, Callable[..., Painter]] = {"field": FieldPainter, "particles": ParticlePainter, "bodies": body_painter}
+VIEWS: dict[str, Callable[..., Painter]] = {
+    "field": FieldPainter,
+    "particles": particle_painter,
+    "bodies": body_painter,
+}
 
 
 def new_painter(
@@ -52,7 +57,7 @@ def new_painter(
     coordinates: Mapping[str, np.ndarray],
     title: str,
     settings: RenderSettings,
-    size: tuple[int, int] = (640, 360),
+    size: Size = USUAL,
     alongside: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Painter:
     """Return the painter for ``settings.view``.
@@ -63,7 +68,7 @@ def new_painter(
         coordinates: cell centers ``x`` and ``y`` for fields.
         title: upper left.
         settings: view, quantity, label, unit, color map and limits.
-        size: width and height in pixels.
+        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
         alongside: frames of other runs to be compared with: colors and window then suit all of them.
 
     Raises:

@@ -59,7 +59,8 @@ def test_observed_arrays_fit_their_dimensions_and_coordinates():
     state = sim.init(sim.params, jax.random.key(0))
     observed = sim.observe(state, sim.params)
     sizes = {name: len(values) for name, values in sim.coordinates.items()}
-    assert sizes == {"x": 8, "y": 6, "walls": 2}
+    assert sizes == {"x": 8, "y": 6, "sides": 4}
+    sizes["side"] = 4
     assert observed.keys() == sim.dimensions.keys()
     for name, array in observed.items():
         assert array.shape == tuple(sizes[axis] for axis in sim.dimensions[name])

@@ -108,7 +108,7 @@ def test_observed_arrays_fit_their_dimensions_and_coordinates(x64):
     state, measured, params = after(1)
     observed = sim.observe(state, params)
     sizes = {name: len(values) for name, values in sim.coordinates.items()}
-    assert sizes == {"x": 8, "y": 6, "walls": 2}
+    assert sizes == {"x": 8, "y": 6, "sides": 4}
     assert observed.keys() == sim.dimensions.keys()
     for name, array in observed.items():
         assert array.shape == tuple(sizes[axis] for axis in sim.dimensions[name])

@@ -118,7 +118,7 @@ def test_frames_hold_the_flow_at_cell_centers(x64):
     np.testing.assert_allclose(seen["v"], -np.sin(x) * np.cos(y), rtol=0, atol=0.02)
     np.testing.assert_allclose(seen["vorticity"], -2 * np.cos(x) * np.cos(y), rtol=0, atol=2 * 0.046)
     np.testing.assert_allclose(seen["speed"], np.hypot(seen["u"], seen["v"]), rtol=1e-12)
-    assert simulation.dimensions["vorticity"] == ("x", "y") and "walls" not in simulation.coordinates
+    assert simulation.dimensions["vorticity"] == ("x", "y") and set(simulation.coordinates["sides"]) == {"periodic"}
 
 
 def test_walled_flow_becomes_poiseuille_flow(x64):
@@ -128,7 +128,7 @@ def test_walled_flow_becomes_poiseuille_flow(x64):
     y = simulation.coordinates["y"]
     # The parabola c - y^2 has opposite values half a cell inside and outside the wall: c = 1 + h^2/4.
     np.testing.assert_allclose(state.flow[0].data[0], 1 - y**2 + (1 / 8) ** 2 / 4, rtol=0, atol=1e-7)
-    np.testing.assert_array_equal(simulation.coordinates["walls"], [-1, 1])
+    assert simulation.coordinates["sides"].tolist() == ["periodic", "periodic", "wall", "wall"]
 
 
 def test_derivative_through_walls_is_the_central_difference(x64):

@@ -63,7 +63,7 @@ def test_an_apex_leaves_its_ghost_only_once_it_is_passed(body_run, settings):
     scale = sheet.box.width / sheet.window.width
     # Below the middle of the ghost, where no path runs.
     column = round(sheet.box.left + (x - sheet.window.x_low) * scale)
-    row = round(360 - sheet.box.bottom - (z - 0.06 - sheet.window.y_low) * scale)
+    row = round(sheet.size[1] - sheet.box.bottom - (z - 0.06 - sheet.window.y_low) * scale)
     before, after = painter.image(frame - 12)[row, column], painter.image(len(painter) - 1)[row, column]
     assert before.tolist() == [255, 255, 255]
     assert after.tolist() != before.tolist()
@@ -82,7 +82,8 @@ def test_a_ball_that_turns_shows_it(body_run, settings):
     still["position"][:] = still["position"][0]
     painter = new_painter(still, diagnostics, coordinates, "ball", settings("bodies", "position"))
     ball = painter.sheet.box
-    first, later = (painter.image(index)[360 - ball.bottom - ball.height : 360 - ball.bottom] for index in (0, 8))
+    top = painter.sheet.size[1] - ball.bottom - ball.height
+    first, later = (painter.image(index)[top : top + ball.height] for index in (0, 8))
     assert (first != later).any()
 
 
@@ -123,7 +124,7 @@ def test_the_target_is_marked(body_run, settings, rgb):
     sheet = with_target.sheet
     scale = sheet.box.width / sheet.window.width
     column = round(sheet.box.left + (1.5 - sheet.window.x_low) * scale)
-    row = round(360 - sheet.box.bottom + sheet.window.y_low * scale)
+    row = round(sheet.size[1] - sheet.box.bottom + sheet.window.y_low * scale)
     np.testing.assert_array_equal(with_target.image(0)[row, column], rgb(ACCENT))
     del frames["target"]
     without = new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "position"))
@@ -136,7 +137,7 @@ def test_there_is_a_floor_unless_bodies_hang_below_it(body_run, settings, rgb):
         moved = frames | {"position": frames["position"] + [0, 0, lift]}
         painter = new_painter(moved, diagnostics, coordinates, "ball", settings("bodies", "position"))
         image, box = painter.image(0), painter.sheet.box
-        bottom = image[360 - box.bottom - 3, box.left + 2 : box.left + box.width - 2]
+        bottom = image[len(image) - box.bottom - 3, box.left + 2 : box.left + box.width - 2]
         assert (bottom == rgb(FAINT)).all() == floor
 
 
@@ -164,5 +165,5 @@ def test_a_point_at_rest_still_has_a_window(settings):
         "radius": np.zeros((1, 1)),
     }
     painter = new_painter(frames, {"time": np.zeros(1)}, {}, "point", settings("bodies", "position"))
-    assert painter.image(0).shape == (360, 640, 3)
+    assert painter.image(0).shape == (*painter.sheet.size[::-1], 3)
     assert painter.sheet.window.height > 0

@@ -80,29 +80,6 @@ def test_contact_numbers_have_one_flat_color_each(settings, window_of):
     assert [text.get_text() for text in painter.sheet.bar.axes.get_yticklabels()] == ["2", "3", "4"]
 
 
-def test_nearer_particles_cover_farther_ones(settings, window_of):
-    for order in ((0, 1), (1, 0)):
-        frames = {
-            "position": np.array([[[2.0, 2.0, 1.0], [2.0, 2.0, 3.0]]])[:, order],
-            "diameter": np.ones((1, 2)),
-            "box": np.full((1, 3), 4.0),
-            "kind": np.array([[0.0, 10.5]])[:, order],
-        }
-        painter = new_painter(frames, {"iteration": [0]}, {}, "two", settings("particles", "kind"))
-        shown = window_of(painter, painter.image(0))
-        middle = shown[shown.shape[0] // 2, shown.shape[1] // 2]
-        np.testing.assert_array_equal(middle, np.rint(np.array(matplotlib.colormaps["viridis"](1.0)[:3]) * 255))
-
-
-def test_the_window_of_free_space_holds_every_particle(settings):
-    position = np.random.default_rng(0).normal(0, 3, (2, 9, 3))
-    frames = {"position": position, "diameter": np.ones((2, 9)), "energy": position[..., 0]}
-    painter = new_painter(frames, {"iteration": np.arange(2)}, {}, "cluster", settings("particles", "energy"))
-    low, high = np.reshape(painter.sheet.window, (2, 2)).T
-    assert (position[..., :2] - 0.5 >= low).all()
-    assert (position[..., :2] + 0.5 <= high).all()
-
-
 def test_a_particle_that_is_lost_does_not_stop_the_picture(particle_run, settings):
     frames, diagnostics, coordinates = particle_run()
     frames["position"][2, 5] = np.nan

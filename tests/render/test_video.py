@@ -7,8 +7,9 @@ from PIL import Image
 
 from simkit.errors import UserError
 from simkit.render.files import whole_file
+from simkit.render.pace import choose_frames
 from simkit.render.palette import rank_colors
-from simkit.render.video import choose_frames, write_gif, write_mp4, write_png
+from simkit.render.video import write_gif, write_mp4, write_png
 from simkit.render.views import Pictures, new_painter
 
 

@@ -89,8 +89,9 @@ def from_jax_cfd(
     def measures(flow: Any) -> Measures:
         names = [*components, "speed", *(["vorticity"] if grid.ndim == 2 else [])]
         coordinates = places(grid, offset=0.5)
-        if velocity(flow)[0].bc.types[1][0] != base.boundaries.BCType.PERIODIC:
-            coordinates["walls"] = np.asarray(grid.domain[1])
+        types = [kind for pair in velocity(flow)[0].bc.types[:2] for kind in pair]
+        periodic = base.boundaries.BCType.PERIODIC
+        coordinates["sides"] = np.array(["periodic" if kind == periodic else "wall" for kind in types])
         return Measures(
             observe=observed,
             diagnose=diagnosed,

@@ -194,7 +194,7 @@ def spectral_channel(
         params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
         check=check,
         dimensions={name: ("x", "y") for name in plane} | {"profile": ("y",)},
-        coordinates={"x": x, "y": y, "walls": np.array([-1.0, 1.0])},
+        coordinates={"x": x, "y": y, "sides": np.array(["periodic", "periodic", "wall", "wall"])},
     )
 
 

@@ -110,6 +110,7 @@ def channel(
             "u": u,
             "v": v,
             "profile": u.mean(axis=0),
+            "side_velocity": jnp.zeros(4, u.dtype).at[3].set(params["wall_velocity"]),
         }
 
     def diagnose(state: FlowState, params: Params) -> dict[str, jax.Array]:
@@ -146,8 +147,9 @@ def channel(
         diagnose=diagnose,
         params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
         check=check,
-        dimensions={name: ("x", "y") for name in ("speed", "vorticity", "u", "v")} | {"profile": ("y",)},
-        coordinates={"x": axes[0].centers, "y": across.centers, "walls": across.faces[[0, -1]]},
+        dimensions={name: ("x", "y") for name in ("speed", "vorticity", "u", "v")}
+        | {"profile": ("y",), "side_velocity": ("side",)},
+        coordinates={"x": axes[0].centers, "y": across.centers, "sides": walls.side_kinds()},
     )
 
 

@@ -159,5 +159,5 @@ def cylinder_in_channel(*, cells_per_diameter: int = 20, growth: float = 0.015) 
         params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
         check=check,
         dimensions={name: ("x", "y") for name in ("vorticity", "speed", "body_distance")},
-        coordinates={"x": axes[0].centers, "y": axes[1].centers, "walls": axes[1].faces[[0, -1]]},
+        coordinates={"x": axes[0].centers, "y": axes[1].centers, "sides": channel.side_kinds()},
     )

@@ -132,5 +132,5 @@ def drag_reduction(*, cells_per_diameter: int = 12, exponent: float = 2.0) -> Si
         params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
         check=check,
         dimensions={name: ("x", "y") for name in ("speed", "vorticity", "body_distance")},
-        coordinates={"x": axes[0].centers, "y": axes[1].centers, "walls": axes[1].faces[[0, -1]]},
+        coordinates={"x": axes[0].centers, "y": axes[1].centers, "sides": tunnel.side_kinds()},
     )

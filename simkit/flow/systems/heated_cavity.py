@@ -4,6 +4,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
@@ -123,5 +124,5 @@ def heated_cavity(*, cells: tuple[int, int] = (48, 48), stretching: float = 1.0)
         params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
         check=check,
         dimensions={name: ("x", "y") for name in ("temperature", "speed", "u", "v")},
-        coordinates={"x": axes[0].centers, "y": axes[1].centers, "walls": axes[1].faces[[0, -1]]},
+        coordinates={"x": axes[0].centers, "y": axes[1].centers, "sides": np.array(["hot", "cold", "wall", "wall"])},
     )

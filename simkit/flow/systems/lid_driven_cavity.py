@@ -77,6 +77,7 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0) -> Simulatio
             "u": u,
             "v": v,
             "stream_function": stream_function(state.velocity, grid),
+            "side_velocity": jnp.zeros(4, u.dtype).at[3].set(params["lid_velocity"]),
         }
 
     def diagnose(state: FlowState, params: Params) -> dict[str, jax.Array]:
@@ -113,8 +114,14 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0) -> Simulatio
         check=check,
         params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
         dimensions={name: ("x", "y") for name in ("speed", "vorticity", "u", "v")}
-        | {"stream_function": ("x_face", "y_face")},
-        coordinates={"x": axis.centers, "y": axis.centers, "x_face": axis.faces, "y_face": axis.faces},
+        | {"stream_function": ("x_face", "y_face"), "side_velocity": ("side",)},
+        coordinates={
+            "x": axis.centers,
+            "y": axis.centers,
+            "x_face": axis.faces,
+            "y_face": axis.faces,
+            "sides": box.side_kinds(),
+        },
     )
 
 

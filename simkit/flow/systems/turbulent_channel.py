@@ -138,7 +138,7 @@ def turbulent_channel(
         diagnose=diagnose,
         params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
         dimensions={name: ("x", "y") for name in ("u", "w")},
-        coordinates={"x": axes[0].centers, "walls": axes[1].faces[[0, -1]]},
+        coordinates={"x": axes[0].centers, "sides": walls.side_kinds()},
     )
     expected = np.asarray(reichardt(1 - np.abs(axes[1].centers), defaults["friction_reynolds"]), dtype=np.float64)
     statistics = ChannelStatistics(walls, _viscosity, reference=expected)

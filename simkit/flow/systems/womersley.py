@@ -127,7 +127,7 @@ def womersley(*, cells: tuple[int, int] = (64, 64), length: float = 4.0, stretch
         check=check,
         params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
         dimensions={name: ("x", "y") for name in ("dye", "u", "v")} | {"profile": ("y",), "displacement": ("y",)},
-        coordinates={"x": axes[0].centers, "y": across.centers, "walls": across.faces[[0, -1]]},
+        coordinates={"x": axes[0].centers, "y": across.centers, "sides": walls.side_kinds()},
     )
 
 

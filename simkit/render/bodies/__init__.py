@@ -8,6 +8,7 @@ from simkit.errors import UserError, nearest
 from simkit.render.bodies.motion import flat_motion_of_balls, read_bodies
 from simkit.render.bodies.perspective import PerspectivePainter
 from simkit.render.bodies.side import SidePainter
+from simkit.render.figure import Size
 from simkit.scenario.scenario import RenderSettings
 from simkit.scenario.schema import CAMERAS
 
@@ -20,7 +21,7 @@ def body_painter(
     coordinates: Mapping[str, np.ndarray],
     title: str,
     settings: RenderSettings,
-    size: tuple[int, int],
+    size: Size,
     alongside: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> "SidePainter | PerspectivePainter":
     """Return the painter of the camera that ``settings`` names.

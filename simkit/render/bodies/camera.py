@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from simkit.render.layout import Window
+
 # A narrow view, as through a lens of 70 mm: parallel edges stay nearly parallel.
 _HALF_HEIGHT = np.tan(np.radians(13.0))
 # Part of the picture that the bodies fill.
@@ -128,6 +130,33 @@ def fitted(
         place[0] = 0.0
     eye = middle + place[0] * right + place[1] * up + farthest * forward
     return Camera(eye, right, up, forward, height / 2 / _HALF_HEIGHT, width, height)
+
+
+def seen_window(
+    points: np.ndarray, radii: np.ndarray, azimuth: float, elevation: float, about: np.ndarray | None = None
+) -> Window:
+    """Return a window of the shape that spheres have when seen from far away in a direction.
+
+    Args:
+        points: centers (n, 3) in m.
+        radii: (n,) in m.
+        azimuth: as for ``fitted``.
+        elevation: as for ``fitted``.
+        about: point of the vertical axis about which the camera turns, or ``None``.
+    """
+    right, up, _ = axes(azimuth, elevation)
+    if about is not None:
+        # From all sides they look as wide as a ring through the farthest of them.
+        offset = points - about
+        reach = float((np.hypot(offset[:, 0], offset[:, 1]) + radii).max())
+        points = np.concatenate([points, about + reach * right * [[1], [-1]]])
+        radii = np.concatenate([radii, [0.0, 0.0]])
+    extents = []
+    for axis in (right, up):
+        across = points @ axis
+        extents.append(float((across + radii).max() - (across - radii).min()))
+    smallest = 1e-3 * max(extents) or 1.0
+    return Window(0.0, max(extents[0], smallest), 0.0, max(extents[1], smallest))
 
 
 def turned(camera: Camera, about: np.ndarray, angle: float) -> Camera:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simkit.render.bodies.camera import axes
-from simkit.render.bodies.solids import BOX, Solid
+from simkit.render.bodies.solids import BOX, DISK, Solid
 
 # Directions relative to the camera's azimuth, in degrees.
 _ASIDE, _HEIGHT = -40.0, 52.0
@@ -17,6 +17,7 @@ _SHINE, _SHARPNESS = 0.16, 36
 _GLOSS_SKY, _GLOSS_LAMP = 0.015, 0.035
 # Width of a shadow's edge per distance from what casts it: the lamp is as wide as seen from below.
 _SOFTNESS = 0.24
+_DIRECTIONS = np.arange(12) * np.pi / 12
 
 
 class Light(NamedTuple):
@@ -77,6 +78,13 @@ def shade(body: Solid, light: Light) -> Shade:
         seen = lengths > 1e-6 * lengths.max()
         sides = (np.array([[0, -1], [1, 0]]) @ spread[:, seen] / lengths[seen]).T
         widths = np.abs(sides @ spread).sum(axis=1)
+        narrow = widths.min()
+    if body.kind == DISK:
+        # Straight sides all around, each as far out as the disk reaches in that direction.
+        sides = np.stack([np.cos(_DIRECTIONS), np.sin(_DIRECTIONS)], axis=-1)
+        along = sides @ (light.across @ body.axes[:, 2])
+        aside = np.sqrt(np.clip(1 - along**2, 0.0, 1.0))
+        widths = body.half_lengths[2] * np.abs(along) + body.half_lengths[0] * aside
         narrow = widths.min()
     return Shade(
         center=body.center,

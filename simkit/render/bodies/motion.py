@@ -30,6 +30,9 @@ class Bodies:
         links: ends (frames, L, 2, 3) in m of thin rods or strings.
         planes: (frames, P, 4), unit normal and offset in m.
         target: (frames, 3) in m, or ``None``.
+        disk: whether each (frames, B) is a disk about its axis z, of the first and third half length.
+        pivots: points (frames, P, 3) in m that hold bodies.
+        trace: points (frames, T, 3) in m whose paths are drawn; without any, those of the bodies' centers are.
     """
 
     position: np.ndarray
@@ -39,6 +42,9 @@ class Bodies:
     links: np.ndarray
     planes: np.ndarray
     target: np.ndarray | None
+    disk: np.ndarray
+    pivots: np.ndarray
+    trace: np.ndarray
 
     @property
     def present(self) -> np.ndarray:
@@ -59,7 +65,7 @@ class Bodies:
         lengths = (_SIGNS * self.half_lengths[others][:, None])[..., None]
         corners = self.position[others][:, None] + (rotation(self.orientation[others])[:, None] @ lengths)[..., 0]
         marks = self.target if self.target is not None else np.empty((0, 3))
-        ends = np.concatenate([self.links.reshape(-1, 3), marks])
+        ends = np.concatenate([part.reshape(-1, 3) for part in (self.links, marks, self.pivots, self.trace)])
         points = np.concatenate([self.position[round_ones], corners.reshape(-1, 3), ends])
         radii = [self.radius[round_ones], np.repeat(self.radius[others], len(_SIGNS)), np.zeros(len(ends))]
         kept = np.isfinite(points).all(axis=1)
@@ -78,15 +84,23 @@ def read_bodies(frames: Frames) -> Bodies:
 
     Args:
         frames: ``position``, ``orientation``, ``radius`` and, where there are any, ``half_lengths``, ``links``,
-            ``planes`` and ``target``, shaped as in ``Bodies``.
+            ``planes``, ``target``, ``disk``, ``pivots`` and ``trace``, shaped as in ``Bodies``.
 
     Raises:
         UserError: if an array is missing or has another shape.
     """
     count, bodies = observed(frames, "position", axes=3).shape[:2]
     # Of links and planes there may be any number; a scene without any may well say so.
-    links, planes = ((*np.shape(frames.get(name, ())), 0, 0)[1] for name in ("links", "planes"))
-    optional = {"half_lengths": (count, bodies, 3), "links": (count, links, 2, 3), "planes": (count, planes, 4)}
+    several = ("links", "planes", "pivots", "trace")
+    links, planes, pivots, traced = ((*np.shape(frames.get(name, ())), 0, 0)[1] for name in several)
+    optional = {
+        "half_lengths": (count, bodies, 3),
+        "links": (count, links, 2, 3),
+        "planes": (count, planes, 4),
+        "disk": (count, bodies),
+        "pivots": (count, pivots, 3),
+        "trace": (count, traced, 3),
+    }
     arrays = {}
     for name, shape in optional.items():
         absent = name not in frames or (0 in shape and np.shape(frames[name]) == shape)

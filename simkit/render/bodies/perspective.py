@@ -6,23 +6,24 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.transforms import IdentityTransform
 
-from simkit.render.bodies.camera import Camera, fitted, turned, usual_direction
+from simkit.render.bodies.camera import Camera, fitted, seen_window, turned, usual_direction
 from simkit.render.bodies.ground import Ground, Plane, linear, nice_length
 from simkit.render.bodies.light import lamp, shade
 from simkit.render.bodies.lines import Line, draw_lines, edges
 from simkit.render.bodies.motion import Bodies, body_colors, read_bodies
-from simkit.render.bodies.raster import shaded, visible
+from simkit.render.bodies.raster import packed, shaded, visible
 from simkit.render.bodies.solids import BALL, BOX, Solid, rod, solid
-from simkit.render.figure import scale_of
+from simkit.render.figure import Size, scale_of
 from simkit.render.labels import stamps, with_unit
-from simkit.render.layout import Window
 from simkit.render.sheet import Sheet
 from simkit.render.style import ACCENT, MUTED, house_style
 from simkit.scenario.scenario import RenderSettings
 
-_ROD = "#8793a1"
+_ROD, _PIN = "#8793a1", "#39434f"
 # Radius of rods and of the target's rings, per size of the scene.
 _ROD_RADIUS, _MARK_RADIUS = 0.0032, 0.05
+# Radius of pivots, in radii of rods.
+_PIVOT = 2.6
 # Paths of more bodies would be a tangle.
 _MOST_PATHS = 8
 _PATH_WIDTH, _EDGE_WIDTH = 1.7, 0.9
@@ -37,7 +38,7 @@ class PerspectivePainter:
         coordinates: not used.
         title: upper left.
         settings: what to draw, and from where.
-        size: width and height in pixels.
+        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
         alongside: frames of other runs that the picture is compared with: colors and camera then suit all.
 
     Raises:
@@ -51,7 +52,7 @@ class PerspectivePainter:
         coordinates: Mapping[str, np.ndarray],
         title: str,
         settings: RenderSettings,
-        size: tuple[int, int],
+        size: Size,
         alongside: Sequence[Mapping[str, np.ndarray]] = (),
     ) -> None:
         del coordinates
@@ -60,16 +61,21 @@ class PerspectivePainter:
         self._present = self._bodies.present
         colors, scale = body_colors([frames, *alongside], settings, self._present.shape)
         self._colors = linear(colors)
-        self._scale = scale_of(size)
+        self._turn = settings.turn
+        points, radii, direction = self._measure(runs, settings)
+        pivot = self._middle if self._turn else None
         self.sheet = Sheet(
             size,
             title,
             stamps(diagnostics, len(self), "s"),
-            Window(0.0, 1.0, 0.0, 1.0),
+            seen_window(points, radii, *direction, pivot),
             bar=(scale, with_unit(settings.label, settings.unit)) if scale else None,
             stretch=True,
         )
-        self._look(runs, settings)
+        self._scale, box = scale_of(self.sheet.size), self.sheet.box
+        self._camera = fitted(points, radii, *direction, (box.width, box.height), pivot)
+        self._light = lamp(direction[0])
+        self._planes = self._chosen_planes(self._floor)
         self._grounds: dict[tuple, Ground] = {}
         self._caption = []
         if self._planes:
@@ -90,15 +96,17 @@ class PerspectivePainter:
         image = draw_lines(image, self._paths(index), camera, _PATH_WIDTH * self._scale, seen)
         boxes = [line for k, body in enumerate(solids) if body.kind == BOX for line in edges(body, k, camera)]
         image = draw_lines(image, boxes, camera, _EDGE_WIDTH * self._scale, seen)
-        return self.sheet.picture(index, self._caption, _packed(image))
+        return self.sheet.picture(index, self._caption, packed(image))
 
-    def _look(self, runs: Sequence[Bodies], settings: RenderSettings) -> None:
-        """Choose camera, lamp and floor to suit all runs."""
+    def _measure(
+        self, runs: Sequence[Bodies], settings: RenderSettings
+    ) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
+        """Return centers and radii of spheres that hold all runs, and azimuth and elevation to see them from."""
         points, radii = (np.concatenate(parts) for parts in zip(*(run.outline() for run in runs), strict=True))
         if not len(points):
             points, radii = np.zeros((1, 3)), np.ones(1)
-        floor = all(run.stand_on_floor() for run in runs)
-        if floor:
+        self._floor = all(run.stand_on_floor() for run in runs)
+        if self._floor:
             # The floor under each body belongs to the scene.
             points, radii = np.concatenate([points, points * [1, 1, 0]]), np.concatenate([radii, 0 * radii])
         low, high = (points - radii[:, None]).min(axis=0), (points + radii[:, None]).max(axis=0)
@@ -112,12 +120,7 @@ class PerspectivePainter:
         usual = usual_direction(low, high)
         azimuth = usual[0] if settings.azimuth is None else settings.azimuth
         elevation = usual[1] if settings.elevation is None else settings.elevation
-        box = self.sheet.box
-        self._turn = settings.turn
-        pivot = self._middle if self._turn else None
-        self._camera = fitted(points, radii, azimuth, elevation, (box.width, box.height), pivot)
-        self._light = lamp(azimuth)
-        self._planes = self._chosen_planes(floor)
+        return points, radii, (azimuth, elevation)
 
     def _chosen_planes(self, floor: bool) -> list[Plane]:
         static = self._bodies.planes[0]
@@ -150,17 +153,17 @@ class PerspectivePainter:
                 bodies.half_lengths[index, body],
                 bodies.radius[index, body],
                 self._colors[index, body],
+                bool(bodies.disk[index, body]),
             )
             for body in here
         ]
         thin = _ROD_RADIUS * self._size
         found += [rod(ends, thin, linear(_ROD)) for ends in bodies.links[index] if np.isfinite(ends).all()]
+        found += [_bead(place, _PIVOT * thin, _PIN) for place in bodies.pivots[index] if np.isfinite(place).all()]
         target = None if bodies.target is None else bodies.target[index]
         mark = _MARK_RADIUS * self._size
         if target is not None and np.isfinite(target).all() and not self._on_plane(target, mark):
-            found.append(
-                Solid(BALL, target, np.eye(3), np.zeros(3), mark / 2, linear(np.array(to_rgb(ACCENT))), plain=True)
-            )
+            found.append(_bead(target, mark / 2, ACCENT))
         return found
 
     def _on_plane(self, point: np.ndarray, mark: float) -> bool:
@@ -168,11 +171,17 @@ class PerspectivePainter:
 
     def _paths(self, index: int) -> list[Line]:
         count, bodies = self._present.shape
-        if bodies > _MOST_PATHS or index == 0:
+        if index == 0:
             return []
         age = np.arange(index, -1, -1) / count
         strength = 0.35 + 0.6 * np.exp(-age / 0.12)
         found = []
+        for place in range(self._bodies.trace.shape[1]):
+            points = self._bodies.trace[: index + 1, place]
+            here = np.isfinite(points).all(axis=1)
+            found.append(Line(points[here], np.tile(linear(ACCENT), (int(here.sum()), 1)), strength[here]))
+        if found or bodies > _MOST_PATHS:
+            return found
         for body in range(bodies):
             here = self._present[: index + 1, body]
             points = self._bodies.position[: index + 1, body][here]
@@ -194,8 +203,5 @@ class PerspectivePainter:
         self._caption = [text]
 
 
-def _packed(image: np.ndarray) -> np.ndarray:
-    """Return colors linear in light as RGBA packed into one uint32 each, first row at the bottom."""
-    page = np.full((*image.shape[:2], 4), 255, np.uint8)
-    page[..., :3] = np.sqrt(np.clip(image, 0.0, 1.0)) * 255 + 0.5
-    return page.view(np.uint32)[::-1, :, 0]
+def _bead(center: np.ndarray, radius: float, color: str) -> Solid:
+    return Solid(BALL, center, np.eye(3), np.zeros(3), radius, linear(np.array(to_rgb(color))), plain=True)

@@ -93,6 +93,13 @@ def shaded(
     return np.stack(sums, axis=-1).reshape(*shape, 3), cover.reshape(shape)
 
 
+def packed(image: np.ndarray) -> np.ndarray:
+    """Return colors linear in light as RGBA packed into one uint32 each, first row at the bottom."""
+    page = np.full((*image.shape[:2], 4), 255, np.uint8)
+    page[..., :3] = np.sqrt(np.clip(image, 0.0, 1.0)) * 255 + 0.5
+    return page.view(np.uint32)[::-1, :, 0]
+
+
 def _to_shade(owner: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Return which samples are shaded, and for which part of a pixel each stands.
 

@@ -9,6 +9,7 @@ from matplotlib.colors import to_rgb
 from simkit.errors import UserError
 from simkit.render.bodies.motion import Bodies, body_colors, read_bodies
 from simkit.render.disks import Disks
+from simkit.render.figure import Size
 from simkit.render.labels import stamps, with_unit
 from simkit.render.layout import Window
 from simkit.render.sheet import Sheet
@@ -31,7 +32,7 @@ class SidePainter:
         coordinates: not used.
         title: upper left.
         settings: what to draw.
-        size: width and height in pixels.
+        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
         alongside: frames of other runs that the picture is compared with: color limits and window then suit all.
 
     Raises:
@@ -45,7 +46,7 @@ class SidePainter:
         coordinates: Mapping[str, np.ndarray],
         title: str,
         settings: RenderSettings,
-        size: tuple[int, int],
+        size: Size,
         alongside: Sequence[Mapping[str, np.ndarray]] = (),
     ) -> None:
         del coordinates

@@ -1,13 +1,14 @@
-"""Balls, capsules and boxes as lines of sight meet them."""
+"""Balls, capsules, boxes and disks as lines of sight meet them."""
 
 import dataclasses
 
 import numpy as np
 
 from simkit.render.bodies.camera import Camera
+from simkit.render.bodies.disk import disk_surface, meet_disk
 from simkit.render.spin import rotation
 
-BALL, CAPSULE, BOX = "ball", "capsule", "box"
+BALL, CAPSULE, BOX, DISK = "ball", "capsule", "box", "disk"
 # Strength of the marks that show how a body turns.
 _PALER, _DARKER = 0.5, 0.75
 # Width of the stripe around a ball, as the sine of half the angle it covers, and cosine of that of the dots on it.
@@ -19,7 +20,7 @@ class Solid:
     """One body in one frame.
 
     Attributes:
-        kind: ball, capsule (about its axis z) or box.
+        kind: ball, capsule (about its axis z), box, or disk (a cylinder about its axis z, of the first half length).
         center: (3,) in m.
         axes: rotation (3, 3) whose columns are the body's axes.
         half_lengths: (3,) in m.
@@ -52,7 +53,12 @@ class Solid:
 
 
 def solid(
-    center: np.ndarray, orientation: np.ndarray, half_lengths: np.ndarray, radius: float, color: np.ndarray
+    center: np.ndarray,
+    orientation: np.ndarray,
+    half_lengths: np.ndarray,
+    radius: float,
+    color: np.ndarray,
+    disk: bool = False,
 ) -> Solid:
     """Return a body as drawn.
 
@@ -62,7 +68,10 @@ def solid(
         half_lengths: (3,) in m; all zero for a ball, only the last one not zero for a capsule.
         radius: in m; zero for a box.
         color: (3,) linear in light.
+        disk: whether it is one.
     """
+    if disk:
+        return Solid(DISK, center, rotation(orientation), half_lengths[[0, 0, 2]], 0.0, color)
     if not half_lengths.any():
         kind = BALL
     elif radius > 0 and not half_lengths[:2].any():
@@ -104,6 +113,8 @@ def depths(body: Solid, camera: Camera, across: np.ndarray, upward: np.ndarray) 
     with np.errstate(divide="ignore", invalid="ignore"):
         if body.kind == BOX:
             return _meet_box(origin, line, body.half_lengths)
+        if body.kind == DISK:
+            return meet_disk(origin, line, body.half_lengths[0], body.half_lengths[2])
         if body.kind == CAPSULE:
             return _meet_capsule(origin, line, body.half_lengths[2], body.radius)
         return _meet_ball(origin, line, body.radius)
@@ -126,6 +137,8 @@ def surface(
     own = origin[:, None] + depth * (forward[:, None] + right[:, None] * across + up[:, None] * upward)
     if body.kind == BOX:
         normal, pale = _box_normal(own, body.half_lengths), np.zeros(len(depth))
+    elif body.kind == DISK:
+        normal, pale = disk_surface(own, body.half_lengths[0], body.half_lengths[2], pixel)
     else:
         axis = np.clip(own[2], -body.half_lengths[2], body.half_lengths[2])
         normal = np.stack([own[0], own[1], own[2] - axis]) / body.radius

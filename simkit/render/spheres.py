@@ -1,0 +1,164 @@
+"""View of particles in space as shaded spheres in perspective, with bonds between those that touch."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.render.bodies.camera import fitted, seen_window
+from simkit.render.bodies.ground import linear
+from simkit.render.bodies.light import lamp, shade
+from simkit.render.bodies.lines import Line, draw_lines
+from simkit.render.bodies.raster import packed, shaded, visible
+from simkit.render.bodies.solids import BALL, Solid, rod
+from simkit.render.color import color_scale
+from simkit.render.figure import Size, scale_of
+from simkit.render.labels import stamps, with_unit
+from simkit.render.select import observed, periodic_box, together
+from simkit.render.sheet import Sheet
+from simkit.render.style import INK, WALL
+from simkit.scenario.scenario import RenderSettings
+
+# Direction of the camera in degrees.
+_DIRECTION = (-68.0, 20.0)
+# Diameters between particles that are bonded: between first neighbors, at 1.1 to 1.15, and second ones, from 1.6.
+_BOND = 1.3
+# Bonds are drawn, and particles small enough to show them, where each has at most so many on average.
+_MOST_BONDS = 7.0
+# Radius of particles with and without bonds, and of bonds, in diameters.
+_SMALL, _FULL, _STICK = 0.29, 0.5, 0.07
+# More particles hide each other anyway, and go without cast shadows and with fewer samples.
+_MOST_SHADOWS = 150
+# How much of the color of the farthest particles is lost in the paper.
+_HAZE = 0.35
+_EDGE_WIDTH = 1.1
+
+
+class SpherePainter:
+    """Draws particles in space, in a periodic box or in free space, colored by a quantity.
+
+    Args:
+        frames: ``position`` (frames, N, 3), ``diameter`` (frames, N), ``box`` (frames, 3), which may be missing, zero
+            or infinite for free space, and ``settings.quantity`` (frames, N).
+        diagnostics: per-frame scalars with ``time`` or ``iteration``.
+        coordinates: not used.
+        title: upper left.
+        settings: what to draw.
+        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
+        alongside: frames of other runs that the picture is compared with: colors and camera then suit all.
+
+    Raises:
+        UserError: if an array is missing or has another shape.
+    """
+
+    def __init__(
+        self,
+        frames: Mapping[str, np.ndarray],
+        diagnostics: Mapping[str, np.ndarray],
+        coordinates: Mapping[str, np.ndarray],
+        title: str,
+        settings: RenderSettings,
+        size: Size,
+        alongside: Sequence[Mapping[str, np.ndarray]] = (),
+    ) -> None:
+        del coordinates
+        self._position = observed(frames, "position", axes=3).astype(float)
+        self._diameter = observed(frames, "diameter", axes=2).astype(float)
+        self._values = observed(frames, settings.quantity, axes=2)
+        count, number = self._position.shape[:2]
+        for name, array in (("diameter", self._diameter), (settings.quantity, self._values)):
+            if array.shape != (count, number):
+                raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
+        self._box = periodic_box(frames, count, 3)
+        if self._box is not None:
+            self._position = self._position % self._box[:, None]
+        runs = [frames, *alongside]
+        values = together(runs, settings.quantity, axes=2)
+        self._scale = color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True)
+        self._bonds = len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
+        self._samples = 3 if number <= _MOST_SHADOWS else 2
+        points, radii = (np.concatenate(parts) for parts in zip(*map(_extent, runs), strict=True))
+        self.sheet = Sheet(
+            size,
+            title,
+            stamps(diagnostics, count),
+            seen_window(points, radii, *_DIRECTION),
+            bar=(self._scale, with_unit(settings.label, settings.unit)),
+            stretch=True,
+        )
+        box = self.sheet.box
+        self._camera = fitted(points, radii, *_DIRECTION, (box.width, box.height))
+        self._light = lamp(_DIRECTION[0])
+        depth = self._camera.project(points)[2]
+        self._depths = float((depth - radii).min()), float((depth + radii).max())
+
+    def __len__(self) -> int:
+        return len(self._position)
+
+    def image(self, index: int) -> np.ndarray:
+        """Return frame ``index`` as an array (height, width, 3) of uint8."""
+        camera, samples = self._camera, self._samples
+        solids = self._solids(index)
+        seen = visible(solids, camera, samples)
+        shadows = [shade(body, self._light) for body in solids] if len(solids) <= _MOST_SHADOWS else []
+        light, cover = shaded(solids, shadows, camera, self._light, seen, samples)
+        image = 1 - cover[..., None] + light
+        width = _EDGE_WIDTH * scale_of(self.sheet.size)
+        image = draw_lines(image, self._edges(index), camera, width, seen, samples)
+        return self.sheet.picture(index, pixels=packed(image))
+
+    def _solids(self, index: int) -> list[Solid]:
+        position, diameter = self._position[index], self._diameter[index]
+        here = np.isfinite(position).all(axis=1)
+        colors = self._scale.colors(self._scale.position(self._values[index]))[..., :3] / 255
+        colors = self._hazy(linear(colors), position)
+        size, nowhere = _SMALL if self._bonds else _FULL, np.zeros(3)
+        found = [
+            Solid(BALL, position[k], np.eye(3), nowhere, size * diameter[k], colors[k], plain=True)
+            for k in np.flatnonzero(here & (diameter > 0))
+        ]
+        if self._bonds:
+            gray = linear(WALL)
+            for i, j in _pairs(position, diameter):
+                ends = position[[i, j]]
+                found.append(rod(ends, _STICK * diameter[i], self._hazy(gray, ends.mean(axis=0))))
+        return found
+
+    def _hazy(self, colors: np.ndarray, position: np.ndarray) -> np.ndarray:
+        """Return colors (..., 3) that are paler the farther away they are."""
+        near, far = self._depths
+        depth = self._camera.project(position)[2]
+        share = _HAZE * np.clip((depth - near) / (far - near), 0.0, 1.0)[..., None]
+        return colors + np.nan_to_num(share) * (0.85 - colors)
+
+    def _edges(self, index: int) -> list[Line]:
+        if self._box is None:
+            return []
+        corners = np.array(list(product((0.0, 1.0), repeat=3))) * self._box[index]
+        ink = np.tile(linear(INK), (2, 1))
+        pairs = [(a, b) for a in range(8) for b in range(a) if (a ^ b) in (1, 2, 4)]
+        return [Line(corners[[a, b]], ink, np.full(2, 0.6)) for a, b in pairs]
+
+
+def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:
+    """Return the pairs (n, 2) of particles so near that they are bonded, not counting images in a periodic box."""
+    found = []
+    for i in range(len(position) - 1):
+        distance = np.linalg.norm(position[i + 1 :] - position[i], axis=1)
+        near = np.flatnonzero(distance < _BOND * (diameter[i + 1 :] + diameter[i]) / 2) + i + 1
+        found.append(np.stack([np.full(len(near), i), near], axis=1))
+    return np.concatenate([np.empty((0, 2), int), *found])
+
+
+def _extent(frames: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return centers and radii of spheres that hold the largest box of a run, or in free space its particles."""
+    box = periodic_box(frames, len(frames["position"]), 3)
+    if box is not None:
+        corners = np.array(list(product((0.0, 1.0), repeat=3))) * box.max(axis=0)
+        return corners, np.full(len(corners), 0.5 * float(np.max(frames["diameter"])))
+    center, diameter = np.asarray(frames["position"], float), np.asarray(frames["diameter"], float)
+    here = np.isfinite(center).all(axis=-1) & np.isfinite(diameter)
+    if not here.any():
+        return np.zeros((1, 3)), np.ones(1)
+    return center[here], diameter[here] / 2

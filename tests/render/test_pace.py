@@ -1,0 +1,96 @@
+"""Which frames an animation shows: even in time, or in what is seen to change."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from simkit.errors import UserError
+from simkit.render.animate import render
+from simkit.render.pace import choose_pace, seen_changes
+from simkit.render.video import write_mp4
+
+
+def relaxation(count=200, rate=0.1, number=20):
+    """Particles that approach their places exponentially, through a periodic box."""
+    generator = np.random.default_rng(0)
+    start, way = generator.uniform(0, 8, (number, 2)), generator.normal(0, 1, (number, 2))
+    position = (start + way * (1 - np.exp(-rate * np.arange(count)))[:, None, None]) % 8
+    frames = {"position": position, "diameter": np.ones((count, number)), "box": np.full((count, 2), 8.0)}
+    return frames | {"contacts": np.zeros((count, number))}, {"iteration": np.arange(count)}
+
+
+def test_a_relaxation_spends_no_frames_on_standing_still():
+    frames, diagnostics = relaxation()
+    pace = choose_pace(frames, diagnostics, "contacts", 20.0, 60)
+    assert pace.indices[0] == 0 and pace.indices[-1] == 199 and np.all(np.diff(pace.indices) > 0)
+    # 1 % of a diameter, of displacements of about 1, is left after 46 iterations; evenly spread, 3/4 would come later.
+    assert np.mean(pace.indices > 46) < 0.1
+    assert pace.hold == 1.0 and len(pace.indices) / pace.frames_per_second >= 3.0
+
+
+def test_who_leaves_a_periodic_box_did_not_jump():
+    frames, _ = relaxation()
+    free = {name: array for name, array in frames.items() if name != "box"}
+    steps = seen_changes(frames, "contacts")
+    assert steps.max() < 0.2 < seen_changes(free, "contacts").max()
+    # Each is exp(-rate) times the one before.
+    np.testing.assert_allclose(steps[1:] / steps[:-1], np.exp(-0.1), rtol=1e-3)
+
+
+def test_colors_that_change_count_as_well():
+    frames, diagnostics = relaxation()
+    frames["position"][:] = frames["position"][0]
+    frames["contacts"] = np.tile(np.minimum(np.arange(200), 40)[:, None], (1, 20))
+    pace = choose_pace(frames, diagnostics, "contacts", 20.0, 100)
+    assert pace.indices.tolist() == [*range(41), 199]
+
+
+def test_a_jump_takes_no_more_frames_than_one():
+    frames, diagnostics = relaxation()
+    frames["position"][100:] += 300.0
+    del frames["box"]
+    pace = choose_pace(frames, diagnostics, "contacts", 20.0, 60)
+    assert np.sum(pace.indices < 46) > 20
+
+
+def test_runs_in_time_keep_their_time():
+    frames, diagnostics = relaxation()
+    pace = choose_pace(frames, {"time": diagnostics["iteration"] * 0.1}, "contacts", 20.0, 50)
+    assert np.ptp(np.diff(pace.indices)) <= 1 and len(pace.indices) == 50
+    assert pace.frames_per_second == 20.0 and pace.hold == 0.0
+
+
+@pytest.mark.parametrize("maximum", [1, 2, 3, 7, 1000])
+def test_there_are_never_more_frames_than_allowed(maximum):
+    frames, diagnostics = relaxation()
+    pace = choose_pace(frames, diagnostics, "contacts", 20.0, maximum)
+    assert 1 <= len(pace.indices) <= maximum and pace.indices[-1] == 199
+    with pytest.raises(UserError, match="maximum_frames is 0"):
+        choose_pace(frames, diagnostics, "contacts", 20.0, 0)
+
+
+def test_what_is_lost_counts_as_at_rest():
+    frames, diagnostics = relaxation()
+    frames["position"][50:, 3] = np.nan
+    assert np.isfinite(seen_changes(frames, "contacts")).all()
+    frames["position"][:] = np.nan
+    assert choose_pace(frames, diagnostics, "contacts", 20.0, 60).indices.tolist() == [0, 199]
+
+
+def test_the_last_frame_stays_for_a_second(settings, tmp_path):
+    frames, diagnostics = relaxation(40)
+    file = render(frames, diagnostics, {}, "t", settings("particles", "contacts"), tmp_path / "a.gif", size=(96, 64))
+    with Image.open(file) as picture:
+        delays = []
+        for place in range(picture.n_frames):
+            picture.seek(place)
+            delays.append(picture.info["duration"])
+    assert delays[-1] == pytest.approx(1000 + np.mean(delays[:-1]), abs=11)
+
+
+def test_a_video_repeats_its_last_frame(tmp_path):
+    import imageio_ffmpeg
+
+    images = [np.full((64, 64, 3), level, np.uint8) for level in (0, 128, 255)]
+    write_mp4(tmp_path / "a.mp4", images, 10.0, hold=0.5)
+    assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "a.mp4"))[0] == 3 + 5

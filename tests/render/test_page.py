@@ -1,0 +1,101 @@
+"""Pages whose shape suits what they show, and the walls around it."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from simkit.errors import UserError
+from simkit.render.figure import USUAL
+from simkit.render.style import COLD, HOT, PAPER, WALL
+from simkit.render.views import new_painter
+
+
+def field(width, height, **coordinates):
+    across, up = (max(round(12 * side / max(width, height)), 4) for side in (width, height))
+    x, y = (np.arange(across) + 0.5) * width / across, (np.arange(up) + 0.5) * height / up
+    frames = {"speed": np.random.default_rng(0).uniform(0, 1, (1, across, up))}
+    return frames, {"time": np.zeros(1)}, {"x": x, "y": y, **coordinates}
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "share"), [(1, 1, 0.55), (2, 1, 0.55), (6, 2, 0.5), (20, 4, 0.45), (1, 2, 0.42)]
+)
+def test_a_field_fills_most_of_its_page(width, height, share, settings):
+    sheet = new_painter(*field(width, height), "Field", settings("field", "speed")).sheet
+    assert sheet.box.width * sheet.box.height / np.prod(sheet.size) > share
+    assert sheet.box.width / sheet.box.height == pytest.approx(width / height, rel=0.02)
+    assert np.prod(sheet.size) == pytest.approx(USUAL, rel=0.3) and not np.any(np.mod(sheet.size, 2))
+
+
+def test_a_size_that_is_given_is_met(settings):
+    painter = new_painter(*field(1, 1), "Field", settings("field", "speed"), (640, 360))
+    assert painter.image(0).shape == (360, 640, 3)
+
+
+def test_a_smaller_picture_has_the_same_shape(settings):
+    large, small = (new_painter(*field(3, 2), "Field", settings("field", "speed"), USUAL // k).sheet for k in (1, 4))
+    assert large.size[0] / large.size[1] == pytest.approx(small.size[0] / small.size[1], rel=0.04)
+
+
+def test_a_long_title_has_room(settings):
+    title = "A four-bar linkage that nearly draws a straight line"
+    painter = new_painter(*field(1, 1), title, settings("field", "speed"))
+    assert any(text.get_text() == title for text in painter.sheet.figure.texts)
+
+
+def strip(painter, side):
+    """Return the colors of the line of pixels just outside one side of the window."""
+    image, box = painter.image(0), painter.sheet.box
+    top = len(image) - box.bottom - box.height
+    rows, columns = slice(top, top + box.height), slice(box.left, box.left + box.width)
+    return {
+        "left": image[rows, box.left - 3],
+        "right": image[rows, box.left + box.width + 2],
+        "below": image[top + box.height + 2, columns],
+        "above": image[top - 3, columns],
+    }[side]
+
+
+def is_color(pixels, name):
+    return (pixels == np.rint(np.array(to_rgb(name)) * 255)).all(axis=-1)
+
+
+def test_each_side_is_drawn_by_its_kind(settings):
+    sides = np.array(["hot", "cold", "wall", "free_slip"])
+    painter = new_painter(*field(1, 1, sides=sides), "Field", settings("field", "speed"))
+    for side, color in (("left", HOT), ("right", COLD), ("below", WALL)):
+        assert is_color(strip(painter, side), color).all()
+    dashes = is_color(strip(painter, "above"), PAPER)
+    assert 0.2 < dashes.mean() < 0.8
+    for kind in ("inflow", "outflow", "periodic"):
+        painter = new_painter(*field(1, 1, sides=np.array([kind] * 4)), "Field", settings("field", "speed"))
+        assert all(is_color(strip(painter, side), PAPER).mean() > 0.9 for side in ("right", "above"))
+
+
+def test_a_wall_that_moves_points_to_where_it_goes(settings):
+    frames, diagnostics, coordinates = field(1, 1, sides=np.array(["wall"] * 4))
+    images = []
+    for velocity in (1.0, -1.0, 0.0):
+        moving = {**frames, "side_velocity": np.array([[0.0, 0.0, 0.0, velocity]])}
+        painter = new_painter(moving, diagnostics, coordinates, "Field", settings("field", "speed"))
+        assert is_color(strip(painter, "below"), WALL).all()
+        assert is_color(strip(painter, "above"), WALL).all() == (velocity == 0)
+        images.append(painter.image(0).astype(int))
+    assert (images[0] != images[1]).any()
+
+
+def test_older_runs_have_walls_below_and_above(settings):
+    painter = new_painter(*field(1, 1, walls=np.array([0.0, 1.0])), "Field", settings("field", "speed"))
+    assert is_color(strip(painter, "below"), WALL).all() and is_color(strip(painter, "above"), WALL).all()
+    assert is_color(strip(painter, "right"), PAPER).all()
+
+
+def test_unknown_sides_are_refused(settings):
+    with pytest.raises(UserError, match="side 'wal' is unknown; did you mean 'wall'"):
+        new_painter(*field(1, 1, sides=np.array(["wal"] * 4)), "Field", settings("field", "speed"))
+    with pytest.raises(UserError, match="'sides' has 2 entries"):
+        new_painter(*field(1, 1, sides=np.array(["wall"] * 2)), "Field", settings("field", "speed"))
+    frames, diagnostics, coordinates = field(1, 1)
+    frames["side_velocity"] = np.zeros((1, 3))
+    with pytest.raises(UserError, match="'side_velocity' has shape"):
+        new_painter(frames, diagnostics, coordinates, "Field", settings("field", "speed"))
