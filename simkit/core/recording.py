@@ -113,9 +113,10 @@ def beside_recording(
         distance = jnp.where(moved, jnp.sqrt(jnp.where(moved, square, 1)), 0)
         return simulation.diagnose(*own(state, params)) | {"distance": distance}
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
         if simulation.check is not None:
-            simulation.check(every_one(params))
+            for shown in (every_one(params), {name: value[1] for name, value in both(params).items()}):
+                simulation.check(shown, start(key))
 
     status = status_of(simulation)
     free = {name: value for name, value in simulation.params.items() if name not in fixed}

@@ -55,7 +55,8 @@ class Simulation:
             overflowed and an earlier one that did not, it returns the simulation whose ``init`` makes room enough,
             and the earlier state in that room. The room of a first state that did not overflow is enough. Its other
             functions must take states of any capacity.
-        check: ``params -> None``, on the host before a run; raises `UserError` for values it could not run with.
+        check: ``(params, key) -> None``, on the host before a run, with what ``init`` will get; raises `UserError` for
+            values, or a start that the key draws, which it could not run with.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
             with a leading member axis; ``None`` maps ``step``. For kernels that know a better layout for a batch.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
@@ -72,7 +73,7 @@ class Simulation:
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
     grow: "Callable[[State, State], tuple[Simulation, State]] | None" = None
-    check: Callable[[Params], None] | None = None
+    check: Callable[[Params, jax.Array], None] | None = None
     step_members: Callable[[State, Params], State] | None = None
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -95,3 +96,14 @@ class Simulation:
                 raise UserError(f"parameter '{name}' has shape {array.shape}; expected {params[name].shape}")
             params[name] = array
         return dataclasses.replace(self, params=params)
+
+
+def draws(simulation: Simulation) -> bool:
+    """Tell whether a simulation's start depends on its random key.
+
+    Args:
+        simulation: whose ``init`` is traced; nothing is computed.
+    """
+    traced = jax.make_jaxpr(lambda key: simulation.init(simulation.params, key))(jax.random.key(0)).jaxpr
+    (key,) = traced.invars
+    return any(used is key for equation in traced.eqns for used in equation.invars) or key in traced.outvars

@@ -1,6 +1,7 @@
 """How a simulation stands: failures are values, each with one message and a remedy."""
 
 import enum
+import functools
 from collections.abc import Callable
 
 import jax
@@ -60,6 +61,15 @@ def failed(status: np.ndarray) -> np.ndarray:
     """
     status = np.asarray(status)
     return np.isin(status, [code.name.lower() for code in FAILURES] if status.dtype.kind in "OU" else FAILURES)
+
+
+def is_failure(code: jax.Array) -> jax.Array:
+    """Tell, in compiled code, whether codes are failures.
+
+    Args:
+        code: int32, of `Status`, any shape.
+    """
+    return functools.reduce(jnp.logical_or, (code == failure for failure in FAILURES))
 
 
 def is_finite(tree: State) -> jax.Array:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from simkit.core.status import Status
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.integrators import integrator_named
+from simkit.rigid.parts import SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Memory, Setting
 
 
@@ -27,6 +28,11 @@ class Free:
     def __post_init__(self) -> None:
         """Refuse an unknown integrator before anything is compiled."""
         integrator_named(self.integrator)
+
+    @property
+    def serves(self) -> frozenset[str]:
+        """Return every shape, and nothing that it could touch."""
+        return SHAPES | {UNEVEN_SPHERES, TILTED_DISKS}
 
     def start(self, motion: Motion, setting: Setting) -> Memory:
         """Return nothing: these methods carry no memory."""

@@ -1,7 +1,7 @@
 """A scene: bodies, where they start, what acts on them, and how they are followed in time."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import jax
@@ -72,6 +72,11 @@ class Dynamics(Protocol):
     an ensemble) alike.
     """
 
+    @property
+    def serves(self) -> Collection[str]:
+        """Return which of `simkit.rigid.parts.PARTS` have an effect; `simkit.rigid.simulate` refuses the others."""
+        ...
+
     def start(self, motion: Motion, setting: Setting) -> Memory:
         """Return what the method carries from step to step, a pytree of arrays (possibly empty)."""
         ...
@@ -87,7 +92,10 @@ class Dynamics(Protocol):
         ...
 
     def status(self, memory: Memory) -> jax.Array:
-        """Return the code of `simkit.core.status.Status` that the method itself stands for, int32."""
+        """Return the code of `simkit.core.status.Status` that the method itself stands for, int32.
+
+        A failure is one of the last step: the scene is then held as it was before that step, for good.
+        """
         ...
 
     def check(self, motion: Motion, setting: Setting) -> None:
@@ -99,13 +107,15 @@ class Dynamics(Protocol):
 class Scene:
     """What `simkit.rigid.simulate` makes a simulation of: pure functions of the parameters, and a method.
 
+    What the method does not serve (joints, planes, a shape, friction, restitution) is refused by name.
+
     Attributes:
         params: default parameters; ``time_step`` is one of them.
         bodies: ``params -> Bodies``.
         start: ``(params, bodies, key) -> Motion``.
         dynamics: how the bodies are followed in time.
         planes: ``params -> Planes``; none by default.
-        joints: ``params -> (Joint, ...)``; none by default. Only `simkit.rigid.joints.rattle.Jointed` heeds them.
+        joints: ``params -> (Joint, ...)``; none by default.
         loads: what acts on the bodies, gravity for instance.
         measures: ``(motion, bodies, time, params) -> {name: scalar}``, diagnostics of this scene.
         observe: ``(motion, bodies, time, params) -> {name: array}``, what frames hold beside the bodies.

@@ -1,11 +1,15 @@
 """From a scene to a simulation: the record of pure functions that everything else acts on."""
 
+import dataclasses
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation
-from simkit.core.status import Status, is_finite
+from simkit.core.status import Status, is_failure, is_finite
+from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.vector import zeros
 from simkit.rigid.bodies.bodies import Bodies, check_bodies
@@ -17,10 +21,19 @@ from simkit.rigid.bodies.motion import (
     kinetic_energy,
     momentum,
 )
+from simkit.rigid.contact.compliant import Compliant
+from simkit.rigid.contact.events import Events
+from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.free import Free
 from simkit.rigid.joints.joint import Joint
+from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.members import in_blocks, members_first, members_last
+from simkit.rigid.parts import check_disks, check_numbers, check_planes, check_structure, is_concrete
 from simkit.rigid.planes import no_planes
-from simkit.rigid.scene import Memory, Planes, Scene, Setting
+from simkit.rigid.scene import Dynamics, Memory, Planes, Scene, Setting
+
+# Every method, of which refusals name those that serve what another does not.
+METHODS: tuple[Dynamics, ...] = (Free(), Events(), Impulses(), Compliant(), Jointed())
 
 DIMENSIONS = {
     "position": ("body", "space"),
@@ -40,11 +53,14 @@ class World:
         motion: of its bodies.
         memory: what the method of time stepping carries.
         time: in s.
+        failure: int32, the `simkit.core.status.Status` of the failure that the next step runs into, at which
+            the state is held for good; OK where there is none.
     """
 
     motion: Motion
     memory: Memory
     time: jax.Array
+    failure: jax.Array
 
 
 def simulate(scene: Scene) -> Simulation:
@@ -54,8 +70,15 @@ def simulate(scene: Scene) -> Simulation:
     ``angular_momentum`` (lengths; the latter about the origin), ``contacts`` (their number), ``penetration`` (the
     largest, in m), what else the method tells, and the measures of the scene.
 
+    A step in which the method fails (more impacts than its budget, joints that do not close) is not taken: the state
+    stays as it was before that step, whatever steps follow, and its status tells why.
+
     Args:
         scene: bodies, loads and method.
+
+    Raises:
+        UserError: for a part of the scene that its method does not serve, or a parameter that is missing; ``check``
+            looks at the numbers again.
     """
 
     def parts_of(params: Params) -> tuple[Bodies, Planes, tuple[Joint, ...]]:
@@ -77,7 +100,9 @@ def simulate(scene: Scene) -> Simulation:
     def init(params: Params, key: jax.Array) -> World:
         here = setting(params)
         motion = scene.start(params, here.bodies, key)
-        return World(motion=motion, memory=scene.dynamics.start(motion, here), time=jnp.zeros_like(params["time_step"]))
+        time = jnp.zeros_like(params["time_step"])
+        memory = scene.dynamics.start(motion, here)
+        return World(motion=motion, memory=memory, time=time, failure=jnp.full_like(time, Status.OK, dtype=jnp.int32))
 
     def step(state: World, params: Params) -> World:
         return advance(state, params, setting(params))
@@ -85,7 +110,12 @@ def simulate(scene: Scene) -> Simulation:
     def advance(state: World, params: Params, here: Setting) -> World:
         time_step = params["time_step"]
         motion, memory = scene.dynamics.step(state.motion, state.memory, here, state.time, time_step)
-        return World(motion=motion, memory=memory, time=state.time + time_step)
+        code = scene.dynamics.status(memory)
+        found = jnp.where(is_failure(code), code, jnp.int32(Status.OK))
+        failure = jnp.where(state.failure == Status.OK, found, state.failure)
+        after = World(motion=motion, memory=memory, time=state.time + time_step, failure=failure)
+        before, held = dataclasses.replace(state, failure=failure), failure != Status.OK
+        return jax.tree.map(lambda old, new: jnp.where(held, old, new), before, after)
 
     def step_members(states: World, params: Params) -> World:
         def some(some_states: World, some_params: Params) -> World:
@@ -124,14 +154,21 @@ def simulate(scene: Scene) -> Simulation:
 
     def status(state: World, params: Params) -> jax.Array:
         del params
-        code = scene.dynamics.status(state.memory)
+        code = jnp.where(state.failure == Status.OK, scene.dynamics.status(state.memory), state.failure)
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
-    def check(params: Params) -> None:
+    draw = jax.jit(lambda params, key: scene.start(params, scene.bodies(params), key))
+
+    def check(params: Params, key: jax.Array) -> None:
         here = setting(params)
         check_bodies(here.bodies)
-        scene.dynamics.check(scene.start(params, here.bodies, jax.random.key(0)), here)
+        check_planes(here.planes)
+        check_numbers(scene.dynamics, METHODS, here.bodies, here.planes)
+        motion = draw(params, key)
+        check_disks(scene.dynamics, METHODS, here.bodies, here.planes, motion)
+        scene.dynamics.check(motion, here)
 
+    _check_parts(scene, parts_of)
     return Simulation(
         init=init,
         step=step,
@@ -143,3 +180,16 @@ def simulate(scene: Scene) -> Simulation:
         step_members=step_members,
         dimensions={**DIMENSIONS, **scene.dimensions},
     )
+
+
+def _check_parts(scene: Scene, parts_of: Callable[[Params], tuple[Bodies, Planes, tuple[Joint, ...]]]) -> None:
+    """Refuse what the method of a scene would drop; of numbers, those of the default parameters."""
+    if "time_step" not in scene.params:
+        raise UserError("the scene has no parameter 'time_step'; add it to its params, in s")
+    bodies, planes, joints = jax.eval_shape(parts_of, scene.params)
+    check_structure(scene.dynamics, METHODS, bodies, planes, joints)
+    # Also while something else is being traced, these are numbers.
+    with jax.ensure_compile_time_eval():
+        bodies, planes, _ = parts_of(scene.params)
+    if is_concrete((bodies, planes)):
+        check_numbers(scene.dynamics, METHODS, bodies, planes)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 type Axes = Mapping[str, Sequence[float]]
 
 RESULT = "sweep.nc"
+# Members that are checked before a sweep, at a few milliseconds each.
+CHECKED = 1000
 
 
 def sweep(
@@ -134,7 +136,7 @@ def start_sweep(
         check_output(output, overwrite=overwrite)
     with precision(scenario.run.precision):
         simulation = build(scenario)
-        _check_corners(simulation, over, seeds)
+        _check_corners(simulation, over, range(scenario.run.seed, scenario.run.seed + seeds))
         plan = Sweep(scenario, over, seeds, chunk or 1, final_frames)
         program = program_of(simulation, plan)
         plan = dataclasses.replace(plan, chunk=fitting_chunk(simulation, plan, program, chunk, memory))
@@ -152,24 +154,32 @@ def start_sweep(
             return _store_result(directory, execute(simulation, plan, program, directory, report, warnings.warn))
 
 
-def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]], seeds: int) -> None:
+def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]], seeds: range) -> None:
     """Refuse a sweep if a run would refuse one of its extreme members, of the least and largest value of each axis.
 
-    Checks work on the host, one member after another, so that those in between are left to their status.
+    Where the start depends on the seed, these are looked at with every seed, the first `CHECKED` in all. Checks
+    work on the host, one member after another, so that those in between are left to their status.
 
     Raises:
         UserError: that names the member by its index and parameters.
     """
+    import jax
+
+    from simkit.core.simulation import draws
+
     if simulation.check is None:
         return
     ends = [sorted({int(np.argmin(values)), int(np.argmax(values))}) for values in over.values()]
-    for places in itertools.product(*ends):
+    drawn = seeds if draws(simulation) else seeds[:1]
+    # Every corner with the first seed comes first.
+    for seed, places in itertools.islice(itertools.product(drawn, itertools.product(*ends)), CHECKED):
         chosen = {name: values[place] for (name, values), place in zip(over.items(), places, strict=True)}
         try:
-            simulation.check(simulation.with_params(**chosen).params)
+            simulation.check(simulation.with_params(**chosen).params, jax.random.key(seed))
         except UserError as error:
             index = np.ravel_multi_index(places, [len(values) for values in over.values()]) if places else 0
-            raise UserError(f"{_named(int(index) * seeds, chosen)}: {one_line(error)}") from None
+            member = int(index) * len(seeds) + seed - seeds[0]
+            raise UserError(f"{_named(member, chosen | {'seed': seed})}: {one_line(error)}") from None
 
 
 def proceed_sweep(

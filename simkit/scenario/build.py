@@ -45,7 +45,7 @@ def build(scenario: Scenario) -> "Simulation":
     simulation = _with_defaults(scenario, _call(scenario, factory))
     if simulation.check is not None:
         try:
-            simulation.check(simulation.params)
+            simulation.check(simulation.params, jax.random.key(scenario.run.seed))
         except UserError as error:
             raise UserError(f"{scenario.file}: [params]: {one_line(error)}") from error
     _check_names(scenario, simulation)

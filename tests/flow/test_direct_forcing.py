@@ -263,11 +263,13 @@ def test_bad_configuration_and_parameters_are_refused(factory):
     with pytest.raises(UserError, match=r"cells_per_diameter = 3 .*choose"):
         factory(cells_per_diameter=3)
     simulation = factory(cells_per_diameter=8)
-    simulation.check(simulation.params)
+    simulation.check(simulation.params, jax.random.key(0))
     with pytest.raises(UserError, match="side y"):
-        simulation.check(simulation.with_params(center_y=4.0 if factory is cylinder_in_channel else 2.4).params)
+        simulation.check(
+            simulation.with_params(center_y=4.0 if factory is cylinder_in_channel else 2.4).params, jax.random.key(0)
+        )
     with pytest.raises(UserError, match="stability limit"):
-        simulation.check(simulation.with_params(time_step=1.0).params)
+        simulation.check(simulation.with_params(time_step=1.0).params, jax.random.key(0))
 
 
 def test_force_and_torque_on_a_sphere_point_as_they_must():

@@ -95,4 +95,4 @@ def test_time_step_above_the_limit_is_refused_with_the_limit():
     simulation = channel(cells=(60, 48)).with_params(time_step=0.1)
     # Half a cell per step: 0.5 * (6/60) / 1.5.
     with pytest.raises(UserError, match=r"time_step = 0.1 is above the stability limit of advection .*, 0.0333;"):
-        simulation.check(simulation.params)
+        simulation.check(simulation.params, jax.random.key(0))

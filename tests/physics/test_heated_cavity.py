@@ -80,4 +80,4 @@ def test_mistakes_are_refused(values, params, message):
     with pytest.raises(UserError, match=message):
         simulation = heated_cavity(**values).with_params(**params)
         assert simulation.check is not None
-        simulation.check(simulation.params)
+        simulation.check(simulation.params, jax.random.key(0))

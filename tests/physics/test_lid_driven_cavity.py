@@ -38,7 +38,7 @@ def steady(cells, reynolds):
     """The steady velocity and its diagnostics, in float32."""
     time_step = 0.46 / cells
     simulation = lid_driven_cavity(cells=cells).with_params(reynolds=reynolds, time_step=time_step)
-    simulation.check(simulation.params)
+    simulation.check(simulation.params, jax.random.key(0))
     steps = round(STEADY[reynolds] / time_step)
 
     @jax.jit
@@ -102,7 +102,7 @@ def test_time_step_above_the_limit_is_refused_with_the_limit():
     simulation = lid_driven_cavity(cells=64).with_params(time_step=0.01)
     # Half a cell per step: 0.5/64.
     with pytest.raises(UserError, match=r"time_step = 0.01 is above the stability limit of advection .*, 0.00781;"):
-        simulation.check(simulation.params)
+        simulation.check(simulation.params, jax.random.key(0))
 
 
 @pytest.mark.parametrize("config", [{"cells": 9}, {"cells": 2}, {"cells": 8.0}, {"stretching": -1}], ids=str)

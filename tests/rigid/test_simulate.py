@@ -149,9 +149,9 @@ def test_a_motion_that_turned_non_finite_says_so():
 def test_bad_bodies_are_refused_before_a_run():
     simulation = two_bodies()
     assert simulation.check is not None
-    simulation.check(simulation.params)
+    simulation.check(simulation.params, jax.random.key(0))
     with pytest.raises(UserError, match=r"body 0 \(sphere\): mass = -1 kg is not positive"):
-        simulation.check({**simulation.params, "mass": jnp.array(-1.0)})
+        simulation.check({**simulation.params, "mass": jnp.array(-1.0)}, jax.random.key(0))
 
 
 def test_impossible_moments_of_inertia_end_a_run_with_one_line_and_code_2(capsys, tmp_path, monkeypatch):

@@ -176,7 +176,8 @@ def spectral_channel(
             **largest(amplitudes, base, params["time_step"]),
         }
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
+        del key
         effective = float(params["reynolds"] * params["forcing"])
         if wave is not None and not REYNOLDS[0] * (1 - 1e-6) <= effective <= REYNOLDS[1] * (1 + 1e-6):
             raise UserError(

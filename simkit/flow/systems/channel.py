@@ -133,7 +133,8 @@ def channel(
             "poiseuille_deviation": jnp.max(jnp.abs(profile - steady_profile(like(u, across.centers), params))),
         }
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
+        del key
         reached = float(np.abs(steady_profile(across.faces, jax.device_get(params))).max())
         check_time_step(
             float(params["time_step"]), (reached, 0.0), 1 / float(params["reynolds"]), walls, equations.method, ()

@@ -136,7 +136,8 @@ def cylinder_in_channel(*, cells_per_diameter: int = 20, growth: float = 0.015) 
             "courant_number": courant_number(state.velocity, params["time_step"], grid),
         }
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
+        del key
         check_obstacle(cylinder.shape(params), channel)
         # The flow beside the cylinder is about half as fast again as the fastest inflow.
         step, viscosity = float(params["time_step"]), 1 / float(params["reynolds"])

@@ -111,7 +111,8 @@ def drag_reduction(*, cells_per_diameter: int = 12, exponent: float = 2.0) -> Si
             "courant_number": courant_number(state.velocity, params["time_step"], grid),
         }
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
+        del key
         check_obstacle(shape(params), tunnel)
         step, viscosity = float(params["time_step"]), 1 / float(params["reynolds"])
         check_time_step(step, 1.6, viscosity, tunnel, equations.method, equations.explicit)

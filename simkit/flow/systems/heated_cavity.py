@@ -109,7 +109,8 @@ def heated_cavity(*, cells: tuple[int, int] = (48, 48), stretching: float = 1.0)
             "divergence": jnp.max(jnp.abs(divergence(state.velocity, grid))),
         }
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
+        del key
         values = {name: float(value) for name, value in params.items()}
         # The rise along the wall of de Vahl Davis' tables is 0.2 to 0.22 of this.
         rise = 0.2 * math.sqrt(values["rayleigh"] * min(values["prandtl"], 1.0))

@@ -100,7 +100,8 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0) -> Simulatio
             "courant_number": courant_number(state.velocity, params["time_step"], grid),
         }
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
+        del key
         lid = abs(float(params["lid_velocity"]))
         viscosity = 1 / float(params["reynolds"])
         check_time_step(float(params["time_step"]), (lid, 0.0), viscosity, box, METHOD, equations.explicit)

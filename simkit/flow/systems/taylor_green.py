@@ -109,7 +109,8 @@ def taylor_green(*, cells: int = 64, waves: int = 1, method: str = "runge_kutta"
             "courant_number": courant_number(state.velocity, params["time_step"], grid),
         }
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
+        del key
         values = {name: abs(float(value)) for name, value in params.items()}
         # Where u is largest, v is that of the carrying flow.
         reached = values["carrying_velocity"] + values["vortex_velocity"], values["carrying_velocity"]

@@ -113,7 +113,8 @@ def womersley(*, cells: tuple[int, int] = (64, 64), length: float = 4.0, stretch
             "courant_number": courant_number(state.velocity, params["time_step"], grid),
         }
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
+        del key
         values = {name: float(value) for name, value in params.items()}
         viscosity, reached = values["womersley"] ** -2, (values["amplitude"], 0.0)
         check_time_step(values["time_step"], reached, viscosity, walls, METHOD, equations.explicit)

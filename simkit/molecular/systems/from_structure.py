@@ -114,7 +114,7 @@ def relaxed_structure(
         measure=lambda position, deformed, params: {"largest_displacement": displacement(position, deformed).max()},
         dimensions={"atomic_number": ("particle",), "displacement": ("particle",)},
     )
-    simulation = dataclasses.replace(simulation, check=lambda params: _refuse_short_cell(box, field, params))
+    simulation = dataclasses.replace(simulation, check=lambda params, key: _refuse_short_cell(box, field, params))
     return _with_formation_energy(simulation, counts)
 
 

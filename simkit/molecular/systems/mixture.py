@@ -84,15 +84,17 @@ class Mixture(NamedTuple):
         """
         return CellCoordinates(self.scale(params).length, isotropic=True).split(coordinates, self.cell(params))
 
-    def check(self, params: Params) -> None:
+    def check(self, params: Params, key: jax.Array) -> None:
         """Refuse a box in which a sphere could touch two images of another.
 
         Args:
             params: the parameters.
+            key: of the start, on which that does not depend.
 
         Raises:
             UserError: if it is less than two large diameters wide.
         """
+        del key
         fraction, ratio = float(params[self.fraction]), float(params["diameter_ratio"])
         if not (fraction > 0 and ratio > 0):
             raise UserError(f"{self.fraction} = {fraction:g} and diameter_ratio = {ratio:g} must be positive")

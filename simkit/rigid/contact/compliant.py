@@ -17,6 +17,7 @@ from simkit.rigid.collision.points import Points
 from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.collision.slots import FAR
 from simkit.rigid.integrators import integrator_named
+from simkit.rigid.parts import FRICTION, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
 
 # Steps that a contact must last for its derivative to be right within a few percent (docs/rigid_compliant.md).
@@ -75,6 +76,11 @@ class Compliant:
             raise UserError(f"substeps = {self.substeps!r} is not an integer of at least 1; choose for example 8")
         if not self.creep_speed > 0:
             raise UserError(f"creep_speed = {self.creep_speed!r} m/s is not positive; choose for example 1e-3")
+
+    @property
+    def serves(self) -> frozenset[str]:
+        """Return every shape, planes and friction; restitution follows from the dissipation."""
+        return SHAPES | {PLANES, FRICTION, UNEVEN_SPHERES, TILTED_DISKS}
 
     def start(self, motion: Motion, setting: Setting) -> Durations:
         """Return that nothing has touched for any time."""

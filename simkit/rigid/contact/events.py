@@ -20,6 +20,7 @@ from simkit.rigid.contact.timing.happening import happening, left_to, let_happen
 from simkit.rigid.contact.timing.path import path_under
 from simkit.rigid.contact.timing.resting import ROUNDINGS, footing, settled
 from simkit.rigid.contact.timing.time_of_impact import at_closing
+from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION
 from simkit.rigid.scene import Planes, Setting
 
 KINDS = ("sphere", "disk")
@@ -95,16 +96,14 @@ class Events:
         if not self.reach > 0:
             raise UserError(f"reach = {self.reach!r} is not positive; choose 1, or less to follow smaller bounces")
 
-    def start(self, motion: Motion, setting: Setting) -> Standing:
-        """Return what rests on a plane from the start: balls that touch it and do not move along its normal.
+    @property
+    def serves(self) -> frozenset[str]:
+        """Return spheres and disks of even density, and all that they touch."""
+        return frozenset({*KINDS, PLANES, FRICTION, RESTITUTION})
 
-        Raises:
-            UserError: for bodies other than spheres and disks.
-        """
+    def start(self, motion: Motion, setting: Setting) -> Standing:
+        """Return what rests on a plane from the start: balls that touch it and do not move along its normal."""
         bodies, planes = setting.bodies, setting.planes
-        for index, kind in enumerate(bodies.kinds):
-            if kind not in KINDS:
-                raise UserError(f"body {index} is a {kind}; contact by events takes spheres and disks only")
         support = jnp.full_like(bodies.mass, -1, dtype=jnp.int32)
         rounding = ROUNDINGS * jnp.finfo(bodies.mass.dtype).eps
         for index in reversed(range(planes.offset.shape[0])):

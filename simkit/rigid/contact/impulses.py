@@ -20,6 +20,7 @@ from simkit.rigid.contact.sweeping.touching import Push, Touch, impact, resting
 from simkit.rigid.integrators.kick import kick
 from simkit.rigid.integrators.semi_implicit_euler import drift
 from simkit.rigid.integrators.velocity_verlet import rotate_freely
+from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Setting
 
 # An approach slower than what the loads give a body in this many steps is not an impact: the bodies rest. An overlap
@@ -79,6 +80,11 @@ class Impulses:
             raise UserError(f"impacts = {self.impacts} is negative; choose 0 or more")
         if not 0 <= self.correction <= 1:
             raise UserError(f"correction = {self.correction:g} is outside [0, 1]; choose about 0.2")
+
+    @property
+    def serves(self) -> frozenset[str]:
+        """Return every shape and all that it touches; restitution only where there are passes for impacts."""
+        return SHAPES | {PLANES, FRICTION} | ({RESTITUTION} if self.impacts else set())
 
     def start(self, motion: Motion, setting: Setting) -> Pressed:
         """Return the memory of bodies that have not touched yet."""

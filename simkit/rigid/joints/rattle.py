@@ -26,6 +26,7 @@ from simkit.rigid.joints.constraints import (
     violations,
 )
 from simkit.rigid.joints.inverse import generalized_inverse, times_vector
+from simkit.rigid.parts import JOINTS, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Memory, Setting
 
 # What composes a method of some order, as fractions of the step.
@@ -80,6 +81,11 @@ class Jointed:
             raise UserError(f"iterations = {self.iterations} cannot close joints; choose at least 1, 8 say")
         if self.order not in STAGES:
             raise UserError(f"order = {self.order} is not one of a method here; choose 2 or 4")
+
+    @property
+    def serves(self) -> frozenset[str]:
+        """Return every shape and joint, and nothing that they could touch."""
+        return SHAPES | {JOINTS, UNEVEN_SPHERES, TILTED_DISKS}
 
     def start(self, motion: Motion, setting: Setting) -> Memory:
         """Return that no joint has carried anything yet."""

@@ -143,7 +143,7 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         observe=observe,
         diagnose=diagnose,
         params=_defaults(description),
-        check=lambda params: _check(engine, description, params),
+        check=lambda params, key: _check(engine, description, params),
         dimensions=DIMENSIONS,
     )
 

@@ -201,8 +201,8 @@ def test_a_mistake_is_one_line_before_anything_runs(config, phrase):
 def test_an_interaction_longer_than_half_the_cell_is_found_when_its_parameters_are_known(config, values, phrase):
     simulation = relaxed_structure(**({"structure": BOXED} | config))
     with pytest.raises(UserError, match=phrase):
-        simulation.check(simulation.with_params(**values).params)
-    simulation.check(simulation.with_params(sigma=1.0).params) if values else None
+        simulation.check(simulation.with_params(**values).params, jax.random.key(0))
+    simulation.check(simulation.with_params(sigma=1.0).params, jax.random.key(0)) if values else None
 
 
 def test_a_scenario_whose_parameters_do_not_fit_its_cell_is_refused():

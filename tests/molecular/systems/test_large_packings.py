@@ -96,15 +96,15 @@ def test_derivative_of_a_listed_packing_equals_the_relaxed_difference(x64):
 @pytest.mark.parametrize("factory", [soft_sphere_packing, jamming])
 def test_a_density_that_leaves_no_room_is_refused_in_one_line(x64, factory):
     simulation = factory(particles=16)
-    simulation.check(simulation.params)
+    simulation.check(simulation.params, jax.random.key(0))
     # Eight disks of either size make a box of side (pi / 4 * 8 * (1 + 4) / 8)^(1/2) = 1.98.
     dense = simulation.with_params(packing_fraction=8.0, diameter_ratio=2.0)
     with pytest.raises(
         UserError, match=r"16 particles a box 1\.98 small diameters wide; it must be 4 .*raise particles"
     ):
-        simulation.check(dense.params)
+        simulation.check(dense.params, jax.random.key(0))
     with pytest.raises(UserError, match=r"packing_fraction = -1 .* must be positive"):
-        simulation.check(simulation.with_params(packing_fraction=-1.0).params)
+        simulation.check(simulation.with_params(packing_fraction=-1.0).params, jax.random.key(0))
 
 
 @pytest.mark.slow

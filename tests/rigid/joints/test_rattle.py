@@ -61,7 +61,7 @@ def chain(time_step=2e-3, order=2):
 def test_joints_of_every_kind_hold_and_conserve_momenta_and_energy(precision):
     with jax.enable_x64(precision == "float64"):
         simulation = chain()
-        simulation.check(simulation.params)
+        simulation.check(simulation.params, jax.random.key(0))
         end, _, found = jax.jit(trajectory(simulation, 500, 10))(simulation.params, key())
         eps = float(jnp.finfo(precision).eps)
         # Coordinates reach 5 m and speeds 5 m/s; some digits go in chains of six.
@@ -107,7 +107,7 @@ def hanging(time_step=5e-3):
 @pytest.mark.slow
 def test_derivatives_through_joints_equal_central_differences(x64):
     simulation = hanging()
-    simulation.check(simulation.params)
+    simulation.check(simulation.params, jax.random.key(0))
 
     def place(params):
         end = segment(simulation, 60)(simulation.init(params, key()), params)
@@ -166,7 +166,7 @@ UP, DOWN = (0.0, 0.0, 0.5), (0.0, 0.0, -0.5)
 def test_joints_that_cannot_be_are_refused_in_one_line(x64, make, message):
     with pytest.raises(UserError) as refused:
         simulation = scene((make(),))
-        simulation.check(simulation.params)
+        simulation.check(simulation.params, jax.random.key(0))
     assert message in str(refused.value) and "\n" not in str(refused.value)
 
 

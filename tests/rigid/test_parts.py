@@ -1,0 +1,322 @@
+"""Every method with every part of a scene: it has an effect, or is refused by name."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.status import FAILURES, Status
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import vector, zeros
+from simkit.rigid.bodies.bodies import KINDS, box, capsule, disk, gather, repeat, sphere, with_inertia
+from simkit.rigid.bodies.motion import Wrench, motion_of
+from simkit.rigid.contact.compliant import Compliant
+from simkit.rigid.contact.events import Events
+from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.free import Free
+from simkit.rigid.joints import loads
+from simkit.rigid.joints.joint import HOLDS, hinge, joint
+from simkit.rigid.joints.rattle import Jointed
+from simkit.rigid.loads import applied, gravity
+from simkit.rigid.parts import PARTS
+from simkit.rigid.planes import floor, plane
+from simkit.rigid.scene import Scene
+from simkit.rigid.simulate import METHODS, simulate
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+WHOLE = {
+    "Free": Free(),
+    "Events": Events(impacts=6),
+    "Impulses": Impulses(sweeps=2, impacts=2),
+    "Compliant": Compliant(substeps=16),
+    "Jointed": Jointed(iterations=2),
+}
+# What each method serves, as the documentation promises it.
+CONTACT = {"planes", "friction", "restitution"}
+ANYWHERE = {"spheres with unequal moments of inertia", "disks out of the x-z plane"}
+TABLE = {
+    "Free": {*KINDS, *ANYWHERE},
+    "Events": {"sphere", "disk", *CONTACT},
+    "Impulses": {*KINDS, *CONTACT},
+    "Compliant": {*KINDS, *ANYWHERE, *CONTACT} - {"restitution"},
+    "Jointed": {*KINDS, *ANYWHERE, "joints"},
+}
+CELLS = [(method, part) for method in TABLE for part in PARTS]
+SHAPES = {
+    "sphere": sphere(1.0, 0.1),
+    "disk": disk(1.0, 0.1),
+    "capsule": capsule(1.0, 0.1, 0.2),
+    "box": box(1.0, (0.2, 0.2, 0.2)),
+}
+# The lowest point of each upright shape is so far below its center.
+EXTENT = {"sphere": 0.1, "disk": 0.1, "capsule": 0.2, "box": 0.1}
+GAP = 2e-3
+
+# Strength of everything that acts, each of which is turned off in turn.
+LOADS = {
+    "gravity": 9.81,
+    "wind": 1.0,
+    "drag": 1.0,
+    "field": 1.0,
+    "spring": 50.0,
+    "damper": 5.0,
+    "torsion_spring": 1.0,
+    "torsion_damper": 0.1,
+    "motor": 0.3,
+    "speed_motor": 0.1,
+    "servo": 1.0,
+}
+STEPS = 6
+SURFACE = ("friction", "restitution", "plane_friction", "plane_restitution")
+
+
+def link(params):
+    return hinge(0, 1, anchor=(0, 0, 0.05), base=(0.02, 0, 0), axis=(0, 1, 0))
+
+
+def push(motion, bodies, time, params):
+    """Return forces that depend on time, on velocity and on position."""
+    still = zeros(bodies.mass)
+    wind = dataclasses.replace(still, x=still.x + params["wind"] * jnp.cos(time))
+    return Wrench(force=wind - params["drag"] * motion.velocity - params["field"] * motion.position, torque=still)
+
+
+ACTING = (
+    gravity(),
+    applied(push),
+    loads.spring(link, "spring", 0.1),
+    loads.damper(link, "damper"),
+    loads.torsion_spring(link, "torsion_spring", 0.5),
+    loads.torsion_damper(link, "torsion_damper"),
+    loads.motor(link, "motor"),
+    loads.speed_motor(link, 3.0, "speed_motor"),
+    loads.servo(link, 0.3, "servo", 0.01),
+)
+
+
+def contacts(name):
+    """Return the simulation of two spheres that collide in the air, and each shape that slides and falls to a floor."""
+    shapes = [kind for kind in KINDS if kind in TABLE[name]]
+    surface = [part for part in ("friction", "restitution") if part in TABLE[name]]
+
+    def bodies(params):
+        alike = gather([sphere(1.0, 0.1), sphere(1.0, 0.1), *(SHAPES[kind] for kind in shapes)])
+        return dataclasses.replace(alike, **{part: params[part] * jnp.ones_like(alike.mass) for part in surface})
+
+    def start(params, bodies, key):
+        places = [(0, 0, 20), (0.201, 0, 20)]
+        places += [(2 * index, 0, EXTENT[kind] + GAP) for index, kind in enumerate(shapes)]
+        speeds = [(1, 0, 0), (-1, 0, 0), *((1.0, 0, -1.0) for _ in shapes)]
+        spin = [(0, 1.0 + index, 0) for index in range(len(speeds))]
+        place, speed, spin = (vector(jnp.asarray(rows, dtype=float)) for rows in (places, speeds, spin))
+        return motion_of(bodies, place, None, speed, spin)
+
+    def planes(params):
+        given = [params[f"plane_{part}"] if part in surface else 0.0 for part in ("friction", "restitution")]
+        return plane((0, 0, 1), params["floor"], *given)
+
+    strengths = {"friction": 0.3, "restitution": 0.3, "plane_restitution": 0.5, "plane_friction": 0.4, "floor": 0.0}
+    names = [*surface, *(f"plane_{part}" for part in surface), "floor"]
+    params = {"stiffness": 1e5, "dissipation": 0.1, "time_step": 5e-3} | {name: strengths[name] for name in names}
+    return simulate(
+        Scene(
+            params={name: jnp.asarray(value, dtype=float) for name, value in params.items()},
+            bodies=bodies,
+            start=start,
+            dynamics=WHOLE[name],
+            planes=planes if "planes" in TABLE[name] else None,
+        )
+    ), shapes
+
+
+def pulled(name):
+    """Return the simulation of two spheres in the air with every load."""
+
+    def start(params, bodies, key):
+        place, speed = jnp.asarray([[0, 0, 0.3], [0.5, 0, 0.4]]), jnp.asarray([[0.3, 0, 0], [0, 0, 0.2]])
+        return motion_of(bodies, vector(place), None, vector(speed), vector(jnp.asarray([[0, 1.0, 0], [0, 2.0, 0]])))
+
+    params = {**LOADS, "stiffness": 1e5, "dissipation": 0.1, "time_step": 5e-3}
+    return simulate(
+        Scene(
+            params={name: jnp.asarray(value, dtype=float) for name, value in params.items()},
+            bodies=lambda params: repeat(sphere(1.0, 0.1), 2),
+            start=start,
+            dynamics=WHOLE[name],
+            loads=ACTING,
+        )
+    )
+
+
+def ends(simulation, off):
+    """Return the state after some steps with everything on ("all"), and with each thing turned off, {name: value}."""
+    step, cases = jax.jit(simulation.step), {"all": {}}
+    for part in (part for part in off if part in simulation.params):
+        # Of two coefficients the larger counts, so that of the bodies is turned off with that of the plane.
+        both = (part, part.removeprefix("plane_")) if part in SURFACE else (part,)
+        cases[part] = {name: jnp.asarray(off[name]) for name in both}
+    found = {}
+    for case, changed in cases.items():
+        params = {**simulation.params, **changed}
+        state = simulation.init(params, jax.random.key(0))
+        for _ in range(STEPS):
+            state = step(state, params)
+        assert Status(int(simulation.status(state, params))) not in FAILURES
+        found[case] = jax.tree.map(np.asarray, state)
+    return found
+
+
+@functools.cache
+def touched(name):
+    """Return how bodies end after contact, with each part of it turned off; and their shapes."""
+    simulation, shapes = contacts(name)
+    return ends(simulation, {**dict.fromkeys(SURFACE, 0.0), "floor": -50.0}), shapes
+
+
+@functools.cache
+def loaded(name):
+    """Return how bodies end under loads, with each turned off."""
+    return ends(pulled(name), dict.fromkeys(LOADS, 0.0))
+
+
+def change(one, other):
+    """Return the largest change of a velocity or of an angular momentum, in units of that of the scene."""
+    leaves = [(getattr(state.motion, part)) for state in (one, other) for part in ("velocity", "angular_momentum")]
+    both = [np.stack([leaf.x, leaf.y, leaf.z]) for leaf in leaves]
+    return max(np.abs(both[0] - both[2]).max(), np.abs(both[1] - both[3]).max())
+
+
+def scene_with(name, part):
+    """Return the scene of a method with one part that it does not serve."""
+    bodies = repeat(sphere(1.0, 0.1), 2)
+    if part in KINDS:
+        bodies = gather([sphere(1.0, 0.1), SHAPES[part]])
+    elif part in ("friction", "restitution"):
+        bodies = repeat(sphere(1.0, 0.1, **{part: 0.5}), 2)
+    elif part == "spheres with unequal moments of inertia":
+        bodies = repeat(with_inertia(sphere(1.0, 0.1), (0.004, 0.004, 0.005)), 2)
+    elif part == "disks out of the x-z plane":
+        bodies = repeat(disk(1.0, 0.1), 2)
+
+    def start(params, bodies, key):
+        # Along y, which disks must not leave.
+        return motion_of(bodies, vector(jnp.asarray([[0.0, 0, 1], [3, 0, 1]])), None, vector(jnp.eye(3)[1:]))
+
+    return Scene(
+        params={name: jnp.asarray(0.01) for name in ("time_step", "stiffness", "dissipation")},
+        bodies=lambda params: bodies,
+        start=start,
+        dynamics=WHOLE[name],
+        planes=(lambda params: floor()) if part == "planes" else None,
+        joints=(lambda params: (hinge(0, 1, anchor=(3, 0, 0), base=(0, 0, 0), axis=(0, 1, 0)),))
+        if part == "joints"
+        else None,
+    )
+
+
+def test_the_table_is_what_the_methods_declare():
+    assert {type(method).__name__: set(method.serves) for method in METHODS} == TABLE
+    assert Impulses(impacts=0).serves == TABLE["Impulses"] - {"restitution"}
+
+
+@pytest.mark.parametrize("method, part", [cell for cell in CELLS if cell[1] not in TABLE[cell[0]]])
+def test_a_part_that_a_method_does_not_serve_is_refused_by_name(method, part):
+    with pytest.raises(UserError, match=f"{method} does not serve {part}") as caught:
+        simulation = simulate(scene_with(method, part))
+        simulation.check(simulation.params, jax.random.key(0))
+    # The remedy is another method that does.
+    remedy = str(caught.value).split("choose dynamics = ")[1]
+    assert [name for name in TABLE if name in remedy] == [name for name in TABLE if part in TABLE[name]]
+
+
+@pytest.mark.parametrize("method", [name for name in TABLE if "joints" not in TABLE[name]])
+@pytest.mark.parametrize("kind", HOLDS)
+def test_every_kind_of_joint_is_refused_by_methods_without_joints(method, kind):
+    scene = scene_with(method, None)
+    held = joint(kind, 0, 1, anchor=(3, 0, 0), length=1.0)
+    with pytest.raises(UserError, match=f"joint 0 \\({kind} of body 0 with body 1\\); {method} does not serve joints"):
+        simulate(dataclasses.replace(scene, joints=lambda params: (held,)))
+
+
+@pytest.mark.parametrize("method, part", [cell for cell in CELLS if cell[1] in TABLE[cell[0]]])
+def test_a_part_that_a_method_serves_has_an_effect(method, part):
+    if part == "joints":
+        return jointed_bodies_do_not_fall_freely()
+    found, shapes = touched(method)
+    if part in KINDS:
+        body = 2 + shapes.index(part)
+        if "planes" in TABLE[method]:
+            # It met the floor where its surface is, and bounced.
+            assert found["all"].motion.velocity.z[body] > 0.1
+            assert found["floor"].motion.velocity.z[body] < -1
+        else:
+            # It turns as its own moments have it: no two shapes alike.
+            momentum = found["all"].motion.angular_momentum.y
+            moments = {kind: float(SHAPES[kind].inertia.y) for kind in shapes}
+            np.testing.assert_allclose(momentum[body], moments[part] * (1.0 + body), rtol=1e-9)
+    elif part == "planes":
+        assert change(found["all"], found["floor"]) > 0.5
+    elif part in ("friction", "restitution"):
+        assert change(found["all"], found[part]) > 0.05
+        assert change(found["all"], found[f"plane_{part}"]) > 0.05
+    else:
+        simulation = simulate(scene_with(method, part))
+        simulation.check(simulation.params, jax.random.key(0))
+    return None
+
+
+@pytest.mark.parametrize("method", TABLE)
+@pytest.mark.parametrize("load", LOADS)
+def test_every_load_acts_with_every_method(method, load):
+    found = loaded(method)
+    # The weakest, a torsion damper of 0.1 N m s/rad, takes some 1e-2 of an angular momentum of 1e-2 in 0.05 s.
+    assert change(found["all"], found[load]) > 1e-5
+
+
+@pytest.mark.parametrize("method", TABLE)
+def test_bodies_that_meet_push_each_other_unless_the_method_has_no_contact(method):
+    found, _ = touched(method)
+    before, after = (1.0, -1.0), found["all"].motion.velocity.x[:2]
+    collided = after[0] < 0 < after[1]
+    assert collided == ("planes" in TABLE[method]), (before, after)
+
+
+def jointed_bodies_do_not_fall_freely():
+    """Check that each kind of joint holds a body that would fall without it."""
+    kinds = [kind for kind in HOLDS if HOLDS[kind]]
+
+    def joints(params):
+        return tuple(
+            joint(
+                kind,
+                i,
+                anchor=(0.3, 0, 0),
+                base=(2 * i + 0.3, 0, 0.5 * (kind == "distance")),
+                axis=(1, 0, 0.1),
+                length=0.5,
+            )
+            for i, kind in enumerate(kinds)
+        )
+
+    def start(params, bodies, key):
+        return motion_of(bodies, vector(jnp.asarray([[2.0 * i, 0, 0] for i in range(len(kinds))])))
+
+    scene = Scene(
+        params={"gravity": jnp.asarray(9.81), "time_step": jnp.asarray(5e-3)},
+        bodies=lambda params: repeat(box(1.0, (0.2, 0.3, 0.4)), len(kinds)),
+        start=start,
+        dynamics=Jointed(),
+        joints=joints,
+        loads=(gravity(),),
+    )
+    simulation = simulate(scene)
+    simulation.check(simulation.params, jax.random.key(0))
+    state = simulation.init(simulation.params, jax.random.key(0))
+    state = jax.jit(lambda state: jax.lax.fori_loop(0, 10, lambda _, s: simulation.step(s, simulation.params), state))(
+        state
+    )
+    assert (np.asarray(state.motion.velocity.z) > -9.81 * 0.05 * 0.99).all()
