@@ -18,7 +18,7 @@ from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
 from simkit.molecular.overflow import growing
 from simkit.molecular.spaces import Cell
-from simkit.molecular.zero_modes import onto, rigid_motions
+from simkit.molecular.zero_modes import onto, unopposed
 
 
 @pytree
@@ -64,7 +64,9 @@ def relaxation(
     It is done when no force exceeds the tolerance and, where the cell relaxes, no free component of
     ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when the minimizer's patience passes
     without a smaller force or a lower energy: round-off allows no more. The implicit derivative of what it relaxes to
-    leaves out the rigid motions. A neighbor list that overflows ends it with that status; its ``grow`` makes room.
+    leaves out the rigid motions that no force opposes (`simkit.molecular.zero_modes.unopposed`): in free space all of
+    them, in a field those that it leaves free. A neighbor list that overflows ends it with that status; its ``grow``
+    makes room.
 
     Args:
         interaction: what acts between the particles.
@@ -185,7 +187,12 @@ def relaxation(
     def status(state: RelaxationState, params: Params) -> jax.Array:
         code = jnp.where(state.idle >= minimizer.patience, jnp.int32(Status.STALLED), jnp.int32(Status.OK))
         code = jnp.where(done(state, params), jnp.int32(Status.CONVERGED), code)
-        return jnp.where(is_finite(state.descent), code, jnp.int32(Status.NON_FINITE))
+        # Asked at every step, so what a minimizer remembers is left out: it shows in the next trial.
+        descent = state.descent
+        finite = is_finite((descent.position, descent.force, descent.trial))
+        if minimizer.monotone:
+            finite &= jnp.isfinite(descent.energy)
+        return jnp.where(finite, code, jnp.int32(Status.NON_FINITE))
 
     def again(larger: Interaction) -> Simulation:
         return relaxation(
@@ -206,25 +213,33 @@ def relaxation(
         )
 
     def residual(coordinates: jax.Array, params: Params) -> jax.Array:
-        fixed = jax.lax.stop_gradient(coordinates)
+        fixed, given = jax.lax.stop_gradient((coordinates, params))
         held, dimension = coordinates - fixed, coordinates.shape[1]
-        position, deformed = jax.lax.stop_gradient(arrangement(fixed, params))
-        neighbors = interaction.prepare(position, deformed, jax.lax.stop_gradient(params))
-        is_loose = None if loose is None else loose(position, deformed, jax.lax.stop_gradient(params))
-        modes = rigid_motions(position, rotations=cell is None, among=None if is_loose is None else ~is_loose)
-        grip = onto(modes, held[: len(position)])
+        position, deformed = arrangement(fixed, given)
+        count = len(position)
+        neighbors = interaction.prepare(position, deformed, given)
+        is_loose = None if loose is None else loose(position, deformed, given)
+
+        def force(moved: jax.Array) -> jax.Array:
+            return evaluate(jnp.concatenate([moved, fixed[count:]]), given, neighbors)[1][:count]
+
+        # A body turns as a whole in a cell that is far larger, but not one that strains the cell.
+        motions = unopposed(
+            force, fixed[:count], rotations=not relax_cell, among=None if is_loose is None else ~is_loose
+        )
+        grip = onto(motions, held[:count])
         if is_loose is not None:
-            particles = jnp.where(is_loose[:, None], fixed[: len(position)], coordinates[: len(position)])
-            coordinates = jnp.concatenate([particles, coordinates[len(position) :]])
+            particles = jnp.where(is_loose[:, None], fixed[:count], coordinates[:count])
+            coordinates = jnp.concatenate([particles, coordinates[count:]])
         pull = evaluate(coordinates, params, neighbors)[1]
         if is_loose is not None:
-            grip = jnp.where(is_loose[:, None], held[: len(position)], grip)
-            pull = jnp.concatenate([jnp.where(is_loose[:, None], 0, pull[: len(position)]), pull[len(position) :]])
+            grip = jnp.where(is_loose[:, None], held[:count], grip)
+            pull = jnp.concatenate([jnp.where(is_loose[:, None], 0, pull[:count]), pull[count:]])
         if relax_cell:
             strain = held[-dimension:]
             grip = jnp.concatenate([grip, strain - deformable(params).free(strain)])
-        # The grip is zero, but not its derivative: it holds every motion that no force opposes.
-        return scale(params).stiffness * grip - pull
+        # The grip is zero, but not its derivative: it holds every motion that no force opposes, and no other.
+        return scale(given).stiffness * grip - pull
 
     def observed(state: RelaxationState, params: Params) -> Arrays:
         position, deformed, _ = current(state, params)

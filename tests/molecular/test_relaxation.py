@@ -347,21 +347,22 @@ def test_frames_and_diagnostics_have_their_names(x64):
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_rigid_motions_are_orthonormal_and_cost_no_energy(x64, dimension):
     position = jax.random.normal(jax.random.key(0), (7, dimension))
-    basis = rigid_motions(position, rotations=True)
-    gram = jnp.array([[jnp.sum(a * b) for b in basis] for a in basis])
+    basis, turns = rigid_motions(position, rotations=True)
+    gram = jnp.einsum("ina,jna->ij", basis, basis)
     # Gram-Schmidt twice: orthonormal to a few roundings.
     np.testing.assert_allclose(gram, np.eye(dimension * (dimension + 1) // 2), atol=1e-14)
     difference = position[:, None] - position[None, :]
-    for motion in basis:
+    for motion, turn in zip(basis, turns, strict=True):
+        relative = motion[:, None] - motion[None, :]
+        np.testing.assert_allclose(relative, difference @ turn, atol=1e-14)
         # A rigid motion changes no distance to first order: sums of two products of order one.
-        stretch = ((motion[:, None] - motion[None, :]) * difference).sum(-1)
-        np.testing.assert_allclose(stretch, 0, atol=1e-14)
+        np.testing.assert_allclose((relative * difference).sum(-1), 0, atol=1e-14)
         np.testing.assert_allclose(onto(basis, motion), motion, atol=1e-14)
 
 
 def test_a_linear_molecule_has_one_rotation_less(x64):
     position = jnp.arange(4.0)[:, None] * jnp.array([1.0, 2.0, -1.0])
-    norms = sorted(float(jnp.sum(motion**2)) for motion in rigid_motions(position, rotations=True))
+    norms = np.sort(jnp.sum(rigid_motions(position, rotations=True).displacement ** 2, axis=(1, 2)))
     assert norms[0] == 0.0
     # Normalized to a rounding each.
     np.testing.assert_allclose(norms[1:], 1, atol=1e-14)

@@ -16,7 +16,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis.hessian import current_neighbors, hessian_vector_product
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.zero_modes import onto, rigid_motions
+from simkit.molecular.zero_modes import onto, unopposed
 
 # A mode softer than this many rounding errors of the stiffest is marginal: its stiffness has no certain digit.
 MARGINAL = 1e3
@@ -62,8 +62,9 @@ def elastic_constants(
     """Return the elastic constants at zero temperature of particles at rest in a cell.
 
     ``stiffness_IJ = d sigma_I / d e_J - (1/V) X_I . H^-1 X_J``, with ``X_J = dF / d e_J``, the forces that an affine
-    strain brings up, and H the Hessian without the translations. The first term is the derivative of the stress along
-    the strain, the second is what the particles take back when they move by ``u = H^-1 X_J``. No matrix is stored.
+    strain brings up, and H the Hessian without the translations that no force opposes. The first term is the derivative
+    of the stress along the strain, the second is what the particles take back when they move by ``u = H^-1 X_J``. No
+    matrix is stored.
 
     The stiffness is the derivative of the Cauchy stress: what a test of finite strain measures, and what decides
     about stability under load. At zero stress it is also the second derivative of the energy density; otherwise see
@@ -106,7 +107,12 @@ def elastic_constants(
     born = jnp.stack([to_voigt(change) for change in on_stress], axis=1)
 
     held = jnp.zeros(len(position), bool) if loose is None else loose
-    motions = rigid_motions(position, rotations=False, among=~held)
+
+    def force_of(position: jax.Array) -> jax.Array:
+        return interaction.force(position, *jax.lax.stop_gradient((cell, params)), neighbors)
+
+    # Where a field of the cell's own period holds the particles, they do not follow a strain as in its absence.
+    motions = unopposed(force_of, position, rotations=False, among=~held)
 
     def project(displacement: jax.Array) -> jax.Array:
         displacement = jnp.where(held[:, None], 0, displacement)
