@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Equilibrium, Params, Simulation, State
-from simkit.core.status import Status, status_of
+from simkit.core.status import Status, status_of, stops
 from simkit.core.symmetric_solve import solve_symmetric
 
 
@@ -18,7 +18,7 @@ class Converged:
 
     Attributes:
         state: the last state.
-        status: int32, a code of `simkit.core.status.Status`, never ``OK``.
+        status: int32, a code of `simkit.core.status.Status` that stops, or ``MAX_STEPS``.
         iterations: int32, number of steps taken.
     """
 
@@ -28,7 +28,7 @@ class Converged:
 
 
 def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params], Converged]:
-    """Return ``(state, params) -> Converged`` that steps until ``done``, at least once and at most ``max_steps`` times.
+    """Return ``(state, params) -> Converged`` that steps until its status stops it: once to ``max_steps`` times.
 
     The derivative with respect to ``params`` is the implicit one. With r(x, p) = 0 at the solution x(p),
     ``dx/dp = -(dr/dx)^-1 dr/dp``, by conjugate gradients on Hessian-vector products with the zero modes projected
@@ -53,7 +53,7 @@ def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params]
         # The first step is taken unasked: a state relaxed under other parameters must not count as done under these.
         def unfinished(carry: tuple[State, jax.Array, jax.Array]) -> jax.Array:
             _, status, iterations = carry
-            return (status == Status.OK) & (iterations < max_steps)
+            return ~stops(status) & (iterations < max_steps)
 
         def step(carry: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
             state, _, iterations = carry
@@ -62,7 +62,7 @@ def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params]
 
         start = jax.lax.stop_gradient(state), jnp.int32(Status.OK), jnp.int32(0)
         state, status, iterations = jax.lax.while_loop(unfinished, step, start)
-        status = jnp.where(status == Status.OK, jnp.int32(Status.MAX_STEPS), status)
+        status = jnp.where(stops(status), status, jnp.int32(Status.MAX_STEPS))
         state = differentiable_solution(equilibrium, state, params, status)
         return Converged(state=state, status=status, iterations=iterations)
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params, Simulation, State
-from simkit.core.status import status_of
+from simkit.core.status import status_of, stops
 
 
 def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
@@ -16,7 +16,8 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
 
     Its ``init`` takes one key per member, and its ``params`` carry a leading member axis on the names in ``over``
     (the others are shared). It is a `Simulation` like any other, so it runs, checkpoints, resumes and differentiates
-    like one. Members that are done stay as they are; the ensemble is done when all are; ``status`` is one per member.
+    like one. A member whose status stops it stays as it is; the ensemble stops when all members have; ``status`` is one
+    per member.
 
     Args:
         simulation: the member.
@@ -41,19 +42,25 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
 
         step = step_together
 
-    if simulation.done is not None:
-        members_done, moving_step = batched(simulation.done), step
+    status_of_each = batched(status_of(simulation))
+    if simulation.done is not None or simulation.status is not None:
+        moving_step = step
 
         def frozen_step(state: State, params: Params) -> State:
-            def keep(finished: jax.Array, old: State, new: State) -> State:
-                return jax.tree.map(lambda old, new: jnp.where(finished, old, new), old, new)
+            def keep(stopped: jax.Array, old: State, new: State) -> State:
+                return jax.tree.map(lambda old, new: jnp.where(stopped, old, new), old, new)
 
-            return jax.vmap(keep)(members_done(state, params), state, moving_step(state, params))
+            return jax.vmap(keep)(stops(status_of_each(state, params)), state, moving_step(state, params))
+
+        step = frozen_step
+
+    if simulation.done is not None:
+        done_of_each = batched(simulation.done)
 
         def all_done(state: State, params: Params) -> jax.Array:
-            return jnp.all(members_done(state, params))
+            return jnp.all(done_of_each(state, params))
 
-        step, ensemble_done = frozen_step, all_done
+        ensemble_done = all_done
 
     ensemble_grow, grow = None, simulation.grow
     if grow is not None:
@@ -73,7 +80,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         done=ensemble_done,
         # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
         equilibrium=None,
-        status=batched(status_of(simulation)),
+        status=status_of_each,
         step_members=None,
         grow=ensemble_grow,
         dimensions={name: ("member", *dimensions) for name, dimensions in simulation.dimensions.items()},

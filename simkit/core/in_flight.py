@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.converge import Converged, differentiable_solution
 from simkit.core.simulation import Params, Simulation, State
-from simkit.core.status import Status, status_of
+from simkit.core.status import Status, status_of, stops
 
 # Each narrower batch is compiled apart; an eighth keeps their number, and the idle slots, small.
 NARROWING = 8
@@ -49,12 +49,12 @@ def in_flight(
 
     def advance(member: tuple[State, jax.Array, jax.Array], params: Params) -> tuple[State, jax.Array, jax.Array]:
         state, status, iterations = member
-        going = status == Status.OK
+        going = ~stops(status)
         stepped = simulation.step(state, params)
         state = jax.tree.map(lambda new, old: jnp.where(going, new, old), stepped, state)
         iterations = iterations + going
         status = jnp.where(going, status_after(state, params), status)
-        exhausted = (status == Status.OK) & (iterations >= max_steps)
+        exhausted = ~stops(status) & (iterations >= max_steps)
         return state, jnp.where(exhausted, jnp.int32(Status.MAX_STEPS), status), iterations
 
     def run(states: State, params: Params) -> Converged:
@@ -70,10 +70,10 @@ def in_flight(
 
         def narrow(members: tuple[State, jax.Array, jax.Array], width: int, until: int):
             def unfinished(members: tuple[State, jax.Array, jax.Array]) -> jax.Array:
-                return jnp.sum(members[1] == Status.OK) > until
+                return jnp.sum(~stops(members[1])) > until
 
             def exchange(members: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
-                (chosen,) = jnp.nonzero(members[1] == Status.OK, size=width, fill_value=count)
+                (chosen,) = jnp.nonzero(~stops(members[1]), size=width, fill_value=count)
                 batch = take(members, chosen)
                 shared = {name: take(value, chosen) if axes[name] == 0 else value for name, value in fixed.items()}
                 together = jax.vmap(advance, in_axes=(0, axes))

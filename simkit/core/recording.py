@@ -10,7 +10,7 @@ from simkit.core.averages import averaged
 from simkit.core.pytree import pytree
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import status_of
+from simkit.core.status import Status, status_of, stops
 
 
 @pytree
@@ -118,7 +118,14 @@ def beside_recording(
             for shown in (every_one(params), {name: value[1] for name, value in both(params).items()}):
                 simulation.check(shown, start(key))
 
-    status = status_of(simulation)
+    status_of_one = status_of(simulation)
+
+    def status(state: Recording, params: Params) -> jax.Array:
+        codes = jax.vmap(status_of_one)(state.pair, both(params))
+        # What stops one of the two stops both; a caution of the other must not hide it.
+        stopping = jnp.max(jnp.where(stops(codes), codes, Status.OK))
+        return jnp.where(stopping == Status.OK, jnp.max(codes), stopping)
+
     free = {name: value for name, value in simulation.params.items() if name not in fixed}
     pair = Simulation(
         init=init,
@@ -126,7 +133,8 @@ def beside_recording(
         observe=observe,
         diagnose=diagnose,
         params={**free, "noise": jnp.asarray(noise, dtype=float)},
-        status=lambda state, params: jnp.max(jax.vmap(status)(state.pair, both(params))),
+        # Without one, whether the pair is finite is asked at frames only.
+        status=None if simulation.status is None and simulation.done is None else status,
         check=check,
         dimensions=simulation.dimensions,
         coordinates=simulation.coordinates,

@@ -10,7 +10,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import status_of
+from simkit.core.status import status_of, stops
 
 type Memory = Literal["balanced", "smallest"]
 
@@ -26,7 +26,9 @@ LITTLE = 100_000
 def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> Callable[[State, Params], State]:
     """Return ``(state, params) -> state`` that advances ``steps`` steps in one scan.
 
-    A simulation that is ``done`` stays as it is, so the result does not depend on how a run is cut into segments.
+    A simulation whose status stops it (`simkit.core.status.stops`) stays as it is from that step on, so the result
+    does not depend on how a run is cut into segments. One that reports neither ``status`` nor ``done`` takes every
+    step: whether its numbers are finite is asked at frames only, and what comes after is not finite either.
 
     Args:
         simulation: what to advance.
@@ -152,12 +154,14 @@ def frame(
 
 
 def _advance(simulation: Simulation) -> Callable[[State, Params], State]:
-    done = simulation.done
-    if done is None:
+    if simulation.done is None and simulation.status is None:
         return simulation.step
+    status = status_of(simulation)
 
     def advance(state: State, params: Params) -> State:
-        return jax.lax.cond(done(state, params), lambda state, _: state, simulation.step, state, params)
+        # Of an ensemble, whose step leaves alone the members that stopped, until all have.
+        stopped = jnp.all(stops(status(state, params)))
+        return jax.lax.cond(stopped, lambda state, _: state, simulation.step, state, params)
 
     return advance
 

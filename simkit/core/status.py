@@ -72,6 +72,18 @@ def is_failure(code: jax.Array) -> jax.Array:
     return functools.reduce(jnp.logical_or, (code == failure for failure in FAILURES))
 
 
+def stops(status: jax.Array) -> jax.Array:
+    """Tell whether a simulation with this status takes no further step: it converged or failed.
+
+    Args:
+        status: codes of `Status`, of any shape. A caution such as ``BRIEF_CONTACT`` does not stop.
+    """
+    goes_on = status == Status.OK
+    for caution in CAUTIONS:
+        goes_on = goes_on | (status == caution)
+    return ~goes_on
+
+
 def is_finite(tree: State) -> jax.Array:
     """Tell whether every floating-point number in ``tree`` is finite.
 
@@ -90,6 +102,7 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
 
     Args:
         simulation: any simulation; one that reports its own status (an ensemble reports one per member) is asked.
+            Whoever advances a simulation asks this, and `stops`, so that all of them stop at the same step.
     """
     if simulation.status is not None:
         return simulation.status

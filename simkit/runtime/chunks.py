@@ -186,11 +186,11 @@ def _frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str
         frames: how many there shall be.
         observed: last frames (member, ...); those of a member that failed mean nothing and become NaN.
     """
-    from simkit.core.status import Status
+    from simkit.core.status import Status, stops
 
-    stops = arrays["status"] != Status.OK
-    stops[-1] = True
-    rows = np.minimum(np.arange(frames)[:, None], stops.argmax(axis=0))
+    ended = stops(arrays["status"])
+    ended[-1] = True
+    rows = np.minimum(np.arange(frames)[:, None], ended.argmax(axis=0))
     frozen = {name: np.take_along_axis(array, rows, axis=0) for name, array in arrays.items()}
     frozen["status"] = frozen["status"][-1]
     failed = frozen["status"] == Status.NON_FINITE

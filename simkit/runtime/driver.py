@@ -11,7 +11,7 @@ import numpy as np
 
 from simkit.core.rollout import Frames, frame, initial
 from simkit.core.simulation import Params, Simulation, State
-from simkit.core.status import Status, status_of
+from simkit.core.status import Status, status_of, stops
 from simkit.runtime.store import Store
 
 # Enough segments that little is lost and progress is seen, few enough that each is worth a file.
@@ -183,7 +183,7 @@ def final_status(simulation: Simulation, status: np.ndarray) -> np.ndarray:
     """
     if simulation.done is None:
         return status
-    return np.where(status == Status.OK, np.int32(Status.MAX_STEPS), status)
+    return np.where(stops(status), status, np.int32(Status.MAX_STEPS))
 
 
 def _segment(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tuple[State, Frames]]:
@@ -235,11 +235,11 @@ def _piece(index: int, state: State, arrays: dict[str, np.ndarray], plan: Plan) 
     kept = _kept(arrays["status"])
     arrays = {name: array[:kept] for name, array in arrays.items()}
     status = arrays["status"][-1]
-    stopped = bool(np.all(status != Status.OK))
+    stopped = bool(np.all(stops(status)))
     return Piece(index=index, state=state, arrays=arrays, status=status, finished=stopped or index >= plan.segments)
 
 
 def _kept(status: np.ndarray) -> int:
     """Return how many frames say something: once every member has stopped, others would only repeat the last one."""
-    ended = np.all((status != Status.OK).reshape(len(status), -1), axis=1)
+    ended = np.all(stops(status).reshape(len(status), -1), axis=1)
     return int(np.argmax(ended)) + 1 if ended.any() else len(status)

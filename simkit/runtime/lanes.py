@@ -10,7 +10,7 @@ import numpy as np
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, State
-from simkit.core.status import Status
+from simkit.core.status import stops
 from simkit.runtime.driver import Plan, Program
 from simkit.runtime.store import Store
 
@@ -76,7 +76,7 @@ class Queue:
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Run every member until it ends; return diagnostics and status (frame, member), and last frames (member, ...).
 
-        After each segment those whose status is no longer ``OK``, and those who have used up their steps, leave; the
+        After each segment those whose status stops them, and those who have used up their steps, leave; the
         next in line begin in their lanes. Who is where and when follows from the results alone, so work that was
         interrupted goes on bit for bit. What is returned after the frame in which a member ended means nothing.
 
@@ -153,7 +153,7 @@ class Queue:
         # The frame before the segment comes first: it may be the initial one, or already the last.
         rows = {name: np.concatenate([current.latest[name][None], array]) for name, array in rows.items()}
         after = frame + self.plan.frames_per_segment
-        leaves = (rows["status"] != Status.OK).any(axis=0) | (after >= self.plan.frames)
+        leaves = stops(rows["status"]).any(axis=0) | (after >= self.plan.frames)
         leaves &= member < self.members
         arrays = rows | {"member": member, "frame": frame, "left": member[leaves]}
         if leaves.any():
