@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.dependence import without_effect
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
@@ -57,7 +58,8 @@ def stepping(
         measures: what to see of such a flow.
 
     Raises:
-        UserError: if the parameters lack a time step, the flow is not what it should be, or a step changes its kind.
+        UserError: if the parameters lack a time step, the flow is not what it should be, a step changes its kind, or
+            a parameter has no effect.
     """
     if "time_step" not in params:
         raise UserError("params has no 'time_step'; add it, and let the step take params['time_step']")
@@ -82,6 +84,15 @@ def stepping(
             "it must return the flow it is given: the same structure, grid, offsets, boundary conditions and shapes"
         )
     seen = measures(template)
+
+    def everything(params: Params, flow: Any) -> tuple:
+        with on_current_jax():
+            seen_of_it = seen.observe(flow, params), seen.diagnose(flow, params)
+        return start(params, jax.random.key(0)), advanced(flow, params), seen_of_it
+
+    _refuse_ignored(without_effect(everything, defaults, template), "nothing depends on it")
+    stepped = without_effect(lambda params, flow: advanced(flow, params), defaults, template)
+    _refuse_ignored([name for name in stepped if name == "time_step"], "the step does not depend on it")
 
     def of(state: JaxCfdState) -> Any:
         return jax.tree.map(lambda leaf, like: _joined(leaf, like.dtype), state.flow, template)
@@ -110,6 +121,11 @@ def stepping(
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,
     )
+
+
+def _refuse_ignored(names: list[str], reason: str) -> None:
+    for name in names:
+        raise UserError(f"params['{name}'] has no effect: {reason}; build the step from it, or remove it from params")
 
 
 def places(grid: Any, offset: float) -> dict[str, np.ndarray]:

@@ -1,14 +1,15 @@
 """Any energy of jax-md as an interaction, to be relaxed, swept and differentiated like our own."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from simkit.core.dependence import without_effect
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.spaces import Cell
@@ -37,12 +38,14 @@ def from_jax_md(
         box: what the displacement function was made with: a side, (d,) sides, or (d, d) lattice vectors as columns
             with ``fractional_coordinates=False``; ``None`` for `jax_md.space.free`.
         parameters: names of params to pass on as keywords. jax-md gives them precedence over its own values. Values
-            fixed in jax-md should be float64 arrays: from Python numbers it keeps some in single precision.
+            fixed in jax-md should be float64 arrays: from Python numbers it keeps some in single precision. What does
+            not know a name hands it on to the displacement function, which ignores it; such a name is refused.
         neighbor_list: the `NeighborListFns` that came with the energy, if any; made in units of length.
         position: with a neighbor list, example positions (N, d), concrete, to find out how much room it needs.
 
     Raises:
-        UserError: if a neighbor list comes without example positions, or without a box.
+        UserError: if a neighbor list comes without example positions, or without a box; when the energy is first
+            asked for, if one of ``parameters`` has no effect on it, or is not among the params.
     """
     template = None
     if neighbor_list is not None:
@@ -56,7 +59,7 @@ def _interaction(
     energy: Callable[..., jax.Array], box: Any, parameters: tuple[str, ...], neighbor_list: Any, template: Any
 ) -> Interaction:
     def evaluate(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-        keywords = {name: params[name] for name in parameters}
+        keywords: dict[str, Any] = _chosen(params, parameters)
         if (box is None) != (cell is None):
             raise UserError("either both the jax-md box and the cell are given, or neither (free space)")
         is_right = jnp.bool_(True)
@@ -71,6 +74,7 @@ def _interaction(
         if neighbor_list is not None:
             keywords["neighbor"] = neighbors
             is_right = is_right & ~_overflowed(neighbors)
+        _refuse_ignored(energy, parameters, position, keywords)
         # Better no number than a wrong one.
         return jnp.where(is_right, energy(position, **keywords), jnp.nan)
 
@@ -115,6 +119,35 @@ def _interaction(
         overflow=lambda neighbors: jnp.bool_(False) if template is None else _overflowed(neighbors),
         enlarge=enlarge,
     )
+
+
+def _chosen(params: Params, parameters: tuple[str, ...]) -> dict[str, Any]:
+    for name in parameters:
+        if name not in params:
+            raise UserError(f"from_jax_md: parameter '{name}' is not among the params{nearest(name, list(params))}")
+    return {name: params[name] for name in parameters}
+
+
+def _refuse_ignored(
+    energy: Callable[..., jax.Array], parameters: tuple[str, ...], position: jax.Array, keywords: Mapping[str, Any]
+) -> None:
+    """Raise for a parameter that jax-md takes and ignores; while tracing, so that a run pays nothing."""
+    if not parameters:
+        return
+    chosen = {name: keywords[name] for name in parameters}
+    others = {name: value for name, value in keywords.items() if name not in parameters}
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), chosen)
+    ignored = without_effect(lambda chosen: energy(position, **chosen, **others), shapes)
+    if ignored:
+        effective = [name for name in parameters if name not in ignored]
+        raise UserError(
+            f"from_jax_md: the energy does not depend on the parameter '{ignored[0]}': its function does not take that "
+            f"name and jax-md ignores it; remove it from parameters{_those(effective)}, or give an energy that takes it"
+        )
+
+
+def _those(names: Sequence[str]) -> str:
+    return f" (keep {', '.join(names)})" if names else ""
 
 
 def _lattice_vectors(box: Any, position: jax.Array) -> jax.Array:

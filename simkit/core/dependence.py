@@ -1,0 +1,26 @@
+"""Which parameters a function depends on, found by tracing it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.interpreters import partial_eval
+
+from simkit.core.simulation import Params
+
+
+def without_effect(function: Callable[..., Any], params: Params, *arguments: Any) -> list[str]:
+    """Return the names of the parameters that change nothing in what ``function(params, *arguments)`` returns.
+
+    The function is traced and its program cut down to what its result is made of; nothing is computed. A parameter
+    that enters with a weight of zero counts as one that has an effect.
+
+    Args:
+        function: of params and arrays.
+        params: arrays, or their shapes, by name.
+        *arguments: pytrees of arrays or of their shapes.
+    """
+    traced = jax.make_jaxpr(lambda params: function(params, *arguments))(params)
+    _, used = partial_eval.dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals))
+    names = [path[0].key for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
+    return [name for name, is_used in zip(names, used, strict=True) if not is_used]
