@@ -18,6 +18,10 @@ from simkit.molecular.structures import Structure, check_symbol, widths
 from simkit.molecular.systems.force_fields import ForceField, force_field
 
 DIMENSION = 3
+# The symbol of an atom of no species, as in reduced units.
+ANY = "X"
+# What every pair potential takes for each pair of species.
+PAIR_PARAMETERS = ("epsilon", "sigma")
 # Atoms nearer than this, in units of the structure's size, are in one place: no force can tell them apart.
 SAME_PLACE = 1e-9
 
@@ -39,8 +43,9 @@ def relaxed_structure(
 
     Lengths are in the unit of the structure. Atoms move in free space, or in the cell if it is periodic.
 
-    Parameters: ``epsilon``, energy, and ``sigma``, length, of the potential, for S > 1 species symmetric tables (S, S);
-    for silicon ``tetrahedral_strength``, for Morse ``rho``; ``reference_energy``, per atom (of each species), what
+    Parameters: ``epsilon``, energy, and ``sigma``, length, of the potential, for S > 1 species symmetric tables (S, S),
+    which have a default for silicon and for atoms ``"X"`` only (1) and must be given for other elements; for silicon
+    ``tetrahedral_strength``, for Morse ``rho``; ``reference_energy``, per atom (of each species), what
     ``formation_energy`` is counted from; ``disorder``, furthest an atom starts from its place along each axis, length;
     ``pressure``, energy / length^3, if the cell relaxes.
 
@@ -49,7 +54,8 @@ def relaxed_structure(
         frame: which of its frames; -1 is the last.
         potential: ``"lennard_jones"``, ``"morse"``, ``"soft_sphere"``, or ``"silicon"`` (Stillinger-Weber; eV and
             angstrom).
-        species: chemical symbols in the order of the tables; empty: those of the structure, sorted.
+        species: chemical symbols of the atoms that the parameters are for, in the order of the tables; may be left
+            out where all atoms are ``"X"``, of no species, and with silicon.
         cutoff: where Lennard-Jones and Morse end, length, at most half the narrowest width of the cell; 0: nowhere, in
             free space only. Good values: 2.5 to 4 sigma.
         switch_on: where they begin to fade, in units of the cut-off. Good values: 0.7 to 0.9.
@@ -61,8 +67,8 @@ def relaxed_structure(
 
     Raises:
         UserError: if the text is no structure, holds species that the potential does not know or two atoms in one
-            place, or if an argument is out of its range. The simulation's ``check`` refuses parameters with which the
-            interaction reaches beyond half the cell.
+            place, or if an argument is out of its range. The simulation's ``check`` refuses species without parameters,
+            and parameters with which the interaction reaches beyond half the cell.
     """
     atoms = _chosen(parse_extended_xyz(structure, "structure"), frame)
     _refuse_same_place(atoms)
@@ -99,6 +105,9 @@ def relaxed_structure(
 
     zero = 0.0 if len(names) == 1 else [0.0] * len(names)
     defaults: dict[str, Any] = dict(field.params) | {"reference_energy": zero, "disorder": 0.0}
+    if potential != "silicon" and set(names) != {ANY}:
+        # No element has a parameter of one by nature: NaN until it is given, which `check` refuses.
+        defaults |= {name: np.full(np.shape(defaults[name]), np.nan) for name in PAIR_PARAMETERS}
     defaults |= {"pressure": 0.0} if relax_cell else {}
     simulation = relaxation(
         field.interaction,
@@ -114,7 +123,13 @@ def relaxed_structure(
         measure=lambda position, deformed, params: {"largest_displacement": displacement(position, deformed).max()},
         dimensions={"atomic_number": ("particle",), "displacement": ("particle",)},
     )
-    simulation = dataclasses.replace(simulation, check=lambda params, key: _refuse_short_cell(box, field, params))
+
+    def check(params: Params, key: jax.Array) -> None:
+        del key
+        _refuse_missing(names, potential, params)
+        _refuse_short_cell(box, field, params)
+
+    simulation = dataclasses.replace(simulation, check=check)
     return _with_formation_energy(simulation, counts)
 
 
@@ -147,12 +162,18 @@ def _species(structure: Structure, allowed: tuple[str, ...], potential: str) -> 
         check_symbol(symbol, "species")
     if len(set(allowed)) < len(allowed):
         raise UserError(f"species = {list(allowed)} names one twice; remove it")
-    names = allowed or tuple(sorted(set(structure.symbols)))
+    names = allowed or (ANY,)
+    found = sorted(set(structure.symbols))
     for index, symbol in enumerate(structure.symbols):
         if symbol not in names:
+            known = f"is for {', '.join(names)} only" if allowed else "has parameters for no species yet"
+            remedy = "change the atom or choose another potential"
+            if potential != "silicon":
+                listed = ", ".join(f'"{name}"' for name in [*allowed, *(name for name in found if name not in allowed)])
+                remedy = f"change the atom, or set species = [{listed}] and give params epsilon and sigma in that order"
             raise UserError(
-                f"structure: atom {index} (the first is 0) is {symbol}, but potential = '{potential}' here is for "
-                f"{', '.join(names)} only; change the atom or choose another potential"
+                f"structure: atom {index} (the first is 0) is {symbol}, but potential = '{potential}' here {known}; "
+                f"{remedy}"
             )
     return np.array([names.index(symbol) for symbol in structure.symbols], np.int32), names
 
@@ -177,6 +198,21 @@ def _refuse_same_place(structure: Structure) -> None:
             f"structure: atoms {first} and {second} (the first is 0) are in one place, so no direction leads them "
             "apart; move or remove one of them"
         )
+
+
+def _refuse_missing(names: tuple[str, ...], potential: str, params: Params) -> None:
+    """Raise if a pair of species has no parameters."""
+    for parameter in PAIR_PARAMETERS:
+        table = np.asarray(params[parameter]).reshape(len(names), -1) if potential != "silicon" else np.zeros(0)
+        missing = np.argwhere(np.isnan(table))
+        if len(missing):
+            pair, given = "-".join(names[index] for index in missing[0][: table.ndim]), np.diagonal(~np.isnan(table))
+            known = ", ".join(name for name, has in zip(names, given, strict=True) if has) or "no species"
+            form = "one number" if len(names) == 1 else f"a symmetric {len(names)} x {len(names)} table"
+            raise UserError(
+                f"{parameter} of {pair} is not given, so potential = '{potential}' has no interaction for it (it has "
+                f"one for {known}); give [params.{parameter}] as {form} in the order {', '.join(names)}"
+            )
 
 
 def _refuse_short_cell(box: np.ndarray | None, field: ForceField, params: Params) -> None:

@@ -68,7 +68,7 @@ def neon_argon():
 
 def test_species_have_a_table_of_their_own():
     atoms, epsilon, sigma, energy = neon_argon()
-    simulation = relaxed_structure(structure=text_of(atoms))
+    simulation = relaxed_structure(structure=text_of(atoms), species=["Ar", "Ne"])
     assert simulation.params["epsilon"].shape == simulation.params["sigma"].shape == (2, 2)
     reference = np.array([-0.5, 0.25])
     both = ("energy", "formation_energy")
@@ -92,8 +92,8 @@ def test_thirteen_atoms_reach_the_global_minimum():
     a, b = (distance**-12).sum(), (distance**-6).sum()
     shrunk, radius = (2 * a / b) ** (1 / 6), np.linalg.norm(atoms.positions - atoms.positions.mean(axis=0), axis=1)
 
-    simulation = relaxed_structure(structure=text_of(atoms))
-    params = simulation.params
+    simulation = relaxed_structure(structure=text_of(atoms), species=["Ar"])
+    params = simulation.with_params(epsilon=1.0, sigma=1.0).params
     end = jax.jit(lambda key: converge(simulation, 500)(simulation.init(params, key), params))(jax.random.key(0))
     assert int(end.status) == Status.CONVERGED
     found = jax.jit(simulation.diagnose)(end.state, params)
@@ -107,7 +107,7 @@ def test_thirteen_atoms_reach_the_global_minimum():
 
 
 def test_two_atoms_have_the_energy_of_their_pair():
-    pair = text_of(ase.Atoms("Ar2", positions=[[0, 0, 0], [0.8, 0, 0]]))
+    pair = text_of(ase.Atoms("X2", positions=[[0, 0, 0], [0.8, 0, 0]]))
     soft = diagnosed(relaxed_structure(structure=pair, potential="soft_sphere", exponent=2.5), "energy", epsilon=3.0)
     assert soft["energy"] == pytest.approx(3 / 2.5 * 0.2**2.5, rel=1e-12)
     x = np.exp(5 * (1 - 0.8))
@@ -116,7 +116,7 @@ def test_two_atoms_have_the_energy_of_their_pair():
 
 
 def test_a_cutoff_fades_the_potential_out():
-    boxed = ase.Atoms("Ar2", positions=[[0, 0, 0], [9.0, 0, 0]], cell=[10, 10, 10], pbc=True)
+    boxed = ase.Atoms("X2", positions=[[0, 0, 0], [9.0, 0, 0]], cell=[10, 10, 10], pbc=True)
     simulation = relaxed_structure(structure=text_of(boxed), cutoff=1.25, switch_on=0.6)
     # The two are 1 apart through the face of the cell, halfway between 0.75 and 1.25, where the switch is one half.
     x = 1.1**6
@@ -124,7 +124,7 @@ def test_a_cutoff_fades_the_potential_out():
 
 
 def test_a_cell_relaxes_to_the_pressure_around_it():
-    atoms = ase.build.bulk("Ar", "fcc", a=1.6, cubic=True) * (2, 2, 2)
+    atoms = ase.build.bulk("X", "fcc", a=1.6, cubic=True) * (2, 2, 2)
     simulation = relaxed_structure(structure=text_of(atoms), cutoff=1.5, relax_cell=True, force_tolerance=1e-9)
     params = simulation.with_params(pressure=2.0).params
     end = jax.jit(lambda key: converge(simulation, 300)(simulation.init(params, key), params))(jax.random.key(0))
@@ -136,7 +136,7 @@ def test_a_cell_relaxes_to_the_pressure_around_it():
 
 
 def test_a_crowd_gets_room_for_its_neighbors_and_keeps_its_diagnostics():
-    crowd = ase.Atoms("Ar300", positions=np.random.default_rng(0).random((300, 3)))
+    crowd = ase.Atoms("X300", positions=np.random.default_rng(0).random((300, 3)))
     simulation = relaxed_structure(structure=text_of(crowd), potential="soft_sphere")
     start = jax.jit(lambda sigma: simulation.init(simulation.params | {"sigma": sigma}, jax.random.key(0)))
     overflowed, earlier = start(4.0), start(0.2)
@@ -148,12 +148,14 @@ def test_a_crowd_gets_room_for_its_neighbors_and_keeps_its_diagnostics():
     assert "formation_energy" in jax.eval_shape(larger.diagnose, earlier, larger.params)
 
 
-ONE = text_of(ase.Atoms("ArNe", positions=[[0, 0, 0], [3, 0, 0]]))
-BOXED = text_of(ase.Atoms("Ar2", positions=[[0, 0, 0], [3, 0, 0]], cell=[6, 7, 8], pbc=True))
-TOGETHER = text_of(ase.Atoms("Ar3", positions=[[1, 0, 0], [3, 0, 0], [1, 0, 0]]))
+ONE = text_of(ase.Atoms("X2", positions=[[0, 0, 0], [3, 0, 0]]))
+PAIR = text_of(ase.Atoms("ArNe", positions=[[0, 0, 0], [3, 0, 0]]))
+BOXED = text_of(ase.Atoms("X2", positions=[[0, 0, 0], [3, 0, 0]], cell=[6, 7, 8], pbc=True))
+TOGETHER = text_of(ase.Atoms("X3", positions=[[1, 0, 0], [3, 0, 0], [1, 0, 0]]))
 # The same place, through the faces of the cell.
-WRAPPED = text_of(ase.Atoms("Ar3", positions=[[1, 0, 0], [3, 0, 0], [-5, 7, -8]], cell=[6, 7, 8], pbc=True))
+WRAPPED = text_of(ase.Atoms("X3", positions=[[1, 0, 0], [3, 0, 0], [-5, 7, -8]], cell=[6, 7, 8], pbc=True))
 PURE = text_of(crystal())
+WATER = text_of(ase.Atoms("OH2", positions=[[0, 0, 0], [0.96, 0, 0], [-0.24, 0.93, 0]]))
 IMPURE = crystal()
 IMPURE.symbols[4] = "C"
 
@@ -165,9 +167,19 @@ MISTAKES = {
         {"structure": text_of(IMPURE), "potential": "silicon"},
         "structure: atom 4 (the first is 0) is C, but potential = 'silicon' here is for Si only",
     ),
-    "not a named species": ({"structure": ONE, "species": ("Ar",)}, "atom 1 (the first is 0) is Ne, but"),
-    "not an element": ({"structure": ONE, "species": ("Ar", "Nee")}, "species: 'Nee' is not a chemical symbol"),
-    "species twice": ({"structure": ONE, "species": ("Ar", "Ne", "Ar")}, "names one twice"),
+    "not a named species": ({"structure": PAIR, "species": ("Ar",)}, "atom 1 (the first is 0) is Ne, but"),
+    "no species": (
+        {"structure": WATER},
+        "structure: atom 0 (the first is 0) is O, but potential = 'lennard_jones' here has parameters for no species "
+        'yet; change the atom, or set species = ["H", "O"] and give params epsilon and sigma in that order',
+    ),
+    "a species more": (
+        {"structure": WATER, "potential": "morse", "species": ("O",)},
+        "atom 1 (the first is 0) is H, but potential = 'morse' here is for O only; change the atom, or set species = "
+        '["O", "H"] and give params epsilon and sigma in that order',
+    ),
+    "not an element": ({"structure": PAIR, "species": ("Ar", "Nee")}, "species: 'Nee' is not a chemical symbol"),
+    "species twice": ({"structure": PAIR, "species": ("Ar", "Ne", "Ar")}, "names one twice"),
     "one place": ({"structure": TOGETHER}, "structure: atoms 0 and 2 (the first is 0) are in one place"),
     "one place, wrapped": ({"structure": WRAPPED, "cutoff": 3.0}, "atoms 0 and 2 (the first is 0) are in one place"),
     "no cutoff": ({"structure": BOXED}, "needs a cutoff in a periodic cell"),
@@ -177,7 +189,7 @@ MISTAKES = {
     "no cell to relax": ({"structure": ONE, "relax_cell": True}, "needs a cell; free space has none"),
     "tolerance": ({"structure": ONE, "force_tolerance": 2.0}, "force_tolerance = 2.0"),
     "too many pairs": (
-        {"structure": text_of(ase.build.bulk("Ar", a=5.0) * (17, 17, 17)).replace("T T T", "F F F")},
+        {"structure": text_of(ase.build.bulk("X", "fcc", a=5.0) * (17, 17, 17)).replace("T T T", "F F F")},
         "4913 atoms without a cutoff are too many pairs",
     ),
 }
@@ -203,6 +215,25 @@ def test_an_interaction_longer_than_half_the_cell_is_found_when_its_parameters_a
     with pytest.raises(UserError, match=phrase):
         simulation.check(simulation.with_params(**values).params, jax.random.key(0))
     simulation.check(simulation.with_params(sigma=1.0).params, jax.random.key(0)) if values else None
+
+
+def test_species_whose_parameters_are_not_given_are_found_before_a_run():
+    simulation = relaxed_structure(structure=WATER, species=["O", "H"])
+    half = [[0.2, np.nan], [np.nan, 0.1]]
+    for values, phrase in [
+        ({}, "epsilon of O-O is not given, so potential = 'lennard_jones' has no interaction for it .* no species"),
+        (
+            {"epsilon": half},
+            r"epsilon of O-H is not given, .* \(it has one for O, H\); give \[params.epsilon\] as a sym",
+        ),
+        ({"epsilon": np.ones((2, 2))}, r"sigma of O-O is not given, .* symmetric 2 x 2 table in the order O, H"),
+    ]:
+        with pytest.raises(UserError, match=phrase):
+            simulation.check(simulation.with_params(**values).params, jax.random.key(0))
+    simulation.check(simulation.with_params(epsilon=np.ones((2, 2)), sigma=np.ones((2, 2))).params, jax.random.key(0))
+    alone = relaxed_structure(structure=text_of(ase.Atoms("Ar2", positions=[[0, 0, 0], [4, 0, 0]])), species=["Ar"])
+    with pytest.raises(UserError, match=r"epsilon of Ar-Ar is not given, .* as one number in the order Ar"):
+        alone.check(alone.params, jax.random.key(0))
 
 
 def test_a_scenario_whose_parameters_do_not_fit_its_cell_is_refused():
