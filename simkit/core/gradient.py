@@ -1,19 +1,27 @@
 """Derivatives of objectives: reverse and forward mode, and central differences to check them."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.differences import Difference, differences
 from simkit.core.objective import Objective
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 
 type Mode = Literal["reverse", "forward", "shortest"]
 type Function = Callable[[Params, jax.Array], jax.Array]
+
+type Verdict = Literal["agrees", "differs", "uncertain"]
+
+# How many times the estimated error of a difference counts, and how much of the largest derivative it may be.
+SAFETY, UNCERTAIN = 3.0, 0.1
+# What else a right derivative may differ by, relatively, in units of the cube root of the rounding unit.
+AGREEMENT = 2.0
 
 # Forward mode costs about a run per number, reverse mode about four of any number, and several times the compilation.
 FEW = 3
@@ -59,8 +67,8 @@ def central_difference(
         function: ``params -> scalar``.
         params: where to differentiate.
         wrt: names of the parameters.
-        relative_step: h relative to the parameter (or absolute where that is zero); by default the cube root of the
-            rounding unit, where truncation and rounding errors balance.
+        relative_step: h relative to the largest magnitude in the parameter's array (or absolute where all is zero); by
+            default the cube root of the rounding unit, where truncation and rounding errors balance.
 
     Raises:
         UserError: if a name is not a parameter.
@@ -71,12 +79,12 @@ def central_difference(
     for name, value in chosen.items():
         exact = np.asarray(value)
         step = relative_step or float(np.finfo(exact.dtype).eps) ** (1 / 3)
-        difference = np.empty(exact.shape, exact.dtype)
+        difference, scale = np.empty(exact.shape, exact.dtype), float(np.max(np.abs(exact), initial=0)) or 1.0
         for index in np.ndindex(exact.shape):
             ends = []
             for sign in (1, -1):
                 moved = exact.copy()
-                moved[index] += sign * step * (abs(exact[index]) or 1.0)
+                moved[index] += sign * step * scale
                 ends.append((moved[index], compiled({**chosen, name: jnp.asarray(moved)})))
             (above, value_above), (below, value_below) = ends
             difference[index] = (value_above - value_below) / (above - below)
@@ -92,17 +100,26 @@ class GradientCheck:
         value: the objective.
         derivative: by automatic differentiation, ``{name: array}``.
         difference: by central differences, likewise.
-        relative_difference: largest relative difference between the two, per name.
+        error: estimated errors of the central differences, likewise.
+        relative_difference: largest difference between the two over the largest derivative, per name.
+        verdict: ``"agrees"``, ``"differs"``, or ``"uncertain"`` where the difference is too inaccurate, per name.
     """
 
     value: float
     derivative: dict[str, np.ndarray]
     difference: dict[str, np.ndarray]
+    error: dict[str, np.ndarray]
     relative_difference: dict[str, float]
+    verdict: dict[str, Verdict]
 
 
 def check(
-    objective: Objective, params: Params, key: jax.Array, wrt: Sequence[str], mode: Mode = "shortest"
+    objective: Objective,
+    params: Params,
+    key: jax.Array,
+    wrt: Sequence[str],
+    mode: Mode = "shortest",
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> GradientCheck:
     """Compare the derivative of an objective with central differences (meaningful in float64).
 
@@ -112,19 +129,40 @@ def check(
         key: random key of the initial state.
         wrt: names of the parameters.
         mode: see `value_and_grad`.
+        bounds: ``{name: (low, high)}``, where known; see `simkit.core.differences.differences`.
 
     Raises:
         UserError: if a name is not a parameter.
     """
     value, derivative = jax.jit(value_and_grad(objective, wrt, mode))(params, key)
     exact = {name: np.asarray(array) for name, array in derivative.items()}
-    difference = central_difference(objective.near(params, key), params, wrt)
+    found = differences(objective.near(params, key), params, wrt, bounds)
     return GradientCheck(
         value=float(value),
         derivative=exact,
-        difference=difference,
-        relative_difference={name: relative_difference(exact[name], difference[name]) for name in exact},
+        difference={name: found[name].value for name in exact},
+        error={name: found[name].error for name in exact},
+        relative_difference={name: relative_difference(exact[name], found[name].value) for name in exact},
+        verdict={name: verdict_of(exact[name], found[name]) for name in exact},
     )
+
+
+def verdict_of(derivative: np.ndarray, difference: Difference) -> Verdict:
+    """Tell whether a derivative is right, as far as its difference can tell, entry by entry.
+
+    They agree if they are no further apart than three times the difference's error and a few steps' worth of rounding,
+    and that is far less than the derivative.
+
+    Args:
+        derivative: by automatic differentiation.
+        difference: of the same entries.
+    """
+    apart, size = np.abs(derivative - difference.value), np.maximum(np.abs(derivative), np.abs(difference.value))
+    margin = SAFETY * difference.error
+    allowed = margin + AGREEMENT * float(np.finfo(difference.value.dtype).eps) ** (1 / 3) * size
+    if not np.all(apart <= allowed):
+        return "uncertain" if np.all(np.isfinite(derivative)) and not np.all(np.isfinite(allowed)) else "differs"
+    return "agrees" if np.all(margin <= UNCERTAIN * np.max(size, initial=0)) or not np.any(apart) else "uncertain"
 
 
 def relative_difference(a: np.ndarray, b: np.ndarray) -> float:

@@ -76,7 +76,8 @@ def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None
     with precision(scenario.run.precision):
         simulation = build(scenario)
         function = objective_of(scenario, simulation, objective)
-        return gradient.check(function, simulation.params, jax.random.key(scenario.run.seed), wrt, mode)
+        bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
+        return gradient.check(function, simulation.params, jax.random.key(scenario.run.seed), wrt, mode, bounds)
 
 
 def check_wrt(scenario: Scenario, wrt: Sequence[str]) -> None:

@@ -36,13 +36,14 @@ def main(arguments: argparse.Namespace) -> int:
             scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
         checked = check_gradient(scenario, wrt, objective, arguments.mode)
         value, derivative = checked.value, checked.derivative
-        compared = [checked.difference, checked.relative_difference]
+        largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}
+        compared = [checked.difference, largest_error, checked.relative_difference, checked.verdict]
     else:
         value, derivative = value_and_grad(scenario, wrt, objective=objective, mode=arguments.mode)
         compared = []
     finite = math.isfinite(value) and all(math.isfinite(x) for array in derivative.values() for x in array.flat)
     result = {"scenario": scenario.name, "objective": objective, "value": value, "precision": scenario.run.precision}
-    columns = ("derivative", "central difference", "relative difference")[: 1 + len(compared)]
+    columns = ("derivative", "central difference", "its error", "relative difference", "verdict")[: 1 + len(compared)]
     per_name = {name: [derivative[name].tolist(), *(_plain(c[name]) for c in compared)] for name in wrt}
     if arguments.json:
         keys = [column.replace(" ", "_") for column in columns]

@@ -1,0 +1,115 @@
+"""Central differences with an estimate of their own error, to hold derivatives against."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.simulation import Params
+
+# Where bounds give a step its scale, this part of their distance is as good as the size of the parameter.
+SHARE_OF_BOUNDS = 0.01
+# An error, relative to the difference, at which no other step is tried.
+GOOD = 1e-6
+# Factors on the step to be tried one after the other.
+LADDER = (1.0, 1 / 32, 32.0)
+
+
+class Difference(NamedTuple):
+    """A derivative by finite differences, entry by entry.
+
+    Attributes:
+        value: the derivative.
+        error: how far it may be off, as two steps and rounding tell.
+    """
+
+    value: np.ndarray
+    error: np.ndarray
+
+
+def differences(
+    function: Callable[[Params], jax.Array],
+    params: Params,
+    wrt: Sequence[str],
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+) -> dict[str, Difference]:
+    """Differentiate by central differences of two steps, one number at a time, and estimate their error.
+
+        D(h) = (f(p + h) - f(p - h)) / 2h,   value = (4 D(h) - D(2h)) / 3,   error = |D(h) - D(2h)| / 3 + eps |f| / h
+
+    The step h is the fourth root of the rounding unit times the scale of the parameter: the largest magnitude in its
+    array or a hundredth of the distance of its bounds, whichever is larger (1 where neither is known), so that small
+    entries of an array take steps as long as the others. A step that turns out to be too long or too short is tried
+    again, 32 times as short and as long. Next to a bound, differences are one-sided.
+
+    Args:
+        function: ``params -> scalar``.
+        params: where to differentiate.
+        wrt: names of the parameters.
+        bounds: ``{name: (low, high)}``, between which the function may be asked.
+
+    Reference: Richardson, Phil. Trans. R. Soc. A 210, 307 (1911), doi:10.1098/rsta.1911.0009.
+    """
+    found: dict[str, Difference] = {}
+    chosen = {name: params[name] for name in wrt}
+    compiled = jax.jit(lambda chosen: function({**params, **chosen}))
+    for name, array in chosen.items():
+        exact = np.asarray(array)
+        low, high = (bounds or {}).get(name, (-np.inf, np.inf))
+        value, error = np.empty(exact.shape, exact.dtype), np.empty(exact.shape, exact.dtype)
+        for index in np.ndindex(exact.shape):
+
+            def along(x: float, name: str = name, exact: np.ndarray = exact, index: tuple = index) -> float:
+                moved = exact.copy()
+                moved[index] = x
+                return float(compiled({**chosen, name: jnp.asarray(moved)}))
+
+            value[index], error[index] = _of_one(along, exact[index], _scale(exact, low, high), low, high)
+        found[name] = Difference(value, error)
+    return found
+
+
+def _scale(array: np.ndarray, low: float, high: float) -> float:
+    wide = SHARE_OF_BOUNDS * (high - low) if np.isfinite(high - low) else 0.0
+    return max(float(np.max(np.abs(array), initial=0)), wide) or 1.0
+
+
+def _of_one(
+    function: Callable[[float], float], at: np.floating, scale: float, low: float, high: float
+) -> tuple[float, float]:
+    """Return the derivative of a function of one number, and its error, by the best of several steps."""
+    best = (np.nan, np.inf)
+    for factor in LADDER:
+        value, error = _quotient(function, at, factor * float(np.finfo(at.dtype).eps) ** 0.25 * scale, low, high)
+        if error < best[1]:
+            best = value, error
+        if best[1] <= GOOD * abs(best[0]):
+            break
+    return best
+
+
+def _quotient(
+    function: Callable[[float], float], at: np.floating, step: float, low: float, high: float
+) -> tuple[float, float]:
+    kind, room = at.dtype.type, min(high - at, at - low)
+    sided = room < 2 * step
+    if sided:
+        step = min(step, max(high - at, at - low) / 4) * (1 if high - at >= at - low else -1)
+
+    def quotient(step: float) -> tuple[float, float]:
+        # The distances that are taken, not those that were asked for.
+        ends = [kind(at + k * step) for k in ((0, 1, 2) if sided else (-1, 1))]
+        values = [function(end) for end in ends]
+        largest = max(abs(value) for value in values)
+        if not sided:
+            return (values[1] - values[0]) / float(ends[1] - ends[0]), largest
+        near, far = float(ends[1] - ends[0]), float(ends[2] - ends[0])
+        slope_near, slope_far = (values[1] - values[0]) / near, (values[2] - values[0]) / far
+        return (slope_near * far - slope_far * near) / (far - near), largest
+
+    (fine, largest), (coarse, _) = quotient(step), quotient(2 * step)
+    rounding = float(np.finfo(at.dtype).eps) * largest / abs(step)
+    error = abs(fine - coarse) / 3 + rounding
+    return (4 * fine - coarse) / 3, error if np.isfinite(error) else np.inf

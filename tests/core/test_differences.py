@@ -1,0 +1,84 @@
+"""Finite differences with their own error: right derivatives pass, wrong ones are caught, at any scale of parameters."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core import gradient
+from simkit.core.differences import differences
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+WEIGHTS = {"w": jnp.array([1e-3, 0.0, 1.0, -2e-9]), "shift": jnp.array(0.0), "gain": jnp.array(2e-8)}
+
+
+def network(params):
+    w = params["w"]
+    # A large value beside small slopes: what round-off makes of steps of 1e-9.
+    return 100.0 + jnp.sum(jnp.tanh(w * jnp.array([0.3, 2.0, 1.0, 5.0]) + params["shift"])) + jnp.sin(params["gain"])
+
+
+class Wrong:
+    """An objective whose derivative is off by one part in ten thousand for one of its weights."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, params, key):
+        w = params["w"]
+        off = jnp.zeros_like(w).at[0].set(self.factor - 1) * (w - jax.lax.stop_gradient(w))
+        return network({**params, "w": w + off})
+
+    def near(self, params, key):
+        return network
+
+
+@pytest.mark.parametrize("bounds", [None, {"w": (-5.0, 5.0), "shift": (-1.0, 1.0), "gain": (0.0, 1.0)}])
+def test_small_and_zero_entries_beside_large_ones_pass(bounds):
+    checked = gradient.check(Wrong(1.0), WEIGHTS, jax.random.key(0), list(WEIGHTS), bounds=bounds)
+    if bounds:
+        # Where nothing tells the scale of a parameter of 2e-8, its own size does, which no step can resolve.
+        assert set(checked.verdict.values()) == {"agrees"}
+    assert checked.verdict["w"] == checked.verdict["shift"] == "agrees"
+    assert checked.relative_difference["w"] < 1e-8
+    assert np.all(np.abs(checked.difference["w"] - checked.derivative["w"]) <= 3 * checked.error["w"])
+
+
+@pytest.mark.parametrize("factor", [1.0001, 0.5, 0.0, -1.0])
+def test_a_wrong_derivative_of_a_small_entry_is_caught(factor):
+    checked = gradient.check(Wrong(factor), WEIGHTS, jax.random.key(0), ["w"])
+    assert checked.verdict["w"] == "differs"
+
+
+def test_noise_above_the_derivative_is_uncertain_and_not_wrong():
+    # A hash of the bits of x, far larger than what the slope does in any step.
+    def noisy(params):
+        return 1e-9 * params["x"] + jnp.sin(1e12 * params["x"])
+
+    found = differences(noisy, {"x": jnp.array(0.7)}, ["x"])["x"]
+    assert gradient.verdict_of(np.array(1e-9), found) == "uncertain"
+
+
+def test_differences_stay_within_the_bounds():
+    asked = []
+
+    def root(params):
+        asked.append(1)
+        return jnp.sum(jnp.sqrt(params["x"]) + jnp.sqrt(4 - params["x"]))
+
+    # At a bound beyond which the function is NaN, and a hair away from one.
+    for at in (1e-9, 1.0, 4 - 1e-9):
+        smooth = differences(lambda p: jnp.where(p["x"] >= 0, p["x"] ** 1.5, jnp.nan), {"x": jnp.array(at)}, ["x"], {"x": (0, 4)})
+        assert np.isfinite(smooth["x"].value)
+    found = differences(root, {"x": jnp.array(1.0)}, ["x"], {"x": (0.0, 4.0)})["x"]
+    assert found.value == pytest.approx(0.5 - 0.5 / np.sqrt(3), rel=1e-9)
+    at_zero = differences(lambda p: jnp.exp(p["x"]), {"x": jnp.array(0.0)}, ["x"], {"x": (0.0, 4.0)})["x"]
+    assert at_zero.value == pytest.approx(1.0, abs=float(3 * at_zero.error)) and at_zero.error < 1e-5
+
+
+def test_the_error_tells_how_far_a_difference_is_off():
+    for x in (0.3, 1.0, 7.0):
+        found = differences(lambda p: jnp.sin(30 * p["x"]), {"x": jnp.array(x)}, ["x"])["x"]
+        exact = 30 * np.cos(30 * x)
+        assert abs(found.value - exact) <= found.error < 1e-3 * 30
