@@ -10,8 +10,10 @@ import jax.numpy as jnp
 from simkit.core.converge import converge
 from simkit.core.growth import converge_with_growth
 from simkit.core.rollout import Memory, segment, trajectory, width_for
-from simkit.core.simulation import Params, Simulation, State
+from simkit.core.simulation import Arrays, Params, Simulation, State
+from simkit.errors import UserError
 
+type Measure = Callable[[Arrays, Arrays], jax.Array]
 type Reduce = Literal["final", "mean", "root_mean_square", "maximum", "minimum", "sum"]
 
 
@@ -34,14 +36,16 @@ REDUCTIONS: dict[Reduce, Callable[[jax.Array], jax.Array]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """``(params, key) -> scalar``: one diagnostic of one run.
+    """``(params, key) -> scalar``: one diagnostic of one run, or any function of its frames and diagnostics.
 
     A simulation that converges is run to convergence and differentiated implicitly; any other is run for its steps
     and differentiated through them.
 
     Attributes:
         simulation: what to run.
-        quantity: name of the diagnostic.
+        quantity: name of the diagnostic; or ``(frames, diagnostics) -> scalar``, a differentiable function of all that
+            is observed and diagnosed, each with a leading frame axis (of one frame, the last, if the simulation
+            converges). Of such a function ``reduce`` has nothing left to do.
         steps: number of steps (at most, if the simulation converges).
         every: steps between the samples that ``reduce`` sees.
         reduce: how the series becomes one number; a simulation that converges has only its ``"final"`` value.
@@ -50,7 +54,7 @@ class Objective:
     """
 
     simulation: Simulation
-    quantity: str
+    quantity: str | Measure
     steps: int
     every: int = 1
     reduce: Reduce = "final"
@@ -73,14 +77,22 @@ class Objective:
 
     def __call__(self, params: Params, key: jax.Array) -> jax.Array:
         """Run from the initial state that ``key`` draws and return the number."""
-        if self.reduce == "final":
+        measured = callable(self.quantity) and not self.converges
+        if self.reduce == "final" and not measured:
             return self.from_state(self.simulation.init(params, key), params)
         run = trajectory(self.simulation, self.steps, self.every, memory=self.memory)
-        return self._shape(REDUCTIONS[self.reduce](run(params, key)[2][self.quantity]))
+        _, frames, diagnostics = run(params, key)
+        if callable(self.quantity):
+            return self._shape(_scalar(self.quantity(frames, diagnostics)))
+        return self._shape(REDUCTIONS[self.reduce](diagnostics[self.quantity]))
 
     def from_state(self, state: State, params: Params) -> jax.Array:
         """Return the final value of a run that starts from ``state``."""
-        return self._shape(self.simulation.diagnose(self.last_state(state, params), params)[self.quantity])
+        last = self.last_state(state, params)
+        if callable(self.quantity):
+            seen = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
+            return self._shape(_scalar(self.quantity(*jax.tree.map(lambda leaf: leaf[None], seen))))
+        return self._shape(self.simulation.diagnose(last, params)[self.quantity])
 
     def last_state(self, state: State, params: Params) -> State:
         """Return the state in which a run from ``state`` ends."""
@@ -101,3 +113,10 @@ class Objective:
 
     def _shape(self, value: jax.Array) -> jax.Array:
         return value**2 if self.square else value
+
+
+def _scalar(value: jax.Array) -> jax.Array:
+    value = jnp.asarray(value)
+    if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
+        raise UserError(f"the objective function returns {value.dtype} of shape {value.shape}; return one real number")
+    return value

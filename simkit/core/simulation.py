@@ -45,7 +45,8 @@ class Simulation:
         step: ``(state, params) -> state``, one time step or one minimizer iteration; shapes and dtypes preserved.
         observe: ``(state, params) -> {name: array}``, what a frame stores and a renderer draws.
         diagnose: ``(state, params) -> {name: scalar}``; has ``time`` (or ``iteration``) among its names.
-        params: default parameters, ``{name: float array}``: exactly what may be swept or differentiated.
+        params: default parameters, ``{name: float array}``: exactly what may be swept or differentiated; given as
+            plain numbers, they become arrays of the working precision.
         done: ``(state, params) -> bool`` scalar, the convergence test; ``None`` runs a fixed number of steps.
         equilibrium: what holds once ``done`` is true; ``None`` where no implicit derivative exists.
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member; ``None`` derives
@@ -78,6 +79,14 @@ class Simulation:
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Make arrays, in the working precision, of parameters that are plain numbers.
+
+        Raises:
+            UserError: if a parameter is not made of real numbers.
+        """
+        object.__setattr__(self, "params", {name: _parameter(name, value) for name, value in self.params.items()})
+
     def with_params(self, **values: Any) -> "Simulation":
         """Return the same simulation with other default parameters.
 
@@ -107,3 +116,19 @@ def draws(simulation: Simulation) -> bool:
     traced = jax.make_jaxpr(lambda key: simulation.init(simulation.params, key))(jax.random.key(0)).jaxpr
     (key,) = traced.invars
     return any(used is key for equation in traced.eqns for used in equation.invars) or key in traced.outvars
+
+
+def _parameter(name: str, value: Any) -> Any:
+    if isinstance(value, jax.Array | jax.ShapeDtypeStruct) and jnp.issubdtype(value.dtype, jnp.floating):
+        return value
+    kind = value.dtype.kind if isinstance(value, jax.Array) else _kind(value)
+    if kind not in "iuf":
+        raise UserError(f"parameter '{name}' is {type(value).__name__}; give a number, or an array of real numbers")
+    return jnp.asarray(value, dtype=float)
+
+
+def _kind(value: Any) -> str:
+    try:
+        return np.asarray(value).dtype.kind
+    except ValueError:  # rows of different lengths
+        return "O"

@@ -135,7 +135,8 @@ def relaxation(
         return position, deformed, interaction.refresh(state.neighbors, position, deformed, params)
 
     def init(params: Params, key: jax.Array) -> RelaxationState:
-        position = start(params, key)
+        # A start that is a constant would be folded when compiling, and the sort of the list build with it.
+        position = jax.lax.optimization_barrier(start(params, key))
         coordinates = deformable(params).join(position) if relax_cell else position
         neighbors = interaction.prepare(*arrangement(coordinates, params), params)
         energy, force = evaluate(coordinates, params, neighbors)

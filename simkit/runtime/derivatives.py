@@ -14,7 +14,7 @@ from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from simkit.core.gradient import GradientCheck
-    from simkit.core.objective import Objective, Reduce
+    from simkit.core.objective import Measure, Objective, Reduce
     from simkit.core.simulation import Simulation
 
 type Mode = Literal["reverse", "forward", "shortest"]
@@ -24,7 +24,7 @@ def value_and_grad(
     scenario: "str | Path | Scenario",
     wrt: str | Sequence[str],
     *,
-    objective: str | None = None,
+    objective: "str | Measure | None" = None,
     mode: Mode = "shortest",
     **values: Any,
 ) -> tuple[float, dict[str, np.ndarray]]:
@@ -33,7 +33,9 @@ def value_and_grad(
     Args:
         scenario: shipped name, path of a TOML file, or a `Scenario`.
         wrt: parameter name or names.
-        objective: which objective; ``None`` takes the first in the file.
+        objective: which objective; ``None`` takes the first in the file. Or ``(frames, diagnostics) -> scalar``,
+            written with ``jax.numpy``, of what is observed and diagnosed, with a leading frame axis (of one frame, the
+            last, if the simulation converges).
         mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.value_and_grad`.
         **values: parameters, config or run settings.
 
@@ -94,12 +96,17 @@ def check_wrt(scenario: Scenario, wrt: Sequence[str]) -> None:
         raise UserError("name each parameter once, such as --wrt a,b")
 
 
-def objective_name(scenario: Scenario, name: str | None) -> str:
+def objective_name(scenario: Scenario, name: object) -> str:
     """Return the objective's name, the first one if none is asked for.
 
     Raises:
         UserError: if the scenario has no such objective.
     """
+    if not isinstance(name, str | None):
+        raise UserError(
+            f"objective is of type {type(name).__name__}, and an optimization is stored with its name; declare a "
+            f"diagnostic as an objective in {scenario.file} and give that name"
+        )
     if not scenario.objectives:
         raise UserError(f"{scenario.name} has no objectives; add an [objectives.NAME] table to {scenario.file}")
     if name is None:
@@ -109,18 +116,20 @@ def objective_name(scenario: Scenario, name: str | None) -> str:
     return name
 
 
-def objective_of(scenario: Scenario, simulation: "Simulation", name: str | None) -> "Objective":
-    """Return a scenario's objective as a function of ``(params, key)``.
+def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Measure | None") -> "Objective":
+    """Return a scenario's objective, or any measure of its frames and diagnostics, as a function of ``(params, key)``.
 
     Raises:
         UserError: if the scenario has no such objective, or its reduction does not fit the simulation.
     """
     from simkit.core.objective import Objective
 
+    steps, every = scenario.run.steps, scenario.run.every
+    if callable(name):
+        return Objective(simulation, name, steps, every)
     name = objective_name(scenario, name)
     spec = scenario.objectives[name]
     reduce = cast("Reduce", spec.reduce)
-    steps, every = scenario.run.steps, scenario.run.every
     try:
         return Objective(simulation, spec.quantity, steps, every, reduce=reduce, square=spec.square)
     except ValueError as error:

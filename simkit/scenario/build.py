@@ -1,10 +1,12 @@
 """From a scenario to a simulation: call the factory and check that the two fit."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.errors import UserError, nearest
 from simkit.scenario import checks, registry
+from simkit.scenario.catalog import find_scenario
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.toml import one_line
 
@@ -19,7 +21,7 @@ VIEW_ARRAYS = {
 }
 
 
-def build(scenario: Scenario) -> "Simulation":
+def build(scenario: "str | Path | Scenario") -> "Simulation":
     """Return the scenario's simulation, with the scenario's values as its default parameters.
 
     Arrays have the precision that JAX runs in at the time of the call; run the result in the same precision. A
@@ -27,15 +29,17 @@ def build(scenario: Scenario) -> "Simulation":
     simulation offers are found by tracing it with abstract arrays.
 
     Args:
-        scenario: a checked scenario.
+        scenario: shipped name, path of a TOML file, or a `Scenario`.
 
     Raises:
-        UserError: if the factory is unknown or refuses the configuration or the parameters, if a parameter,
-            diagnostic or observed array that the scenario names does not exist, or if a float64 scenario is built in
-            32-bit mode.
+        UserError: if there is no such scenario, if the factory is unknown or refuses the configuration or the
+            parameters, if a parameter, diagnostic or observed array that the scenario names does not exist, or if a
+            float64 scenario is built in 32-bit mode.
     """
     import jax
 
+    if not isinstance(scenario, Scenario):
+        scenario = find_scenario(scenario)
     if scenario.run.precision == "float64" and not jax.config.jax_enable_x64:
         raise UserError(
             f"{scenario.file}: run.precision = 'float64' but JAX runs in 32 bits; "

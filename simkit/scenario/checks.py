@@ -3,6 +3,7 @@
 Every check takes ``where``, the words that name the value in its error, such as ``flow.toml: run.steps``.
 """
 
+import datetime
 import math
 import re
 from typing import Any, Never
@@ -202,9 +203,22 @@ def run_setting(key: str, value: Any, where: str) -> Any:
 
 
 def kind(value: Any) -> str:
-    """Return what sort of TOML value this is, in words."""
+    """Return what sort of value this is, in words."""
     words = {bool: "a boolean", int: "an integer", float: "a float", str: "a string", dict: "a table"}
-    return words.get(type(value), "a list" if isinstance(value, list | tuple) else "a date or time")
+    if isinstance(value, datetime.date | datetime.time):
+        return "a date or time"
+    return words.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")
+
+
+def unwrapped(value: Any) -> Any:
+    """Return numbers and arrays of NumPy or JAX as the plain numbers and lists that they hold; else the value itself.
+
+    Args:
+        value: of a parameter or setting, as a caller in Python gives it.
+    """
+    if isinstance(value, list | tuple):
+        return type(value)(map(unwrapped, value))
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def show(value: Any, depth: int = 0) -> str:

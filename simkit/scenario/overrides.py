@@ -67,6 +67,7 @@ def with_values(
         if (section, name) in seen:
             raise UserError(f"{label} names {section}.{name} twice; keep one of them")
         seen.add((section, name))
+        value = checks.unwrapped(value)
         if isinstance(value, Path):
             value = inlined.read_text(value, label)
         if section == "params" and name not in parameters:

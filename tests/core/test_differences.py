@@ -1,4 +1,4 @@
-"""Finite differences with their own error: right derivatives pass, wrong ones are caught, at any scale of parameters."""
+"""Finite differences with their own error: right derivatives pass and wrong ones do not, at any scale of parameters."""
 
 import jax
 import jax.numpy as jnp
@@ -61,20 +61,14 @@ def test_noise_above_the_derivative_is_uncertain_and_not_wrong():
 
 
 def test_differences_stay_within_the_bounds():
-    asked = []
+    # NaN beyond its bounds; asked for at one of them, a hair away from one, and in between.
+    def inside(params):
+        x = params["x"]
+        return jnp.where((x >= 0) & (x <= 4), jnp.exp(x), jnp.nan)
 
-    def root(params):
-        asked.append(1)
-        return jnp.sum(jnp.sqrt(params["x"]) + jnp.sqrt(4 - params["x"]))
-
-    # At a bound beyond which the function is NaN, and a hair away from one.
-    for at in (1e-9, 1.0, 4 - 1e-9):
-        smooth = differences(lambda p: jnp.where(p["x"] >= 0, p["x"] ** 1.5, jnp.nan), {"x": jnp.array(at)}, ["x"], {"x": (0, 4)})
-        assert np.isfinite(smooth["x"].value)
-    found = differences(root, {"x": jnp.array(1.0)}, ["x"], {"x": (0.0, 4.0)})["x"]
-    assert found.value == pytest.approx(0.5 - 0.5 / np.sqrt(3), rel=1e-9)
-    at_zero = differences(lambda p: jnp.exp(p["x"]), {"x": jnp.array(0.0)}, ["x"], {"x": (0.0, 4.0)})["x"]
-    assert at_zero.value == pytest.approx(1.0, abs=float(3 * at_zero.error)) and at_zero.error < 1e-5
+    for at in (0.0, 1e-9, 1.0, 4 - 1e-9, 4.0):
+        found = differences(inside, {"x": jnp.array(at)}, ["x"], {"x": (0.0, 4.0)})["x"]
+        assert abs(found.value - np.exp(at)) <= 3 * found.error < 1e-4
 
 
 def test_the_error_tells_how_far_a_difference_is_off():
