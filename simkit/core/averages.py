@@ -10,6 +10,7 @@ import numpy as np
 from simkit.core.pytree import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
+from simkit.core.status import asked_at_every_step, status_of
 from simkit.errors import UserError
 
 
@@ -65,7 +66,7 @@ def averaged(
         raise UserError(f"every = {every}; at least 1 step goes by between samples, 10 for instance")
     if skip < 0:
         raise UserError(f"skip = {skip} is negative; choose 0 to keep every sample")
-    advance, own_status = segment(simulation, every), simulation.status
+    advance, status = segment(simulation, every), status_of(simulation)
 
     def init(params: Params, key: jax.Array) -> AveragedState:
         current = simulation.init(params, key)
@@ -120,7 +121,8 @@ def averaged(
         step=step,
         observe=observed,
         diagnose=diagnosed,
-        status=None if own_status is None else lambda state, params: own_status(state.current, params),
+        status=lambda state, params: status(state.current, params),
+        watched=asked_at_every_step(simulation),
         step_members=None,
         grow=grow_averaged,
         dimensions={**simulation.dimensions, **(dimensions or {})},

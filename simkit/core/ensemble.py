@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params, Simulation, State
-from simkit.core.status import status_of, stops
+from simkit.core.status import asked_at_every_step, status_of, stops
 
 
 def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
@@ -43,7 +43,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         step = step_together
 
     status_of_each = batched(status_of(simulation))
-    if simulation.done is not None or simulation.status is not None:
+    if asked_at_every_step(simulation):
         moving_step = step
 
         def frozen_step(state: State, params: Params) -> State:
@@ -81,6 +81,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
         equilibrium=None,
         status=status_of_each,
+        watched=asked_at_every_step(simulation),
         step_members=None,
         grow=ensemble_grow,
         dimensions={name: ("member", *dimensions) for name, dimensions in simulation.dimensions.items()},

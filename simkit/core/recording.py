@@ -10,7 +10,7 @@ from simkit.core.averages import averaged
 from simkit.core.pytree import pytree
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import Status, status_of, stops
+from simkit.core.status import Status, asked_at_every_step, status_of, stops
 
 
 @pytree
@@ -133,8 +133,8 @@ def beside_recording(
         observe=observe,
         diagnose=diagnose,
         params={**free, "noise": jnp.asarray(noise, dtype=float)},
-        # Without one, whether the pair is finite is asked at frames only.
-        status=None if simulation.status is None and simulation.done is None else status,
+        status=status,
+        watched=asked_at_every_step(simulation),
         check=check,
         dimensions=simulation.dimensions,
         coordinates=simulation.coordinates,

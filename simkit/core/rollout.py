@@ -10,7 +10,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import status_of, stops
+from simkit.core.status import asked_at_every_step, status_of, stops
 
 type Memory = Literal["balanced", "smallest"]
 
@@ -27,8 +27,9 @@ def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> 
     """Return ``(state, params) -> state`` that advances ``steps`` steps in one scan.
 
     A simulation whose status stops it (`simkit.core.status.stops`) stays as it is from that step on, so the result
-    does not depend on how a run is cut into segments. One that reports neither ``status`` nor ``done`` takes every
-    step: whether its numbers are finite is asked at frames only, and what comes after is not finite either.
+    does not depend on how a run is cut into segments. Where the status is asked
+    at frames only (`simkit.core.status.asked_at_every_step`), every step is taken: what comes after numbers that are
+    not finite is not finite either.
 
     Args:
         simulation: what to advance.
@@ -154,7 +155,7 @@ def frame(
 
 
 def _advance(simulation: Simulation) -> Callable[[State, Params], State]:
-    if simulation.done is None and simulation.status is None:
+    if not asked_at_every_step(simulation):
         return simulation.step
     status = status_of(simulation)
 

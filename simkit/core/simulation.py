@@ -51,6 +51,8 @@ class Simulation:
         equilibrium: what holds once ``done`` is true; ``None`` where no implicit derivative exists.
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member; ``None`` derives
             it from ``done`` and from whether the state is finite.
+        watched: whether ``status`` is asked after every step; otherwise at frames only, as where it is derived without
+            a ``done``: for a simulation whose steps cost less than a look at all of its state.
         grow: ``(overflowed, start) -> (simulation, start)``, for a simulation whose state holds arrays of limited
             capacity and whose ``status`` may be ``NEIGHBOR_OVERFLOW``: called on the host with a state that
             overflowed and an earlier one that did not, it returns the simulation whose ``init`` makes room enough,
@@ -73,6 +75,7 @@ class Simulation:
     done: Callable[[State, Params], jax.Array] | None = None
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
+    watched: bool = True
     grow: "Callable[[State, State], tuple[Simulation, State]] | None" = None
     check: Callable[[Params, jax.Array], None] | None = None
     step_members: Callable[[State, Params], State] | None = None

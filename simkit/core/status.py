@@ -84,6 +84,15 @@ def stops(status: jax.Array) -> jax.Array:
     return ~goes_on
 
 
+def asked_at_every_step(simulation: Simulation) -> bool:
+    """Tell whether a run asks for the status after every step, so that it stops there, or at frames only.
+
+    Args:
+        simulation: any.
+    """
+    return simulation.watched and not (simulation.status is None and simulation.done is None)
+
+
 def is_finite(tree: State) -> jax.Array:
     """Tell whether every floating-point number in ``tree`` is finite.
 

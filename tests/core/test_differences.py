@@ -10,7 +10,9 @@ from simkit.core.differences import differences
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-WEIGHTS = {"w": jnp.array([1e-3, 0.0, 1.0, -2e-9]), "shift": jnp.array(0.0), "gain": jnp.array(2e-8)}
+
+def weights():
+    return {"w": jnp.array([1e-3, 0.0, 1.0, -2e-9]), "shift": jnp.array(0.0), "gain": jnp.array(2e-8)}
 
 
 def network(params):
@@ -36,7 +38,7 @@ class Wrong:
 
 @pytest.mark.parametrize("bounds", [None, {"w": (-5.0, 5.0), "shift": (-1.0, 1.0), "gain": (0.0, 1.0)}])
 def test_small_and_zero_entries_beside_large_ones_pass(bounds):
-    checked = gradient.check(Wrong(1.0), WEIGHTS, jax.random.key(0), list(WEIGHTS), bounds=bounds)
+    checked = gradient.check(Wrong(1.0), weights(), jax.random.key(0), list(weights()), bounds=bounds)
     if bounds:
         # Where nothing tells the scale of a parameter of 2e-8, its own size does, which no step can resolve.
         assert set(checked.verdict.values()) == {"agrees"}
@@ -47,7 +49,7 @@ def test_small_and_zero_entries_beside_large_ones_pass(bounds):
 
 @pytest.mark.parametrize("factor", [1.0001, 0.5, 0.0, -1.0])
 def test_a_wrong_derivative_of_a_small_entry_is_caught(factor):
-    checked = gradient.check(Wrong(factor), WEIGHTS, jax.random.key(0), ["w"])
+    checked = gradient.check(Wrong(factor), weights(), jax.random.key(0), ["w"])
     assert checked.verdict["w"] == "differs"
 
 
