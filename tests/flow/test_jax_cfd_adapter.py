@@ -256,6 +256,20 @@ MISTAKES = {
     "arrays": (lambda v, p: v, box(), lambda p, k: jnp.ones((2, 16, 16)), PARAMS, "give a tuple of 2 GridVariables"),
     "another grid": (lambda v, p: v, box(8), velocity_on(box()), PARAMS, "2 GridVariables on the grid"),
     "one component": (lambda v, p: v[:1], box(), velocity_on(box()), PARAMS, "must return the flow it is given"),
+    "a time step of its own": (
+        lambda v, p: v,
+        box(),
+        velocity_on(box()),
+        PARAMS,
+        r"params\['time_step'\] has no effect: the step does not depend on it; build the step from it, or remove it",
+    ),
+    "a parameter without effect": (
+        lambda v, p: advance(box(), {"viscosity": 0.1, **p})(v),
+        box(),
+        velocity_on(box()),
+        PARAMS | {"viscositi": 0.1},
+        r"params\['viscositi'\] has no effect: nothing depends on it",
+    ),
     "components swapped": (
         lambda v, p: v[::-1],
         box(),
@@ -297,6 +311,8 @@ def test_spectral_grid_is_checked():
 def test_state_has_the_precision_asked_for_whatever_the_start(precision):
     with jax.enable_x64(precision == "float64"):
         start = np.ones((16, 9), np.complex64)
-        simulation = from_jax_cfd_spectral(lambda w, p: w, box(), lambda p, k: jnp.asarray(start), PARAMS)
+        simulation = from_jax_cfd_spectral(
+            lambda w, p: w * p["time_step"], box(), lambda p, k: jnp.asarray(start), PARAMS
+        )
         state = jax.eval_shape(simulation.step, simulation.init(simulation.params, KEY), simulation.params)
         assert state.flow.dtype == precision and state.flow.shape == (2, 16, 9)

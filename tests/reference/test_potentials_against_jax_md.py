@@ -185,6 +185,38 @@ def test_params_reach_the_jax_md_energy_and_are_differentiated(x64, jax_md):
     assert float(slope["other"]) == 0
 
 
+def test_a_parameter_that_jax_md_swallows_is_refused_by_name(x64, jax_md):
+    # Their Stillinger-Weber has its depth built in and hands every other keyword to the displacement function.
+    box, position = jnp.asarray(BOX), spread()
+    displacement, _ = jax_md.space.periodic(box)
+    energy = jax_md.energy.stillinger_weber(displacement)
+    params = {"epsilon": jnp.asarray(2.17), "sigma": jnp.asarray(2.0)}
+    ignoring = from_jax_md(energy, box=box, parameters=["epsilon"])
+    with pytest.raises(UserError, match="the energy does not depend on the parameter 'epsilon': its function does not"):
+        ignoring.energy(position, box, params, ())
+    relaxing = relaxation(
+        ignoring,
+        lambda params, key: position,
+        params=params,
+        scale=lambda p: Scale(p["sigma"], p["epsilon"] / p["sigma"] ** 2),
+        cell=lambda params: box,
+    )
+    with pytest.raises(UserError, match="'epsilon'"):
+        jax.eval_shape(relaxing.init, params, jax.random.key(0))
+
+    def depth(R, epsilon, **keywords):
+        return epsilon * energy(R, **keywords)
+
+    some = from_jax_md(depth, box=box, parameters=["epsilon", "sigma"])
+    with pytest.raises(UserError, match=r"on the parameter 'sigma'.* \(keep epsilon\)"):
+        jax.eval_shape(some.energy, position, box, params, ())
+    right = from_jax_md(depth, box=box, parameters=["epsilon"])
+    slope = jax.jit(jax.grad(right.energy, argnums=2))(position, box, params, ())["epsilon"]
+    assert float(slope) == pytest.approx(float(energy(position)), rel=1e-12)
+    with pytest.raises(UserError, match="parameter 'epsilom' is not among the params; did you mean 'epsilon'"):
+        jax.eval_shape(from_jax_md(depth, box=box, parameters=["epsilom"]).energy, position, box, params, ())
+
+
 def test_no_pair_is_lost_while_particles_move_out_of_the_box(x64, jax_md):
     # Cells of 2.4 in a box of 12: jax-md uses its cell list, and files particles by their place in the box.
     box = jnp.full(3, 12.0)
