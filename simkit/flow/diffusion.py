@@ -40,8 +40,7 @@ def laplacian(around: Surrounded, domain: Domain, axes: tuple[int, ...] | None =
 def shear(f: jax.Array, component: int, axis: int, boundary: BoundaryVelocity, domain: Domain) -> jax.Array:
     """Return the derivative of a component of the velocity along another axis, on all faces across that axis.
 
-    On a side that prescribes the velocity it is the slope of the parabola through the side and the two nearest points.
-    So Couette flow is exact on any grid, and Poiseuille flow where the cells are equal. On the others it is zero.
+    On a side that prescribes the velocity it is ``domain.wall_slope``; on the others it is zero.
 
     Args:
         f: the component, on its faces.
@@ -85,7 +84,7 @@ def second_difference_at_centers(axis: int, given: tuple[bool, bool], domain: Do
     """
     a = domain.grid.axes[axis]
     slope = np.pad(np.diff(np.eye(a.cells), axis=0) / a.distances[:, None], ((1, 1), (0, 0)))
-    (lower_near, lower_far), (upper_near, upper_far) = side_weights(a)
+    (lower_near, lower_far), (upper_near, upper_far) = side_weights(axis, domain)
     if given[0]:
         slope[0, :2] = lower_near, -lower_far
     if given[1]:

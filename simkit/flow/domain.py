@@ -16,6 +16,7 @@ type SideVelocity = tuple[jax.Array | float, ...]
 type BoundaryVelocity = tuple[tuple[SideVelocity, SideVelocity] | None, ...]
 
 KINDS = ("wall", "free_slip", "inflow", "outflow")
+WALL_SLOPES = ("parabola", "symmetric")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,15 +36,29 @@ class Domain:
     Velocities on the sides are traced: ``boundary[axis] = (lower, upper)``, each a tuple of one number or array for
     every component; arrays have one entry along the axis. A periodic axis has ``None``.
 
+    The friction on sides that prescribe the velocity, and the diffusion through those that give a scalar a value, come
+    from the slope between the value f_0 on the side and the nearest points, at the distances a and b::
+
+        parabola    that of the parabola through f_0, f_a and f_b, on the side
+        symmetric   (f_a - f_0)/a
+
+    Both are exact for Couette flow on any grid, and solutions are of second order with both. The parabola is exact for
+    Poiseuille flow on equal cells, where the symmetric slope leaves an error of h^2/4, and is the better one for steady
+    flow, oscillating layers and heat. With the symmetric slope friction is self-adjoint: it takes from the energy the
+    sum of the squares of all slopes, whatever the flow. That is the better one for small waves that live from the
+    balance of energy, such as those of Tollmien and Schlichting. See docs/flow_validation.md.
+
     Attributes:
         grid: the grid.
         sides: for each axis the kinds of its lower and upper side, or ``None`` where it is periodic.
+        wall_slope: "parabola" or "symmetric".
 
     Reference, for the outflow: Orlanski, J. Comput. Phys. 21, 251 (1976), doi:10.1016/0021-9991(76)90023-1.
     """
 
     grid: Grid
     sides: tuple[Sides | None, ...]
+    wall_slope: str = "parabola"
 
     def bounded(self) -> list[int]:
         """Return the axes that are not periodic."""
@@ -67,16 +82,17 @@ class Domain:
         return self.kind(axis, side) in ("wall", "inflow")
 
 
-def domain(axes: tuple[Axis, ...], sides: tuple[Sides | None, ...]) -> Domain:
+def domain(axes: tuple[Axis, ...], sides: tuple[Sides | None, ...], wall_slope: str = "parabola") -> Domain:
     """Return the domain with the given axes and sides.
 
     Args:
         axes: two or three axes.
         sides: the kinds of the lower and upper side of each bounded axis; ``None`` for a periodic one.
+        wall_slope: "parabola" or "symmetric", see `Domain`.
 
     Raises:
-        UserError: if a kind is unknown, if a periodic axis has sides or a bounded one has none, or if what flows in
-            cannot flow out.
+        UserError: if a kind or slope is unknown, if a periodic axis has sides or a bounded one has none, or if what
+            flows in cannot flow out.
     """
     if len(axes) not in (2, 3) or len(sides) != len(axes):
         raise UserError(f"{len(axes)} axes and {len(sides)} pairs of sides; give two or three axes, and sides for each")
@@ -87,7 +103,12 @@ def domain(axes: tuple[Axis, ...], sides: tuple[Sides | None, ...]) -> Domain:
         for kind in pair or ():
             if kind not in KINDS:
                 raise UserError(f"side '{kind}' of axis {name} is unknown{nearest(kind, list(KINDS))}")
-    built = Domain(Grid(tuple(axes)), tuple(sides))
+    if wall_slope not in WALL_SLOPES:
+        raise UserError(
+            f"wall_slope = {wall_slope!r} is unknown{nearest(str(wall_slope), list(WALL_SLOPES))}; "
+            f"choose one of {', '.join(WALL_SLOPES)}"
+        )
+    built = Domain(Grid(tuple(axes)), tuple(sides), wall_slope)
     ways = bool(built.of_kind("inflow")), bool(built.of_kind("outflow"))
     if ways == (True, False):
         raise UserError("inflow without outflow: what flows in cannot leave; make one side an outflow")

@@ -40,8 +40,7 @@ class TransportedScalar:
     ==========  ====================================================  ============================================
     side        diffusion through it                                  what a flow through it carries
     ==========  ====================================================  ============================================
-    value       slope of the parabola through the given value and     the given value
-                the two nearest points
+    value       the slope to the given value, ``domain.wall_slope``   the given value
     flux        the given amount per area and time, into the fluid    the value in the nearest cells
     insulated   none                                                  the value in the nearest cells
     ==========  ====================================================  ============================================
@@ -177,7 +176,7 @@ class TransportedScalar:
             return given
         if kind == "insulated":
             return jnp.zeros_like(given)
-        slope = slope_at_side(scalar, given, axis, side, self.domain.grid)
+        slope = slope_at_side(scalar, given, axis, side, self.domain)
         return self.diffusivity(params) * (slope if side else -slope)
 
     def _diffusing(self, scalar: jax.Array, values: SideValues, params: Params, axis: int) -> jax.Array:

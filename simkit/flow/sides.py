@@ -6,7 +6,6 @@ import numpy as np
 
 from simkit.flow.differences import boundary_value
 from simkit.flow.domain import BoundaryVelocity, Domain, end
-from simkit.flow.grid import Axis, Grid
 
 
 def side_slope(
@@ -14,8 +13,7 @@ def side_slope(
 ) -> jax.Array:
     """Return the derivative of a component of the velocity along an axis on one of its sides, as one layer.
 
-    Where the velocity is prescribed it is the slope of the parabola through the side and the two nearest points. So
-    Couette flow is exact on any grid, and Poiseuille flow where the cells are equal. Elsewhere it is zero.
+    Where the velocity is prescribed it is ``domain.wall_slope``; elsewhere it is zero.
 
     Args:
         f: the component, on its faces.
@@ -27,10 +25,10 @@ def side_slope(
     """
     if not domain.prescribes(axis, side):
         return jnp.zeros_like(end(f, axis, side))
-    return slope_at_side(f, boundary_value(f, component, axis, boundary, side), axis, side, domain.grid)
+    return slope_at_side(f, boundary_value(f, component, axis, boundary, side), axis, side, domain)
 
 
-def slope_at_side(f: jax.Array, value: jax.Array, axis: int, side: int, grid: Grid) -> jax.Array:
+def slope_at_side(f: jax.Array, value: jax.Array, axis: int, side: int, domain: Domain) -> jax.Array:
     """Return the derivative on a side, as one layer, of what is known at the centers along an axis and on the side.
 
     Args:
@@ -38,22 +36,31 @@ def slope_at_side(f: jax.Array, value: jax.Array, axis: int, side: int, grid: Gr
         value: its value on the side.
         axis: across the side, bounded.
         side: 0 for the lower, 1 for the upper.
-        grid: the grid.
+        domain: the domain.
     """
-    index = f.shape[axis] - 2 if side else 1
-    second = jax.lax.slice_in_dim(f, index, index + 1, axis=axis)
-    near, far = side_weights(grid.axes[axis])[side].tolist()
-    slope = near * (end(f, axis, side) - value) - far * (second - value)
+    near, far = side_weights(axis, domain)[side].tolist()
+    slope = near * (end(f, axis, side) - value)
+    if far:
+        index = f.shape[axis] - 2 if side else 1
+        second = jax.lax.slice_in_dim(f, index, index + 1, axis=axis)
+        slope = slope - far * (second - value)
     return -slope if side else slope
 
 
-def side_weights(axis: Axis) -> np.ndarray:
+def side_weights(axis: int, domain: Domain) -> np.ndarray:
     """Return ``(2, 2)`` weights ``[side, point]`` of the one-sided derivative at both ends of a bounded axis.
 
-    With a the first and b the second center from the side, the parabola through the side and both has the slope
-    ``weights[side, 0] (f_a - f_side) - weights[side, 1] (f_b - f_side)`` into the fluid.
+    With a the first and b the second center from the side, the slope into the fluid is
+    ``weights[side, 0] (f_a - f_side) - weights[side, 1] (f_b - f_side)``, see `simkit.flow.domain.Domain`.
+
+    Args:
+        axis: a bounded one.
+        domain: the domain.
     """
-    weights = []
-    for near, far in (axis.centers[:2] - axis.faces[0], axis.faces[-1] - axis.centers[:-3:-1]):
-        weights.append((far / (near * (far - near)), near / (far * (far - near))))
+    across, weights = domain.grid.axes[axis], []
+    for near, far in (across.centers[:2] - across.faces[0], across.faces[-1] - across.centers[:-3:-1]):
+        if domain.wall_slope == "symmetric":
+            weights.append((1 / near, 0.0))
+        else:
+            weights.append((far / (near * (far - near)), near / (far * (far - near))))
     return np.array(weights)

@@ -15,7 +15,7 @@ def surround(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, lay
     """Return every component with one more point at both ends of each axis, except of its own where that is bounded.
 
     Around a periodic axis they are the points of the other end. Beyond a side they continue the velocity along it: with
-    the slope of the parabola through the side and two points where the velocity is prescribed, unchanged elsewhere.
+    the slope ``domain.wall_slope`` where the velocity is prescribed, unchanged elsewhere.
     Differences and means of neighbors, see `step` and `middle`, then give slopes and values on every face.
 
     Args:

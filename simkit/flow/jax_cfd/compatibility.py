@@ -5,8 +5,10 @@ import copy
 import importlib
 import sys
 import threading
+import traceback
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -16,6 +18,17 @@ from simkit.errors import UserError
 
 # Taken out of JAX's top level in version 0.6.
 MOVED = ("tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten")
+
+# What some functions of jax-cfd 0.2.1 need that a traced step cannot give, and what to use instead.
+REASONS = {
+    "implicit_evm_solve_with_diffusion": (
+        "'implicit_smagorinsky_navier_stokes' multiplies NumPy arrays of objects by traced numbers, which JAX refuses; "
+        "use explicit_smagorinsky_navier_stokes"
+    ),
+    "stable_time_step": (
+        "'stable_time_step' and 'dynamic_time_step' compare traced numbers; let the step take params['time_step']"
+    ),
+}
 
 _one_at_a_time = threading.RLock()
 
@@ -35,6 +48,8 @@ def on_current_jax() -> Iterator[types.ModuleType]:
         UserError: if jax-cfd is not installed.
     """
     base = load("base")
+    # Loaded now, so that it is among the modules below even where a step is the first to import it.
+    load("collocated")
     with _one_at_a_time, contextlib.ExitStack() as stack:
         lent = _JaxWithMovedNames(jax.__name__)
         for name, module in list(sys.modules.items()):
@@ -55,6 +70,33 @@ def load(name: str) -> types.ModuleType:
         return importlib.import_module(f"jax_cfd.{name}")
     except ImportError as error:
         raise UserError(f"jax-cfd cannot be imported ({error}); install it with: pip install jax-cfd") from error
+
+
+@contextlib.contextmanager
+def told_in_one_line(part: str) -> Iterator[None]:
+    """Return a context in which an error inside jax-cfd becomes one line that names the function and the reason.
+
+    Args:
+        part: what is traced, the beginning of the sentence.
+
+    Raises:
+        UserError: in place of any error that jax-cfd's functions raise.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        root = Path(str(load("base").__file__)).parent.parent
+        codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+        names = [code.co_name for code in codes if Path(code.co_filename).is_relative_to(root)]
+        if not names:
+            raise
+        reason = next((REASONS[name] for name in reversed(names) if name in REASONS), None)
+        if reason is None:
+            first = (str(error).splitlines() or [""])[0][:200]
+            reason = f"'{names[-1]}' fails with {type(error).__name__}: {first}"
+        raise UserError(f"{part} cannot be traced: {reason}") from error
 
 
 class _JaxWithMovedNames(types.ModuleType):

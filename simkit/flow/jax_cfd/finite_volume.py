@@ -26,7 +26,7 @@ def from_jax_cfd(
     diagnose: Callable[[Any, Params], Arrays] | None = None,
     dimensions: Mapping[str, Sequence[str]] | None = None,
 ) -> Simulation:
-    """Return the simulation of a step function of jax-cfd on a grid of jax-cfd.
+    """Return the simulation of a step function of jax-cfd, staggered or collocated, on a grid of jax-cfd.
 
     Frames hold the components ``u``, ``v`` (``w``) and the ``speed`` at the cell centers, in two dimensions the
     ``vorticity`` too. Diagnostics are ``time``, ``kinetic_energy`` (per unit volume and density), ``divergence`` (its
@@ -45,8 +45,9 @@ def from_jax_cfd(
         dimensions: the names of the axes of what ``observe`` returns; ``"x"``, ``"y"``, ``"z"`` are those of the cells.
 
     Raises:
-        UserError: if jax-cfd is not installed, ``params`` has no ``time_step``, there is no velocity on that grid, or a
-            step does not return what it was given.
+        UserError: if jax-cfd is not installed, ``params`` has no ``time_step``, there is no velocity on that grid, a
+            step does not return what it was given, or calls what of jax-cfd cannot be traced, such as
+            ``implicit_smagorinsky_navier_stokes`` and ``dynamic_time_step``.
 
     Reference: Kochkov et al., PNAS 118, e2101784118 (2021), doi:10.1073/pnas.2101784118.
     """
@@ -63,9 +64,22 @@ def from_jax_cfd(
                 f"initial gives {_shortened(found)} for a velocity; give a tuple of {grid.ndim} GridVariables on the "
                 "grid, or say with velocity= where they are"
             )
+        offsets = tuple(tuple(u.offset) for u in found)
+        if offsets not in (grid.cell_faces, (grid.cell_center,) * grid.ndim):
+            raise UserError(
+                f"the velocity lives at the offsets {offsets}; give it on the faces {grid.cell_faces}, or for "
+                f"jax_cfd.collocated at the centers {grid.cell_center}"
+            )
 
     def at_centers(found: Any) -> list[Any]:
         return [base.interpolation.linear(u, grid.cell_center) for u in found]
+
+    def divergence(found: Any) -> Any:
+        differences = base.finite_differences
+        if found[0].offset == grid.cell_center:
+            # That which the projection of jax_cfd.collocated makes zero.
+            return sum(differences.central_difference(u, axis) for axis, u in enumerate(found))
+        return differences.divergence(found)
 
     def observed(flow: Any, params: Params) -> Arrays:
         centered = at_centers(velocity(flow))
@@ -81,7 +95,7 @@ def from_jax_cfd(
         crossed = sum(jnp.abs(u.data) / width for u, width in zip(at_centers(found), grid.step, strict=True))
         scalars = {
             "kinetic_energy": sum(jnp.mean(u.data**2) for u in found) / 2,
-            "divergence": jnp.max(jnp.abs(base.finite_differences.divergence(found).data)),
+            "divergence": jnp.max(jnp.abs(divergence(found).data)),
             "courant_number": params["time_step"] * jnp.max(crossed),
         }
         return scalars | (diagnose(flow, params) if diagnose else {})

@@ -12,7 +12,7 @@ from simkit.core.dependence import without_effect
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.jax_cfd.compatibility import on_current_jax
+from simkit.flow.jax_cfd.compatibility import on_current_jax, told_in_one_line
 
 AXES = ("x", "y", "z")
 
@@ -70,14 +70,16 @@ def stepping(
         with on_current_jax():
             return jax.tree.map(lambda leaf: _of_precision(leaf, kind), initial(params, key))
 
-    template = jax.eval_shape(start, defaults, jax.random.key(0))
+    with told_in_one_line("initial"):
+        template = jax.eval_shape(start, defaults, jax.random.key(0))
     check(template)
 
     def advanced(flow: Any, params: Params) -> Any:
         with on_current_jax():
             return jax.tree.map(lambda leaf: _of_precision(leaf, kind), step(flow, params))
 
-    after = jax.eval_shape(advanced, template, defaults)
+    with told_in_one_line("the step of jax-cfd"):
+        after = jax.eval_shape(advanced, template, defaults)
     if _description(after) != _description(template) or jax.tree.structure(after) != jax.tree.structure(template):
         raise UserError(
             f"the step of jax-cfd turns {_description(template)} into {_description(after)}; "

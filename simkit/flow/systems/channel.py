@@ -28,6 +28,7 @@ def channel(
     stretching: float = 0.0,
     faces: Sequence[float] | None = None,
     drive: str = "pressure_gradient",
+    wall_slope: str = "parabola",
 ) -> Simulation:
     """Return plane channel flow from rest, or from random eddies, toward Couette-Poiseuille flow.
 
@@ -62,6 +63,7 @@ def channel(
         faces: increasing positions from -1 to 1 of the faces between the cells across the channel, one more than cells;
             by default those of `bounded_axis`.
         drive: "pressure_gradient" or "flow_rate".
+        wall_slope: "parabola", or "symmetric" for waves that grow or die slowly, see `simkit.flow.domain.Domain`.
 
     Raises:
         UserError: if the configuration is not of that kind.
@@ -83,7 +85,7 @@ def channel(
                 f"give cells[1] + 1 = {cells[1] + 1} from -1 to 1"
             )
     axes = periodic_axis(cells[0], length), across
-    walls = domain(axes, (None, ("wall", "wall")))
+    walls = domain(axes, (None, ("wall", "wall")), wall_slope)
     grid = walls.grid
     held = drive == "flow_rate"
     equations = Equations(

@@ -17,7 +17,7 @@ from simkit.flow.time_step import check_time_step, fixed_time_step
 METHOD = "adams_bashforth"
 
 
-def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0) -> Simulation:
+def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0, wall_slope: str = "parabola") -> Simulation:
     """Return the flow in a square box, from rest, that its sliding lid sets in motion.
 
         du/dt + div(u u) = -grad(p) + 1/Re laplacian(u),   div(u) = 0,
@@ -41,7 +41,8 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0) -> Simulatio
 
     Args:
         cells: number of cells along each side, even, at least 4. 64 suffice at Re = 100, 128 at Re = 1000.
-        stretching: 0 for equal cells, more for finer ones at the walls, see `bounded_axis`.
+        stretching: 0 for equal cells, more for finer ones at the walls, see `bounded_axis`; 1 halves the error.
+        wall_slope: "parabola" or "symmetric", see `simkit.flow.domain.Domain`.
 
     Raises:
         UserError: if the configuration is not of that kind; before a run, if the time step is above the stability limit
@@ -53,7 +54,7 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0) -> Simulatio
     axis = bounded_axis(cells, 1.0, 0.0, stretching)
     if cells % 2:
         raise UserError(f"cells = {cells} is odd, so that no face lies on the centerline; choose an even number")
-    box = domain((axis, axis), (("wall", "wall"), ("wall", "wall")))
+    box = domain((axis, axis), (("wall", "wall"), ("wall", "wall")), wall_slope)
     grid, middle = box.grid, cells // 2
     equations = Equations(
         domain=box,

@@ -30,6 +30,7 @@ def turbulent_channel(
     lengths: tuple[float, float] = (math.pi, 0.34 * math.pi),
     stretching: float = 1.7,
     drive: str = "pressure_gradient",
+    wall_slope: str = "parabola",
     sample_every: int = 5,
     settle: int = 400,
 ) -> Simulation:
@@ -64,6 +65,7 @@ def turbulent_channel(
         lengths: periods along x and z.
         stretching: of the cells across, see `bounded_axis`.
         drive: "pressure_gradient" or "flow_rate".
+        wall_slope: "parabola", or "symmetric" for waves that grow or die slowly, see `simkit.flow.domain.Domain`.
         sample_every: time steps between samples.
         settle: samples to leave out at the start.
 
@@ -88,7 +90,7 @@ def turbulent_channel(
         bounded_axis(cells[1], 2.0, -1.0, stretching),
         periodic_axis(cells[2], lengths[1]),
     )
-    walls = domain(axes, (None, ("wall", "wall"), None))
+    walls = domain(axes, (None, ("wall", "wall"), None), wall_slope)
     grid, held = walls.grid, drive == "flow_rate"
     start, step = stepper(
         Equations(
