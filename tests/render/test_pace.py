@@ -54,10 +54,34 @@ def test_a_jump_takes_no_more_frames_than_one():
 
 
 def test_runs_in_time_keep_their_time():
-    frames, diagnostics = relaxation()
+    frames, diagnostics = relaxation(rate=1e-3)
     pace = choose_pace(frames, {"time": diagnostics["iteration"] * 0.1}, "contacts", 20.0, 50)
-    assert np.ptp(np.diff(pace.indices)) <= 1 and len(pace.indices) == 50
+    assert np.ptp(np.diff(pace.indices)) <= 1 and len(pace.indices) == 50 and pace.indices[-1] == 199
     assert pace.frames_per_second == 20.0 and pace.hold == 0.0
+
+
+def test_runs_in_time_end_where_they_have_come_to_rest():
+    frames, diagnostics = relaxation()
+    pace = choose_pace(frames, {"time": diagnostics["iteration"] * 0.1}, "contacts", 10.0, 1000)
+    # 1 % of a diameter is left of displacements of 1.4 after ln(140)/0.1 = 49 frames.
+    assert 45 <= pace.indices[-1] <= 55 and np.all(np.diff(pace.indices) == 1)
+    assert pace.hold == 1.0
+    still = {name: np.broadcast_to(array[:1], array.shape) for name, array in frames.items()}
+    assert len(choose_pace(still, {"time": diagnostics["iteration"]}, "contacts", 10.0, 1000).indices) == 30
+
+
+def test_what_swings_is_not_at_rest_when_it_passes_where_it_ends():
+    angle = np.linspace(0, 6 * np.pi, 121)
+    position = np.stack([np.cos(angle), 0 * angle, np.sin(angle)], axis=-1)[:, None]
+    pace = choose_pace({"position": position}, {"time": angle}, "position", 10.0, 1000)
+    assert pace.indices.tolist() == list(range(121)) and pace.hold == 0.0
+
+
+def test_what_turns_in_its_place_is_not_at_rest():
+    angle = np.linspace(0, 6, 121)
+    orientation = np.stack([np.cos(angle), 0 * angle, 0 * angle, np.sin(angle)], axis=-1)[:, None]
+    frames = {"position": np.zeros((121, 1, 3)), "orientation": orientation}
+    assert len(choose_pace(frames, {"time": angle}, "position", 10.0, 1000).indices) == 121
 
 
 @pytest.mark.parametrize("maximum", [1, 2, 3, 7, 1000])

@@ -24,8 +24,12 @@ _ROD, _PIN = "#8793a1", "#39434f"
 _ROD_RADIUS, _MARK_RADIUS = 0.0032, 0.05
 # Radius of pivots, in radii of rods.
 _PIVOT = 2.6
+# The same, in radii of the thinnest body.
+_PIN_SIZE = 1.35
 # Paths of more bodies would be a tangle.
 _MOST_PATHS = 8
+# Opacity below which the path of a traced point does not fade.
+_TRACE = 0.65
 _PATH_WIDTH, _EDGE_WIDTH = 1.7, 0.9
 
 
@@ -158,8 +162,10 @@ class PerspectivePainter:
             for body in here
         ]
         thin = _ROD_RADIUS * self._size
+        # A pin through a round body sticks out of it.
+        pin = max(_PIVOT * thin, _PIN_SIZE * min((body.radius for body in found if body.radius > 0), default=0.0))
         found += [rod(ends, thin, linear(_ROD)) for ends in bodies.links[index] if np.isfinite(ends).all()]
-        found += [_bead(place, _PIVOT * thin, _PIN) for place in bodies.pivots[index] if np.isfinite(place).all()]
+        found += [_bead(place, pin, _PIN) for place in bodies.pivots[index] if np.isfinite(place).all()]
         target = None if bodies.target is None else bodies.target[index]
         mark = _MARK_RADIUS * self._size
         if target is not None and np.isfinite(target).all() and not self._on_plane(target, mark):
@@ -179,7 +185,8 @@ class PerspectivePainter:
         for place in range(self._bodies.trace.shape[1]):
             points = self._bodies.trace[: index + 1, place]
             here = np.isfinite(points).all(axis=1)
-            found.append(Line(points[here], np.tile(linear(ACCENT), (int(here.sum()), 1)), strength[here]))
+            ink = np.tile(linear(ACCENT), (int(here.sum()), 1))
+            found.append(Line(points[here], ink, np.maximum(strength[here], _TRACE)))
         if found or bodies > _MOST_PATHS:
             return found
         for body in range(bodies):

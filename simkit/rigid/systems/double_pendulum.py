@@ -64,7 +64,7 @@ def double_pendulum(*, order: int = 4, iterations: int = 8) -> Simulation:
             loads=(gravity(),),
             measures=_measures,
             observe=_observe,
-            dimensions={"tip": ("space",)},
+            dimensions={"tip": ("space",), "trace": ("trace", "space"), "pivots": ("pivot", "space")},
         )
     )
 
@@ -127,4 +127,5 @@ def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -
 
 def _observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
     del bodies, time
-    return {"tip": stacked(_tip(motion, params))}
+    tip = stacked(_tip(motion, params))
+    return {"tip": tip, "trace": tip[None], "pivots": jnp.zeros((1, 3), tip.dtype)}

@@ -77,7 +77,12 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
             loads=(gravity(), speed_motor(lambda params: _joints(params)[0], "crank_speed", "motor_damping")),
             measures=_measures,
             observe=_observe,
-            dimensions={"point": ("space",)},
+            dimensions={
+                "point": ("space",),
+                "trace": ("trace", "space"),
+                "pivots": ("pivot", "space"),
+                "links": ("link", "end", "space"),
+            },
         )
     )
 
@@ -177,4 +182,8 @@ def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -
 
 def _observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
     del bodies, time
-    return {"point": stacked(_point(motion, params))}
+    point = stacked(_point(motion, params))
+    nothing = jnp.zeros_like(params["ground_length"])
+    ground = jnp.stack([jnp.zeros(3, nothing.dtype), jnp.stack([params["ground_length"], nothing, nothing])])
+    # The pivots with the fourth bar, the ground, between them, and the point whose path is the straight line.
+    return {"point": point, "trace": point[None], "pivots": ground, "links": ground[None]}

@@ -30,8 +30,10 @@ DEFAULTS = {
 
 # In kg; it sets energy and momenta but cancels from the motion.
 MASS = 0.5
-# Of the rod that is drawn.
+# Of the rod that is drawn, in m.
 ROD_RADIUS = 0.008
+# Of the rod in lengths of the arm: it sticks out of the disk, as the stem of a top.
+ROD_LENGTH = 1.5
 
 
 def heavy_top(*, integrator: str = "velocity_verlet") -> Simulation:
@@ -69,6 +71,12 @@ def heavy_top(*, integrator: str = "velocity_verlet") -> Simulation:
         loads=(Load(wrench=_weight, energy=_potential),),
         measures=_measures,
         observe=_observe,
+        dimensions={
+            "disk": ("body",),
+            "trace": ("trace", "space"),
+            "pivots": ("pivot", "space"),
+            "links": ("link", "end", "space"),
+        },
     )
     return simulate(scene)
 
@@ -132,20 +140,30 @@ def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -
 
 
 def _observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
-    """Return two bodies to draw, the plate and the rod that carries it."""
+    """Return two bodies to draw, a disk and the rod that carries it, on a post; the rod's end leaves a path.
+
+    A disk whose radius is the plate's width over the root of 3 has the plate's moments of inertia.
+    """
     del time
     # The one body's numbers, twice.
     two, axis, momentum = jnp.zeros(2, bodies.mass.dtype), _axis(motion), motion.angular_momentum
     across, along = momentum / bodies.inertia.x, (1 / bodies.inertia.z - 1 / bodies.inertia.x) * dot(momentum, axis)
-    outward = params["arm"] * jnp.array([1.0, 0.5], bodies.mass.dtype)
+    length = ROD_LENGTH * params["arm"]
+    outward = jnp.stack([params["arm"], length / 2])
     pivot = Vector(two, two, two + params["pivot_height"])
     is_rod = jnp.array([False, True])
-    rod = Vector(two, two, two + params["arm"] / 2)
+    rod = Vector(two, two, two + length / 2)
+    wide = two + params["width"] / 3**0.5
+    top = stacked(pivot)[:1]
     return {
         "position": stacked(pivot + outward * axis),
         "orientation": quaternions(each(lambda part: part + two, motion.orientation)),
         "velocity": stacked(outward * cross(across, axis)),
         "angular_velocity": stacked(across + along * axis + Vector(two, two, two)),
-        "half_lengths": stacked(select(is_rod, rod, bodies.half_lengths)),
+        "half_lengths": stacked(select(is_rod, rod, Vector(wide, wide, two + bodies.half_lengths.z))),
         "radius": jnp.where(is_rod, ROD_RADIUS, bodies.radius),
+        "disk": ~is_rod,
+        "trace": stacked(pivot + length * axis)[:1],
+        "pivots": top,
+        "links": jnp.stack([top * jnp.array([1, 1, 0], top.dtype), top], axis=1),
     }
