@@ -18,7 +18,7 @@ from simkit.scenario.scenario import Scenario
 SIZE = 640 * 360
 THUMBNAIL = SIZE // 4
 # Pages that show many animations must stay quick to load.
-MAX_BYTES = 2_000_000
+MAX_BYTES = 3_000_000
 FRAMES = (120, 90, 60, 40)
 
 
@@ -49,7 +49,7 @@ def render_scenario(scenario: Scenario, folder: Path) -> Entry:
         folder: the gallery; ``folder/NAME`` is written.
 
     Raises:
-        UserError: if the folder cannot be written, or no animation under 2 MB can be made.
+        UserError: if the folder cannot be written, or no animation under 3 MB can be made.
     """
     home = folder / scenario.name
     make_folder(home)
@@ -79,7 +79,7 @@ def _draw_small(outcome: Outcome, animation: Path) -> int:
         draw(outcome, animation, "gif", SIZE, maximum_frames=frames)
         if (size := animation.stat().st_size) <= MAX_BYTES:
             return size
-    raise UserError(f"{outcome.scenario.name}: its animation is over 2 MB even at {FRAMES[-1]} frames")
+    raise UserError(f"{outcome.scenario.name}: its animation is over 3 MB even at {FRAMES[-1]} frames")
 
 
 def write_index(scenarios: Sequence[Scenario], folder: Path) -> Path:

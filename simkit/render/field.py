@@ -17,6 +17,8 @@ from simkit.render.style import WALL
 from simkit.render.walls import read_sides
 from simkit.scenario.scenario import RenderSettings
 
+_PAPER = np.uint32(0xFFFFFFFF)
+
 
 class FieldPainter:
     """Draws a field given at cell centers, indexed [x, y]; values between the centers are interpolated linearly.
@@ -28,7 +30,8 @@ class FieldPainter:
         coordinates: cell centers ``x`` (nx,) and ``y`` (ny,), increasing, evenly spaced or not; ``sides`` or ``walls``
             as for ``read_sides``. Where the frames have a ``body_distance``, in the shape of the quantity and negative
             inside a solid body, they show that body; where they have a ``side_velocity`` (frames, 4), the walls of
-            which it is not zero show where they go.
+            which it is not zero show where they go. Pictures of several planes beside one another have their own
+            ``x_ticks`` (n, 2), places and the numbers there, ``axis_labels`` (2,), and an ``x_gap`` (2,) left blank.
         title: upper left.
         settings: what to draw.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
@@ -65,14 +68,16 @@ class FieldPainter:
             title,
             stamps(diagnostics, len(self._values)),
             Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1]),
-            axis_labels=("$x$", "$y$"),
+            axis_labels=_axis_labels(coordinates),
             bar=(self._scale, with_unit(settings.label, settings.unit)),
             sides=read_sides(coordinates),
             motion=_motion(frames),
+            x_ticks=_pairs(coordinates, "x_ticks"),
         )
         self._columns = samples(centers[0], self.sheet.box.width)
         self._rows = samples(centers[1], self.sheet.box.height)
         self._distance = observed(frames, "body_distance", axes=3) if "body_distance" in frames else None
+        self._gap = self._pixels_of_gap(_pairs(coordinates, "x_gap"))
         self._pixel = (edges[0][-1] - edges[0][0]) / self.sheet.box.width
 
     def __len__(self) -> int:
@@ -86,7 +91,32 @@ class FieldPainter:
         if self._distance is not None:
             distance = resample(self._distance[index].T.astype(np.float32), self._rows, self._columns)
             pixels = _with_body(pixels, distance / self._pixel)
+        pixels[:, self._gap] = _PAPER
         return self.sheet.picture(index, pixels=pixels)
+
+    def _pixels_of_gap(self, gap: np.ndarray | None) -> slice:
+        if gap is None:
+            return slice(0)
+        window, width = self.sheet.window, self.sheet.box.width
+        low, high = np.rint((gap[0] - window.x_low) / window.width * width).astype(int)
+        return slice(low, high)
+
+
+def _axis_labels(coordinates: Mapping[str, np.ndarray]) -> tuple[str, str]:
+    labels = [str(label) for label in np.ravel(coordinates.get("axis_labels", ("$x$", "$y$")))]
+    if len(labels) != 2:
+        raise UserError(f"coordinate 'axis_labels' has {len(labels)} entries; give one for x and one for y")
+    return labels[0], labels[1]
+
+
+def _pairs(coordinates: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
+    """Return a coordinate that consists of pairs of numbers (n, 2), or ``None`` where there is none."""
+    if name not in coordinates:
+        return None
+    values = np.atleast_2d(np.asarray(coordinates[name], dtype=float))
+    if values.ndim != 2 or values.shape[1] != 2 or not np.isfinite(values).all():
+        raise UserError(f"coordinate '{name}' has shape {values.shape}; give pairs of finite numbers")
+    return values
 
 
 def _motion(frames: Mapping[str, np.ndarray]) -> np.ndarray | None:

@@ -7,6 +7,8 @@ import numpy as np
 # Index 255 is left free: the GIF writer uses it for unchanged pixels, the mapping for colors not yet seen.
 MOST_COLORS = 255
 _UNSEEN = 255
+# Steps of 255 in each channel by which a pixel may miss its color: less than the eye tells apart in motion.
+TOLERANCE = 4
 
 
 def rank_colors(images: Iterable[np.ndarray], most: int = MOST_COLORS) -> np.ndarray:
@@ -35,14 +37,32 @@ class Palette:
 
     Args:
         colors: (n, 3) of uint8.
+        tolerance: steps of 255 in each channel by which pixels that stay as they are may miss their color.
 
     Attributes:
         colors: the same.
     """
 
-    def __init__(self, colors: np.ndarray) -> None:
+    def __init__(self, colors: np.ndarray, tolerance: int = 0) -> None:
         self.colors = colors[:MOST_COLORS]
+        self._tolerance = tolerance
         self._index = np.full(1 << 24, _UNSEEN, np.uint8)
+
+    def after(self, image: np.ndarray, shown: np.ndarray | None) -> np.ndarray:
+        """Return indices for a picture that follows another, where pixels that hardly change stay as they are.
+
+        Smooth fields that change slowly then take a fraction of the bytes with any number of colors. Each pixel stays
+        within the tolerance of the picture, however slowly it changes.
+
+        Args:
+            image: (height, width, 3) of uint8.
+            shown: indices (height, width) of the picture before it, or ``None``.
+        """
+        found = self.indices(image)
+        if shown is None or not self._tolerance:
+            return found
+        away = np.maximum(image, self.colors[shown]) - np.minimum(image, self.colors[shown])
+        return np.where((away <= self._tolerance).all(axis=-1), shown, found)
 
     def indices(self, image: np.ndarray) -> np.ndarray:
         """Return the index of the nearest color for each pixel of ``image``, (height, width) of uint8."""

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 from matplotlib.transforms import IdentityTransform
 
 from simkit.render.bar import ColorBar
@@ -43,6 +43,7 @@ class Sheet:
         stretch: widen the window to fill the page instead of centering it.
         sides: kinds of the sides of the window.
         motion: velocity of each side along itself.
+        x_ticks: places (n, 2) of the ticks along x and the numbers there; ``None`` chooses them.
 
     Attributes:
         size: width and height of the picture in pixels.
@@ -64,6 +65,7 @@ class Sheet:
         stretch: bool = False,
         sides: Sides | None = None,
         motion: np.ndarray | None = None,
+        x_ticks: np.ndarray | None = None,
     ) -> None:
         self._unit = scale_of(size)
         self._stamps = list(stamps)
@@ -80,6 +82,8 @@ class Sheet:
             below = not stretch and self._larger_with_bar_below(window)
             self.bar = ColorBar(self.figure, *bar, below=below) if bar else None
             self._label_axes(axis_labels)
+            if x_ticks is not None:
+                self.axes.set_xticks(x_ticks[:, 0], [f"{number:.3g}" for number in x_ticks[:, 1]])
             self._write_header(title)
             self._place(window, stretch)
             draw_sides(self.figure, self.box, self._band, sides, np.zeros(4) if motion is None else motion)
@@ -132,8 +136,8 @@ class Sheet:
             self.axes.xaxis.set_major_locator(NullLocator())
             self.axes.yaxis.set_major_locator(NullLocator())
             return
-        self.axes.set_xlabel(labels[0], labelpad=2)
-        self.axes.set_ylabel(labels[1], labelpad=4)
+        self.axes.set_xlabel(drawable(labels[0]), labelpad=2)
+        self.axes.set_ylabel(drawable(labels[1]), labelpad=4)
         for spine, band in ((self.axes.spines.left, self._bands[0]), (self.axes.spines.bottom, self._bands[2])):
             if band:
                 spine.set_position(("outward", band * 72 / self.figure.dpi))
@@ -152,7 +156,7 @@ class Sheet:
             self.axes.set_position(self.box.fractions(self.size))
             self.axes.set(xlim=self.window[:2], ylim=self.window[2:])
             for axis, length in ((self.axes.xaxis, self.box.width), (self.axes.yaxis, self.box.height)):
-                if not isinstance(axis.get_major_locator(), NullLocator):
+                if not isinstance(axis.get_major_locator(), NullLocator | FixedLocator):
                     axis.set_major_locator(tick_places(length / self._unit))
             if self.bar:
                 self.bar.place(self.box, self._bands[1], reach, self.size, self._unit)

@@ -2,6 +2,7 @@
 
 import subprocess
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Protocol, cast
 
@@ -9,15 +10,18 @@ import numpy as np
 from PIL import Image
 
 from simkit.errors import UserError
+from simkit.render.figure import USUAL
 from simkit.render.files import whole_file
 from simkit.render.gif import frame_block, gif_blocks
 from simkit.render.pace import choose_frames
-from simkit.render.palette import Palette, rank_colors
+from simkit.render.palette import TOLERANCE, Palette, rank_colors
 
-# Smooth fields do not compress: fewer colors (contour bands) keep 100 frames of 640 x 360 pixels below 2 MB.
-_BYTES_PER_PIXEL = 1.8e6 / (100 * 640 * 360)
+# Turbulent fields do not compress: fewer colors (contour bands) keep animations of 640 x 360 pixels near this.
+_BYTES = 1.8e6
 _FEWER_COLORS = (160, 112, 80, 64, 52, 44, 38, 32)
 _GIF_FASTEST = 50
+# How many frames before one those lie that its cost is measured after: pixels at rest miss their color by then.
+_BEFORE = (32, 16, 8, 4, 2, 1, 0)
 
 
 class Images(Protocol):
@@ -55,25 +59,39 @@ def write_gif(path: Path, images: Images, frames_per_second: float, hold: float 
     times = np.rint(np.arange(len(images) + 1) * 100 / frames_per_second).astype(int)
     times[-1] += round(100 * hold)
     palette = _affordable_palette(images)
-    frames = (palette.indices(images[place]) for place in range(len(images)))
     with whole_file(path) as partial, partial.open("wb") as file:
-        for block in gif_blocks(frames, palette.colors, np.diff(times).tolist()):
+        for block in gif_blocks(_indices(images, palette), palette.colors, np.diff(times).tolist()):
             file.write(block)
 
 
+def _indices(images: Images, palette: Palette) -> Iterator[np.ndarray]:
+    shown = None
+    for place in range(len(images)):
+        shown = palette.after(images[place], shown)
+        yield shown
+
+
 def _affordable_palette(images: Images) -> Palette:
-    """Return the largest palette with which a few frames, each drawn over the one before, stay within the budget."""
-    places = choose_frames(len(images), 8)
-    pairs = [(images[max(int(place) - 1, 0)], images[int(place)]) for place in places]
-    colors = rank_colors(later for _, later in pairs)
-    budget = _BYTES_PER_PIXEL * pairs[0][1][..., 0].size * (len(pairs) - 1)
+    """Return the largest palette with which a few frames, each drawn over those before, stay within the budget."""
+    ends = choose_frames(len(images), 4)
+    runs = [[images[max(int(end) - step, 0)] for step in _BEFORE] for end in ends]
+    colors = rank_colors(run[-1] for run in runs)
+    budget = _BYTES * runs[0][0][..., 0].size / USUAL / len(images) * (len(runs) - 1)
     palette = Palette(colors)
-    for count in _FEWER_COLORS:
-        blocks = (frame_block(palette.indices(later), palette.indices(earlier), 0) for earlier, later in pairs[1:])
-        if sum(map(len, blocks)) <= budget:
+    # First all colors, then with pixels that hardly change at rest, then fewer.
+    for count in (len(colors), *_FEWER_COLORS):
+        if sum(_cost(palette, run) for run in runs[1:]) <= budget:
             break
-        palette = Palette(colors[:count])
+        palette = Palette(colors[:count], TOLERANCE)
     return palette
+
+
+def _cost(palette: Palette, run: Sequence[np.ndarray]) -> int:
+    """Return the bytes of the last of several frames."""
+    before, shown = None, None
+    for image in run:
+        before, shown = shown, palette.after(image, shown)
+    return len(frame_block(shown, before, 0))
 
 
 def write_mp4(path: Path, images: Images, frames_per_second: float, hold: float = 0.0) -> None:

@@ -24,6 +24,10 @@ DRIVES = ("pressure_gradient", "flow_rate")
 WAVES_ALONG, WAVES_ACROSS = 3, 3
 
 
+# Between the two slices that are drawn, unit h.
+GAP = 0.2
+
+
 def turbulent_channel(
     *,
     cells: tuple[int, int, int] = (32, 48, 32),
@@ -116,7 +120,10 @@ def turbulent_channel(
     def observe(state: FlowState, params: Params) -> dict[str, jax.Array]:
         del params
         u, _, w = state.velocity
-        return {"u": u[:, :, 0], "w": w[:, :, 0]}
+        along, across = u[:, :, 0], u[0].T
+        # Each side of the gap repeats the layer beside it, for pictures are interpolated.
+        slices = jnp.concatenate([along, along[-1:], across[:1], across])
+        return {"u": along, "w": w[:, :, 0], "slices": slices}
 
     def diagnose(state: FlowState, params: Params) -> dict[str, jax.Array]:
         slopes = shear(state.velocity[0], 0, 1, no_motion(walls), walls).mean(axis=(0, 2))
@@ -133,14 +140,28 @@ def turbulent_channel(
     defaults = {"friction_reynolds": 180.0, "perturbation": 2.0, "time_step": 0.004}
     if held:
         defaults["bulk_velocity"] = 15.7
+    # Both slices side by side: their x and z, with a gap of two cells between.
+    width, edge = axes[0].length, axes[0].length + GAP
+    beside = [2 * width - axes[0].centers[-1], edge - axes[2].centers[0]]
+    places = np.concatenate([axes[0].centers, beside, edge + axes[2].centers])
+    ticks = [(f * width, f * width) for f in (0.0, 0.5, 1.0)] + [
+        (edge + f * lengths[1], f * lengths[1]) for f in (0, 1)
+    ]
     simulation = Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
         params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
-        dimensions={name: ("x", "y") for name in ("u", "w")},
-        coordinates={"x": axes[0].centers, "sides": walls.side_kinds()},
+        dimensions={"u": ("x_cell", "y"), "w": ("x_cell", "y"), "slices": ("x", "y")},
+        coordinates={
+            "x": places,
+            "x_cell": axes[0].centers,
+            "x_gap": np.array([width, edge]),
+            "x_ticks": np.array(ticks),
+            "axis_labels": np.array(["$x$, along the flow, and $z$, across it", "$y$"]),
+            "sides": walls.side_kinds(),
+        },
     )
     expected = np.asarray(reichardt(1 - np.abs(axes[1].centers), defaults["friction_reynolds"]), dtype=np.float64)
     statistics = ChannelStatistics(walls, _viscosity, reference=expected)
