@@ -17,7 +17,7 @@ from simkit.flow.measures import courant_number, kinetic_energy, mean_velocity
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.statistics import ChannelStatistics, with_statistics
 from simkit.flow.stepper import FlowState, stepper
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.time_step import check_time_step, fixed_time_step
 
 DRIVES = ("pressure_gradient", "flow_rate")
 # Waves of the disturbance at the start along x and z, and across y.
@@ -74,7 +74,8 @@ def turbulent_channel(
         settle: samples to leave out at the start.
 
     Raises:
-        UserError: if the configuration is not of that kind.
+        UserError: if the configuration is not of that kind; before a run, if the time step is above the limit of
+            stability.
 
     References: Moser, Kim and Mansour, Phys. Fluids 11, 943 (1999), doi:10.1063/1.869966; the smallest box, Jimenez and
     Moin, J. Fluid Mech. 225, 213 (1991), doi:10.1017/S0022112091002033.
@@ -96,17 +97,16 @@ def turbulent_channel(
     )
     walls = domain(axes, (None, ("wall", "wall"), None), wall_slope)
     grid, held = walls.grid, drive == "flow_rate"
-    start, step = stepper(
-        Equations(
-            domain=walls,
-            viscosity=_viscosity,
-            time_step=fixed_time_step,
-            force=None if held else lambda velocity, scalar, params, time: (1.0, 0.0, 0.0),
-            flow_rate=(lambda params, time: params["bulk_velocity"]) if held else None,
-            method="runge_kutta",
-            implicit=(1,),
-        )
+    equations = Equations(
+        domain=walls,
+        viscosity=_viscosity,
+        time_step=fixed_time_step,
+        force=None if held else lambda velocity, scalar, params, time: (1.0, 0.0, 0.0),
+        flow_rate=(lambda params, time: params["bulk_velocity"]) if held else None,
+        method="runge_kutta",
+        implicit=(1,),
     )
+    start, step = stepper(equations)
 
     def init(params: Params, key: jax.Array) -> FlowState:
         waves = random_waves(grid, key, params["perturbation"].dtype)
@@ -137,6 +137,12 @@ def turbulent_channel(
             "divergence": jnp.max(jnp.abs(divergence(state.velocity, grid))),
         }
 
+    def check(params: Params) -> None:
+        # The mean velocity in the middle; turbulence adds to it.
+        speed = (float(reichardt(1.0, params["friction_reynolds"])), 0.0, 0.0)
+        time_step, viscosity = float(params["time_step"]), float(_viscosity(params))
+        check_time_step(time_step, speed, viscosity, walls, equations.method, equations.explicit)
+
     defaults = {"friction_reynolds": 180.0, "perturbation": 2.0, "time_step": 0.004}
     if held:
         defaults["bulk_velocity"] = 15.7
@@ -162,6 +168,7 @@ def turbulent_channel(
             "axis_labels": np.array(["$x$, along the flow, and $z$, across it", "$y$"]),
             "sides": walls.side_kinds(),
         },
+        check=check,
     )
     expected = np.asarray(reichardt(1 - np.abs(axes[1].centers), defaults["friction_reynolds"]), dtype=np.float64)
     statistics = ChannelStatistics(walls, _viscosity, reference=expected)
