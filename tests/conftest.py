@@ -59,6 +59,7 @@ COMPILE_NOTHING = (
     "test_every_number_has_the_precision_asked_for",
     "test_diagnostics_tell_the_time_or_the_iteration",
     "test_observed_arrays_have_named_dimensions",
+    "test_every_quantity_has_a_unit_and_a_meaning",
 )
 
 

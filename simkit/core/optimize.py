@@ -10,11 +10,19 @@ import optax
 
 from simkit.core.gradient import Function, Mode, value_and_grad
 from simkit.core.pytree import pytree
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Quantity, Simulation
 from simkit.core.status import Status, is_finite
 
 type Method = Literal["adam", "lbfgs"]
 type Bounds = Mapping[str, tuple[float, float]]
+
+
+QUANTITIES = {
+    "iteration": Quantity("1", "updates of the parameters"),
+    "loss": Quantity("1", "the objective"),
+    "best_loss": Quantity("1", "the best value of the objective so far"),
+    "gradient_norm": Quantity("1", "largest component of the gradient in unbounded coordinates"),
+}
 
 
 @pytree
@@ -161,6 +169,7 @@ def optimize(
         params=params,
         done=done,
         status=status,
+        quantities=QUANTITIES,
     )
 
 

@@ -37,6 +37,19 @@ class Equilibrium:
 
 
 @dataclasses.dataclass(frozen=True)
+class Quantity:
+    """What an observed array or a diagnostic is.
+
+    Attributes:
+        unit: physical unit; ``"1"`` for a pure number.
+        doc: what it means, in a few words.
+    """
+
+    unit: str
+    doc: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Simulation:
     """A simulation as five pure functions and the default parameters they take.
 
@@ -65,6 +78,8 @@ class Simulation:
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a
             renderer may draw, such as the positions of ``walls``.
+        quantities: ``{name: Quantity}``, unit and meaning of what is observed and diagnosed and of the coordinates;
+            may describe names that this configuration does not have. See `simkit.core.quantities.described`.
     """
 
     init: Callable[[Params, jax.Array], State]
@@ -81,6 +96,7 @@ class Simulation:
     step_members: Callable[[State, Params], State] | None = None
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    quantities: Mapping[str, Quantity] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make arrays, in the working precision, of parameters that are plain numbers.

@@ -12,6 +12,7 @@ import numpy as np
 
 from simkit.runtime import datasets
 from simkit.runtime.files import DamagedFileError, read_arrays, write_arrays
+from simkit.runtime.labels import annotate, attributes_of, components, oriented
 from simkit.runtime.loading import plan_of
 from simkit.runtime.outcome import record
 from simkit.runtime.run_directory import RunDirectory
@@ -221,7 +222,7 @@ def _assemble(simulation: "Simulation", plan: Sweep, chunks: Sequence[Mapping[st
     for name, array in observed.items():
         named = simulation.dimensions.get(name) or tuple(f"{name}_{axis}" for axis in range(array.ndim - 1))
         free = f"final_{name}" if name in grid or name in variables else name
-        variables[free] = ((*grid, *named), members(f"observed.{name}", 0))
+        variables[free] = oriented((*grid, *named), members(f"observed.{name}", 0))
     names = np.array([status.name.lower() for status in Status])
     status = members("status", 0)
     variables["status"] = (grid, names[status])
@@ -231,7 +232,9 @@ def _assemble(simulation: "Simulation", plan: Sweep, chunks: Sequence[Mapping[st
         "seed": np.arange(plan.scenario.run.seed, plan.scenario.run.seed + plan.seeds, dtype=np.int32),
         **{name: values for name, values in simulation.coordinates.items() if name in used},
     }
-    fixed = {name: p.default for name, p in plan.scenario.parameters.items() if name not in plan.over}
     counts = {"members": plan.members, "failed": int(failed(status).sum())}
-    attributes = {"title": plan.scenario.title, "scenario": plan.scenario.name} | fixed | counts
-    return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
+    attributes = attributes_of(plan.scenario, without=tuple(plan.over)) | counts
+    dataset = xarray.Dataset(variables, coords=coordinates, attrs=attributes)
+    dataset = dataset.assign_coords(components(dataset.sizes))
+    annotate(dataset, datasets.labels_of(simulation)["quantities"], plan.scenario)
+    return dataset

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.runtime.labels import components, oriented
+
 if TYPE_CHECKING:
     import xarray
 
@@ -16,6 +18,7 @@ def labels_of(simulation: "Simulation") -> dict[str, Any]:
     return {
         "dimensions": {name: list(names) for name, names in simulation.dimensions.items()},
         "coordinates": {name: np.asarray(values).tolist() for name, values in simulation.coordinates.items()},
+        "quantities": {name: {"unit": q.unit, "doc": q.doc} for name, q in simulation.quantities.items()},
     }
 
 
@@ -36,7 +39,7 @@ def split(arrays: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict
 def to_dataset(
     arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> "xarray.Dataset":
-    """Return frames and diagnostics as one data set with a ``frame`` dimension.
+    """Return frames and diagnostics as one data set along ``time``, or ``iteration``, or else ``frame``.
 
     Args:
         arrays: as joined from segments.
@@ -49,7 +52,7 @@ def to_dataset(
     dimensions, known = labels["dimensions"], labels["coordinates"]
     variables = {
         # A name may be both observed and diagnosed.
-        f"observed_{name}" if name in diagnosed else name: (_dimensions(name, array, dimensions), array)
+        f"observed_{name}" if name in diagnosed else name: oriented(_dimensions(name, array, dimensions), array)
         for name, array in observed.items()
     }
     variables |= {name: (("frame", "member")[: array.ndim], array) for name, array in diagnosed.items()}
@@ -58,7 +61,10 @@ def to_dataset(
     for clock in ("time", "iteration"):
         if clock in variables and variables[clock][1].ndim == 1:
             coordinates[clock] = variables.pop(clock)
-    return xarray.Dataset(variables, coords=coordinates, attrs=dict(attributes))
+    dataset = xarray.Dataset(variables, coords=coordinates, attrs=dict(attributes))
+    dataset = dataset.assign_coords(components(dataset.sizes))
+    clock = next((clock for clock in ("time", "iteration") if clock in dataset.coords), None)
+    return dataset.swap_dims(frame=clock) if clock and clock not in dataset.dims else dataset
 
 
 def _dimensions(name: str, array: np.ndarray, dimensions: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from simkit.runtime import datasets
 from simkit.runtime.files import write_sealed_json
+from simkit.runtime.labels import annotate, attributes_of
 from simkit.runtime.run_directory import SUMMARY, RunDirectory
 from simkit.scenario.scenario import Scenario
 
@@ -43,6 +44,7 @@ class Outcome:
         scenario: what was run, overrides applied.
         kind: ``"run"``, or ``"optimize"``, whose steps are iterations and which may use all of them without failing.
         finished: whether nothing is left to do; a run that was interrupted may be read back before it is resumed.
+        version: of the simkit that began it; empty for this one.
     """
 
     arrays: dict[str, np.ndarray]
@@ -53,6 +55,7 @@ class Outcome:
     scenario: Scenario
     kind: Kind = "run"
     finished: bool = True
+    version: str = ""
 
     @property
     def failed(self) -> bool:
@@ -103,16 +106,16 @@ class Outcome:
         """Return frames and diagnostics as a labeled data set."""
         from simkit.core.status import Status
 
-        attributes = {"title": self.scenario.title, "scenario": self.scenario.name} | {
-            name: parameter.default for name, parameter in self.scenario.parameters.items()
-        }
+        attributes = attributes_of(self.scenario, version=self.version)
         stands = {
             "status": Status(int(self.status)).name.lower() if self.finished else "unfinished",
             # As a number, since files of data sets know no booleans.
             "failed": int(self.failed),
             "message": self.message,
         }
-        return datasets.to_dataset(self.arrays, self.labels, attributes | stands)
+        dataset = datasets.to_dataset(self.arrays, self.labels, attributes | stands)
+        annotate(dataset, self.labels.get("quantities", {}), self.scenario)
+        return dataset
 
 
 def checked(outcome: Outcome) -> Outcome:

@@ -130,4 +130,5 @@ def stored(directory: RunDirectory) -> Outcome:
         scenario=directory.scenario(),
         kind=kind,
         finished=summary.exists(),
+        version=directory.manifest["versions"].get("simkit", ""),
     )

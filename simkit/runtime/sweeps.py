@@ -228,7 +228,10 @@ def read_sweep(directory: RunDirectory) -> "xarray.Dataset":
         raise UserError(f"{error}; make it again with: simkit resume {directory.path}") from None
     with xarray.open_dataset(io.BytesIO(data), engine="scipy") as dataset:
         # NetCDF has no words of fixed length.
-        return dataset.load().assign(status=dataset["status"].astype(str))
+        loaded = dataset.load()
+        words = {name: v.astype(str) for name, v in loaded.variables.items() if v.dtype.kind in "OS"}
+        coordinates = {name: words[name] for name in loaded.coords if name in words}
+        return loaded.assign({"status": words["status"]}).assign_coords(coordinates)
 
 
 def failures(result: "xarray.Dataset") -> list[str]:

@@ -135,9 +135,8 @@ def parse_over(scenario: Scenario, text: str) -> tuple[str, tuple[float, ...]]:
             raise UserError(f"{label} is not a parameter of {scenario.name}; only parameters can be swept")
         hint = nearest(name[:64], list(scenario.parameters))
         remedy = f"; one that {scenario.file} does not mention is swept beside --set params.{one_line(name, 80)}=VALUE"
-        raise UserError(
-            f"{label} is not a parameter of {scenario.name}{hint}{'' if 'did you mean' in hint else remedy}"
-        )
+        remedy = "" if "did you mean" in hint else remedy
+        raise UserError(f"{label} is not a parameter of {scenario.name}{hint}{remedy}")
     parameter = scenario.parameters[name]
     if isinstance(parameter.default, tuple):
         raise UserError(
@@ -173,10 +172,8 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     if not found:
         known = [name for names in sections.values() for name in names]
         hint, name = nearest(key[:64], known), one_line(key, 80)
-        unnamed = (
-            f"; a parameter or argument of {scenario.simulation} that {scenario.file} does not mention is written "
-        )
-        remedy = "" if "did you mean" in hint else f"{unnamed}params.{name} or config.{name}"
+        unnamed = f"; a parameter or argument of {scenario.simulation} that {scenario.file} does not mention"
+        remedy = "" if "did you mean" in hint else f"{unnamed} is written params.{name} or config.{name}"
         raise UserError(f"{label} is not a key of {scenario.name}{hint}{remedy}")
     return found[0], key
 

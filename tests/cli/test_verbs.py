@@ -41,7 +41,7 @@ def test_run_draws_and_reports(simkit, tmp_path):
     assert report["status"] == "ok"
     assert report["diagnostics"]["divergence"] < 1e-4
     assert (tmp_path / report["picture"]).read_bytes()[:4] == b"GIF8"
-    assert open_run(report["directory"]).sizes["frame"] == 5
+    assert open_run(report["directory"]).sizes["time"] == 5
 
 
 @pytest.mark.parametrize(("kind", "magic"), [("mp4", b"ftyp"), ("png", b"PNG"), ("gif", b"GIF8")])

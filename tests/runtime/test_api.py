@@ -1,6 +1,7 @@
 """The Python interface: run, resume, open_run, value_and_grad, optimize."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,15 @@ def bytes_of(folder):
 
 def test_run_returns_a_labeled_data_set():
     result = simkit.run(toy(), frequency=2.0, steps=30, every=3)
-    assert result.sizes == {"frame": 11, "pendulum": 3, "column": 1}
+    assert result.sizes == {"time": 11, "pendulum": 3, "column": 1}
     # The toy both observes and diagnoses a position.
-    assert result["observed_position"].dims == ("frame", "pendulum", "column")
-    assert result["position"].dims == ("frame",)
+    assert result["observed_position"].dims == ("time", "pendulum", "column")
+    assert result["position"].dims == ("time",)
     np.testing.assert_allclose(result["time"], 0.01 * np.arange(0, 31, 3), rtol=1e-12)
     assert result.attrs["frequency"] == 2.0
+    assert (result.attrs["seed"], result.attrs["precision"], result.attrs["steps"]) == (0, "float64", 30)
+    assert json.loads(result.attrs["config"]) == {"size": 3}
+    assert result.attrs["simkit_version"] == simkit.__version__
     assert result.attrs["scenario"] == "toy_pendulums" and result.attrs["status"] == "ok"
 
 
@@ -73,7 +77,7 @@ def test_existing_run_is_replaced_only_when_asked(tmp_path):
 def test_relaxation_that_converges_stops_early(tmp_path):
     result = simkit.run(toy(SPRINGS), output=tmp_path / "run")
     assert result.attrs["status"] == "converged"
-    assert result.sizes["frame"] < 41
+    assert result.sizes["iteration"] < 41
     xarray.testing.assert_identical(simkit.open_run(tmp_path / "run"), result)
 
 

@@ -224,6 +224,19 @@ def test_diagnostics_tell_the_time_or_the_iteration(name):
         assert diagnosed["iteration"].dtype == np.int32
 
 
+def test_every_quantity_has_a_unit_and_a_meaning(name):
+    _, simulation = built(name)
+    state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
+    found = {}
+    for function in (simulation.observe, simulation.diagnose):
+        found |= jax.eval_shape(function, state, simulation.params)
+    drawn = {dimension for names in simulation.dimensions.values() for dimension in names}
+    for quantity in {*found, *(drawn & set(simulation.coordinates))}:
+        declared = simulation.quantities[quantity]
+        # A plot's axis has room for a few words.
+        assert declared.unit and 0 < len(declared.doc) <= 80 and declared.doc.isprintable()
+
+
 def test_observed_arrays_have_named_dimensions(name):
     _, simulation = built(name)
     state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.pytree import pytree
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.spectral.additive_runge_kutta import additive_runge_kutta
 from simkit.flow.spectral.chebyshev import lobatto_points
 from simkit.flow.spectral.galerkin import Base, advection, fields, like
@@ -37,6 +39,13 @@ class SpectralState:
     iteration: jax.Array
 
 
+@described(
+    flow_quantities("h", "U"),
+    vorticity_fluctuation=("U/h", "vorticity less its mean along the channel"),
+    fluctuation_energy=("U^2", "kinetic energy of what varies along the channel"),
+    growth_rate=("U/h", "growth rate of the first harmonic since the start"),
+    phase_speed=("U", "speed of the wave's crests since the start"),
+)
 def spectral_channel(
     *,
     points: tuple[int, int] = (16, 49),

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import at_centers, divergence
@@ -15,12 +16,14 @@ from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import axis_of_faces, bounded_axis, periodic_axis
 from simkit.flow.measures import courant_number, flow_rate, interpolate, kinetic_energy, magnitude, speed, vorticity
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.stepper import FlowState, stepper
 from simkit.flow.time_step import check_time_step, fixed_time_step
 
 DRIVES = ("pressure_gradient", "flow_rate")
 
 
+@described(flow_quantities("h", "U"))
 def channel(
     *,
     cells: tuple[int, int] = (64, 48),

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import curl, divergence
@@ -16,6 +17,7 @@ from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.shapes import ball
 from simkit.flow.obstacles.surface import surface_pressure
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.stepper import FlowState, stepper
 from simkit.flow.time_step import check_time_step, fixed_time_step
 
@@ -25,6 +27,7 @@ CENTER = (2.0, 2.0)
 FINE = (0.7, 0.8), (0.7, 0.7)
 
 
+@described(flow_quantities("D", "U"))
 def cylinder_in_channel(*, cells_per_diameter: int = 20, growth: float = 0.015) -> Simulation:
     """Return the flow around a cylinder, a little off the middle of a channel, from a parabolic inflow.
 

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import divergence
@@ -16,12 +17,14 @@ from simkit.flow.obstacles.checks import check_obstacle
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.shapes import Shape, rotate, superellipse
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.stepper import FlowState, stepper
 from simkit.flow.time_step import check_time_step, fixed_time_step
 
 LENGTH, HEIGHT = 8.0, 5.0
 
 
+@described(flow_quantities("D", "U"))
 def drag_reduction(*, cells_per_diameter: int = 12, exponent: float = 2.0) -> Simulation:
     """Return the flow around an elliptic body of given area that is put into a uniform stream between slippery walls.
 

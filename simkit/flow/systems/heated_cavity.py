@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers, divergence, mean_at_faces
@@ -13,6 +14,7 @@ from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
 from simkit.flow.measures import courant_number, kinetic_energy, magnitude
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.scalar import TransportedScalar, mean_scalar
 from simkit.flow.stepper import FlowState, stepper
 from simkit.flow.time_step import check_time_step, fixed_time_step
@@ -21,6 +23,14 @@ HOT, COLD = 0.5, -0.5
 METHOD = "runge_kutta"
 
 
+@described(
+    flow_quantities("H", "kappa/H", "H^2/kappa", "kappa/H^2"),
+    temperature=("dT", "temperature above the mean of the walls"),
+    nusselt=("1", "heat through the hot wall over that of conduction alone"),
+    nusselt_cold=("1", "heat through the cold wall over that of conduction alone"),
+    mean_temperature=("dT", "mean temperature of the box"),
+    largest_rise=("kappa/H", "largest upward velocity"),
+)
 def heated_cavity(*, cells: tuple[int, int] = (48, 48), stretching: float = 1.0) -> Simulation:
     """Return the flow in a square box whose left wall is hot and whose right wall is cold.
 

@@ -6,15 +6,26 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.jax_cfd.compatibility import load
 from simkit.flow.jax_cfd.spectral import from_jax_cfd_spectral
+from simkit.flow.quantities import flow_quantities
 
 # The eddies of the start are about 2 pi / 4 wide.
 STARTING_WAVE_NUMBER = 4.0
 
 
+@described(
+    flow_quantities(),
+    enstrophy=("1", "mean of half the squared vorticity"),
+    energy_input=("1", "power of the force per unit mass"),
+    dissipation=("1", "dissipation by viscosity per unit mass"),
+    drag_loss=("1", "power of the drag per unit mass"),
+    energy_rate=("1", "rate of the kinetic energy"),
+    energy_imbalance=("1", "rate of the energy less its sources and sinks"),
+)
 def kolmogorov_turbulence(*, cells: int = 256, wave_number: int = 4) -> Simulation:
     """Return the flow that a force of one wave number drives in a periodic square of side 2 pi.
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers, divergence
@@ -11,12 +12,26 @@ from simkit.flow.domain import BoundaryVelocity, Velocity, domain, like
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Grid, bounded_axis
 from simkit.flow.measures import courant_number, interpolate, kinetic_energy, magnitude, speed, vorticity
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.stepper import FlowState, stepper
 from simkit.flow.time_step import check_time_step, fixed_time_step
 
 METHOD = "adams_bashforth"
 
 
+@described(
+    flow_quantities(),
+    stream_function=("1", "stream function"),
+    vortex_x=("1", "center of the largest vortex, along x"),
+    vortex_y=("1", "center of the largest vortex, along y"),
+    vortex_strength=("1", "flow rate between the vortex's center and the walls"),
+    u_lower=("1", "u on the vertical centerline at y = 0.2813"),
+    u_center=("1", "u at the center"),
+    u_upper=("1", "u on the vertical centerline at y = 0.8516"),
+    v_left=("1", "v on the horizontal centerline at x = 0.2266"),
+    v_center=("1", "v at the center"),
+    v_right=("1", "v on the horizontal centerline at x = 0.8594"),
+)
 def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0, wall_slope: str = "parabola") -> Simulation:
     """Return the flow in a square box, from rest, that its sliding lid sets in motion.
 

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import at_centers, divergence
@@ -12,6 +13,7 @@ from simkit.flow.domain import Velocity, domain, like, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import periodic_axis
 from simkit.flow.measures import courant_number, kinetic_energy, magnitude, mean_velocity, speed, vorticity
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.stepper import FlowState, stepper
 from simkit.flow.time_step import check_time_step, fixed_time_step
 
@@ -20,6 +22,12 @@ METHODS = ("runge_kutta", "adams_bashforth")
 CELLS_PER_WAVE = 8
 
 
+@described(
+    flow_quantities(),
+    vortex_energy=("1", "kinetic energy without that of the mean flow"),
+    vortex_strength=("1", "largest velocity of the vortices"),
+    exact_strength=("1", "largest velocity of the exact vortices"),
+)
 def taylor_green(*, cells: int = 64, waves: int = 1, method: str = "runge_kutta") -> Simulation:
     """Return vortices in a periodic square of side 2 pi that drift and decay without changing their shape.
 

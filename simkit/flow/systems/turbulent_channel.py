@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import divergence, gradient
@@ -14,6 +15,7 @@ from simkit.flow.domain import Velocity, domain, like, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
 from simkit.flow.measures import courant_number, kinetic_energy, mean_velocity
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.statistics import ChannelStatistics, with_statistics
 from simkit.flow.stepper import FlowState, stepper
@@ -24,10 +26,30 @@ DRIVES = ("pressure_gradient", "flow_rate")
 WAVES_ALONG, WAVES_ACROSS = 3, 3
 
 
+<<<<<<< HEAD
 # Between the two slices that are drawn, unit h.
 GAP = 0.2
 
 
+=======
+@described(
+    flow_quantities("h", "u_tau"),
+    w=("u_tau", "velocity across the plane shown"),
+    mean_velocity=("u_tau", "mean velocity along x"),
+    reynolds_stress_uu=("u_tau^2", "variance of u"),
+    reynolds_stress_vv=("u_tau^2", "variance of v"),
+    reynolds_stress_ww=("u_tau^2", "variance of w"),
+    reynolds_stress_uv=("u_tau^2", "covariance of u and v"),
+    shear_stress=("u_tau^2", "shear stress, viscous and turbulent, over density"),
+    dissipation=("u_tau^3/h", "dissipation by the fluctuations"),
+    friction_velocity=("u_tau", "friction velocity of the mean flow"),
+    friction_reynolds=("1", "friction Reynolds number of the mean flow"),
+    mean_bulk_velocity=("u_tau", "mean flow rate per unit area"),
+    mean_dissipation=("u_tau^3/h", "mean dissipation"),
+    mean_wall_shear_stress=("u_tau^2", "mean shear stress on the walls over density"),
+    wall_shear_stress=("u_tau^2", "shear stress on the walls over density"),
+)
+>>>>>>> f78dedb (Declare unit and meaning of every quantity beside its system, and label data sets with them, along time, y as rows)
 def turbulent_channel(
     *,
     cells: tuple[int, int, int] = (32, 48, 32),

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import AveragedState
+from simkit.core.quantities import described
 from simkit.core.recording import beside_recording
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.stepper import FlowState
 from simkit.flow.systems.channel import channel
 
@@ -21,6 +23,14 @@ EDDIES_SEED = 0
 GAP = 3
 
 
+@described(
+    flow_quantities("h", "U"),
+    comparison=("U", "u that is tried, and beside it the recorded u"),
+    recorded_u=("U", "recorded velocity along x, with noise"),
+    recorded_v=("U", "recorded velocity along y, with noise"),
+    misfit=("1", "mean squared misfit in units of the noise, so far"),
+    distance=("U", "root mean square difference from the recorded flow"),
+)
 def viscosity_from_frames(
     *,
     cells: tuple[int, int] = (48, 32),

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers, divergence
@@ -13,6 +14,7 @@ from simkit.flow.domain import Velocity, domain, like, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.measures import courant_number, flow_rate, interpolate, kinetic_energy, speed
+from simkit.flow.quantities import flow_quantities
 from simkit.flow.stepper import FlowState, stepper
 from simkit.flow.time_step import check_time_step, fixed_time_step
 
@@ -20,6 +22,13 @@ METHOD = "runge_kutta"
 DYE_WAVES = 3
 
 
+@described(
+    flow_quantities("h", "h omega", "1/omega", "omega"),
+    dye=("1", "lines of dye, carried by the flow"),
+    displacement=("h", "displacement along the channel"),
+    amplitude_ratio=("1", "amplitude of the displacement over the exact one"),
+    phase_error=("rad", "phase of the displacement less the exact one"),
+)
 def womersley(*, cells: tuple[int, int] = (64, 64), length: float = 4.0, stretching: float = 0.0) -> Simulation:
     """Return plane channel flow that a pressure gradient drives to and fro.
 

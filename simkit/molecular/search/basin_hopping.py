@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
@@ -13,6 +14,7 @@ from simkit.molecular import spaces
 from simkit.molecular.analysis.bond_order import bond_order
 from simkit.molecular.minimizers import lbfgs
 from simkit.molecular.neighbors import pairs
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.search.hops import accepts, hop, is_within
 from simkit.molecular.systems.cluster_model import DIMENSION, cluster_model
@@ -50,6 +52,16 @@ class BasinHoppingState:
     evaluations: jax.Array
 
 
+@described(
+    particle_quantities(dimension="3"),
+    energy=("energy", "energy of the lowest minimum so far"),
+    energy_per_particle=("energy", "energy per particle of the lowest minimum so far"),
+    trial_energy=("energy", "energy of the trial"),
+    max_force=("energy/length", "largest force of the trial"),
+    hops=("1", "hops so far"),
+    acceptance_rate=("1", "fraction of hops accepted"),
+    central_bond_order_6=("1", "bond order of the innermost particle, sixth degree"),
+)
 def basin_hopping(
     *,
     particles: int = 13,

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.molecular import lattices, spaces
@@ -18,6 +19,7 @@ from simkit.molecular.minimizers import Scale, largest_norm
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import mean_diameter, soft_sphere
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 
@@ -26,6 +28,14 @@ DIMENSION = 2
 SAME_FORCE = 2.0
 
 
+@described(
+    particle_quantities(dimension="2"),
+    bubble_pressure=("energy/length^2", "virial pressure of each bubble"),
+    shear_modulus=("energy/length^2", "shear modulus"),
+    affine_shear_modulus=("energy/length^2", "shear modulus without relaxation"),
+    bulk_modulus=("energy/length^2", "bulk modulus"),
+    distance_to_target=("energy/length^2", "shear modulus less the wish"),
+)
 def bubble_raft(
     *,
     repeats: Sequence[int] = (10, 6),

@@ -1,10 +1,13 @@
 """Clusters of atoms in free space, quenched from random positions to the nearest minimum."""
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Simulation
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.systems.cluster_model import cluster_model
 
 
+@described(particle_quantities(dimension="3"))
 def cluster(
     *,
     particles: int = 13,

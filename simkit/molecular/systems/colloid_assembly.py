@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.molecular import lattices, spaces
@@ -16,6 +17,7 @@ from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import PairPotential, pair_potential, switched
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 
@@ -34,6 +36,15 @@ STIFFNESS = 32.0
 POTENTIAL = {"attraction": 5.89, "repulsion": 17.9, "decay": 2.49, "well_depth": 0.4, "well_distance": 2.0}
 
 
+@described(
+    particle_quantities("bond", dimension="2"),
+    honeycomb_order=("1", "how nearly the bonds are three at equal angles (diagnosed, the mean)"),
+    neighbors=("1", "neighbors of each particle (diagnosed, the mean)"),
+    deviation=("1", "root mean square displacement from the honeycomb"),
+    energy_above_honeycomb=("energy", "energy per particle above the honeycomb's"),
+    honeycomb_energy=("energy", "energy per particle of the honeycomb"),
+    triangular_energy=("energy", "energy per particle of the triangular lattice"),
+)
 def colloid_assembly(
     *,
     repeats: Sequence[int] = (5, 3),

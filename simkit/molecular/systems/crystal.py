@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.molecular import lattices, spaces
 from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
 from simkit.molecular.interactions.stillinger_weber import SILICON, stillinger_weber
 from simkit.molecular.minimizers import Scale
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 
@@ -63,6 +65,7 @@ MATERIALS = {
 }
 
 
+@described(particle_quantities(dimension="3"))
 def crystal(
     *,
     material: str = "lennard_jones",

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import averaged
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.molecular import lattices, spaces
@@ -16,6 +17,7 @@ from simkit.molecular.analysis.radial_distribution import highest_peak, radial_d
 from simkit.molecular.dynamics import DynamicsState, langevin, maxwell_boltzmann, velocity_verlet
 from simkit.molecular.dynamics.measures import thermodynamics
 from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.spaces import Cell
 
 DEFAULTS = {"density": 0.86, "temperature": 0.9, "friction": 1.0, "time_step": 0.005}
@@ -26,6 +28,27 @@ AVERAGES = ("temperature", "pressure", "potential_energy_per_particle")
 METHODS = ("langevin", "velocity_verlet")
 
 
+@described(
+    particle_quantities("sigma", "epsilon", "3"),
+    time=("sigma sqrt(mass/epsilon)", "time"),
+    velocity=("sqrt(epsilon/mass)", "velocity"),
+    speed=("sqrt(epsilon/mass)", "speed"),
+    origin=("sigma", "where along x each particle began"),
+    distance=("sigma", "distance of a pair"),
+    radial_distribution=("1", "radial distribution function, mean so far"),
+    energy=("epsilon", "total energy"),
+    kinetic_energy=("epsilon", "kinetic energy"),
+    potential_energy=("epsilon", "potential energy"),
+    potential_energy_per_particle=("epsilon", "potential energy per particle"),
+    temperature=("epsilon/k_B", "temperature of the kinetic energy"),
+    momentum=("sqrt(mass epsilon)", "length of the momentum"),
+    mean_square_displacement=("sigma^2", "mean square displacement from the sites"),
+    mean_temperature=("epsilon/k_B", "mean temperature so far"),
+    mean_pressure=("epsilon/sigma^3", "mean pressure so far"),
+    mean_potential_energy_per_particle=("epsilon", "mean potential energy per particle so far"),
+    radial_peak_position=("sigma", "distance of the first peak of the radial distribution"),
+    radial_peak_height=("1", "height of the first peak of the radial distribution"),
+)
 def fluid(
     *,
     repeats: Sequence[int] = (5, 5, 5),

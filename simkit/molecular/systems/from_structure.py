@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.extended_xyz import parse_extended_xyz
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 from simkit.molecular.structures import Structure, check_symbol, widths
@@ -26,6 +28,11 @@ PAIR_PARAMETERS = ("epsilon", "sigma")
 SAME_PLACE = 1e-9
 
 
+@described(
+    particle_quantities(dimension="3"),
+    atomic_number=("1", "atomic number"),
+    formation_energy=("energy", "energy above that of the reference"),
+)
 def relaxed_structure(
     *,
     structure: str,

@@ -6,11 +6,13 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.molecular import minimizers
 from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.spaces import Cell
 from simkit.molecular.systems.mixture import Mixture, mixture
@@ -37,6 +39,7 @@ class JammingState:
     stage: jax.Array
 
 
+@described(particle_quantities())
 def jamming(
     *,
     particles: int = 512,

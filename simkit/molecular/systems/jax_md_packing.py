@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.molecular import spaces
@@ -14,12 +15,14 @@ from simkit.molecular.interactions.jax_md import from_jax_md
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import soft_sphere
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 
 DIMENSION = 2
 
 
+@described(particle_quantities())
 def jax_md_soft_spheres(
     *, particles: int = 64, exponent: float = 2.0, minimizer: str = "lbfgs", force_tolerance: float = 1e-10
 ) -> Simulation:

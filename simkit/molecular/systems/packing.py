@@ -4,11 +4,14 @@ import dataclasses
 
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.systems.mixture import Mixture, mixture
 
 
+@described(particle_quantities())
 def soft_sphere_packing(
     *,
     particles: int = 256,

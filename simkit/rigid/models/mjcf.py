@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.models.description import Description, describe, place
@@ -16,6 +17,7 @@ from simkit.rigid.models.engines import by_name
 from simkit.rigid.models.measures import measures
 from simkit.rigid.models.source import compiled, read_spec
 from simkit.rigid.models.watch import silent, watched
+from simkit.rigid.quantities import RIGID
 
 DIMENSIONS = {
     "position": ("shape", "space"),
@@ -84,6 +86,13 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
     return _simulation(read_spec(model, from_disk=False), engine, substeps, solver_iterations)
 
 
+@described(
+    RIGID,
+    joint_position=("1", "coordinates of the joints, in m or rad, quaternions of free ones"),
+    joint_velocity=("1", "velocities of the joints, in m/s or rad/s"),
+    height=("m", "height of the first body"),
+    position_x=("m", "first body along x"),
+)
 def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> Simulation:
     if substeps < 1:
         raise UserError(f"substeps = {substeps} is below 1; choose 1 or more")

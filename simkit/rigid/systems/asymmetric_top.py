@@ -5,12 +5,14 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, dot, stacked, zeros
 from simkit.rigid.bodies.bodies import Bodies, box, repeat, with_inertia
 from simkit.rigid.bodies.motion import Motion, angular_velocity, motion_of
 from simkit.rigid.free import Free
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
@@ -30,6 +32,13 @@ DEFAULTS = {
 THINNEST = 0.04
 
 
+@described(
+    RIGID,
+    spin_x=("rad/s", "angular velocity about the body's axis x"),
+    spin_y=("rad/s", "angular velocity about the body's axis y"),
+    spin_z=("rad/s", "angular velocity about the body's axis z"),
+    uprightness=("1", "cosine of the angle from the body's axis y to the angular momentum"),
+)
 def asymmetric_top(*, integrator: str = "velocity_verlet") -> Simulation:
     """Return a body that turns freely, with the angular velocity given along its principal axes at the start.
 

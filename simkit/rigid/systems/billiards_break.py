@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, norm, zeros
@@ -12,6 +13,7 @@ from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor, plane, together
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Planes, Scene
 from simkit.rigid.simulate import simulate
 
@@ -34,6 +36,13 @@ DEFAULTS = {
 }
 
 
+@described(
+    RIGID,
+    cue_x=("m", "cue ball along x"),
+    cue_y=("m", "cue ball along y"),
+    apex_x=("m", "ball that is hit first, along x"),
+    fastest=("m/s", "largest speed"),
+)
 def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
     """Return the break of a rack: solid spheres that slide and roll on cloth, hit each other and four cushions.
 

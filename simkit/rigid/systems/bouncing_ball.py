@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.vector import Vector, computed_once, dot, norm
@@ -13,6 +14,7 @@ from simkit.rigid.bounces.friction import SLIP_PER_IMPULSE, slide
 from simkit.rigid.bounces.impact import impact_impulse, time_of_impact
 from simkit.rigid.bounces.series import bounce_series
 from simkit.rigid.bounces.sphere import Ball, push, slip_velocity
+from simkit.rigid.quantities import RIGID
 
 DEFAULTS = {
     "launch_speed": 4.0,
@@ -57,6 +59,14 @@ class BouncingBall:
     time: jax.Array
 
 
+@described(
+    RIGID,
+    height=("m", "height of the lowest point"),
+    apex_height=("m", "top of the current flight"),
+    apex_ratio=("1", "top of the current flight over that of the first"),
+    bounces=("1", "bounces so far"),
+    distance_to_target=("m", "distance from the target"),
+)
 def bouncing_ball() -> Simulation:
     """Return a solid sphere thrown in the x-z plane over the floor z = 0.
 

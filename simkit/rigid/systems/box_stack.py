@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
@@ -11,6 +12,7 @@ from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
@@ -27,6 +29,12 @@ DEFAULTS = {
 MASS = 1.0
 
 
+@described(
+    RIGID,
+    top=("m", "height of the topmost center"),
+    lean=("m", "topmost center along x from where it was built"),
+    distance=("m", "lowest center along x"),
+)
 def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
     """Return a tower of cubes on a level floor, each second one shifted.
 

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
@@ -11,6 +12,7 @@ from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
@@ -26,6 +28,13 @@ DEFAULTS = {
 }
 
 
+@described(
+    RIGID,
+    height=("m", "height of the last ball's lowest point"),
+    upward=("m/s", "upward velocity of the last ball"),
+    apex=("m", "height that the last ball would reach"),
+    shortest_contact=("1", "substeps of the shortest contact that has ended"),
+)
 def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "velocity_verlet") -> Simulation:
     """Return balls side by side, each dropped from twice the height of the one before.
 

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential, rotate
 from simkit.rigid.algebra.vector import Vector, cross, stacked
@@ -12,6 +13,7 @@ from simkit.rigid.joints.joint import Joint, attachment, hinge, joint
 from simkit.rigid.joints.measures import anchors, hinge_angle
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
@@ -34,6 +36,15 @@ DEFAULTS = {
 AXIS = (0.0, -1.0, 0.0)
 
 
+@described(
+    RIGID,
+    tip=("m", "position of the tip"),
+    tip_x=("m", "tip along x"),
+    tip_z=("m", "height of the tip"),
+    upper_angle=("rad", "angle of the upper rod from straight down"),
+    lower_angle=("rad", "angle of the lower rod from straight down"),
+    distance_to_target=("m^2", "squared distance of the tip from the target"),
+)
 def double_pendulum(*, order: int = 4, iterations: int = 8) -> Simulation:
     """Return two rods that hang on each other and on a fixed point, and swing in the x-z plane.
 

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
@@ -14,6 +15,7 @@ from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor, plane, together
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Planes, Scene
 from simkit.rigid.simulate import simulate
 
@@ -35,6 +37,12 @@ PER_LAYER = 4
 TURN = 0.7
 
 
+@described(
+    RIGID,
+    height=("m", "height of the center of mass"),
+    speed=("m/s", "root mean square speed"),
+    spread=("m", "root mean square distance from the middle of the room"),
+)
 def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps: int = 12) -> Simulation:
     """Return bodies of three shapes that are dropped between four walls, and come to rest on one another.
 

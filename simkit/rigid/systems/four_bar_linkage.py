@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, stacked
@@ -13,6 +14,7 @@ from simkit.rigid.joints.loads import speed_motor
 from simkit.rigid.joints.measures import anchors, hinge_angle, hinge_rate
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
@@ -36,6 +38,18 @@ DEFAULTS = {
 AXIS = (0.0, -1.0, 0.0)
 
 
+@described(
+    RIGID,
+    point=("m", "position of the coupler's point"),
+    point_x=("m", "coupler's point along x"),
+    point_z=("m", "height of the coupler's point"),
+    crank_angle=("rad", "angle of the crank"),
+    rocker_angle=("rad", "angle of the rocker"),
+    crank_rate=("rad/s", "angular velocity of the crank"),
+    curve_error=("m", "distance of the point from the exact coupler curve"),
+    freudenstein=("1", "residual of Freudenstein's equation"),
+    line_error=("m^2", "squared distance of the point from the line, where it counts"),
+)
 def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
     """Return a crank that a motor turns, a rocker, and the coupler between them, in the x-z plane.
 

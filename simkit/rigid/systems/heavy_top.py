@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import Quaternion, exponential, rotate, unrotate
 from simkit.rigid.algebra.quaternion import stacked as quaternions
@@ -12,6 +13,7 @@ from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, select, 
 from simkit.rigid.bodies.bodies import Bodies, box, repeat, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, motion_of
 from simkit.rigid.free import Free
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
 
@@ -36,6 +38,15 @@ ROD_RADIUS = 0.008
 ROD_LENGTH = 1.5
 
 
+@described(
+    RIGID,
+    angular_momentum=("kg m^2/s", "length of the angular momentum about the pivot"),
+    tilt=("rad", "tilt from upright"),
+    nutation=("rad", "tilt less that at the start"),
+    precession=("rad", "direction in which the top leans"),
+    axial_momentum=("kg m^2/s", "angular momentum about the top's axis"),
+    vertical_momentum=("kg m^2/s", "angular momentum about the vertical"),
+)
 def heavy_top(*, integrator: str = "velocity_verlet") -> Simulation:
     """Return a square plate on a light rod, whose other end, the pivot, stays where it is.
 

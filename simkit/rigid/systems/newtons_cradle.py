@@ -3,12 +3,14 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, zeros
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.events import Events
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
@@ -23,6 +25,12 @@ DEFAULTS = {
 }
 
 
+@described(
+    RIGID,
+    first_speed=("m/s", "velocity of the first ball"),
+    last_speed=("m/s", "velocity of the last ball"),
+    last_position=("m", "last ball along x"),
+)
 def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
     """Return equal balls in a row without gravity or friction, into which the first few run at the same speed.
 

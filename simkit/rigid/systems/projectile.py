@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential, rotate
 from simkit.rigid.algebra.vector import Vector, norm, stacked, zeros
@@ -12,6 +13,7 @@ from simkit.rigid.bodies.bodies import Bodies, capsule, repeat
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity, motion_of
 from simkit.rigid.free import Free
 from simkit.rigid.loads import gravity
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
 
@@ -33,6 +35,13 @@ DEFAULTS = {
 }
 
 
+@described(
+    RIGID,
+    height=("m", "height of the center"),
+    attitude=("rad", "angle from upright"),
+    spin=("rad/s", "angular velocity"),
+    miss=("m", "distance of the head from the target"),
+)
 def projectile(*, integrator: str = "runge_kutta") -> Simulation:
     """Return a capsule thrown in the x-z plane, which turns about y as it flies.
 

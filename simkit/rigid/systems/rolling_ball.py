@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
@@ -10,6 +11,7 @@ from simkit.rigid.bodies.motion import Motion, angular_velocity, motion_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
@@ -25,6 +27,12 @@ DEFAULTS = {
 MASS = 1.0
 
 
+@described(
+    RIGID,
+    distance=("m", "distance along x"),
+    speed=("m/s", "velocity along x"),
+    slip=("m/s", "velocity of the lowest point"),
+)
 def rolling_ball() -> Simulation:
     """Return a solid sphere that starts to slide over a level floor.
 

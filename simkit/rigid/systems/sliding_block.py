@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, dot
@@ -11,6 +12,7 @@ from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import plane
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Planes, Scene
 from simkit.rigid.simulate import simulate
 
@@ -25,6 +27,11 @@ DEFAULTS = {
 MASS = 1.0
 
 
+@described(
+    RIGID,
+    distance=("m", "distance down the slope"),
+    speed=("m/s", "velocity down the slope"),
+)
 def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), sweeps: int = 16) -> Simulation:
     """Return a block that is pushed down a slope and rubs against it.
 

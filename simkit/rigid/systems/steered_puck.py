@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, dot, norm, stacked, zeros
@@ -13,6 +14,7 @@ from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.timing.candidates import places
 from simkit.rigid.planes import floor
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
 
@@ -31,6 +33,12 @@ DEFAULTS = {
 DRAWN = 0.3
 
 
+@described(
+    RIGID,
+    cost=("N^2 s", "effort and penalty, as if the run ended now"),
+    effort=("N^2 s", "effort of the whole plan"),
+    miss=("m", "distance from the goal"),
+)
 def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
     """Return a puck on an air table, seen from above, with a cushion along z = 0 and a force that is planned ahead.
 

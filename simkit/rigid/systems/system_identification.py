@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.averages import AveragedState
+from simkit.core.quantities import described
 from simkit.core.recording import beside_recording
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
@@ -16,6 +17,7 @@ from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.loads import gravity
 from simkit.rigid.planes import floor
+from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import World, simulate
 
@@ -32,6 +34,13 @@ DEFAULTS = {
 NOISE = 0.01
 
 
+@described(
+    RIGID,
+    place=("m", "position of the ball, x and z"),
+    recorded_place=("m", "recorded position, x and z, with noise"),
+    misfit=("1", "mean squared misfit in units of the noise, so far"),
+    distance=("m", "root mean square difference from the recorded ball"),
+)
 def system_identification(
     *,
     true_mass: float = 0.6,

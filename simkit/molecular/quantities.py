@@ -1,0 +1,41 @@
+"""Quantities that several systems of particles share, in the units of length and energy of each."""
+
+from simkit.core.simulation import Quantity
+
+
+def particle_quantities(length: str = "length", energy: str = "energy", dimension: str = "d") -> dict[str, Quantity]:
+    """Return what systems of particles observe and diagnose, by name.
+
+    Args:
+        length: unit of length.
+        energy: unit of energy.
+        dimension: of space, as it is written in the exponents of units.
+    """
+    pressure = f"{energy}/{length}^{dimension}"
+    table = {
+        "iteration": ("1", "iteration of the minimizer"),
+        "position": (length, "position"),
+        "diameter": (length, "diameter"),
+        "box": (length, "lengths of the box"),
+        "cell": (length, "lattice vectors of the cell, as rows"),
+        "displacement": (length, "displacement from the site"),
+        "energy": (energy, "potential energy"),
+        "energy_per_particle": (energy, "potential energy per particle"),
+        "energy_of_particle": (energy, "energy of each particle"),
+        "force_evaluations": ("1", "evaluations of the forces so far"),
+        "max_force": (f"{energy}/{length}", "largest force on a particle"),
+        "pressure": (pressure, "pressure"),
+        "volume": (f"{length}^{dimension}", "volume of the cell"),
+        "max_stress_error": (pressure, "largest distance of the stress from the pressure asked for"),
+        "nearest_distance": (length, "distance of nearest neighbors"),
+        "lattice_constant": (length, "lattice constant"),
+        "largest_displacement": (length, "largest displacement from the site"),
+        "contacts": ("1", "contacts of each particle"),
+        "contact_number": ("1", "mean contacts of a particle that bears load"),
+        "rattler_fraction": ("1", "fraction of particles that bear no load"),
+        "packing_fraction": ("1", "packing fraction"),
+        "hexatic_order": ("1", "hexatic order (of each particle; diagnosed, the mean)"),
+        "load": ("1", "share of the virial over the mean"),
+        "overlap_energy": (energy, "overlap energy of each particle"),
+    }
+    return {name: Quantity(unit, doc) for name, (unit, doc) in table.items()}

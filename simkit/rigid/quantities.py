@@ -1,0 +1,32 @@
+"""Quantities that scenes of rigid bodies share, in SI units."""
+
+from simkit.core.simulation import Quantity
+
+RIGID = {
+    name: Quantity(unit, doc)
+    for name, (unit, doc) in {
+        "time": ("s", "time"),
+        "position": ("m", "position of the center"),
+        "orientation": ("1", "unit quaternion from body to world"),
+        "velocity": ("m/s", "velocity of the center"),
+        "angular_velocity": ("rad/s", "angular velocity"),
+        "half_lengths": ("m", "half lengths along the body's axes"),
+        "radius": ("m", "radius of balls and capsules"),
+        "links": ("m", "ends of rods and strings"),
+        "planes": ("1", "unit normal, and offset in m, of each plane"),
+        "target": ("m", "place to be reached"),
+        "energy": ("J", "kinetic and potential energy"),
+        "momentum": ("kg m/s", "length of the momentum"),
+        "angular_momentum": ("kg m^2/s", "length of the angular momentum about the origin"),
+        "contacts": ("1", "number of contacts"),
+        "impacts": ("1", "impacts so far"),
+        "penetration": ("m", "largest overlap"),
+        "position_x": ("m", "position along x"),
+        "height": ("m", "height"),
+        "speed": ("m/s", "speed"),
+        "joint_error": ("m", "largest gap of a joint"),
+        "joint_tilt": ("rad", "largest tilt of a joint"),
+        "joint_error_rate": ("m/s", "largest rate of a joint's gap"),
+        "joint_tilt_rate": ("rad/s", "largest rate of a joint's tilt"),
+    }.items()
+}

@@ -1,0 +1,98 @@
+"""What labeled data sets say about their variables: units, meanings, components, and what made them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit import __version__
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    import xarray
+
+# Names of the entries along dimensions that count components, not things.
+COMPONENTS = {
+    "space": ("x", "y", "z"),
+    "axis": ("x", "y", "z"),
+    "quaternion": ("w", "x", "y", "z"),
+    "lattice_vector": ("a", "b", "c"),
+    "normal_and_offset": ("normal_x", "normal_y", "normal_z", "offset"),
+    "end": ("first", "second"),
+}
+# What else a variable's name may begin with, where two of one name had to be told apart.
+PREFIXES = ("observed_", "diagnosed_", "final_")
+ALONG_X, ALONG_Y = ("x", "x_face", "x_cell"), ("y", "y_face", "y_cell")
+
+
+def oriented(dimensions: Sequence[str], array: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return a field with y along its rows, as pictures and xarray's plots have it; anything else as it is.
+
+    Args:
+        dimensions: one name per axis.
+        array: of them.
+    """
+    if len(dimensions) > 1 and dimensions[-2] in ALONG_X and dimensions[-1] in ALONG_Y:
+        return (*dimensions[:-2], dimensions[-1], dimensions[-2]), np.swapaxes(array, -2, -1)
+    return tuple(dimensions), array
+
+
+def components(sizes: Mapping[Any, int]) -> dict[str, list[str]]:
+    """Return names for the entries of dimensions that count components.
+
+    Args:
+        sizes: of a data set's dimensions.
+    """
+    return {
+        name: list(words[: sizes[name]]) for name, words in COMPONENTS.items() if 0 < sizes.get(name, 0) <= len(words)
+    }
+
+
+def annotate(dataset: "xarray.Dataset", quantities: Mapping[str, Mapping[str, str]], scenario: Scenario) -> None:
+    """Note unit and meaning on every variable and coordinate that has them.
+
+    Args:
+        dataset: whose.
+        quantities: ``{name: {"unit": ..., "doc": ...}}`` of what is observed and diagnosed.
+        scenario: with its parameters.
+    """
+    parameters = {name: {"unit": p.unit, "doc": p.doc} for name, p in scenario.parameters.items()}
+    for name, variable in dataset.variables.items():
+        plain = next((str(name).removeprefix(p) for p in PREFIXES if str(name).startswith(p)), str(name))
+        known = quantities.get(str(name)) or quantities.get(plain) or parameters.get(plain.removeprefix("best_"))
+        if known:
+            variable.attrs |= {"units": known["unit"], "long_name": known["doc"]}
+    texts = {"seed": "seed of the random key", "status": "how the run ended", "frame": "stored frame"}
+    texts |= dict.fromkeys((name for name in COMPONENTS if name in dataset.coords), "component")
+    for name, text in texts.items():
+        if name in dataset.variables:
+            dataset[name].attrs.setdefault("long_name", text)
+
+
+def attributes_of(scenario: Scenario, without: Sequence[str] = (), version: str = "") -> dict[str, Any]:
+    """Return what made a data set: scenario, parameters, configuration, seed, precision and version.
+
+    Args:
+        scenario: overrides applied.
+        without: parameters that vary over the data set.
+        version: of simkit; empty for this one.
+    """
+    config = {key: _short(value) for key, value in scenario.config.items()}
+    return {
+        "title": scenario.title,
+        "scenario": scenario.name,
+        "simulation": scenario.simulation,
+        **{name: parameter.default for name, parameter in scenario.parameters.items() if name not in without},
+        "config": json.dumps(config),
+        "steps": scenario.run.steps,
+        "every": scenario.run.every,
+        "seed": scenario.run.seed,
+        "precision": scenario.run.precision,
+        "simkit_version": version or __version__,
+    }
+
+
+def _short(value: Any) -> Any:
+    """Return a factory argument, a file's text as its length."""
+    return f"text of {len(value.encode())} bytes" if isinstance(value, str) and "\n" in value else value
