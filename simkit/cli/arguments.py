@@ -28,13 +28,14 @@ def add_scenario(
         metavar="KEY=VALUE",
         help="change a parameter, config or run setting; KEY=@PATH takes the text of a file",
     )
-    parser.add_argument("--seed", type=int, help="seed of the random key")
-    parser.add_argument("--precision", help="float32 or float64")
+    parser.add_argument("--seed", type=int, help="seed of the random key (default: the scenario's)")
+    parser.add_argument("--precision", help="float32 or float64 (default: the scenario's)")
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add where results go."""
-    parser.add_argument("-o", "--output", type=Path, help="folder to write (default: runs/NAME)")
+def add_output(parser: argparse.ArgumentParser, ending: str = "") -> None:
+    """Add where results go: to a folder named after the scenario, with an ending for what is not a run."""
+    parser.add_argument("-o", "--output", type=Path, help=f"folder to write (default: runs/NAME{ending})")
+    parser.set_defaults(ending=ending)
     parser.add_argument("--overwrite", action="store_true", help="replace an existing run directory")
 
 
@@ -84,5 +85,5 @@ def names_of(text: str) -> list[str]:
 
 
 def output_of(arguments: argparse.Namespace, name: str) -> Path:
-    """Return the folder to write: the one asked for, or one named after the work."""
-    return arguments.output or Path("runs") / name
+    """Return the folder to write: the one asked for, or one named after the scenario and the work."""
+    return arguments.output or Path("runs") / f"{name}{arguments.ending}"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from simkit.errors import UserError, nearest
 
 VERBS = {
-    "list": "the scenarios there are",
-    "show": "a scenario's parameters, objectives and published numbers",
+    "list": "the scenarios there are, or the simulations (--simulations)",
+    "show": "a scenario's simulation, parameters, objectives and published numbers",
     "run": "run a scenario and render its animation",
     "sweep": "run a scenario over parameter values and seeds, as one vmapped program",
     "grad": "differentiate a scenario's objective",

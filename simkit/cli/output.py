@@ -1,9 +1,16 @@
 """Tables, numbers and JSON, as every verb prints them."""
 
+import itertools
 import json
 import math
-from collections.abc import Sequence
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+# A column of words is not made narrower than this.
+NARROWEST = 12
 
 
 def print_json(value: Any) -> None:
@@ -12,19 +19,37 @@ def print_json(value: Any) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows under a header, numbers aligned right and words left."""
+    """Print rows under a header, numbers aligned right and words left.
+
+    On a terminal, columns of words are wrapped to fit it. Elsewhere a row is a line of any length, for ``grep``.
+    """
     cells = [[show(cell) for cell in row] for row in rows]
     widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(header)]
     right = [bool(rows) and all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(header))]
 
-    def line(words: Sequence[str]) -> str:
-        padded = (w.rjust(n) if r else w.ljust(n) for w, n, r in zip(words, widths, right, strict=True))
-        return "  ".join(padded).rstrip()
+    if sys.stdout.isatty():
+        widths = _fitting(widths, right, shutil.get_terminal_size().columns)
 
-    print(line(header))
-    print("  ".join("-" * width for width in widths))
-    for row in cells:
-        print(line(row))
+    def lines(words: Sequence[str]) -> Iterator[str]:
+        wrapped = [textwrap.wrap(word, width) or [""] for word, width in zip(words, widths, strict=True)]
+        for parts in itertools.zip_longest(*wrapped, fillvalue=""):
+            padded = (p.rjust(n) if r else p.ljust(n) for p, n, r in zip(parts, widths, right, strict=True))
+            yield "  ".join(padded).rstrip()
+
+    for words in (header, ["-" * width for width in widths], *cells):
+        print("\n".join(lines(words)))
+
+
+def _fitting(widths: list[int], right: list[bool], room: int) -> list[int]:
+    """Return widths of columns that fit, the widest columns of words made narrower."""
+    widths = list(widths)
+    words = [index for index, is_right in enumerate(right) if not is_right]
+    while words and sum(widths) + 2 * (len(widths) - 1) > room:
+        widest = max(words, key=lambda index: widths[index])
+        if widths[widest] <= NARROWEST:
+            break
+        widths[widest] -= 1
+    return widths
 
 
 def show(value: Any) -> str:

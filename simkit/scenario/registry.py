@@ -53,6 +53,16 @@ def names() -> list[str]:
     return sorted({*FACTORIES, *(entry.name for entry in _entry_points())})
 
 
+def providers() -> list[tuple[str, str, str]]:
+    """Return ``(name, provider, target)`` of every registered simulation, sorted; nothing is imported.
+
+    The provider is ``"simkit"``, or the package that registers it through the entry-point group. A name that two
+    packages register is there twice.
+    """
+    own = [(name, "simkit", target) for name, target in FACTORIES.items()]
+    return sorted(own + [(entry.name, _owner(entry), entry.value) for entry in _entry_points()])
+
+
 def resolve(name: str) -> Callable[..., Any]:
     """Return the factory registered under a name.
 

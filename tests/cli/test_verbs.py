@@ -5,11 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
 
 from simkit import open_run
+from simkit.cli.main import main
+from simkit.scenario.registry import FACTORIES
 
 FLOW = ("channel_flow", "--set", "cells=[8, 8]", "--set", "steps=40", "--set", "every=10")
 # Cells so short that the Courant number is far above one: advection is unstable unless viscosity damps it.
@@ -25,6 +28,45 @@ def test_list_names_every_scenario(simkit):
     listed = json.loads(simkit("list", "--json").out)
     assert {"name", "domain", "title", "summary", "tags"} <= set(listed["scenarios"][0])
     assert listed["problems"] == []
+
+
+def test_list_fits_a_terminal(simkit, monkeypatch, capsys):
+    plain = simkit("list").out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    for columns in (60, 80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        main(["list"])
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert sorted(" ".join(lines[2:]).split()) == sorted(" ".join(plain.splitlines()[2:]).split())
+
+
+def test_simulations_are_listed_with_who_provides_them(simkit, monkeypatch):
+    entry = EntryPoint("waves.string", "wave_kit:string", "simkit.simulations")
+    monkeypatch.setattr("simkit.scenario.registry._entry_points", lambda: [entry])
+    listed = {s["simulation"]: s for s in json.loads(simkit("list", "--simulations", "--json").out)["simulations"]}
+    assert len(listed) == len(FACTORIES) + 1
+    assert listed["flow.channel"]["scenarios"] == ["channel_flow", "couette_poiseuille"]
+    assert listed["waves.string"]["provider"] == "an installed package" != listed["flow.channel"]["provider"]
+    assert re.search(r"waves\.string +an installed package +-\n", simkit("list", "--simulations").out)
+
+
+def test_show_names_the_simulation_and_on_request_all_that_it_has(simkit):
+    assert "simulation: rigid.bouncing_ball, from simkit" in simkit("show", "bouncing_ball").out
+    shown = json.loads(simkit("show", "channel_flow", "--quantities", "--json").out)
+    quantities = {(quantity["kind"], quantity["name"]): quantity for quantity in shown["quantities"]}
+    assert quantities["diagnosed", "bulk_velocity"]["unit"] == "U"
+    assert quantities["observed", "speed"]["dimensions"] == {"x": 64, "y": 48}
+    assert shown["arguments"]["stretching"] == 0
+    text = simkit("show", "channel_flow", "--quantities").out
+    assert "config.stretching" in text and "flow rate per unit area" in text
+
+
+@pytest.mark.parametrize(("verb", "folder"), [("run", "NAME"), ("sweep", "NAME_sweep"), ("optimize", "NAME_optimize")])
+def test_help_names_the_folder_that_is_written(simkit, verb, folder, capsys):
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    assert f"(default: runs/{folder})" in " ".join(capsys.readouterr().out.split())
 
 
 def test_show_gives_changed_values_with_their_bounds(simkit):

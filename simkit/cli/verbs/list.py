@@ -1,4 +1,4 @@
-"""List the scenarios there are."""
+"""List the scenarios there are, or the simulations that a scenario file may name."""
 
 import argparse
 import sys
@@ -7,16 +7,24 @@ from simkit.cli.main import FINE
 from simkit.cli.output import print_json, print_table
 from simkit.errors import UserError
 from simkit.scenario.catalog import list_scenarios
+from simkit.scenario.registry import providers
+from simkit.scenario.scenario import Scenario
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("--tag", help="only scenarios with this tag")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--tag", help="only scenarios with this tag")
+    what.add_argument(
+        "--simulations", action="store_true", help="list simulations, with the package that provides each"
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
     """List scenarios; a broken file is named on stderr and does not hide the others."""
     scenarios, problems = list_scenarios()
+    if arguments.simulations:
+        return _list_simulations(scenarios, arguments.json)
     if arguments.tag:
         tags = sorted({tag for scenario in scenarios for tag in scenario.tags})
         scenarios = [scenario for scenario in scenarios if arguments.tag in scenario.tags]
@@ -27,8 +35,24 @@ def main(arguments: argparse.Namespace) -> int:
         listed = [{field: getattr(scenario, field) for field in fields} for scenario in scenarios]
         print_json({"scenarios": listed, "problems": [problem.message for problem in problems]})
     else:
-        rows = [(scenario.name, scenario.domain, scenario.title, ", ".join(scenario.tags)) for scenario in scenarios]
-        print_table(("name", "domain", "title", "tags"), rows)
+        print_table(("name", "domain", "title"), [(s.name, s.domain, s.title) for s in scenarios])
         for problem in problems:
             print(f"simkit: {problem.message}", file=sys.stderr)
+    return FINE
+
+
+def _list_simulations(scenarios: list[Scenario], as_json: bool) -> int:
+    """List what scenario files may name, where it comes from, and which shipped scenarios show it."""
+    shown: dict[str, list[str]] = {}
+    for scenario in scenarios:
+        shown.setdefault(scenario.simulation, []).append(scenario.name)
+    listed = [
+        {"simulation": name, "provider": provider, "factory": target, "scenarios": shown.get(name, [])}
+        for name, provider, target in providers()
+    ]
+    if as_json:
+        print_json({"simulations": listed})
+    else:
+        rows = [(s["simulation"], s["provider"], ", ".join(s["scenarios"]) or "-") for s in listed]
+        print_table(("simulation", "from", "scenarios"), rows)
     return FINE

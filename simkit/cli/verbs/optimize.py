@@ -22,9 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     add_scenario(parser)
     add_wrt(parser)
-    add_output(parser)
+    add_output(parser, "_optimize")
     add_picture(parser)
-    parser.add_argument("--method", default="lbfgs", choices=("lbfgs", "adam"), help="lbfgs: smooth; adam: noisy")
+    parser.add_argument(
+        "--method",
+        default="lbfgs",
+        choices=("lbfgs", "adam"),
+        help="lbfgs for smooth objectives, adam for noisy ones (default: lbfgs)",
+    )
     parser.add_argument("--iterations", type=int, default=50, help="at most this many updates (default: 50)")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="of adam (default: 0.1)")
     add_mode(parser)
@@ -50,7 +55,7 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.mode,
     ).checked()
     use_compilation_cache()
-    output = output_of(arguments, f"{scenario.name}_optimize")
+    output = output_of(arguments, scenario.name)
 
     def on_piece(piece: Any, total: int) -> None:
         progress.update(piece.index / total, f"loss {float(piece.arrays['diagnosed.loss'][-1]):.6g}")

@@ -13,7 +13,7 @@ from simkit.scenario.overrides import parse_over
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     add_scenario(parser)
-    add_output(parser)
+    add_output(parser, "_sweep")
     parser.add_argument(
         "--over",
         action="append",
@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seeds", type=int, default=1, help="random seeds per grid point (default: 1)")
     parser.add_argument(
-        "--chunk", type=int, help="members that run together (default: as many as fit in memory and pay)"
+        "--chunk", type=int, help="members per program (default: as many as fit in memory and still speed it up)"
     )
-    parser.add_argument("--memory", help="how much a program may take, such as 8GiB (default: most of what is free)")
+    parser.add_argument("--memory", help="how much a program may take, such as 8GiB (default: 60 %% of what is free)")
     parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
 
 
@@ -45,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.runtime.sweeps import start_sweep
 
     use_compilation_cache()
-    output = output_of(arguments, f"{scenario.name}_sweep")
+    output = output_of(arguments, scenario.name)
     memory = parse_size(arguments.memory) if arguments.memory else None
     with resumable(output):
         with Progress(scenario.name) as progress:
