@@ -10,6 +10,7 @@ HEAVY = ("jax", "numpy", "matplotlib", "xarray", "scipy", "optax", "imageio", "a
 PROGRAMS = {
     "import": "import simkit",
     "list": "from simkit.cli.main import main; assert main(['list']) == 0",
+    "simulations": "from simkit.cli.main import main; assert main(['list', '--simulations']) == 0",
     "show": "from simkit.cli.main import main; assert main(['show', 'channel_flow']) == 0",
     "help": "from simkit.cli.main import main; assert main([]) == 0",
 }
