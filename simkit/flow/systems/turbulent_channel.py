@@ -26,15 +26,14 @@ DRIVES = ("pressure_gradient", "flow_rate")
 WAVES_ALONG, WAVES_ACROSS = 3, 3
 
 
-<<<<<<< HEAD
 # Between the two slices that are drawn, unit h.
 GAP = 0.2
 
 
-=======
 @described(
     flow_quantities("h", "u_tau"),
     w=("u_tau", "velocity across the plane shown"),
+    slices=("u_tau", "velocity along x in a plane along the flow and in one across it"),
     mean_velocity=("u_tau", "mean velocity along x"),
     reynolds_stress_uu=("u_tau^2", "variance of u"),
     reynolds_stress_vv=("u_tau^2", "variance of v"),
@@ -49,7 +48,6 @@ GAP = 0.2
     mean_wall_shear_stress=("u_tau^2", "mean shear stress on the walls over density"),
     wall_shear_stress=("u_tau^2", "shear stress on the walls over density"),
 )
->>>>>>> f78dedb (Declare unit and meaning of every quantity beside its system, and label data sets with them, along time, y as rows)
 def turbulent_channel(
     *,
     cells: tuple[int, int, int] = (32, 48, 32),
@@ -159,7 +157,8 @@ def turbulent_channel(
             "divergence": jnp.max(jnp.abs(divergence(state.velocity, grid))),
         }
 
-    def check(params: Params) -> None:
+    def check(params: Params, key: jax.Array) -> None:
+        del key
         # The mean velocity in the middle; turbulence adds to it.
         speed = (float(reichardt(1.0, params["friction_reynolds"])), 0.0, 0.0)
         time_step, viscosity = float(params["time_step"]), float(_viscosity(params))
