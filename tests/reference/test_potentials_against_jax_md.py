@@ -204,7 +204,7 @@ def test_a_parameter_that_jax_md_swallows_is_refused_by_name(x64, jax_md):
     with pytest.raises(UserError, match="'epsilon'"):
         jax.eval_shape(relaxing.init, params, jax.random.key(0))
 
-    def depth(R, epsilon, **keywords):
+    def depth(R, epsilon, **keywords):  # noqa: N803 (as in jax-md)
         return epsilon * energy(R, **keywords)
 
     some = from_jax_md(depth, box=box, parameters=["epsilon", "sigma"])
