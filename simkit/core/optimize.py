@@ -159,7 +159,8 @@ def optimize(
     def status(state: Optimization, params: Params) -> jax.Array:
         # An optimizer's memory may start at infinity; what must be finite is the objective and its gradient.
         finite = is_finite((state.value, state.gradient))
-        return jnp.where(finite, jnp.where(done(state, params), Status.CONVERGED, Status.OK), Status.NON_FINITE)
+        code = jnp.where(done(state, params), jnp.int32(Status.CONVERGED), jnp.int32(Status.OK))
+        return jnp.where(finite, code, jnp.int32(Status.NON_FINITE))
 
     return Simulation(
         init=init,

@@ -5,18 +5,19 @@ import functools
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.regular_files import check_folder
 from simkit.runtime import datasets
-from simkit.runtime.files import DamagedFileError, read_arrays, write_arrays
+from simkit.runtime.archives import write_arrays
+from simkit.runtime.chunk_files import ChunkFile
 from simkit.runtime.labels import annotate, attributes_of, components, oriented
 from simkit.runtime.loading import plan_of
+from simkit.runtime.manifest import chunk_layout, lanes_layout
 from simkit.runtime.outcome import record
 from simkit.runtime.run_directory import RunDirectory
-from simkit.runtime.store import Store
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -140,10 +141,10 @@ def execute(
     chunks = 1 if simulation.done else -(-plan.members // plan.chunk)
     results = []
     for index in range(chunks):
-        path = directory.path / f"chunk_{index:04d}.npz" if directory else None
-        stored = _read_chunk(path, warn) if path else None
+        file = ChunkFile(directory, index, cut.frames + 1) if directory else None
+        stored = file.read(warn) if file else None
         if stored is None:
-            store = Store(path.with_suffix("")) if path else None
+            store = file.store(lanes_layout if simulation.done else chunk_layout) if file else None
             if simulation.done:
                 inputs = functools.partial(_inputs, simulation, plan)
                 queue = Queue(cut, plan.members, plan.chunk, inputs, observe)
@@ -160,23 +161,13 @@ def execute(
                 observed = observe(last.state, params)
             stored = _frozen(arrays, cut.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
             stored["status"] = final_status(simulation, stored["status"])
-            if path:
-                write_arrays(path, stored)
-        if path and path.with_suffix("").exists():
+            if file:
+                write_arrays(file.path, stored, file.seal)
+        if file and check_folder(file.folder):
             # A finished chunk is whole in its file; what it left on the way there is needed no more.
-            shutil.rmtree(path.with_suffix(""))
+            shutil.rmtree(file.folder)
         results.append(stored)
     return _assemble(simulation, plan, results)
-
-
-def _read_chunk(path: Path, warn: Callable[[str], None]) -> dict[str, np.ndarray] | None:
-    if not path.exists():
-        return None
-    try:
-        return read_arrays(path)
-    except DamagedFileError as error:
-        warn(f"{error}; computing it again")
-        return None
 
 
 def _frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,10 +1,12 @@
 """Stored arrays as labeled data sets."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.errors import UserError
 from simkit.runtime.labels import components, oriented
 
 if TYPE_CHECKING:
@@ -20,6 +22,29 @@ def labels_of(simulation: "Simulation") -> dict[str, Any]:
         "coordinates": {name: np.asarray(values).tolist() for name, values in simulation.coordinates.items()},
         "quantities": {name: {"unit": q.unit, "doc": q.doc} for name, q in simulation.quantities.items()},
     }
+
+
+def check_labels(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any], path: Path) -> None:
+    """Refuse labels of a manifest that do not fit the arrays they belong to.
+
+    Args:
+        arrays: as joined from segments.
+        labels: from a manifest.
+        path: of the run directory, for the error.
+
+    Raises:
+        UserError: that names the dimension.
+    """
+    lengths = {
+        dimension: length
+        for name, array in split(arrays)[0].items()
+        for dimension, length in zip(_dimensions(name, array, labels["dimensions"]), array.shape, strict=True)
+    }
+    for dimension, values in labels["coordinates"].items():
+        coordinates = np.asarray(values)
+        # What is no dimension (the positions of walls) may be of any length.
+        if coordinates.dtype.kind not in "fiu" or coordinates.shape != (lengths.get(dimension, len(values)),):
+            raise UserError(f"{path}: manifest.json: the coordinates of {dimension} do not fit; run the scenario again")
 
 
 def join(pieces: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:

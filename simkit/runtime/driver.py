@@ -1,6 +1,7 @@
 """The one host loop: compiled segments, with storage, progress and an orderly stop between them."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -156,7 +157,9 @@ def drive(
     """
     program = program or Program.of(simulation, plan)
     template = jax.eval_shape(program.initialize, params, key)[0] if store else None
-    found = store.restore(template, warn, resizable=simulation.grow is not None) if store else None
+    # The sizes of arrays that grow are those of the file, if a segment can be traced with them.
+    advance = functools.partial(program.advance, params=params) if simulation.grow is not None else None
+    found = store.restore(template, warn, advance=advance) if store else None
     if found:
         piece = _piece(*found, plan)
     else:

@@ -1,23 +1,25 @@
-"""Files that are either whole or absent: atomic writes, and array archives that notice any damage."""
+"""Files that are either whole or absent: atomic writes, and JSON that notices any damage."""
 
-import io
+import hashlib
 import json
 import math
 import os
-import struct
-import zipfile
-import zlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from simkit.errors import UserError
+from simkit.regular_files import check_regular, open_new, open_to_read
+
+# A manifest lists the coordinates of a grid; a megabyte is much.
+MAX_JSON_BYTES = 64 * 2**20
+
+_LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
 
 
 class DamagedFileError(Exception):
-    """A file whose bytes are not what was written."""
+    """A file whose bytes are not what was written, or that belongs elsewhere."""
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -28,12 +30,14 @@ def write_bytes(path: Path, data: bytes) -> None:
         data: the whole content.
 
     Raises:
-        UserError: if it cannot be written (a full disk, no permission); the old file is still there.
+        UserError: if it cannot be written (a full disk, no permission), or a link, folder, pipe or device is in its
+            place; what was there is still there.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        check_regular(path)
         try:
-            with temporary.open("wb") as file:
+            with open_new(temporary) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -66,6 +70,11 @@ def make_folder(folder: Path) -> None:
         raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with --output") from None
 
 
+def is_leftover(name: str) -> bool:
+    """Tell whether a file's name is one that `write_bytes` gives to what it has not finished."""
+    return _LEFTOVER.fullmatch(name) is not None
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what `write_bytes` leaves in a folder when its process is killed while it writes.
 
@@ -73,7 +82,22 @@ def remove_leftovers(folder: Path) -> None:
         folder: one that no other process writes to.
     """
     for leftover in folder.glob(".*.tmp"):
-        leftover.unlink(missing_ok=True)
+        if is_leftover(leftover.name) and leftover.is_file() and not leftover.is_symlink():
+            leftover.unlink(missing_ok=True)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file.
+
+    Raises:
+        DamagedFileError: if it is missing or cannot be read.
+        UserError: if it is something else than a regular file.
+    """
+    try:
+        with open_to_read(path) as file:
+            return file.read()
+    except OSError as error:
+        raise DamagedFileError(f"{path}: {error.strerror or error}") from None
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -86,36 +110,45 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, (json.dumps(_finite(value), indent=2, allow_nan=False) + "\n").encode())
 
 
-def write_sealed_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write JSON with a checksum of what it says.
+def write_sealed_json(path: Path, value: Mapping[str, Any], run: str) -> None:
+    """Write JSON with the run it belongs to and a checksum of what it says.
 
     Args:
         path: where.
-        value: as for `write_json`, without the key ``checksum``.
+        value: as for `write_json`, without the keys ``run`` and ``checksum``.
+        run: identity of the run.
     """
-    plain = _finite(value)
-    write_json(path, {**plain, "checksum": _seal(plain)})
+    plain = _finite({**value, "run": run})
+    write_json(path, {**plain, "checksum": checksum(plain)})
 
 
-def read_sealed_json(path: Path) -> dict[str, Any]:
+def read_sealed_json(path: Path, run: str) -> dict[str, Any]:
     """Read what `write_sealed_json` wrote.
 
+    Args:
+        path: of the file.
+        run: identity of the run it must belong to.
+
     Raises:
-        DamagedFileError: if the file is missing, or says something else than what was written.
+        DamagedFileError: if the file is missing, says something else than what was written, or belongs to another run.
+        UserError: if it is something else than a regular file.
     """
     value = read_json(path)
-    if value.pop("checksum", None) != _seal(value):
+    if value.pop("checksum", None) != checksum(value):
         raise DamagedFileError(f"{path}: its checksum does not fit its content")
+    if value.pop("run", None) != run:
+        raise DamagedFileError(f"{path}: it belongs to another run")
     return value
 
 
-def _seal(value: Mapping[str, Any]) -> str:
-    return checksum(json.dumps(value, sort_keys=True).encode())
+def checksum(value: Mapping[str, Any], text: str = "") -> str:
+    """Return a checksum of plain data, and of a text that goes with it.
 
-
-def checksum(data: bytes) -> str:
-    """Return the checksum of bytes, as files note it."""
-    return f"crc32 {zlib.crc32(data):08x}"
+    Args:
+        value: plain data.
+        text: any.
+    """
+    return f"sha256 {hashlib.sha256((json.dumps(value, sort_keys=True) + text).encode()).hexdigest()}"
 
 
 def _finite(value: Any) -> Any:
@@ -130,75 +163,19 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        DamagedFileError: if the file is missing or is not a JSON object.
+        DamagedFileError: if the file is missing, is over 64 MiB or is not a JSON object.
+        UserError: if it is something else than a regular file.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        with open_to_read(path) as file:
+            data = file.read(MAX_JSON_BYTES + 1)
+        if len(data) > MAX_JSON_BYTES:
+            raise ValueError("it is over 64 MiB")
+        value = json.loads(data.decode())
+    except RecursionError:
+        raise DamagedFileError(f"{path}: it is nested too deeply") from None
     except (OSError, ValueError) as error:
-        raise DamagedFileError(f"{path}: {error}") from None
+        raise DamagedFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if not isinstance(value, dict):
         raise DamagedFileError(f"{path}: not a JSON object")
     return value
-
-
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write named arrays as an uncompressed ``.npz``, atomically and with the same bytes for the same arrays.
-
-    Args:
-        path: where.
-        arrays: ``{name: array}`` without object arrays.
-    """
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()})
-    archive = buffer.getvalue()[: -len(_NO_COMMENT)]
-    write_bytes(path, archive + _comment(zlib.crc32(archive)))
-
-
-# An archive ends with the length of its comment and the comment, which here is a checksum of all bytes before: those
-# that zip keeps for each member leave its directory unprotected.
-_NO_COMMENT = struct.pack("<H", 0)
-
-
-def _comment(checksum: int) -> bytes:
-    text = f"crc32 {checksum:08x}".encode()
-    return struct.pack("<H", len(text)) + text
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Read what `write_arrays` wrote, verifying its checksum and every declared size before any memory is taken.
-
-    Raises:
-        DamagedFileError: if the file is missing, truncated or altered, or is not such an archive.
-    """
-    try:
-        _verify_checksum(path)
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            if sum(info.file_size for info in members) > path.stat().st_size:
-                raise ValueError("it declares more than it holds")
-            return {info.filename.removesuffix(".npy"): _read_member(archive, info) for info in members}
-    except Exception as error:  # zipfile and numpy raise many kinds on bytes that are not what they should be
-        raise DamagedFileError(f"{path}: {error}") from None
-
-
-def _verify_checksum(path: Path) -> None:
-    with path.open("rb") as file:
-        left, checksum = os.fstat(file.fileno()).st_size - len(_comment(0)), 0
-        while left > 0 and (block := file.read(min(left, 2**20))):
-            checksum, left = zlib.crc32(block, checksum), left - len(block)
-        if file.read() != _comment(checksum):
-            raise ValueError("its checksum does not fit its content")
-
-
-def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    if info.compress_type != zipfile.ZIP_STORED or not info.filename.endswith(".npy"):
-        raise ValueError(f"member '{info.filename}' is not a stored array")
-    data = archive.read(info)
-    stream = io.BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read_header(stream)
-    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-        raise ValueError(f"member '{info.filename}' does not hold the array it declares")
-    stream.seek(0)
-    return np.lib.format.read_array(stream, allow_pickle=False)

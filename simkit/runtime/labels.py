@@ -83,14 +83,33 @@ def attributes_of(scenario: Scenario, without: Sequence[str] = (), version: str 
         "title": scenario.title,
         "scenario": scenario.name,
         "simulation": scenario.simulation,
-        **{name: parameter.default for name, parameter in scenario.parameters.items() if name not in without},
+        **{name: attribute(p.default) for name, p in scenario.parameters.items() if name not in without},
         "config": json.dumps(config),
         "steps": scenario.run.steps,
         "every": scenario.run.every,
-        "seed": scenario.run.seed,
+        "seed": attribute(scenario.run.seed),
         "precision": scenario.run.precision,
         "simkit_version": version or __version__,
     }
+
+
+def attribute(value: Any) -> Any:
+    """Return plain data in a form that every file format of data sets can store as an attribute.
+
+    Args:
+        value: a number, a word, or nested lists or tuples of them.
+
+    Returns:
+        A number (beyond 32 bits as text) or word as it is, numbers in a row as an array, anything deeper as JSON.
+    """
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int) and value.bit_length() > 31:
+        return str(value)
+    if not isinstance(value, list | tuple):
+        return value
+    flat = bool(value) and all(isinstance(item, int | float) and not isinstance(item, bool) for item in value)
+    return np.asarray(value, np.float64) if flat else json.dumps(value)
 
 
 def _short(value: Any) -> Any:

@@ -89,7 +89,11 @@ class Queue:
         index, current, pieces = 0, None, []
         if store:
             template = self._template(program)
-            found = store.restore(template, warn, resizable=program.simulation.grow is not None)
+            params, _ = self._inputs(np.zeros(self.lanes, np.int32))
+            growing = program.simulation.grow is not None
+            found = store.restore(
+                template, warn, advance=(lambda lanes: program.advance(lanes.state, params)) if growing else None
+            )
             if found:
                 index, current = found[0] + 1, found[1]
                 if _shapes(current.state) != _shapes(template.state):

@@ -27,22 +27,41 @@ def needed_bytes(compiled: Any) -> int:
     )
 
 
-def frame_bytes(simulation: Simulation) -> tuple[int, int]:
-    """Return the size of what a simulation observes in one frame, and of what it diagnoses.
+def shapes_of(simulation: Simulation) -> tuple[Any, Arrays]:
+    """Return the shapes and types of a simulation's state and of a frame, without computing anything.
 
     Args:
         simulation: any.
+
+    Returns:
+        The state, and ``{"observed.NAME" | "diagnosed.NAME": array}`` of one frame.
     """
 
-    def frame(key: jax.Array) -> tuple[Any, Any]:
+    def begin(key: jax.Array) -> tuple[Any, Arrays, Arrays]:
         state = simulation.init(simulation.params, key)
-        return simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
+        return state, simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
 
-    def size(arrays: Arrays) -> int:
-        return sum(array.size * array.dtype.itemsize for array in arrays.values())
+    state, observed, diagnosed = jax.eval_shape(begin, jax.eval_shape(jax.random.key, 0))
+    groups = {"observed": observed, "diagnosed": diagnosed}
+    return state, {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
 
-    observed, diagnosed = jax.eval_shape(frame, jax.eval_shape(jax.random.key, 0))
-    return size(observed), size(diagnosed)
+
+def size_of(tree: Any) -> int:
+    """Return the bytes that a tree of arrays takes."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def frame_bytes(frame: Arrays) -> tuple[int, int]:
+    """Return the size of what is observed in one frame, and of what is diagnosed.
+
+    Args:
+        frame: from `shapes_of`.
+    """
+    observed, diagnosed = (
+        size_of([array for name, array in frame.items() if name.startswith(group)])
+        for group in ("observed.", "diagnosed.")
+    )
+    return observed, diagnosed
 
 
 def available_bytes() -> int:

@@ -11,8 +11,10 @@ from simkit.runtime import datasets
 from simkit.runtime.derivatives import Mode, check_wrt, objective_name, objective_of
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.loading import load
+from simkit.runtime.manifest import describe_frames
 from simkit.runtime.outcome import Outcome, Report, checked, execute
 from simkit.runtime.run_directory import RunDirectory, check_output
+from simkit.runtime.runs import whole
 from simkit.scenario.build import build
 from simkit.scenario.scenario import Scenario
 
@@ -122,6 +124,8 @@ def start_optimization(
     Raises:
         UserError: if anything is wrong; nothing is left half-written.
     """
+    from simkit.runtime.memory import shapes_of
+
     request = request.checked()
     if output:
         check_output(output, overwrite=overwrite)
@@ -131,8 +135,8 @@ def start_optimization(
             return _execute(request, simulation, None, report, warnings.warn)
         settings = {field: getattr(request, field) for field in _SETTINGS}
         settings["labels"] = datasets.labels_of(simulation)
-        directory = RunDirectory.create(output, "optimize", request.scenario, settings, overwrite=overwrite)
-        with directory.begun():
+        settings["arrays"] = describe_frames(shapes_of(simulation)[1])
+        with RunDirectory.begun(output, "optimize", request.scenario, settings, overwrite=overwrite) as directory:
             return _execute(request, simulation, directory, report, warnings.warn)
 
 
@@ -154,6 +158,8 @@ def proceed_optimization(
     """
     request = request_of(directory)
     directory.warn_of_changes(warn)
+    if outcome := whole(directory):
+        return outcome
     with precision(request.scenario.run.precision), directory.locked():
         return _execute(request, _simulation(request), directory, report, warn)
 

@@ -180,7 +180,7 @@ def execute(
             "diagnostics": outcome.diagnostics,
             **summarize(outcome),
         }
-        write_sealed_json(directory.path / SUMMARY, summary)
+        write_sealed_json(directory.path / SUMMARY, summary, directory.identity)
     return outcome
 
 

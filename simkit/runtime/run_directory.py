@@ -1,25 +1,27 @@
 """The folder a run lives in: what was asked (manifest and scenario), what came of it (segments, summary)."""
 
 import dataclasses
+import errno
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from simkit.errors import UserError
-from simkit.runtime.environment import devices, versions
-from simkit.runtime.files import DamagedFileError, checksum, read_json, remove_leftovers, write_bytes, write_json
+from simkit.regular_files import open_to_lock
+from simkit.runtime.archives import Seal
+from simkit.runtime.belongings import strangers
+from simkit.runtime.environment import versions
+from simkit.runtime.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
+from simkit.runtime.manifest import check_manifest, frames_layout, identity_of, is_manifest, manifest_of
 from simkit.runtime.store import Store
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import parse_scenario
 
-FORMAT = 1
-KINDS = ("run", "sweep", "optimize")
 SUMMARY = "summary.json"
 
 
@@ -36,10 +38,13 @@ class RunDirectory:
         self.manifest = manifest
 
     @classmethod
-    def create(
+    @contextmanager
+    def begun(
         cls, path: Path, kind: str, scenario: Scenario, request: Mapping[str, Any], *, overwrite: bool = False
-    ) -> "RunDirectory":
-        """Make a run directory, all of it or none.
+    ) -> "Iterator[RunDirectory]":
+        """Make a run directory, all of it or none, and hold it from its first moment to the end of the block.
+
+        An error in the block before anything is stored removes it again.
 
         Args:
             path: where; missing parents are made.
@@ -49,47 +54,48 @@ class RunDirectory:
             overwrite: replace an existing run directory (and nothing else).
 
         Raises:
-            UserError: if the folder exists and may not be replaced, or cannot be written.
+            UserError: if the folder exists and may not be replaced, is held by another process, or cannot be written.
         """
         check_output(path, overwrite=overwrite)
-        manifest = {
-            "format": FORMAT,
-            "kind": kind,
-            "scenario": scenario.name,
-            "values": {
-                "config": scenario.config,
-                "params": {name: parameter.default for name, parameter in scenario.parameters.items()},
-                "run": vars(scenario.run),
-            },
-            "request": dict(request),
-            "versions": versions(),
-            "devices": devices(),
-        }
-        manifest["checksum"] = _checksum(manifest, scenario.text)
         home = path.resolve()  # what a link points to is replaced, not the link
         temporary, replaced = (home.with_name(f".{home.name}.{os.getpid()}.{end}") for end in ("tmp", "old"))
-        shutil.rmtree(temporary, ignore_errors=True)
-        try:
-            temporary.mkdir(parents=True)
-            write_bytes(temporary / "scenario.toml", scenario.text.encode())
-            write_json(temporary / "manifest.json", manifest)
-            if dataclasses.replace(cls.open(temporary).scenario(), source=scenario.source) != scenario:
-                raise UserError(f"{scenario.name} is not what its text says, so it cannot be stored; change its text")
-            if (home / "manifest.json").exists():
-                with cls(home, {}).locked():
-                    shutil.rmtree(replaced, ignore_errors=True)
-                    home.rename(replaced)
-            temporary.rename(home)
-            shutil.rmtree(replaced, ignore_errors=True)
-        except OSError as error:
-            raise UserError(
-                f"cannot write {path}: {error.strerror or error}; choose another folder with --output"
-            ) from None
-        finally:
+        with ExitStack() as held:
             shutil.rmtree(temporary, ignore_errors=True)
-            if replaced.exists() and not home.exists():
-                replaced.rename(home)
-        return cls.open(path)
+            try:
+                temporary.mkdir(parents=True)
+                # The lock moves with its folder, so that no other process finds the new run free, however soon.
+                held.enter_context(_hold(temporary, path))
+                write_bytes(temporary / "scenario.toml", scenario.text.encode())
+                write_json(temporary / "manifest.json", manifest_of(kind, scenario, request))
+                if dataclasses.replace(cls.open(temporary).scenario(), source=scenario.source) != scenario:
+                    raise UserError(
+                        f"{scenario.name} is not what its text says, so it cannot be stored; change its text"
+                    )
+                if (home / "manifest.json").exists():
+                    with _hold(home, path):
+                        # Another process may have replaced it, or a file been added, since it was looked at.
+                        check_output(path, overwrite=overwrite)
+                        shutil.rmtree(replaced, ignore_errors=True)
+                        home.rename(replaced)
+                        temporary.rename(home)
+                else:
+                    temporary.rename(home)
+                shutil.rmtree(replaced, ignore_errors=True)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    reason = "another process has just made it"
+                raise UserError(f"cannot write {path}: {reason}; choose another folder with --output") from None
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+                if replaced.exists() and not home.exists():
+                    replaced.rename(home)
+            try:
+                yield cls.open(path)
+            except Exception:
+                if not any(home.rglob("*.npz")):
+                    shutil.rmtree(home, ignore_errors=True)
+                raise
 
     @classmethod
     def open(cls, path: Path | str) -> "RunDirectory":
@@ -99,19 +105,16 @@ class RunDirectory:
             UserError: if there is none, or its manifest is damaged or of another format.
         """
         path = Path(path)
-        if not os.path.isfile(path / "manifest.json"):  # unlike Path.is_file, false for any path that cannot exist
+        if not os.path.lexists(path / "manifest.json"):  # unlike Path.exists, false for any path that cannot exist
             raise UserError(
                 f"{path} is not a run directory (it has no manifest.json); give the folder that a run wrote"
             )
         try:
             manifest = read_json(path / "manifest.json")
-            text = (path / "scenario.toml").read_bytes().decode()
-        except (DamagedFileError, OSError, UnicodeDecodeError) as error:
+            text = read_bytes(path / "scenario.toml").decode()
+        except (DamagedFileError, UnicodeDecodeError) as error:
             raise UserError(f"{path} cannot be read back ({error}); run the scenario again") from None
-        if manifest.get("format") != FORMAT:
-            raise UserError(f"{path} has format {manifest.get('format')!r}; this simkit reads format {FORMAT}")
-        if manifest.pop("checksum", None) != _checksum(manifest, text):
-            raise UserError(f"{path}: its manifest.json or scenario.toml has changed; run the scenario again")
+        check_manifest(manifest, text, path)
         return cls(path, manifest)
 
     @property
@@ -120,9 +123,19 @@ class RunDirectory:
         return self.manifest["kind"]
 
     @property
+    def identity(self) -> str:
+        """What tells this run's files from those of another run; the same for the same manifest."""
+        return identity_of(self.manifest)
+
+    @property
+    def seal(self) -> Seal:
+        """The seal of this run, to be completed by a file's."""
+        return Seal(self.identity)
+
+    @property
     def store(self) -> Store:
         """Segments and checkpoints."""
-        return Store(self.path)
+        return Store(self.path, self.seal, frames_layout(self.manifest["request"]))
 
     def scenario(self) -> Scenario:
         """Return the scenario exactly as it was run.
@@ -132,12 +145,12 @@ class RunDirectory:
         """
         file = self.path / "scenario.toml"
         try:
-            scenario = parse_scenario(file.read_bytes().decode(), file)
+            scenario = parse_scenario(read_bytes(file).decode(), file)
             values = self.manifest["values"]
             return with_values(
                 scenario, {f"{section}.{key}": value for section in values for key, value in values[section].items()}
             )
-        except (OSError, KeyError, AttributeError, UnicodeDecodeError) as error:
+        except (DamagedFileError, UnicodeDecodeError) as error:
             raise UserError(f"{self.path}: its scenario cannot be read back ({error}); run it again") from None
 
     def warn_of_changes(self, warn: Callable[[str], None]) -> None:
@@ -155,30 +168,36 @@ class RunDirectory:
         """Hold the directory against other processes that would write to it.
 
         Raises:
-            UserError: if another process holds it.
+            UserError: if another process holds it, or it cannot be written.
         """
-        with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UserError(f"{self.path} is being written by another process; wait for it to end") from None
+        with _hold(self.path, self.path):
             remove_leftovers(self.path)
             yield
 
-    @contextmanager
-    def begun(self) -> Iterator[None]:
-        """Hold a new directory like `locked`; an error before anything is stored removes it again.
 
-        Raises:
-            UserError: if another process holds it.
-        """
-        with self.locked():
-            try:
-                yield
-            except Exception:
-                if not any(self.path.rglob("*.npz")):
-                    shutil.rmtree(self.path, ignore_errors=True)
-                raise
+@contextmanager
+def _hold(folder: Path, path: Path) -> Iterator[None]:
+    """Hold a folder by the lock in it; ``path`` is what the user calls it.
+
+    Raises:
+        UserError: if another process holds it, or it cannot be written.
+    """
+    busy = UserError(f"{path} is being written by another process; wait for it to end")
+    try:
+        file = open_to_lock(folder / ".lock")
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}; change its permissions, or copy it to another place"
+        ) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A folder that was replaced between the two calls has another lock by now.
+            if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / ".lock")):
+                raise busy
+        except OSError:
+            raise busy from None
+        yield
 
 
 def check_output(path: Path, *, overwrite: bool) -> None:
@@ -204,6 +223,12 @@ def check_output(path: Path, *, overwrite: bool) -> None:
                 raise UserError(
                     f"{path} already holds a run; pass --overwrite to replace it, or choose another with --output"
                 )
+            if others := strangers(home, str(read_json(home / "manifest.json").get("scenario"))):
+                names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+                raise UserError(
+                    f"{path} holds what no run wrote ({names}), which --overwrite would delete; move it elsewhere, "
+                    "or choose another folder with --output"
+                )
         existing = next(parent for parent in (home, *home.parents) if parent.exists())
         if not existing.is_dir():
             raise UserError(f"cannot write {path}: {existing} is not a folder; choose another with --output")
@@ -217,11 +242,6 @@ def _holds_run(folder: Path) -> bool:
     """Tell whether a folder is a run directory; any manifest.json will not do, since its folder may be deleted."""
     try:
         manifest = read_json(folder / "manifest.json")
-    except DamagedFileError:
+    except (DamagedFileError, UserError):
         return False
-    return {"format", "scenario", "values", "request"} <= set(manifest) and manifest.get("kind") in KINDS
-
-
-def _checksum(manifest: Mapping[str, Any], text: str) -> str:
-    """Return a checksum of what was asked, so that a run never goes on with something else."""
-    return checksum((json.dumps(manifest, sort_keys=True) + text).encode())
+    return is_manifest(manifest)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.errors import UserError
+from simkit.regular_files import check_regular
 from simkit.runtime import datasets
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.files import DamagedFileError, read_sealed_json
 from simkit.runtime.fitting import check_frames
 from simkit.runtime.loading import load, plan_of
+from simkit.runtime.manifest import describe_frames
 from simkit.runtime.outcome import Outcome, Report, checked, execute
 from simkit.runtime.run_directory import SUMMARY, RunDirectory, check_output
 from simkit.scenario.build import build
@@ -60,17 +62,19 @@ def start(
     Raises:
         UserError: if the scenario cannot be built or the output cannot be written; nothing is left half-written.
     """
+    from simkit.runtime.memory import shapes_of
+
     if output:
         check_output(output, overwrite=overwrite)
     plan = plan_of(scenario)
     with precision(scenario.run.precision):
         simulation = build(scenario)
-        check_frames(simulation, plan)
+        state, frame = shapes_of(simulation)
+        check_frames(state, frame, plan, output)
         if output is None:
             return execute(scenario, simulation, plan, None, report)
-        request = {"labels": datasets.labels_of(simulation)}
-        directory = RunDirectory.create(output, "run", scenario, request, overwrite=overwrite)
-        with directory.begun():
+        request = {"labels": datasets.labels_of(simulation), "arrays": describe_frames(frame)}
+        with RunDirectory.begun(output, "run", scenario, request, overwrite=overwrite) as directory:
             return execute(scenario, simulation, plan, directory, report)
 
 
@@ -92,8 +96,28 @@ def proceed(
     """
     scenario = directory.scenario()
     directory.warn_of_changes(warn)
+    if outcome := whole(directory):
+        return outcome
     with precision(scenario.run.precision), directory.locked():
         return execute(scenario, build(scenario), plan_of(scenario), directory, report, warn)
+
+
+def whole(directory: RunDirectory) -> Outcome | None:
+    """Return a finished run whose every file is whole, which needs no lock and no permission to write.
+
+    Args:
+        directory: of kind ``"run"`` or ``"optimize"``.
+
+    Raises:
+        UserError: if something else than a file is in the place of one.
+    """
+    if not check_regular(directory.path / SUMMARY):
+        return None
+    try:
+        directory.store.check()
+        return _read(directory)
+    except DamagedFileError:
+        return None
 
 
 def stored(directory: RunDirectory) -> Outcome:
@@ -106,24 +130,37 @@ def stored(directory: RunDirectory) -> Outcome:
         UserError: if nothing is stored yet or a segment is damaged.
     """
     try:
-        pieces = directory.store.read()
+        return _read(directory)
     except DamagedFileError as error:
         raise UserError(f"{error}; repair the run with: simkit resume {directory.path}") from None
+
+
+def _read(directory: RunDirectory) -> Outcome:
+    """Read a run back.
+
+    Raises:
+        DamagedFileError: if a file is damaged or missing.
+        UserError: if nothing is stored yet, or something else than a file is in the place of one.
+    """
+    from simkit.core.status import Status
+
+    pieces, summary = directory.store.read(), directory.path / SUMMARY
     if not pieces:
         raise UserError(f"{directory.path} holds no frames yet; finish it with: simkit resume {directory.path}")
     kind = "optimize" if directory.kind == "optimize" else "run"
-    status, summary = pieces[-1]["status"][-1], directory.path / SUMMARY
-    if summary.exists():
-        try:
-            finished = read_sealed_json(summary)
-            if finished["segments"] != len(pieces) - 1:
-                raise DamagedFileError(f"{directory.path}: segment {len(pieces):06d}.npz is missing")
-            status = np.asarray(finished["status_code"])
-        except (DamagedFileError, KeyError) as error:
-            raise UserError(f"{error}; repair the run with: simkit resume {directory.path}") from None
+    arrays, labels = datasets.join(pieces), directory.manifest["request"]["labels"]
+    status = pieces[-1]["status"][-1]
+    if check_regular(summary):
+        finished = read_sealed_json(summary, directory.identity)
+        if finished.get("segments") != len(pieces) - 1:
+            raise DamagedFileError(f"{directory.path}: segment {len(pieces):06d}.npz is missing")
+        status = np.asarray(finished.get("status_code"))
+    if not np.isin([*arrays["status"], status], list(Status)).all():
+        raise DamagedFileError(f"{directory.path}: it holds a status that does not exist")
+    datasets.check_labels(arrays, labels, directory.path)
     return Outcome(
-        arrays=datasets.join(pieces),
-        labels=directory.manifest["request"]["labels"],
+        arrays=arrays,
+        labels=labels,
         status=status,
         segments=len(pieces) - 1,
         directory=directory.path,

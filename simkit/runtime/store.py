@@ -1,5 +1,6 @@
 """What a run leaves on disk while it runs: one file per segment, and the last two checkpoints."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.runtime.files import DamagedFileError, read_arrays, remove_leftovers, write_arrays
+from simkit.regular_files import check_folder, check_regular
+from simkit.runtime.archives import UNBOUND, Layout, Seal, read_arrays, write_arrays
+from simkit.runtime.files import DamagedFileError, make_folder, read_bytes, remove_leftovers, write_bytes
 
 CHECKPOINTS = ("checkpoint.npz", "checkpoint_previous.npz")
 
@@ -18,15 +21,23 @@ class Store:
 
     A segment is written before the checkpoint that follows it, and the previous checkpoint is kept, so that after a
     crash at any moment, or damage to any one file, the run goes on from a state that is known to be whole.
+
+    Args:
+        folder: where they are.
+        seal: of the run, or of the chunk, that they belong to.
+        layout: of the segments; ``None`` takes any.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, seal: Seal = UNBOUND, layout: Layout | None = None) -> None:
         self.folder = folder
         self.segments = folder / "segments"
+        self._seal, self._layout = seal, layout
 
     def create(self) -> None:
         """Make the folders."""
-        self.segments.mkdir(parents=True, exist_ok=True)
+        for folder in (self.folder, self.segments):
+            if not check_folder(folder):
+                make_folder(folder)
 
     def write(self, index: int, state: Any, arrays: dict[str, np.ndarray]) -> None:
         """Store segment ``index`` and the state in which it ends.
@@ -36,40 +47,52 @@ class Store:
             state: a pytree of arrays.
             arrays: the frames and diagnostics of the segment.
         """
-        write_arrays(self._segment(index), arrays)
+        write_arrays(self._segment(index), arrays, self._seal.of(f"segment {index}"))
         current, previous = (self.folder / name for name in CHECKPOINTS)
-        if current.exists():
+        if check_regular(current):
+            check_regular(previous)
             current.replace(previous)
-        write_arrays(current, {"segment": np.asarray(index), **_state_to_arrays(state)})
+        write_arrays(
+            current, {"segment": np.asarray(index, np.int64), **_state_to_arrays(state)}, self._seal.of("checkpoint")
+        )
 
     def restore(
-        self, template: Any, warn: Callable[[str], None], *, resizable: bool = False
+        self, template: Any, warn: Callable[[str], None], *, advance: Callable[[Any], Any] | None = None
     ) -> tuple[int, Any, dict[str, np.ndarray]] | None:
         """Find the newest state from which the run can go on, and remove what was written after it.
 
         Args:
             template: a pytree of the state's structure, shapes and dtypes (from ``jax.eval_shape``).
             warn: told in one line what is damaged.
-            resizable: whether arrays may have grown since the beginning: their sizes are then taken from the file.
+            advance: a function of the state; given if arrays may have grown since the beginning: their sizes are then
+                taken from the file, and must be such that it can be traced.
 
         Returns:
             ``(index, state, arrays)`` of the newest checkpoint that is whole and whose segments are whole too, with
             the last of those segments; or ``None`` if the run has to start from the beginning.
         """
-        found, damaged = None, {}
+        check_folder(self.folder)
+        check_folder(self.segments)
+        found, source, damaged = None, None, {}
         for name in CHECKPOINTS:
-            if found or not (self.folder / name).exists():
+            if not check_regular(self.folder / name):
                 continue
             try:
-                found = self._read_checkpoint(name, template, resizable)
+                checkpoint = self._read_checkpoint(name, template, advance)
+                if found is None:
+                    found, source = (*checkpoint, self._read_segments(checkpoint[0])), name
             except DamagedFileError as error:
                 damaged[name] = f"{name} cannot be used ({error})"
         if damaged:
             remedy = f"going on from segment {found[0]}" if found else "starting from the beginning"
+            if source == CHECKPOINTS[0]:
+                remedy = f"{source} takes its place"
             warn(f"{'; '.join(damaged.values())}; {remedy}")
         for name in damaged:
             # It must not become the previous checkpoint, which may be the only one that is whole.
             (self.folder / name).unlink()
+        if source == CHECKPOINTS[0] and damaged:
+            write_bytes(self.folder / CHECKPOINTS[1], read_bytes(self.folder / source))
         self._discard_after(found[0] if found else -1)
         return found
 
@@ -77,30 +100,62 @@ class Store:
         """Return the stored segments in order.
 
         Raises:
-            DamagedFileError: if a segment is damaged or missing.
+            DamagedFileError: if a segment is damaged, missing or not one of this run.
+            UserError: if something else than a file is in the place of one.
         """
-        return [read_arrays(self._segment(index)) for index in range(max(self._indices(), default=-1) + 1)]
+        check_folder(self.folder)
+        check_folder(self.segments)
+        return [self._read_segment(index) for index in range(max(self._indices(), default=-1) + 1)]
 
-    def _read_checkpoint(self, name: str, template: Any, resizable: bool) -> tuple[int, Any, dict[str, np.ndarray]]:
+    def check(self) -> None:
+        """Check the checkpoints as far as that goes without the simulation.
+
+        Raises:
+            DamagedFileError: if the last one is missing, or one is damaged or not of this run.
+            UserError: if something else than a file is in the place of one.
+        """
+        for name in CHECKPOINTS:
+            if name == CHECKPOINTS[0] or check_regular(self.folder / name):
+                self._read_checkpoint_arrays(name)
+
+    def _read_checkpoint_arrays(self, name: str) -> tuple[int, dict[str, np.ndarray]]:
         path = self.folder / name
-        arrays = read_arrays(path)
+        arrays = read_arrays(path, self._seal.of("checkpoint"))
         index = arrays.pop("segment", None)
-        if index is None or index.shape or index < 0:
+        if index is None or index.shape or index.dtype != np.int64 or index < 0:
             raise DamagedFileError(f"{path}: names no segment")
-        state = _state_from_arrays(arrays, template, path, resizable)
-        for earlier in range(int(index)):
-            read_arrays(self._segment(earlier))
-        return int(index), state, read_arrays(self._segment(int(index)))
+        return int(index), arrays
+
+    def _read_checkpoint(self, name: str, template: Any, advance: Callable[[Any], Any] | None) -> tuple[int, Any]:
+        index, arrays = self._read_checkpoint_arrays(name)
+        state = _state_from_arrays(arrays, template, self.folder / name, advance is not None)
+        if advance is not None:
+            try:
+                jax.eval_shape(advance, state)
+            except (TypeError, ValueError, IndexError):
+                raise DamagedFileError(f"{self.folder / name}: its arrays do not fit each other") from None
+        return index, state
+
+    def _read_segments(self, index: int) -> dict[str, np.ndarray]:
+        """Check all segments up to one, and return that one."""
+        for earlier in range(index):
+            self._read_segment(earlier)
+        return self._read_segment(index)
+
+    def _read_segment(self, index: int) -> dict[str, np.ndarray]:
+        return read_arrays(self._segment(index), self._seal.of(f"segment {index}"), self._layout)
 
     def _segment(self, index: int) -> Path:
         return self.segments / f"{index:06d}.npz"
 
     def _indices(self) -> list[int]:
-        return [int(path.stem) for path in self.segments.glob("*.npz") if path.stem.isdecimal()]
+        numbers = (int(path.stem) for path in self.segments.glob("*.npz") if path.stem.isdecimal())
+        # A name such as 99.npz is none of ours.
+        return [number for number in numbers if os.path.lexists(self._segment(number))]
 
     def _discard_after(self, index: int) -> None:
         for later in self._indices():
-            if later > index:
+            if later > index and check_regular(self._segment(later)):
                 self._segment(later).unlink()
         for folder in (self.folder, self.segments):
             remove_leftovers(folder)

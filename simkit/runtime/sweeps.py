@@ -1,6 +1,7 @@
 """Sweeps: many members of one scenario as one vmapped program, in chunks that fit in memory."""
 
 import dataclasses
+import hashlib
 import io
 import itertools
 import warnings
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.errors import UserError, nearest
+from simkit.regular_files import check_regular
 from simkit.runtime import datasets
+from simkit.runtime.chunk_files import check_chunks
 from simkit.runtime.chunks import Report, Sweep, execute, program_of
 from simkit.runtime.environment import precision, use_compilation_cache
-from simkit.runtime.files import DamagedFileError, checksum, read_json, write_bytes, write_json
+from simkit.runtime.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
 from simkit.runtime.fitting import fitting_chunk
-from simkit.runtime.loading import load
+from simkit.runtime.loading import load, plan_of
+from simkit.runtime.manifest import describe_frames
 from simkit.runtime.outcome import RunFailedError
 from simkit.runtime.run_directory import SUMMARY, RunDirectory, check_output
 from simkit.scenario import checks
@@ -126,12 +130,9 @@ def start_sweep(
         UserError: if the scenario cannot be built, a member could not be run, the output cannot be written, or the
             sweep does not fit in memory.
     """
-    if seeds < 1:
-        raise UserError(f"seeds = {seeds} is not allowed; give at least 1")
-    if scenario.run.seed + seeds > 2**31:
-        raise UserError(f"{seeds} seeds from seed = {scenario.run.seed} go past 2147483647; begin with a smaller seed")
-    if chunk is not None and chunk < 1:
-        raise UserError(f"chunk = {chunk} is not allowed; give at least 1")
+    from simkit.runtime.memory import shapes_of
+
+    _check_counts(scenario, seeds, chunk)
     if output:
         check_output(output, overwrite=overwrite)
     with precision(scenario.run.precision):
@@ -139,9 +140,12 @@ def start_sweep(
         _check_corners(simulation, over, range(scenario.run.seed, scenario.run.seed + seeds))
         plan = Sweep(scenario, over, seeds, chunk or 1, final_frames)
         program = program_of(simulation, plan)
-        plan = dataclasses.replace(plan, chunk=fitting_chunk(simulation, plan, program, chunk, memory))
+        shapes = shapes_of(simulation)
+        fitting = fitting_chunk(simulation, shapes, plan, program, chunk, memory, output)
+        plan = dataclasses.replace(plan, chunk=fitting)
         request = {
             "labels": datasets.labels_of(simulation),
+            "arrays": describe_frames(shapes[1]),
             "over": over,
             "seeds": seeds,
             "chunk": plan.chunk,
@@ -149,9 +153,22 @@ def start_sweep(
         }
         if output is None:
             return execute(simulation, plan, program, None, report, warnings.warn)
-        directory = RunDirectory.create(output, "sweep", scenario, request, overwrite=overwrite)
-        with directory.begun():
+        with RunDirectory.begun(output, "sweep", scenario, request, overwrite=overwrite) as directory:
             return _store_result(directory, execute(simulation, plan, program, directory, report, warnings.warn))
+
+
+def _check_counts(scenario: Scenario, seeds: int, chunk: int | None) -> None:
+    """Refuse numbers of seeds or members that cannot be.
+
+    Raises:
+        UserError: that names the number and what is allowed.
+    """
+    if seeds < 1:
+        raise UserError(f"seeds = {seeds} is not allowed; give at least 1")
+    if scenario.run.seed + seeds > 2**31:
+        raise UserError(f"{seeds} seeds from seed = {scenario.run.seed} go past 2147483647; begin with a smaller seed")
+    if chunk is not None and chunk < 1:
+        raise UserError(f"chunk = {chunk} is not allowed; give at least 1")
 
 
 def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]], seeds: range) -> None:
@@ -200,8 +217,11 @@ def proceed_sweep(
     """
     scenario, request = directory.scenario(), directory.manifest["request"]
     directory.warn_of_changes(warn)
-    over = {name: tuple(points) for name, points in request["over"].items()}
+    over = {name: _points(scenario, name, points) for name, points in request["over"].items()}
+    _check_counts(scenario, request["seeds"], request["chunk"])
     plan = Sweep(scenario, over, request["seeds"], request["chunk"], request["final_frames"])
+    if (result := _whole(directory, plan)) is not None:
+        return result
     with precision(scenario.run.precision), directory.locked():
         simulation = build(scenario)
         return _store_result(
@@ -215,17 +235,41 @@ def read_sweep(directory: RunDirectory) -> "xarray.Dataset":
     Raises:
         UserError: if it is not finished or its file is damaged.
     """
-    import xarray
-
-    path, summary = directory.path / RESULT, directory.path / SUMMARY
-    if not path.exists() or not summary.exists():
+    if not all(check_regular(directory.path / name) for name in (RESULT, SUMMARY)):
         raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
     try:
-        data = path.read_bytes()
-        if read_json(summary).get("checksum") != checksum(data):
-            raise DamagedFileError(f"{path}: its checksum does not fit its content")
-    except (DamagedFileError, OSError) as error:
+        return _read(directory)
+    except DamagedFileError as error:
         raise UserError(f"{error}; make it again with: simkit resume {directory.path}") from None
+
+
+def _whole(directory: RunDirectory, plan: Sweep) -> "xarray.Dataset | None":
+    """Return the result of a finished sweep whose every file is whole, which needs no permission to write.
+
+    Raises:
+        UserError: if something else than a file is in the place of one.
+    """
+    if not all(check_regular(directory.path / name) for name in (RESULT, SUMMARY)):
+        return None
+    try:
+        check_chunks(directory, plan.members, plan_of(plan.scenario).frames + 1)
+        return _read(directory)
+    except DamagedFileError:
+        return None
+
+
+def _read(directory: RunDirectory) -> "xarray.Dataset":
+    """Return the result of a finished sweep.
+
+    Raises:
+        DamagedFileError: if a file is damaged, missing, or of another sweep.
+    """
+    import xarray
+
+    path = directory.path / RESULT
+    data = read_bytes(path)
+    if read_sealed_json(directory.path / SUMMARY, directory.identity).get("result") != _digest(data):
+        raise DamagedFileError(f"{path}: its checksum does not fit its content")
     with xarray.open_dataset(io.BytesIO(data), engine="scipy") as dataset:
         # NetCDF has no words of fixed length.
         loaded = dataset.load()
@@ -259,6 +303,10 @@ def _named(index: int, values: Mapping[str, float]) -> str:
 def _store_result(directory: RunDirectory, dataset: "xarray.Dataset") -> "xarray.Dataset":
     data = bytes(dataset.to_netcdf(engine="scipy"))
     write_bytes(directory.path / RESULT, data)
-    members, failed = int(dataset["status"].size), failures(dataset)
-    write_json(directory.path / SUMMARY, {"members": members, "failed": failed, "checksum": checksum(data)})
+    summary = {"members": int(dataset["status"].size), "failed": failures(dataset), "result": _digest(data)}
+    write_sealed_json(directory.path / SUMMARY, summary, directory.identity)
     return dataset
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256 {hashlib.sha256(data).hexdigest()}"

@@ -6,8 +6,8 @@ import ase.io
 import numpy as np
 import pytest
 
-from simkit.runtime.run_directory import RunDirectory
 from simkit.scenario.catalog import find_scenario
+from tests.runtime.toy import begun
 
 SCENARIO = """\
 name = "trimer"
@@ -140,7 +140,7 @@ def test_an_export_of_no_run_is_one_line(simkit, tmp_path, words, phrase):
 
 @pytest.mark.parametrize(("kind", "phrase"), [("run", "holds no frames yet"), ("sweep", "holds a sweep")])
 def test_an_export_of_a_run_without_frames_is_one_line(simkit, tmp_path, kind, phrase):
-    RunDirectory.create(tmp_path / "begun", kind, find_scenario("silicon_vacancy"), {})
+    begun(tmp_path / "begun", find_scenario("silicon_vacancy"), kind)
     ran = simkit("export", "begun", "--to", "extended_xyz")
     assert ran.code == 2 and phrase in ran.line
     assert not list(tmp_path.glob("**/*.xyz"))

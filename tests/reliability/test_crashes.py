@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 import simkit
+from simkit.runtime import files
 from simkit.runtime.driver import Plan, Program, drive
 from simkit.runtime.run_directory import RunDirectory
 from simkit.runtime.store import Store
 from tests.core.toys import oscillator
-from tests.runtime.toy import SPRINGS, toy
+from tests.runtime.toy import SPRINGS, begun, toy
 
 
 class Crash(BaseException):
@@ -42,7 +43,7 @@ class Disk:
             (shutil, "rmtree"),
         ]:
             monkeypatch.setattr(owner, name, self._guarded(getattr(owner, name)))
-        opened = Path.open
+        opened = files.open_new
         disk = self
 
         class File:
@@ -67,11 +68,7 @@ class Disk:
             def __exit__(self, *unused):
                 self._file.close()
 
-        def guarded_open(path, mode="r", *arguments, **options):
-            file = opened(path, mode, *arguments, **options)
-            return File(file) if mode == "wb" else file
-
-        monkeypatch.setattr(Path, "open", guarded_open)
+        monkeypatch.setattr(files, "open_new", lambda path: File(opened(path)))
 
     def operate(self):
         self.count += 1
@@ -182,14 +179,14 @@ def test_replaced_run_is_the_old_or_the_new_one_at_every_moment(tmp_path, monkey
     old, new = toy(seed=1), toy(seed=2)
 
     def replace(folder):
-        RunDirectory.create(folder, "run", new, {}, overwrite=True)
+        begun(folder, new, overwrite=True)
 
-    RunDirectory.create(tmp_path / "counted", "run", old, {})
+    begun(tmp_path / "counted", old)
     _, operations = crashing(monkeypatch, None, lambda: replace(tmp_path / "counted"))
     seeds = set()
     for last in range(operations + 1):
         folder = tmp_path / str(last) / "run"
-        RunDirectory.create(folder, "run", old, {})
+        begun(folder, old)
         crashing(monkeypatch, last, lambda folder=folder: replace(folder))
         # Between two renames the old run is there under its hidden name.
         found = folder if folder.exists() else next(folder.parent.glob(".run.*.old"))

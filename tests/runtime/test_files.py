@@ -1,24 +1,18 @@
 import io
 import json
 import os
+import socket
 import struct
 import tracemalloc
 import zipfile
-import zlib
 
 import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.runtime.files import (
-    DamagedFileError,
-    read_arrays,
-    read_json,
-    remove_leftovers,
-    write_arrays,
-    write_bytes,
-    write_json,
-)
+from simkit.regular_files import open_new, open_to_lock
+from simkit.runtime.archives import UNBOUND, Layout, Seal, read_arrays, sealed, write_arrays
+from simkit.runtime.files import DamagedFileError, read_json, remove_leftovers, write_bytes, write_json
 
 ARRAYS = {
     "segment": np.asarray(3),
@@ -27,6 +21,15 @@ ARRAYS = {
     "state.resting": np.asarray([True, False]),
     "observed.none": np.zeros((0, 4), np.float32),
     "observed.fortran": np.asfortranarray(np.arange(6, dtype=np.int32).reshape(2, 3)),
+}
+
+
+ODD_FILES = {
+    "link": lambda path, target: path.symlink_to(target),
+    "dangling link": lambda path, target: path.symlink_to("nowhere"),
+    "pipe": lambda path, target: os.mkfifo(path),
+    "folder": lambda path, target: path.mkdir(),
+    "socket": lambda path, target: socket.socket(socket.AF_UNIX).bind(str(path)),
 }
 
 
@@ -78,17 +81,51 @@ def test_every_truncation_is_noticed(tmp_path):
             read_arrays(path)
 
 
-def test_missing_file_and_folder_are_noticed(tmp_path):
-    for path in (tmp_path / "missing.npz", tmp_path):
-        with pytest.raises(DamagedFileError):
+def test_missing_file_is_noticed(tmp_path):
+    for path in (tmp_path / "missing.npz", tmp_path / "missing" / "a.npz"):
+        with pytest.raises(DamagedFileError, match="No such file"):
             read_arrays(path)
 
 
-def with_checksum(archive: bytes) -> bytes:
-    """Return a zip archive with the comment that `write_arrays` adds, as somebody would who wants it accepted."""
-    body = archive[:-2]
-    comment = f"crc32 {zlib.crc32(body):08x}".encode()
-    return body + struct.pack("<H", len(comment)) + comment
+@pytest.mark.parametrize("seal", [Seal("ab", "segment 2"), Seal("ab", "checkpoint"), Seal("cd", "segment 3")])
+def test_archive_of_another_run_or_place_is_refused(seal, tmp_path):
+    path = tmp_path / "a.npz"
+    write_arrays(path, ARRAYS, Seal("ab", "segment 3"))
+    assert_same(read_arrays(path, Seal("ab", "segment 3")), ARRAYS)
+    with pytest.raises(DamagedFileError, match="another run" if seal.run == "cd" else f"segment 3 .*not {seal.file}"):
+        read_arrays(path, seal)
+
+
+def test_arrays_of_another_layout_are_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    write_arrays(path, {"x": np.zeros((3, 2), np.float32), "y": np.zeros(3, np.int32)})
+    fitting = {"x": ("float32", ("frame", 2)), "y": ("int32", ("frame",))}
+    assert set(read_arrays(path, layout=Layout(fitting))) == {"x", "y"}
+    assert set(read_arrays(path, layout=Layout(fitting | {"z": ("bool", ())}, frozenset("z")))) == {"x", "y"}
+    for changed, message in [
+        ({"x": ("float64", ("frame", 2))}, r"array x is float32\(3, 2\), not float64\(frame, 2\)"),
+        ({"x": ("float32", ("frame", 3))}, "array x is"),
+        ({"x": ("float32", ("frame",))}, "array x is"),
+        ({"y": ("int32", (4,))}, "array y is"),
+        ({"x": ("float32", (3, "frame"))}, "array y is"),
+        ({"z": ("bool", ())}, "lacks the array z"),
+    ]:
+        with pytest.raises(DamagedFileError, match=message):
+            read_arrays(path, layout=Layout(fitting | changed))
+    with pytest.raises(DamagedFileError, match="holds the unknown array y"):
+        read_arrays(path, layout=Layout({"x": fitting["x"]}))
+
+
+@pytest.mark.parametrize("make", ODD_FILES.values(), ids=ODD_FILES)
+def test_only_regular_files_are_read_and_replaced(make, tmp_path):
+    path, target = tmp_path / "a.npz", tmp_path / "target"
+    target.write_bytes(b"precious")
+    make(path, target)
+    for operate in (read_arrays, read_json, lambda path: write_bytes(path, b"new"), open_to_lock, open_new):
+        with pytest.raises(UserError, match=r"a\.npz is a .* where simkit keeps a file; remove it"):
+            operate(path)
+    assert target.read_bytes() == b"precious"
+    assert sorted(tmp_path.iterdir()) == [path, target]
 
 
 def header(shape: str, dtype: str = "'<f8'") -> bytes:
@@ -133,7 +170,7 @@ HOSTILE = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_archive_is_refused_without_taking_memory(what, tmp_path):
     path = tmp_path / "a.npz"
-    path.write_bytes(with_checksum(HOSTILE[what]))
+    path.write_bytes(sealed(HOSTILE[what], UNBOUND))
     tracemalloc.start()
     try:
         with pytest.raises(DamagedFileError):
@@ -178,7 +215,7 @@ def test_json_has_null_for_what_it_cannot_say(tmp_path):
     assert read_json(tmp_path / "a.json") == strict
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b'"word"'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b'"word"', b"[" * 200_000, b'{"a":' * 200_000])
 def test_damaged_json_is_noticed(content, tmp_path):
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(DamagedFileError):

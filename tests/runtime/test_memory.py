@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import pytest
 
 from simkit.errors import UserError
-from simkit.runtime.memory import available_bytes, frame_bytes, needed_bytes, parse_size, show_size
+from simkit.runtime.memory import available_bytes, frame_bytes, needed_bytes, parse_size, shapes_of, show_size
 from tests.core.toys import oscillator
 
 
@@ -53,4 +53,4 @@ def test_compiler_tells_the_memory_of_arguments_and_results():
 
 def test_frame_counts_what_is_observed_and_diagnosed(x64):
     # Ten positions; time, energy and one position: 8 bytes each.
-    assert frame_bytes(oscillator(size=10)) == (80, 24)
+    assert frame_bytes(shapes_of(oscillator(size=10))[1]) == (80, 24)

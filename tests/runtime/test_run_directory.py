@@ -8,13 +8,13 @@ import simkit
 from simkit.errors import UserError
 from simkit.runtime.run_directory import RunDirectory, check_output
 from simkit.scenario.scenario import Scenario
-from tests.runtime.toy import toy
+from tests.runtime.toy import begun, toy
 
 
 @pytest.fixture
 def stored(tmp_path):
     """A run directory in which nothing has been computed."""
-    return RunDirectory.create(tmp_path / "run", "run", toy(frequency=0.1 + 0.2, seed=7), {"labels": {}})
+    return begun(tmp_path / "run", toy(frequency=0.1 + 0.2, seed=7))
 
 
 def test_scenario_comes_back_exactly(stored):
@@ -27,7 +27,7 @@ def test_scenario_comes_back_exactly(stored):
 
 def test_text_with_other_line_ends_comes_back(tmp_path):
     scenario = dataclasses.replace(toy(), text=toy().text.replace("\n", "\r\n") + "# \u03bc\r\n")
-    created = RunDirectory.create(tmp_path / "run", "run", scenario, {})
+    created = begun(tmp_path / "run", scenario)
     assert RunDirectory.open(created.path).scenario().parameters == scenario.parameters
 
 
@@ -67,13 +67,13 @@ def test_folder_with_another_manifest_is_no_run_and_is_not_replaced(content, tmp
         RunDirectory.open(folder)
     for overwrite in (False, True):
         with pytest.raises(UserError, match="not a run directory"):
-            RunDirectory.create(folder, "run", toy(), {}, overwrite=overwrite)
+            begun(folder, toy(), overwrite=overwrite)
     assert (folder / "index.html").read_text() == "precious"
 
 
 def test_run_being_written_is_not_replaced(stored):
     with stored.locked(), pytest.raises(UserError, match="being written by another process"):
-        RunDirectory.create(stored.path, "run", toy(), {}, overwrite=True)
+        begun(stored.path, toy(), overwrite=True)
     assert RunDirectory.open(stored.path).manifest == stored.manifest
     assert [path.name for path in stored.path.parent.iterdir()] == ["run"]
 
@@ -96,7 +96,7 @@ def test_failed_replacement_leaves_the_old_run(stored, monkeypatch):
 
     monkeypatch.setattr(type(stored.path), "rename", rename)
     with pytest.raises(UserError, match="No space left on device"):
-        RunDirectory.create(stored.path, "run", toy(), {}, overwrite=True)
+        begun(stored.path, toy(), overwrite=True)
     assert RunDirectory.open(stored.path).manifest == stored.manifest
     assert [path.name for path in stored.path.parent.iterdir()] == ["run"]
 
@@ -107,7 +107,7 @@ def test_failed_creation_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match="No space left on device"):
-        RunDirectory.create(tmp_path / "run", "run", toy(), {})
+        begun(tmp_path / "run", toy())
     assert not list(tmp_path.iterdir())
 
 
@@ -117,7 +117,7 @@ def test_interrupted_creation_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        RunDirectory.create(tmp_path / "run", "run", toy(), {})
+        begun(tmp_path / "run", toy())
     assert not list(tmp_path.iterdir())
 
 
@@ -125,7 +125,7 @@ def test_leftovers_of_a_killed_creation_are_in_nobodys_way(tmp_path):
     leftover = tmp_path / f".run.{os.getpid()}.tmp"
     leftover.mkdir()
     (leftover / "scenario.toml").write_text("half")
-    RunDirectory.create(tmp_path / "run", "run", toy(), {})
+    begun(tmp_path / "run", toy())
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

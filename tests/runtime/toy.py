@@ -8,6 +8,7 @@ import numpy as np
 
 from simkit.core.simulation import Simulation
 from simkit.runtime.loading import load
+from simkit.runtime.run_directory import RunDirectory
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import parse_scenario
 from tests.core.toys import descent, oscillator
@@ -105,3 +106,25 @@ def springs(*, tolerance: float = 1e-6) -> Simulation:
 def toy(text: str = PENDULUMS, **values: Any) -> Scenario:
     """Return a toy scenario with values replaced; its factory must be registered."""
     return load(parse_scenario(text, Path("toy.toml")), values)
+
+
+NOTHING = {"labels": {"dimensions": {}, "coordinates": {}}, "arrays": {}}
+REQUESTS = {
+    "run": NOTHING,
+    "sweep": NOTHING | {"over": {}, "seeds": 2, "chunk": 2, "final_frames": True},
+    "optimize": NOTHING
+    | {
+        "wrt": ["frequency"],
+        "objective": "energy",
+        "method": "adam",
+        "iterations": 2,
+        "learning_rate": 0.1,
+        "mode": "shortest",
+    },
+}
+
+
+def begun(path: Path, scenario: Scenario, kind: str = "run", *, overwrite: bool = False) -> RunDirectory:
+    """Return a new run directory in which nothing has been computed, and which nothing holds."""
+    with RunDirectory.begun(path, kind, scenario, REQUESTS[kind], overwrite=overwrite) as directory:
+        return directory

@@ -10,6 +10,7 @@ from simkit.runtime.run_directory import RunDirectory
 from simkit.scenario import inlined
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.scenario.schema import MAX_BYTES, parse_scenario, read_scenario
+from tests.runtime.toy import begun
 from tests.scenario.examples import GOOD
 
 NAMING = GOOD.replace('method = "euler"', 'method = { file = "notes.txt" }')
@@ -184,9 +185,9 @@ def test_all_files_together_are_limited(folder):
 
 def test_a_run_directory_holds_the_file(folder):
     scenario = apply_overrides(read_scenario(folder / "toy.toml"), ["rate=2"])
-    RunDirectory.create(folder / "run", "run", scenario, {})
+    begun(folder / "run", scenario)
     set_by_hand = apply_overrides(parse_scenario(GOOD, "toy.toml"), [f"method=@{folder}/notes.txt"])
-    RunDirectory.create(folder / "other", "run", set_by_hand, {})
+    begun(folder / "other", set_by_hand)
     (folder / "notes.txt").unlink()
     for name in ("run", "other"):
         assert RunDirectory.open(folder / name).scenario().config["method"] == TEXT
