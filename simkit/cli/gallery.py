@@ -8,6 +8,7 @@ from pathlib import Path
 from simkit.cli.markdown import escaped
 from simkit.cli.pictures import draw
 from simkit.errors import UserError
+from simkit.regular_files import check_folder
 from simkit.render.gif import size_of_gif
 from simkit.runtime.files import make_folder, write_bytes, write_json
 from simkit.runtime.outcome import Outcome
@@ -52,7 +53,8 @@ def render_scenario(scenario: Scenario, folder: Path) -> Entry:
         UserError: if the folder cannot be written, or no animation under 3 MB can be made.
     """
     home = folder / scenario.name
-    make_folder(home)
+    if not check_folder(home):
+        make_folder(home)
     outcome = start(scenario, None)
     if outcome.failed:
         # What was drawn of an earlier run that was fine stays.

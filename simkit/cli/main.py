@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from simkit.cli.interrupt import Stops, Terminated, word_of
 from simkit.errors import UserError, nearest
 
 VERBS = {
@@ -24,7 +25,7 @@ VERBS = {
     "doctor": "versions, devices, precision and caches",
 }
 
-FINE, WRONG_INPUT, FAILED, INTERRUPTED = 0, 2, 3, 130
+FINE, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED = 0, 2, 3, 130, 143
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,12 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: without the program's name; ``None`` takes those of the process.
 
     Returns:
-        0 fine, 2 the input is wrong, 3 a run failed, 130 interrupted (and resumable).
+        0 fine, 2 the input is wrong, 3 a run failed, 130 interrupted or 143 terminated (and resumable).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that the terminal's encoding cannot show must not stop the work.
         sys.stdout.reconfigure(errors="backslashreplace")
+    with Stops(last=arguments is None) as stops:
+        return _guarded(words, stops)
+
+
+def _guarded(words: list[str], stops: Stops) -> int:
+    """Return the exit code of a command, whatever happens in it."""
     json_wanted = "--json" in words
     try:
         code = _dispatch(words)
@@ -60,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _complain(str(error), WRONG_INPUT, json_wanted)
     except KeyboardInterrupt as interrupt:
-        return _complain(str(interrupt) or "interrupted", INTERRUPTED, json_wanted)
+        stops.finish()
+        code = TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
+        return _complain(str(interrupt) or word_of(interrupt), code, json_wanted)
     except BrokenPipeError:
         # The reader of our output has gone (``simkit list | head``); what is still to be written goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

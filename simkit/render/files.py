@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from simkit.errors import UserError
+from simkit.regular_files import check_regular, open_new, open_to_lock
 
 
 @contextmanager
@@ -20,26 +21,28 @@ def whole_file(path: Path) -> Iterator[Path]:
         path: where the file will be; an existing file is replaced, and its folder must exist.
 
     Raises:
-        UserError: if the file cannot be written.
+        UserError: if the file cannot be written, or a link, folder, pipe or device is in its place.
     """
     path = Path(path)
+    check_regular(path)
     if not path.parent.is_dir():
         raise UserError(f"cannot write {path.name}: there is no folder '{path.parent}'; create it first")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     remove_abandoned(path.parent, glob.escape(path.name))
     try:
-        with partial.open("ab") as held:
-            # The system lets go of it when this process ends, however it ends.
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield partial
-            if not partial.is_file() or partial.stat().st_size == 0:
-                raise UserError(f"cannot write {path.name}: nothing came out")
-            os.fsync(held.fileno())
-            partial.replace(path)
+        with open_new(partial) as held:
+            try:
+                # The system lets go of it when this process ends, however it ends.
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield partial
+                if not partial.is_file() or partial.stat().st_size == 0:
+                    raise UserError(f"cannot write {path.name}: nothing came out")
+                os.fsync(held.fileno())
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"cannot write '{path}': {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def remove_abandoned(folder: Path, name: str = "*") -> None:
@@ -51,6 +54,6 @@ def remove_abandoned(folder: Path, name: str = "*") -> None:
     """
     for partial in folder.glob(f".{name}.*.partial"):
         # A file that cannot be opened or removed is somebody else's, and one that is gone needs no more.
-        with suppress(OSError), partial.open("rb+") as file:
+        with suppress(OSError, UserError), open_to_lock(partial) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             partial.unlink()

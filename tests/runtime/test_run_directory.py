@@ -11,12 +11,6 @@ from simkit.scenario.scenario import Scenario
 from tests.runtime.toy import begun, toy
 
 
-@pytest.fixture
-def stored(tmp_path):
-    """A run directory in which nothing has been computed."""
-    return begun(tmp_path / "run", toy(frequency=0.1 + 0.2, seed=7))
-
-
 def test_scenario_comes_back_exactly(stored):
     scenario = RunDirectory.open(stored.path).scenario()
     expected = toy(frequency=0.1 + 0.2, seed=7)

@@ -1,6 +1,7 @@
 """Report a sweep."""
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,7 +47,7 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
     varying = dict(sorted(varying.items(), key=lambda item: item[0] not in first))
     bad = failed(result["status"].values)
     chart = None
-    if swept:
+    if swept and os.access(output, os.W_OK):
         from simkit.render.chart import sweep_chart
 
         chart = output / "sweep.png"

@@ -1,6 +1,7 @@
 """Finish an interrupted run, sweep or optimization; what is stored is not computed again."""
 
 import argparse
+import os
 import sys
 
 from simkit.cli.arguments import add_picture
@@ -37,6 +38,10 @@ def main(arguments: argparse.Namespace) -> int:
     def warn(message: str) -> None:
         print(f"simkit: warning: {message}", file=sys.stderr)
 
+    if not os.access(directory.path, os.W_OK):
+        if size and directory.kind != "sweep":
+            warn(f"{directory.path} cannot be written, so nothing is drawn; draw elsewhere with render --output")
+        size = None
     with resumable(directory.path):
         if directory.kind == "sweep":
             with Progress(scenario.name) as progress:
