@@ -1,4 +1,4 @@
-"""Ctrl-C and a second process: one line each, and nothing is lost."""
+"""Ctrl-C, SIGTERM and a second process: one line each, and nothing is lost."""
 
 import os
 import shlex
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from simkit.cli.interrupt import SAME_STOP, Stops, Terminated
 from simkit.cli.main import main
 from simkit.cli.progress import Progress
 from tests.reliability.test_damage import everything
@@ -18,7 +19,7 @@ from tests.runtime.toy import PENDULUMS
 FLOW = ["run", "channel_flow", "--set", "cells=[32, 24]", "--set", "steps=80000", "--set", "every=2000", "--no-render"]
 
 
-def test_running_work_is_guarded_and_stops_in_order_at_ctrl_c(tmp_path, monkeypatch, capsys):
+def test_running_work_is_guarded_and_stops_in_order_when_terminated_twice(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "my run"
     process = subprocess.Popen(
@@ -40,15 +41,16 @@ def test_running_work_is_guarded_and_stops_in_order_at_ctrl_c(tmp_path, monkeypa
             assert main(words) == 2
             assert "being written by another process" in (told := capsys.readouterr().err)
             assert told.count("\n") == 1
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGTERM)
         _, told = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130
+    assert process.returncode == 143
     # On a busy machine a plain line of progress may come first.
     line = told.splitlines()[-1]
-    assert line == "simkit: interrupted; go on with: simkit resume 'my run'"
+    assert line == "simkit: terminated; go on with: simkit resume 'my run'"
     assert "Traceback" not in told
     segments = len(list((folder / "segments").iterdir()))
     assert 1 < segments < 41
@@ -61,37 +63,71 @@ def test_running_work_is_guarded_and_stops_in_order_at_ctrl_c(tmp_path, monkeypa
     assert everything(folder) == everything(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("moment", [1, 4])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["run", "--no-render"],
-        ["sweep", "--over", "frequency=1,2", "--chunk", "1"],
-        ["optimize", "--wrt", "frequency", "--iterations", "4", "--method", "adam", "--no-render"],
-    ],
-    ids=lambda words: words[0],
-)
-def test_ctrl_c_names_the_command_that_goes_on(words, moment, tmp_path, monkeypatch, capsys):
+WORK = {
+    "run": ["run", "--no-render"],
+    "sweep": ["sweep", "--over", "frequency=1,2", "--chunk", "1"],
+    "optimize": ["optimize", "--wrt", "frequency", "--iterations", "4", "--method", "adam", "--no-render"],
+}
+STOPS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
+
+
+@pytest.mark.parametrize(("moment", "number"), [(1, signal.SIGINT), (4, signal.SIGINT), (4, signal.SIGTERM)])
+@pytest.mark.parametrize("words", WORK.values(), ids=WORK)
+def test_a_stop_names_the_command_that_goes_on(words, moment, number, tmp_path, monkeypatch, capsys):
     verb, *options = words
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     monkeypatch.chdir(tmp_path)
-    told = []
+    told, leave = [], Progress.__exit__
 
-    def interrupt(self, fraction, words=""):
+    def stop(self, fraction, words=""):
         told.append(fraction)
         if len(told) == moment:
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
 
+    def stop_again(self, *exception):
+        # Shells send a signal to the process and to its group.
+        signal.raise_signal(number)
+        leave(self, *exception)
+
+    handlers = [signal.getsignal(number) for number in STOPS]
     with monkeypatch.context() as patched:
-        patched.setattr(Progress, "update", interrupt)
-        assert main([verb, "./toy.toml", *options, "--output", "work", "--json"]) == 130
+        patched.setattr(Progress, "update", stop)
+        patched.setattr(Progress, "__exit__", stop_again)
+        code, word = STOPS[number]
+        assert main([verb, "./toy.toml", *options, "--output", "work", "--json"]) == code
+    assert [signal.getsignal(number) for number in STOPS] == handlers
     captured = capsys.readouterr()
-    assert captured.err == "simkit: interrupted; go on with: simkit resume work\n"
-    assert '"exit_code": 130' in captured.out
+    assert captured.err.splitlines()[-1] == f"simkit: {word}; go on with: simkit resume work"
+    assert f'"exit_code": {code}' in captured.out
     quiet = ["--no-render"] if verb != "sweep" else []
     assert main(["resume", "work", *quiet]) == 0
     assert main([verb, "./toy.toml", *options, "--output", "whole"]) == 0
     assert everything(tmp_path / "work") == everything(tmp_path / "whole")
+
+
+def test_a_stop_that_the_parent_process_ignores_stays_ignored():
+    former = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with Stops(last=False):
+            signal.raise_signal(signal.SIGTERM)
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def test_a_later_signal_stops_what_the_first_one_did_not(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("simkit.cli.interrupt.time.monotonic", lambda: clock[0])
+    with Stops(last=False) as stops:
+        with pytest.raises(Terminated):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        clock[0] += SAME_STOP
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        stops.finish()
+        clock[0] += SAME_STOP
+        signal.raise_signal(signal.SIGTERM)
 
 
 def test_ctrl_c_while_drawing_names_the_command_that_draws(tmp_path, monkeypatch, capsys):
@@ -103,7 +139,8 @@ def test_ctrl_c_while_drawing_names_the_command_that_draws(tmp_path, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr("simkit.cli.pictures.draw", interrupt)
         assert main(["run", "bouncing_ball", "--set", "steps=30", "--output", "work"]) == 130
-    assert capsys.readouterr().err == "simkit: interrupted; go on with: simkit resume work\n"
+    # On a busy machine a plain line of progress may come first.
+    assert capsys.readouterr().err.splitlines()[-1] == "simkit: interrupted; go on with: simkit resume work"
     assert main(["resume", "work", "--format", "png"]) == 0
     assert (tmp_path / "work" / "bouncing_ball.png").exists()
 
