@@ -9,6 +9,9 @@ import numpy as np
 
 from simkit.errors import UserError
 
+# Direct solvers hold matrices of an axis: at this number of cells one takes 2 GiB.
+MAX_CELLS = 16_384
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Axis:
@@ -168,6 +171,7 @@ def refined_axis(cell: float, around: tuple[float, float], length: float, growth
     count = round((upper - lower) / cell) if 0 < cell < math.inf else 0
     if count < 1 or abs(upper - lower - count * cell) > 1e-9 * length:
         raise UserError(f"cell = {cell!r} does not divide around = ({lower:g}, {upper:g}); choose {upper - lower:g}/n")
+    _check_count(count)
     if not 0 <= growth <= 1:
         raise UserError(f"growth = {growth!r} is not a number from 0 to 1; choose for example 0.02")
     below = _away(cell, lower - origin, growth)
@@ -182,6 +186,7 @@ def _away(cell: float, distance: float, growth: float) -> np.ndarray:
         return np.zeros(1)
     # The solution of d' = cell + growth d, as a function of the number of cells passed.
     cells = math.log1p(growth * distance / cell) / growth if growth else distance / cell
+    _check_count(cells)
     s = np.linspace(0, 1, max(round(cells), 1) + 1)
     return distance * (np.expm1(growth * cells * s) / np.expm1(growth * cells) if growth else s)
 
@@ -211,9 +216,15 @@ def axis_of_faces(faces: Sequence[float] | np.ndarray) -> Axis:
     return Axis(positions)
 
 
+def _check_count(cells: float) -> None:
+    if cells > MAX_CELLS:
+        raise UserError(f"cells = {cells:.6g} along one axis are too many; choose at most {MAX_CELLS}")
+
+
 def _equal_faces(cells: int, length: float, origin: float) -> np.ndarray:
     if isinstance(cells, bool) or not isinstance(cells, int) or cells < 4:
         raise UserError(f"cells = {cells!r} is not an integer of at least 4; choose for example cells = [64, 48]")
+    _check_count(cells)
     if isinstance(length, bool) or not isinstance(length, int | float) or not 0 < length < math.inf:
         raise UserError(f"length = {length!r} is not a positive number; choose for example length = 6.0")
     return np.linspace(origin, origin + length, cells + 1)

@@ -142,6 +142,24 @@ def read_arrays(path: Path, seal: Seal = UNBOUND, layout: Layout | None = None) 
     return arrays
 
 
+def run_of(path: Path) -> str | None:
+    """Return the identity of the run that an archive says it belongs to, or ``None`` if its end says nothing.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        UserError: if it is something else than a regular file.
+    """
+    try:
+        with open_to_read(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - 256, 0))
+            found = re.search(_COMMENT.pattern + rb"\Z", file.read())
+    except OSError:
+        return None
+    return found[1].decode() if found else None
+
+
 def _verify(file: BinaryIO, seal: Seal) -> None:
     left, crc, tail = os.fstat(file.fileno()).st_size - _CRC, 0, b""
     while left > 0 and (block := file.read(min(left, 2**20))):

@@ -12,7 +12,7 @@ from typing import Any
 
 from simkit.errors import UserError
 from simkit.regular_files import open_to_lock
-from simkit.runtime.archives import Seal
+from simkit.runtime.archives import Seal, run_of
 from simkit.runtime.belongings import strangers
 from simkit.runtime.environment import versions
 from simkit.runtime.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
@@ -168,9 +168,16 @@ class RunDirectory:
         """Hold the directory against other processes that would write to it.
 
         Raises:
-            UserError: if another process holds it, or it cannot be written.
+            UserError: if another process holds it, it cannot be written, or all its files belong to another run.
         """
         with _hold(self.path, self.path):
+            runs = {run_of(path) for path in sorted(self.path.rglob("*.npz"))} - {None}
+            if runs and self.identity not in runs:
+                # It is the manifest that is in the wrong place: to go on would replace what another one began.
+                raise UserError(
+                    f"{self.path}: its manifest.json is that of another run than its files; put the right one back, "
+                    "or run the scenario again with --overwrite"
+                )
             remove_leftovers(self.path)
             yield
 

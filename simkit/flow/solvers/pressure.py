@@ -119,5 +119,10 @@ def second_difference(axis: Axis) -> SecondDifference:
     """Return the divergence of the gradient along one axis."""
     if axis.periodic:
         return Periodic(axis.cells, axis.length / axis.cells)
-    slope = np.diff(np.eye(axis.cells), axis=0) / axis.distances[:, None]
-    return np.diff(np.pad(slope, ((1, 1), (0, 0))), axis=0) / axis.widths[:, None]
+    # Only three diagonals are touched: of a fine axis the rest of the matrix would take seconds to write.
+    matrix, inverse = np.zeros((axis.cells, axis.cells)), 1 / axis.distances
+    upper, lower = inverse / axis.widths[:-1], inverse / axis.widths[1:]
+    rows = np.arange(axis.cells)
+    matrix[rows[:-1], rows[1:]], matrix[rows[1:], rows[:-1]] = upper, lower
+    matrix[rows, rows] = (-np.pad(inverse, (0, 1)) - np.pad(inverse, (1, 0))) / axis.widths
+    return matrix

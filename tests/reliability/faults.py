@@ -1,0 +1,231 @@
+"""Seeded faults in run directories: what may happen to any file of any kind of work, finished or not."""
+
+import dataclasses
+import os
+import random
+import re
+import shutil
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+import simkit
+from simkit.runtime.archives import Seal, read_arrays, write_arrays
+from simkit.runtime.runs import start
+from simkit.runtime.sweeps import start_sweep
+from tests.runtime.toy import SPRINGS, toy
+
+
+class Stopped(BaseException):
+    """The work was stopped."""
+
+
+def _stop_after(count):
+    told = []
+
+    def report(*unused):
+        told.append(unused)
+        if len(told) == count:
+            raise Stopped
+
+    return report
+
+
+def _half_run(folder, seed):
+    start(toy(seed=seed), folder, report=_stop_after(6))
+
+
+def _half_sweep(folder, seed):
+    start_sweep(toy(seed=seed), {"frequency": (1.0, 2.0)}, chunk=1, output=folder, report=_stop_after(16))
+
+
+def _half_relaxations(folder, seed):
+    scenario = toy(SPRINGS, tolerance=0.05, seed=seed)
+    start_sweep(scenario, {"rest": (1.0, 1.4)}, seeds=2, chunk=2, output=folder, report=_stop_after(1))
+
+
+# Two of each, which differ in nothing but the seed, so that files of one are whole in the other and do not belong.
+WORK = {
+    "run": lambda folder, seed: simkit.run(toy(seed=seed), output=folder),
+    "half a run": _half_run,
+    "sweep": lambda folder, seed: simkit.sweep(toy(seed=seed), {"frequency": [1.0, 2.0]}, chunk=1, output=folder),
+    "half a sweep": _half_sweep,
+    "half of some relaxations": _half_relaxations,
+    "optimization": lambda folder, seed: simkit.optimize(
+        toy(seed=seed), "frequency", method="adam", iterations=3, output=folder
+    ),
+}
+
+
+def flip(path, moments, others):
+    data = bytearray(path.read_bytes())
+    if data:
+        data[moments.randrange(len(data))] ^= 1 << moments.randrange(8)
+    path.write_bytes(data)
+
+
+def cut(path, moments, others):
+    path.write_bytes(path.read_bytes()[: moments.randrange(max(path.stat().st_size, 1))])
+
+
+def lengthen(path, moments, others):
+    path.write_bytes(path.read_bytes() + moments.randbytes(moments.randrange(1, 300)))
+
+
+def scramble(path, moments, others):
+    path.write_bytes(moments.randbytes(moments.randrange(2000)))
+
+
+def remove(path, moments, others):
+    path.unlink()
+
+
+def swap_with_another_run(path, moments, others):
+    shutil.copyfile(others.other / path.relative_to(others.folder), path)
+
+
+def swap_with_another_file(path, moments, others):
+    alike = sorted(p for p in others.folder.rglob(f"*{path.suffix}") if p.is_file() and p != path)
+    shutil.copyfile(moments.choice(alike or [path.parent / path.name]), others.spare)
+    shutil.copyfile(others.spare, path)
+
+
+def link(path, moments, others):
+    path.unlink()
+    path.symlink_to(others.precious)
+
+
+def pipe(path, moments, others):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path, moments, others):
+    path.unlink()
+    path.mkdir()
+    (path / "mine.txt").write_text("mine")
+
+
+def rewrite(path, moments, others):
+    """Change names, shapes or types of an archive's arrays under its own seal and a right checksum."""
+    found = re.search(rb"run ([0-9a-f]+), ([a-z0-9 ]+), crc32 [0-9a-f]{8}\Z", path.read_bytes())
+    if not found:
+        return
+    seal = Seal(found[1].decode(), found[2].decode())
+    arrays = read_arrays(path, seal)
+    name = moments.choice(sorted(arrays))
+    array = arrays.pop(name)
+    change = moments.choice(["name", "none", "shape", "dtype", "more"])
+    if change == "name":
+        arrays[f"{name}x"] = array
+    elif change == "shape":
+        arrays[name] = np.stack([array, array])
+    elif change == "dtype":
+        arrays[name] = array.astype(np.float16 if array.dtype != np.float16 else np.int8)
+    elif change == "more":
+        arrays |= {name: array, "more": np.zeros(3)}
+    write_arrays(path, arrays, seal)
+
+
+FAULTS = (
+    flip,
+    cut,
+    lengthen,
+    scramble,
+    remove,
+    swap_with_another_run,
+    swap_with_another_file,
+    link,
+    pipe,
+    folder,
+    rewrite,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Others:
+    """What a fault may use, and must leave alone.
+
+    Attributes:
+        folder: the run directory to be damaged.
+        other: one of another seed.
+        precious: a file of the user outside.
+        spare: a file to copy over.
+    """
+
+    folder: Path
+    other: Path
+    precious: Path
+    spare: Path
+
+
+@contextmanager
+def in_time(seconds=120):
+    """Fail instead of waiting for ever."""
+
+    def stop(number, frame):
+        raise TimeoutError
+
+    former = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def attempt(operation):
+    """Return the result and the one line in which it was refused."""
+    try:
+        with in_time():
+            return operation(), None
+    except simkit.UserError as error:
+        return None, str(error)
+
+
+def endure(kind, number, home, wanted, recorded):
+    """Damage one file of a copy of some work, open and resume it, and check what is promised.
+
+    Args:
+        kind: of the work, a key of `WORK`.
+        number: seed of the fault.
+        home: folder with the two pieces of work, ``KIND/0`` and ``KIND/1``; a copy is made beside them.
+        wanted: the data set that the whole work returns.
+        recorded: a list of warnings that grows.
+
+    Returns:
+        The name of the fault, the file, and what happened: noticed, mended or harmless.
+    """
+    moments = random.Random(f"{kind} {number}")
+    copy = home / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(home / kind / "0", copy, symlinks=True)
+    precious, spare = home / "precious.txt", home / "spare"
+    precious.write_text("precious")
+    path = moments.choice(sorted(p for p in copy.rglob("*") if p.is_file()))
+    archives = path.suffix == ".npz"
+    fault = moments.choice([f for f in FAULTS if archives or f is not rewrite])
+    where = f"{kind} {number}: {fault.__name__} {path.relative_to(copy)}"
+    fault(path, moments, Others(copy, home / kind / "1", precious, spare))
+    del recorded[:]
+    told, resumed = "", False
+    for operation in (simkit.open_run, simkit.resume, simkit.open_run):
+        found, refused = attempt(lambda operation=operation: operation(copy))
+        if refused:
+            assert "\n" not in refused and str(copy) in refused, f"{where}: {refused}"
+            told += refused
+        else:
+            resumed = resumed or operation is simkit.resume
+            half = kind.startswith("half") and not resumed
+            assert half or found.equals(wanted), f"{where}: another result by {operation.__name__}"
+    warned = " ".join(str(warning.message) for warning in recorded)
+    assert precious.read_text() == "precious", where
+    if fault is folder:
+        assert (path / "mine.txt").read_text() == "mine", where
+    if fault in (link, pipe, folder) and path.name != ".lock":
+        assert path.name in told or "cannot be read back" in told, f"{where}: {told}"
+    noticed = path.name in told + warned or "manifest.json" in told
+    return fault.__name__, path.name, "noticed" if noticed else "harmless"

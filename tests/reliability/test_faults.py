@@ -1,0 +1,55 @@
+"""Whatever happens to a file of a run: one line that names it, or no difference; no traceback and no wrong number."""
+
+import collections
+import contextlib
+import shutil
+
+import pytest
+
+import simkit
+from simkit.scenario import registry
+from tests.reliability.faults import WORK, Stopped, endure
+from tests.runtime.toy import FACTORIES
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+@pytest.fixture(scope="module")
+def works(tmp_path_factory):
+    """Return a function that makes the two pieces of work of a kind once, and returns their folder and the result."""
+    home, results = tmp_path_factory.mktemp("faults"), {}
+
+    def make(kind):
+        if kind not in results:
+            for seed in (0, 1):
+                with contextlib.suppress(Stopped):
+                    WORK[kind](home / kind / str(seed), seed)
+            # What the whole work returns when it is read back.
+            whole = home / "whole" / kind
+            shutil.copytree(home / kind / "0", whole)
+            simkit.resume(whole)
+            results[kind] = simkit.open_run(whole)
+        return home, results[kind]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "FACTORIES", registry.FACTORIES | FACTORIES)
+        yield make
+
+
+def endure_all(works, kind, numbers, recwarn):
+    home, wanted = works(kind)
+    return collections.Counter(endure(kind, number, home, wanted, recwarn.list)[::2] for number in numbers)
+
+
+@pytest.mark.parametrize("kind", ["run", "half a run", "sweep"])
+def test_some_faults(kind, works, recwarn):
+    assert endure_all(works, kind, range(12), recwarn).total() == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", WORK)
+def test_many_faults(kind, works, recwarn):
+    counts = endure_all(works, kind, range(100, 300), recwarn)
+    print(kind, dict(counts))
+    # What is flipped or cut in an archive, a manifest or a summary is never passed over in silence.
+    assert counts.total() == 200
