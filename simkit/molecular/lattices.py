@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.errors import UserError
+from simkit.molecular.sizes import check_particles
 
 # Height over spacing of a close-packed stack of two layers.
 IDEAL_RATIO = math.sqrt(8 / 3)
@@ -135,6 +136,7 @@ def _crystal(
     if len(repeats) != dimension or any(n != int(n) or n < 1 for n in repeats):
         raise UserError(f"repeats = {repeats}; give {dimension} positive numbers of unit cells, one per axis")
     counts = [int(n) for n in repeats]
+    check_particles(math.prod(counts) * len(sites), f"repeats = {counts}")
     corners = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, dimension)
     fractions = ((corners + np.asarray(sites)) / counts).reshape(-1, dimension)
     sides = jnp.stack([jnp.asarray(n * edge * spacing, dtype=float) for n, edge in zip(counts, edges, strict=True)])

@@ -15,6 +15,7 @@ from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import lennard_jones, morse
+from simkit.molecular.sizes import MAX_PARTICLES_IN_PAIRS, check_particles
 from simkit.molecular.spaces import Cell
 
 DIMENSION = 3
@@ -61,6 +62,7 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
     """
     if particles < 2:
         raise UserError(f"particles = {particles}; a cluster needs at least 2")
+    check_particles(particles, f"particles = {particles}", MAX_PARTICLES_IN_PAIRS)
     if not spread > 0:
         raise UserError(f"spread = {spread} is not positive; choose 1 to 1.5")
     if potential not in ("lennard_jones", "morse"):

@@ -17,6 +17,7 @@ from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import soft_sphere
 from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
+from simkit.molecular.sizes import check_particles
 from simkit.molecular.spaces import Cell
 
 DIMENSION = 2
@@ -49,6 +50,7 @@ def jax_md_soft_spheres(
     """
     if particles < 16:
         raise UserError(f"particles = {particles}; a packing needs at least 16")
+    check_particles(particles, f"particles = {particles}")
     own = soft_sphere(exponent)
 
     # Importing it takes seconds and warns of what does not concern us.

@@ -20,6 +20,7 @@ from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.neighbors.pairs import Pairs
 from simkit.molecular.potentials import soft_sphere
+from simkit.molecular.sizes import check_particles
 from simkit.molecular.spaces import Cell
 
 # Neighbors within the list's reach of a random start at the usual densities; a run that needs more grows.
@@ -229,6 +230,7 @@ def mixture(particles: int, dimension: int, exponent: float, fraction: str) -> M
         raise UserError(
             f"particles = {particles}; a half-and-half mixture needs an even number, at least {fewest}{where}"
         )
+    check_particles(particles, f"particles = {particles}")
     soft_sphere(exponent)
     return Mixture(particles, dimension, exponent, fraction)
 

@@ -1,0 +1,23 @@
+"""How many particles a simulation may have."""
+
+from simkit.errors import UserError
+
+# The tables of a neighbor list hold up to a hundred numbers per particle, counted by 32-bit integers.
+MAX_PARTICLES = 2**24
+# A table of all pairs of these takes a gigabyte.
+MAX_PARTICLES_IN_PAIRS = 2**14
+
+
+def check_particles(count: int, given: str, most: int = MAX_PARTICLES) -> None:
+    """Refuse more particles than can be simulated, before anything is made of them.
+
+    Args:
+        count: how many.
+        given: what was asked for, such as ``"particles = 64"``.
+        most: how many there may be.
+
+    Raises:
+        UserError: if there are more.
+    """
+    if count > most:
+        raise UserError(f"{given} makes {count:.3g} particles; choose fewer, at most {most}")
