@@ -31,7 +31,8 @@ class FieldPainter:
             as for ``read_sides``. Where the frames have a ``body_distance``, in the shape of the quantity and negative
             inside a solid body, they show that body; where they have a ``side_velocity`` (frames, 4), the walls of
             which it is not zero show where they go. Pictures of several planes beside one another have their own
-            ``x_ticks`` (n, 2), places and the numbers there, ``axis_labels`` (2,), and an ``x_gap`` (2,) left blank.
+            ``x_ticks`` (n, 2), places and the numbers there, ``axis_labels`` (2,), and an ``x_gap`` or ``y_gap`` (2,)
+            left blank.
         title: upper left.
         settings: what to draw.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
@@ -77,7 +78,7 @@ class FieldPainter:
         self._columns = samples(centers[0], self.sheet.box.width)
         self._rows = samples(centers[1], self.sheet.box.height)
         self._distance = observed(frames, "body_distance", axes=3) if "body_distance" in frames else None
-        self._gap = self._pixels_of_gap(_pairs(coordinates, "x_gap"))
+        self._gaps = [self._pixels_of_gap(_pairs(coordinates, f"{name}_gap"), axis) for axis, name in enumerate("xy")]
         self._pixel = (edges[0][-1] - edges[0][0]) / self.sheet.box.width
 
     def __len__(self) -> int:
@@ -91,14 +92,15 @@ class FieldPainter:
         if self._distance is not None:
             distance = resample(self._distance[index].T.astype(np.float32), self._rows, self._columns)
             pixels = _with_body(pixels, distance / self._pixel)
-        pixels[:, self._gap] = _PAPER
+        pixels[:, self._gaps[0]] = _PAPER
+        pixels[self._gaps[1]] = _PAPER
         return self.sheet.picture(index, pixels=pixels)
 
-    def _pixels_of_gap(self, gap: np.ndarray | None) -> slice:
+    def _pixels_of_gap(self, gap: np.ndarray | None, axis: int) -> slice:
         if gap is None:
             return slice(0)
-        window, width = self.sheet.window, self.sheet.box.width
-        low, high = np.rint((gap[0] - window.x_low) / window.width * width).astype(int)
+        begin, end = self.sheet.window[2 * axis : 2 * axis + 2]
+        low, high = np.rint((gap[0] - begin) / (end - begin) * self.sheet.box[2 + axis]).astype(int)
         return slice(low, high)
 
 

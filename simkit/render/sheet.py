@@ -27,7 +27,7 @@ _BAR_BELOW = (90, 175)
 # How much larger a bar below must make the window of a page of any shape.
 _WIDE = 1.15
 # Widths over heights between which a page follows what is stretched to fill it.
-_STRETCHED = (0.9, 2.3)
+_STRETCHED = (0.9, 3.0)
 
 
 class Sheet:

@@ -33,6 +33,8 @@ _MOST_SHADOWS = 150
 # How much of the color of the farthest particles is lost in the paper.
 _HAZE = 0.35
 _EDGE_WIDTH = 1.1
+# Part of the box within which a particle is on its side.
+_ON_SIDE = 0.004
 
 
 class SpherePainter:
@@ -72,7 +74,7 @@ class SpherePainter:
                 raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
         self._box = periodic_box(frames, count, 3)
         if self._box is not None:
-            self._position = self._position % self._box[:, None]
+            self._position = _in_box(self._position, self._box, steady="time" not in diagnostics)
         runs = [frames, *alongside]
         values = together(runs, settings.quantity, axes=2)
         self._scale = color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True)
@@ -139,6 +141,24 @@ class SpherePainter:
         ink = np.tile(linear(INK), (2, 1))
         pairs = [(a, b) for a in range(8) for b in range(a) if (a ^ b) in (1, 2, 4)]
         return [Line(corners[[a, b]], ink, np.full(2, 0.6)) for a, b in pairs]
+
+
+def _in_box(position: np.ndarray, box: np.ndarray, steady: bool) -> np.ndarray:
+    """Return positions (frames, N, 3) inside periodic boxes (frames, 3).
+
+    Args:
+        position: anywhere.
+        box: edge lengths.
+        steady: whether particles stay near their last places: they then pass the sides of the box without a jump.
+    """
+    box = box[:, None]
+    # A site on a side of the box is met from both; all are shown on the same.
+    shift = _ON_SIDE * box
+    wrapped = (position + shift) % box - shift
+    if not steady:
+        return wrapped
+    away = wrapped - wrapped[-1]
+    return wrapped - box * np.rint(away / box)
 
 
 def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:

@@ -99,3 +99,24 @@ def test_unknown_sides_are_refused(settings):
     frames["side_velocity"] = np.zeros((1, 3))
     with pytest.raises(UserError, match="'side_velocity' has shape"):
         new_painter(frames, diagnostics, coordinates, "Field", settings("field", "speed"))
+
+
+def test_two_planes_beside_one_another_have_a_blank_gap_and_their_own_ticks(settings):
+    frames, diagnostics, coordinates = field(3, 2)
+    coordinates["x_gap"], coordinates["x_ticks"] = np.array([1.5, 1.75]), np.array([[0.0, 0.0], [2.0, 7.0]])
+    coordinates["axis_labels"] = np.array(["$x$ and $z$", "$y$"])
+    sheet = (painter := new_painter(frames, diagnostics, coordinates, "Field", settings("field", "speed"))).sheet
+    image, box = painter.image(0), sheet.box
+    row = image[len(image) - box.bottom - box.height // 2, box.left : box.left + box.width]
+    blank = np.flatnonzero(is_color(row, PAPER)) / box.width * 3
+    assert blank.min() == pytest.approx(1.5, abs=0.02) and blank.max() == pytest.approx(1.75, abs=0.02)
+    assert [text.get_text() for text in sheet.axes.get_xticklabels()] == ["0", "7"]
+    assert sheet.axes.get_xlabel() == "$x$ and $z$"
+    del coordinates["x_gap"]
+    coordinates["y_gap"] = np.array([0.5, 1.0])
+    painter = new_painter(frames, diagnostics, coordinates, "Field", settings("field", "speed"))
+    image, box = painter.image(0), painter.sheet.box
+    column = image[len(image) - box.bottom - box.height : len(image) - box.bottom, box.left + box.width // 2]
+    assert is_color(column, PAPER).mean() == pytest.approx(0.25, abs=0.02)
+    with pytest.raises(UserError, match="'x_ticks' has shape"):
+        new_painter(frames, diagnostics, coordinates | {"x_ticks": np.ones(3)}, "t", settings("field", "speed"))

@@ -101,3 +101,17 @@ def test_wrong_shapes_are_named(settings):
         paint(frames | {"diameter": np.ones((2, 3))}, settings)
     with pytest.raises(UserError, match="particles have 4 coordinates"):
         paint(frames | {"position": np.zeros((2, 4, 4))}, settings)
+
+
+def test_an_atom_on_a_side_of_the_box_does_not_jump_to_the_other(settings):
+    frames = {
+        "position": np.array([[[0.01, 2, 2]], [[-0.01, 2, 2]], [[3.999, 2, 2]]]),
+        "diameter": np.ones((3, 1)),
+        "box": np.full((3, 3), 4.0),
+        "energy": np.zeros((3, 1)),
+    }
+    np.testing.assert_allclose(paint(frames, settings, 3)._position[:, 0, 0], [0.01, -0.01, -0.001], atol=1e-12)
+    # What wanders in time stays inside the box.
+    frames["position"] = np.array([[[1.0, 2, 2]], [[3.5, 2, 2]], [[5.0, 2, 2]]])
+    painter = new_painter(frames, {"time": np.arange(3)}, {}, "t", settings("particles", "energy"), SIZE)
+    np.testing.assert_allclose(painter._position[:, 0, 0], [1.0, 3.5, 1.0])

@@ -102,5 +102,11 @@ def viscosity_from_frames(
         pair.with_params(**defaults),
         observe=observe,
         dimensions={"comparison": ("x", "y")} | {n: ("x", "y_cell") for n in ("u", "v", "recorded_u", "recorded_v")},
-        coordinates={"x": grid.axes[0].centers, "y": rows, "y_cell": grid.axes[1].centers},
+        coordinates={
+            "x": grid.axes[0].centers,
+            "y": rows,
+            "y_cell": grid.axes[1].centers,
+            "y_gap": rows[cells[1] + GAP // 2] + np.array([-0.5, 0.5]) * GAP * 2 / cells[1],
+            "sides": np.array(["periodic", "periodic", "wall", "wall"]),
+        },
     )

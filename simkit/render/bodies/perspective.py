@@ -65,6 +65,7 @@ class PerspectivePainter:
         self._present = self._bodies.present
         colors, scale = body_colors([frames, *alongside], settings, self._present.shape)
         self._colors = linear(colors)
+        self._two_faced = settings.quantity == "orientation"
         self._turn = settings.turn
         points, radii, direction = self._measure(runs, settings)
         pivot = self._middle if self._turn else None
@@ -158,6 +159,7 @@ class PerspectivePainter:
                 bodies.radius[index, body],
                 self._colors[index, body],
                 bool(bodies.disk[index, body]),
+                self._two_faced,
             )
             for body in here
         ]

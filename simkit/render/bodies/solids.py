@@ -27,6 +27,7 @@ class Solid:
         radius: in m.
         color: (3,) linear in light.
         plain: whether it goes without marks.
+        two_faced: whether a box is paler on the side of its own +z, which shows how it is turned over.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class Solid:
     radius: float
     color: np.ndarray
     plain: bool = False
+    two_faced: bool = False
 
     @property
     def reach(self) -> float:
@@ -59,6 +61,7 @@ def solid(
     radius: float,
     color: np.ndarray,
     disk: bool = False,
+    two_faced: bool = False,
 ) -> Solid:
     """Return a body as drawn.
 
@@ -69,6 +72,7 @@ def solid(
         radius: in m; zero for a box.
         color: (3,) linear in light.
         disk: whether it is one.
+        two_faced: as for ``Solid``.
     """
     if disk:
         return Solid(DISK, center, rotation(orientation), half_lengths[[0, 0, 2]], 0.0, color)
@@ -78,7 +82,7 @@ def solid(
         kind = CAPSULE
     else:
         kind, half_lengths, radius = BOX, half_lengths + radius, 0.0
-    return Solid(kind, center, rotation(orientation), half_lengths, float(radius), color)
+    return Solid(kind, center, rotation(orientation), half_lengths, float(radius), color, two_faced=two_faced)
 
 
 def rod(ends: np.ndarray, radius: float, color: np.ndarray) -> Solid:
@@ -136,7 +140,8 @@ def surface(
     origin, (right, up, forward) = _seen_from(body, camera)
     own = origin[:, None] + depth * (forward[:, None] + right[:, None] * across + up[:, None] * upward)
     if body.kind == BOX:
-        normal, pale = _box_normal(own, body.half_lengths), np.zeros(len(depth))
+        normal = _box_normal(own, body.half_lengths)
+        pale = np.where(normal[2] > 0, _PALER, 0.0) if body.two_faced else np.zeros(len(depth))
     elif body.kind == DISK:
         normal, pale = disk_surface(own, body.half_lengths[0], body.half_lengths[2], pixel)
     else:
