@@ -22,6 +22,8 @@ def flow_quantities(length: str = "1", velocity: str = "1", time: str = "", rate
         "x_face": (length, "position of cell faces along x"),
         "y_face": (length, "position of cell faces along y"),
         "y_cell": (length, "position along y"),
+        "x_cell": (length, "position along x"),
+        "side_velocity": (velocity, "velocity of the left, right, lower and upper side along itself"),
         "u": (velocity, "velocity along x"),
         "v": (velocity, "velocity along y"),
         "speed": (velocity, "speed"),

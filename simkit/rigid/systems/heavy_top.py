@@ -173,7 +173,7 @@ def _observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) ->
         "angular_velocity": stacked(across + along * axis + Vector(two, two, two)),
         "half_lengths": stacked(select(is_rod, rod, Vector(wide, wide, two + bodies.half_lengths.z))),
         "radius": jnp.where(is_rod, ROD_RADIUS, bodies.radius),
-        "disk": ~is_rod,
+        "disk": jnp.where(is_rod, two, two + 1),
         "trace": stacked(pivot + length * axis)[:1],
         "pivots": top,
         "links": jnp.stack([top * jnp.array([1, 1, 0], top.dtype), top], axis=1),
