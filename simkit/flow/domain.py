@@ -117,6 +117,16 @@ def domain(axes: tuple[Axis, ...], sides: tuple[Sides | None, ...], wall_slope: 
     return built
 
 
+def same(one: Domain, other: Domain) -> bool:
+    """Return whether two domains have the same axes, sides and slopes at walls."""
+    if one is other:
+        return True
+    if (one.sides, one.wall_slope, one.grid.cells) != (other.sides, other.wall_slope, other.grid.cells):
+        return False
+    axes = zip(one.grid.axes, other.grid.axes, strict=True)
+    return all(a.periodic == b.periodic and np.array_equal(a.faces, b.faces) for a, b in axes)
+
+
 def no_motion(domain: Domain) -> BoundaryVelocity:
     """Return the boundary velocity of sides that rest."""
     rest = (0.0,) * domain.grid.dimension

@@ -8,11 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
 from simkit.flow.advection import LAYERS, advection
 from simkit.flow.differences import difference_at_centers, in_memory, with_ends, with_zero_ends
 from simkit.flow.diffusion import laplacian
-from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, no_motion
+from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, no_motion, same
 from simkit.flow.surroundings import surround
+
+METHODS = ("runge_kutta", "adams_bashforth")
 
 
 class Scalar(Protocol):
@@ -70,6 +73,10 @@ class Equations:
         implicit: the axes along which viscosity and the diffusion of the scalar are treated implicitly
             (Crank-Nicolson).
         scheme: advection, "central" or "upwind".
+
+    Raises:
+        UserError: if a name or an axis is unknown, or one part does not serve another: an inflow has no velocity, a
+            flow rate is held between sides, or the scalar or the obstacle is on another domain.
     """
 
     domain: Domain
@@ -83,6 +90,28 @@ class Equations:
     method: str = "runge_kutta"
     implicit: tuple[int, ...] = ()
     scheme: str = "central"
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not serve one another."""
+        for name, value, known in (("method", self.method, METHODS), ("scheme", self.scheme, tuple(LAYERS))):
+            if value not in known:
+                raise UserError(
+                    f"{name} = {value!r} is unknown{nearest(str(value), list(known))}; choose one of {', '.join(known)}"
+                )
+        axes = tuple(range(self.domain.grid.dimension))
+        if not set(self.implicit) <= set(axes) or len(set(self.implicit)) != len(self.implicit):
+            raise UserError(f"implicit = {self.implicit!r}; choose among the axes {axes}, each once")
+        if self.boundary is None and self.domain.of_kind("inflow"):
+            raise UserError("boundary is None, so that the inflow has no velocity; give boundary(params, time)")
+        if self.flow_rate is not None and self.domain.sides[0] is not None:
+            raise UserError(
+                "flow_rate is given, but axis x is bounded, where what flows in is what flows; leave flow_rate away, "
+                "or make x periodic"
+            )
+        for name, part in (("scalar", self.scalar), ("obstacle", self.obstacle)):
+            theirs = getattr(part, "domain", None)
+            if theirs is not None and not same(theirs, self.domain):
+                raise UserError(f"the domain of the {name} is not that of the flow; build both with one domain")
 
     @property
     def explicit(self) -> tuple[int, ...]:
