@@ -20,7 +20,7 @@ def without_effect(function: Callable[..., Any], params: Params, *arguments: Any
         params: arrays, or their shapes, by name.
         *arguments: pytrees of arrays or of their shapes.
     """
-    traced = jax.make_jaxpr(lambda params: function(params, *arguments))(params)
+    traced = jax.make_jaxpr(function)(params, *arguments)
     _, used = partial_eval.dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals))
-    names = [path[0].key for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
-    return [name for name, is_used in zip(names, used, strict=True) if not is_used]
+    # Arguments are flattened in order, the params first, by their sorted names.
+    return [name for name, is_used in zip(sorted(params), used, strict=False) if not is_used]
