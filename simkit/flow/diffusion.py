@@ -6,6 +6,7 @@ import numpy as np
 from simkit.flow.differences import difference_at_faces, with_ends
 from simkit.flow.domain import BoundaryVelocity, Domain
 from simkit.flow.sides import side_slope, side_weights
+from simkit.flow.solvers.tridiagonal import matrix_of_slopes
 from simkit.flow.surroundings import Surrounded, along, step, strip
 
 
@@ -69,8 +70,7 @@ def second_difference(component: int, axis: int, domain: Domain) -> np.ndarray |
     if a.periodic:
         return None
     if component == axis:
-        slope = np.diff(np.pad(np.eye(a.cells - 1), ((1, 1), (0, 0))), axis=0) / a.widths[:, None]
-        return np.diff(slope, axis=0) / a.distances[:, None]
+        return matrix_of_slopes(1 / a.widths, a.distances)
     return second_difference_at_centers(axis, (domain.prescribes(axis, 0), domain.prescribes(axis, 1)), domain)
 
 
@@ -83,10 +83,11 @@ def second_difference_at_centers(axis: int, given: tuple[bool, bool], domain: Do
         domain: the domain.
     """
     a = domain.grid.axes[axis]
-    slope = np.pad(np.diff(np.eye(a.cells), axis=0) / a.distances[:, None], ((1, 1), (0, 0)))
-    (lower_near, lower_far), (upper_near, upper_far) = side_weights(axis, domain)
-    if given[0]:
-        slope[0, :2] = lower_near, -lower_far
-    if given[1]:
-        slope[-1, -2:] = upper_far, -upper_near
-    return np.diff(slope, axis=0) / a.widths[:, None]
+    matrix = matrix_of_slopes(np.pad(1 / a.distances, 1), a.widths)
+    lower, upper = side_weights(axis, domain)
+    # On a side whose value is given the slope is made of the two nearest points.
+    for (near, far), first, second, is_given in ((lower, 0, 1, given[0]), (upper, -1, -2, given[1])):
+        if is_given:
+            inner = 1 / a.distances[first]
+            matrix[first, first], matrix[first, second] = np.array([-inner - near, inner + far]) / a.widths[first]
+    return matrix

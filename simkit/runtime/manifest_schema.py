@@ -89,7 +89,11 @@ _COUNT = _is("a whole number from 1", lambda value: _count(value) and value > 0)
 _NUMBERS = _is("a list of numbers", lambda value: isinstance(value, list) and bool(value) and all(map(_number, value)))
 _WORDS = _is("a list of words", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
 _LABELS = _table(
-    {"dimensions": _each(_WORDS), "coordinates": _each(_is("a list", lambda value: isinstance(value, list)))}
+    {
+        "dimensions": _each(_WORDS),
+        "coordinates": _each(_is("a list", lambda value: isinstance(value, list))),
+        "quantities": _each(_table({"unit": _WORD, "doc": _WORD})),
+    }
 )
 _ARRAYS = _each(_is("a type and a shape", _described))
 _MANIFEST = _table(

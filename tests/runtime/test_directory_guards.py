@@ -174,7 +174,7 @@ def test_run_of_the_first_format_is_refused_with_what_to_do(stored):
     with pytest.raises(UserError, match="has format 1, of an earlier simkit, and this one reads format 2; run the"):
         simkit.open_run(stored.path)
     simkit.run(toy(), output=stored.path, overwrite=True)
-    assert simkit.open_run(stored.path).sizes["frame"] == 11
+    assert simkit.open_run(stored.path).sizes["time"] == 11
 
 
 CRAFTED = {
@@ -182,8 +182,13 @@ CRAFTED = {
     "kind list": {"kind": ["run"]},
     "request word": {"request": "all"},
     "no labels": {"request": {"arrays": {}}},
-    "labels": {"request": {"labels": {"dimensions": {"x": 3}, "coordinates": {}}, "arrays": {}}},
-    "arrays": {"request": {"labels": {"dimensions": {}, "coordinates": {}}, "arrays": {"x": ["object", [2]]}}},
+    "labels": {"request": {"labels": {"dimensions": {"x": 3}, "coordinates": {}, "quantities": {}}, "arrays": {}}},
+    "arrays": {
+        "request": {"labels": {"dimensions": {}, "coordinates": {}, "quantities": {}}, "arrays": {"x": ["object", [2]]}}
+    },
+    "quantities": {
+        "request": {"labels": {"dimensions": {}, "coordinates": {}, "quantities": {"x": "m"}}, "arrays": {}}
+    },
     "values": {"values": {"config": [], "params": {}, "run": {}}},
     "no run": {"values": {"config": {}, "params": {}}},
     "versions": {"versions": {"jax": 3}},
@@ -220,7 +225,11 @@ def test_crafted_status_and_labels_are_noticed(tmp_path):
         simkit.open_run(tmp_path / "run")
     simkit.resume(tmp_path / "run")
     assert simkit.open_run(tmp_path / "run").attrs["status"] == "ok"
-    labels = {"dimensions": {"position": ["pendulum", "column"]}, "coordinates": {"pendulum": [0.5, 1.5]}}
+    labels = {
+        "dimensions": {"position": ["pendulum", "column"]},
+        "coordinates": {"pendulum": [0.5, 1.5]},
+        "quantities": {},
+    }
     directory.manifest["request"]["labels"] = labels
     with pytest.raises(UserError, match="the coordinates of pendulum do not fit"):
         stored_run(directory)

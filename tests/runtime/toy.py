@@ -108,7 +108,7 @@ def toy(text: str = PENDULUMS, **values: Any) -> Scenario:
     return load(parse_scenario(text, Path("toy.toml")), values)
 
 
-NOTHING = {"labels": {"dimensions": {}, "coordinates": {}}, "arrays": {}}
+NOTHING = {"labels": {"dimensions": {}, "coordinates": {}, "quantities": {}}, "arrays": {}}
 REQUESTS = {
     "run": NOTHING,
     "sweep": NOTHING | {"over": {}, "seeds": 2, "chunk": 2, "final_frames": True},

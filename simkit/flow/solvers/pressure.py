@@ -12,7 +12,7 @@ from simkit.flow.differences import divergence, gradient
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.solvers.halves import has_halves, solver_of_halves
 from simkit.flow.solvers.modes import Periodic, SecondDifference, Transform
-from simkit.flow.solvers.tridiagonal import eliminate, substitute
+from simkit.flow.solvers.tridiagonal import eliminate, matrix_of_slopes, substitute
 
 type Method = Literal["elimination", "modes"]
 
@@ -119,10 +119,4 @@ def second_difference(axis: Axis) -> SecondDifference:
     """Return the divergence of the gradient along one axis."""
     if axis.periodic:
         return Periodic(axis.cells, axis.length / axis.cells)
-    # Only three diagonals are touched: of a fine axis the rest of the matrix would take seconds to write.
-    matrix, inverse = np.zeros((axis.cells, axis.cells)), 1 / axis.distances
-    upper, lower = inverse / axis.widths[:-1], inverse / axis.widths[1:]
-    rows = np.arange(axis.cells)
-    matrix[rows[:-1], rows[1:]], matrix[rows[1:], rows[:-1]] = upper, lower
-    matrix[rows, rows] = (-np.pad(inverse, (0, 1)) - np.pad(inverse, (1, 0))) / axis.widths
-    return matrix
+    return matrix_of_slopes(np.pad(1 / axis.distances, 1), axis.widths)
