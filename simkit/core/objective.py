@@ -11,7 +11,7 @@ from simkit.core.converge import converge
 from simkit.core.growth import converge_with_growth
 from simkit.core.rollout import Memory, segment, trajectory, width_for
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.errors import UserError
+from simkit.errors import UserError, nearest
 
 type Measure = Callable[[Arrays, Arrays], jax.Array]
 type Reduce = Literal["final", "mean", "root_mean_square", "maximum", "minimum", "sum"]
@@ -83,7 +83,7 @@ class Objective:
         run = trajectory(self.simulation, self.steps, self.every, memory=self.memory)
         _, frames, diagnostics = run(params, key)
         if callable(self.quantity):
-            return self._shape(_scalar(self.quantity(frames, diagnostics)))
+            return self._shape(_measured(self.quantity, frames, diagnostics))
         return self._shape(REDUCTIONS[self.reduce](diagnostics[self.quantity]))
 
     def from_state(self, state: State, params: Params) -> jax.Array:
@@ -91,7 +91,7 @@ class Objective:
         last = self.last_state(state, params)
         if callable(self.quantity):
             seen = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
-            return self._shape(_scalar(self.quantity(*jax.tree.map(lambda leaf: leaf[None], seen))))
+            return self._shape(_measured(self.quantity, *jax.tree.map(lambda leaf: leaf[None], seen)))
         return self._shape(self.simulation.diagnose(last, params)[self.quantity])
 
     def last_state(self, state: State, params: Params) -> State:
@@ -115,8 +115,12 @@ class Objective:
         return value**2 if self.square else value
 
 
-def _scalar(value: jax.Array) -> jax.Array:
-    value = jnp.asarray(value)
+def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays) -> jax.Array:
+    try:
+        value = jnp.asarray(measure(frames, diagnostics))
+    except KeyError as error:
+        name, known = str(error.args[0]), [*frames, *diagnostics]
+        raise UserError(f"the objective function asks for '{name}'{nearest(name, known)}") from error
     if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
         raise UserError(f"the objective function returns {value.dtype} of shape {value.shape}; return one real number")
     return value

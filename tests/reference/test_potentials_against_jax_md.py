@@ -204,8 +204,8 @@ def test_a_parameter_that_jax_md_swallows_is_refused_by_name(x64, jax_md):
     with pytest.raises(UserError, match="'epsilon'"):
         jax.eval_shape(relaxing.init, params, jax.random.key(0))
 
-    def depth(R, epsilon, **keywords):  # noqa: N803 (as in jax-md)
-        return epsilon * energy(R, **keywords)
+    def depth(position, epsilon, **keywords):
+        return epsilon * energy(position, **keywords)
 
     some = from_jax_md(depth, box=box, parameters=["epsilon", "sigma"])
     with pytest.raises(UserError, match=r"on the parameter 'sigma'.* \(keep epsilon\)"):

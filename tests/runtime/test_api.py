@@ -126,6 +126,50 @@ def test_value_and_grad_refuses_what_does_not_exist():
         simkit.value_and_grad(toy(), "frequency", objective="enrgy")
 
 
+def test_a_function_of_frames_and_diagnostics_is_an_objective():
+    def last_energy(frames, diagnostics):
+        return diagnostics["energy"][-1] + 0 * frames["position"].sum()
+
+    named = simkit.value_and_grad(toy(), ["frequency", "time_step"], objective="energy")
+    given = simkit.value_and_grad(toy(), ["frequency", "time_step"], objective=last_energy)
+    assert given[0] == pytest.approx(named[0], rel=1e-14)
+    for name in named[1]:
+        assert given[1][name] == pytest.approx(named[1][name], rel=1e-12)
+    # Of a relaxation there is one frame, its end, and the derivative is the implicit one.
+    length = simkit.value_and_grad(toy(SPRINGS), "rest")
+    spread = simkit.value_and_grad(toy(SPRINGS), "rest", objective=lambda frames, numbers: numbers["length"].sum())
+    assert spread[0] == pytest.approx(length[0], rel=1e-12)
+    assert spread[1]["rest"] == pytest.approx(length[1]["rest"], rel=1e-9)
+    with pytest.raises(simkit.UserError, match=r"returns float64 of shape \(\d+,\); return one real number"):
+        simkit.value_and_grad(toy(), "frequency", objective=lambda frames, numbers: numbers["energy"])
+    with pytest.raises(simkit.UserError, match="asks for 'enrgy'; did you mean 'energy'"):
+        simkit.value_and_grad(toy(), "frequency", objective=lambda frames, numbers: numbers["enrgy"][-1])
+    with pytest.raises(
+        simkit.UserError, match=r"objective is of type function, .* declare a diagnostic as an objective"
+    ):
+        simkit.optimize(toy(), "frequency", objective=last_energy)
+
+
+def test_numbers_of_numpy_and_jax_are_numbers():
+    import jax.numpy as jnp
+
+    plain = simkit.run(toy(), frequency=2.5, steps=30, every=3)
+    for frequency, steps in [
+        (np.float32(2.5), np.int64(30)),
+        (np.array(2.5), np.array(30)),
+        (jnp.float32(2.5), jnp.int32(30)),
+        (jnp.asarray(2.5), 30),
+    ]:
+        xarray.testing.assert_identical(plain, simkit.run(toy(), frequency=frequency, steps=steps, every=np.uint8(3)))
+    for wrong, message in [
+        (np.array([1.0, 2.0]), "does not have the default's shape"),
+        (object(), "is of type object; write a number"),
+        (np.array("a"), "is a string; write a number"),
+    ]:
+        with pytest.raises(simkit.UserError, match=message):
+            simkit.run(toy(), frequency=wrong)
+
+
 def test_optimum_is_found_and_stored(tmp_path):
     # The chain is shortest where its springs are: at the lower bound of their length at rest.
     result = simkit.optimize(toy(SPRINGS), "rest", output=tmp_path / "best", iterations=30)

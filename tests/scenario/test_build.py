@@ -11,7 +11,7 @@ from simkit.core.simulation import Equilibrium
 from simkit.errors import UserError
 from simkit.scenario import registry
 from simkit.scenario.build import build
-from simkit.scenario.catalog import list_scenarios
+from simkit.scenario.catalog import find_scenario, list_scenarios
 from simkit.scenario.overrides import apply_overrides
 from simkit.scenario.schema import parse_scenario
 from tests.scenario import examples
@@ -47,6 +47,16 @@ def test_the_files_values_become_the_default_parameters():
     assert simulation.params["rate"] == 2.0
     np.testing.assert_array_equal(simulation.params["coupling"], [[1.0, 0.5], [0.5, 1.0]])
     assert simulation.init(simulation.params, jax.random.key(0))["height"].shape == (5, 7)
+
+
+def test_a_scenario_may_be_given_by_name_and_by_path(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(find_scenario("channel_flow").text)
+    shapes = {name: value.shape for name, value in build(find_scenario("channel_flow")).params.items()}
+    for given in ("channel_flow", path, str(path)):
+        assert {name: value.shape for name, value in build(given).params.items()} == shapes
+    with pytest.raises(UserError, match="did you mean 'channel_flow'"):
+        build("chanel_flow")
 
 
 def test_a_parameter_the_file_leaves_out_keeps_the_factorys_default():
