@@ -85,7 +85,7 @@ def test_a_particle_on_a_spring_follows_the_point_it_is_tied_to(x64, stiffness, 
     np.testing.assert_allclose(jax.jit(jax.jacfwd(place))(0.3), [1, 0], atol=1e-12)
 
 
-@pytest.mark.parametrize("rotations", [False, True])
+@pytest.mark.parametrize("rotations", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_periodic_substrate_carries_the_particles_along(x64, rotations):
     # E = -sum cos(2 pi (x - c) / a), free along y: the springs between neighbors alone hold y differences.
     def energy(x, cell, p):
@@ -106,7 +106,7 @@ def test_a_periodic_substrate_carries_the_particles_along(x64, rotations):
     np.testing.assert_allclose(slope, np.tile([1.0, 0.0], (3, 1)), atol=1e-10)
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_cluster_in_an_anisotropic_trap_moves_and_turns_as_a_whole(x64, dimension):
     stiffness = np.array([0.3, 0.7, 1.1])[:dimension]
 
@@ -123,7 +123,7 @@ def test_a_cluster_in_an_anisotropic_trap_moves_and_turns_as_a_whole(x64, dimens
     check_slopes(simulation, lambda x: x, c=1e-3, turn=1e-3, epsilon=1e-2)
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("dimension", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_a_trap_about_a_point_leaves_only_the_rotations_about_it(x64, dimension):
     # It holds one particle of the cluster, so the point is not its center: no rotation about the center is free.
     def trap(x, cell, p):
@@ -202,6 +202,7 @@ def test_many_traps_at_once_and_in_single_precision():
     np.testing.assert_allclose(slope, [0, 1, 1, 1], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_field_and_a_cell_that_relaxes(x64):
     # A crystal over grooves of the cell's own period, which drag it along.
     def grooves(x, cell, p):

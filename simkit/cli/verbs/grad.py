@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Differentiate and report; a derivative that is not finite is a failure."""
+    """Differentiate and report; a derivative that is not finite, or differs from its difference, is a failure."""
     from simkit.runtime.derivatives import check_gradient, objective_name, value_and_grad
 
     scenario = scenario_of(arguments)
@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
         compared = [checked.difference, largest_error, checked.relative_difference, checked.verdict]
     else:
         value, derivative = value_and_grad(scenario, wrt, objective=objective, mode=arguments.mode)
-        compared = []
+        checked, compared = None, []
     finite = math.isfinite(value) and all(math.isfinite(x) for array in derivative.values() for x in array.flat)
     result = {"scenario": scenario.name, "objective": objective, "value": value, "precision": scenario.run.precision}
     columns = ("derivative", "central difference", "its error", "relative difference", "verdict")[: 1 + len(compared)]
@@ -50,11 +50,21 @@ def main(arguments: argparse.Namespace) -> int:
         print_json(result | {"wrt": {name: dict(zip(keys, row, strict=True)) for name, row in per_name.items()}})
     else:
         print(f"{objective} = {value:.10g}   ({scenario.objectives[objective].doc}; {scenario.run.precision})\n")
-        print_table(("with respect to", *columns), [(name, *map(_digits, row)) for name, row in per_name.items()])
+        print_table(
+            ("with respect to", *columns),
+            [(name, *map(_digits, row[:2]), *map(_rough, row[2:])) for name, row in per_name.items()],
+        )
     if not finite:
         problem = "the run failed, or it did not converge, so that its derivative is not defined"
         print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {problem}", file=sys.stderr)
-    return FINE if finite else FAILED
+    wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"] if finite else []
+    if wrong:
+        problem = "by more than the error of the difference: it is wrong, or the objective is not smooth there"
+        print(
+            f"simkit: {scenario.name}: d {objective} / d {wrong[0]} differs from its central difference {problem}",
+            file=sys.stderr,
+        )
+    return FINE if finite and not wrong else FAILED
 
 
 def _plain(value: Any) -> Any:
@@ -63,3 +73,7 @@ def _plain(value: Any) -> Any:
 
 def _digits(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _rough(value: Any) -> str:
+    return f"{value:.1g}" if isinstance(value, float) else str(value)
