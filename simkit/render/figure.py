@@ -48,7 +48,8 @@ def new_figure(size: tuple[int, int], scale: float | None = None) -> Figure:
 def resize(figure: Figure, size: tuple[int, int]) -> None:
     """Give a figure a size in pixels, met exactly; fonts and lines stay as they are."""
     # Agg truncates inches * dpi to pixels: a thousandth of a pixel more keeps rounding from losing a whole one.
-    figure.set_size_inches(*((side + 1e-3) / figure.dpi for side in size))
+    width, height = ((side + 1e-3) / figure.dpi for side in size)
+    figure.set_size_inches(width, height)
 
 
 def canvas_of(figure: Figure) -> FigureCanvasAgg:

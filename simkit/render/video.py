@@ -88,10 +88,10 @@ def _affordable_palette(images: Images) -> Palette:
 
 def _cost(palette: Palette, run: Sequence[np.ndarray]) -> int:
     """Return the bytes of the last of several frames."""
-    before, shown = None, None
-    for image in run:
-        before, shown = shown, palette.after(image, shown)
-    return len(frame_block(shown, before, 0))
+    shown = None
+    for image in run[:-1]:
+        shown = palette.after(image, shown)
+    return len(frame_block(palette.after(run[-1], shown), shown, 0))
 
 
 def write_mp4(path: Path, images: Images, frames_per_second: float, hold: float = 0.0) -> None:
@@ -129,9 +129,8 @@ def _pipe(command: list[str], images: Images, repeated: int) -> None:
             with cast(IO[bytes], process.stdin) as pipe:
                 for place in range(len(images)):
                     image = np.ascontiguousarray(images[place])
-                    pipe.write(image.data)
-                for _ in range(repeated):
-                    pipe.write(image.data)
+                    for _ in range(1 + repeated * (place == len(images) - 1)):
+                        pipe.write(image.data)
         except BrokenPipeError:
             pass
         except BaseException:

@@ -21,7 +21,7 @@ ROWS = 12
 
 
 def finish_optimization(
-    outcome: "Outcome", request: "Request", arguments: argparse.Namespace, size: tuple[int, int] | None
+    outcome: "Outcome", request: "Request", arguments: argparse.Namespace, size: tuple[int, int] | int | None
 ) -> int:
     """Report an optimization, with its loss and a picture of the run before and after.
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from simkit.runtime.outcome import Outcome
 
 
-def finish_run(outcome: "Outcome", arguments: argparse.Namespace, size: tuple[int, int] | None) -> int:
+def finish_run(outcome: "Outcome", arguments: argparse.Namespace, size: tuple[int, int] | int | None) -> int:
     """Draw and report a run.
 
     Args:
