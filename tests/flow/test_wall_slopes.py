@@ -103,7 +103,7 @@ def test_symmetric_friction_is_exact_for_couette_flow_on_any_grid(walls):
 def test_symmetric_friction_errs_by_a_quarter_of_the_squared_cell_in_poiseuille_flow(cells):
     for kind, error in (("symmetric", (2 / cells) ** 2 / 4), ("parabola", 0.0)):
         place = dataclasses.replace(uniform_channel((4, cells)), wall_slope=kind)
-        profile = np.linalg.solve(second_difference(0, 1, place), np.full(cells, -2.0))
+        profile = np.linalg.solve(np.asarray(second_difference(0, 1, place)), np.full(cells, -2.0))
         # Rounding of 1 over the square of cells above 1/16, times a condition number of 1e3.
         np.testing.assert_allclose(profile, 1 - place.grid.axes[1].centers ** 2 + error, rtol=0, atol=1e-12)
 

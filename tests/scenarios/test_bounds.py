@@ -1,5 +1,6 @@
 """A flow's scenario offers what its factory takes, no more and no less."""
 
+import jax
 import pytest
 
 from simkit.flow.spectral.tollmien_schlichting import REYNOLDS
@@ -23,7 +24,7 @@ def test_no_value_within_the_bounds_is_refused(name):
     if simulation.check is not None:
         for parameter, declared in scenario.parameters.items():
             for value in declared.bounds if parameter != "time_step" else declared.bounds[:1]:
-                simulation.check(simulation.with_params(**shortest | {parameter: value}).params)
+                simulation.check(simulation.with_params(**shortest | {parameter: value}).params, jax.random.key(0))
 
 
 def test_tollmien_schlichting_waves_are_offered_wherever_they_are_known():
