@@ -2,7 +2,7 @@
 
 import dataclasses
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from simkit.cli.markdown import escaped
@@ -42,12 +42,15 @@ class Entry:
     size: int = 0
 
 
-def render_scenario(scenario: Scenario, folder: Path) -> Entry:
+def render_scenario(
+    scenario: Scenario, folder: Path, report: Callable[[float, str], None] = lambda fraction, words: None
+) -> Entry:
     """Run a scenario and write its animation, thumbnail and card.
 
     Args:
         scenario: what to run.
         folder: the gallery; ``folder/NAME`` is written.
+        report: told the fraction done, half of it for the run and half for its pictures, and what is done now.
 
     Raises:
         UserError: if the folder cannot be written, or no animation under 3 MB can be made.
@@ -55,12 +58,12 @@ def render_scenario(scenario: Scenario, folder: Path) -> Entry:
     home = folder / scenario.name
     if not check_folder(home):
         make_folder(home)
-    outcome = start(scenario, None)
+    outcome = start(scenario, None, report=lambda piece, total: report(piece.index / total / 2, "running"))
     if outcome.failed:
         # What was drawn of an earlier run that was fine stays.
         return Entry(scenario.name, outcome.message, failed=True)
     animation = home / "animation.gif"
-    size = _draw_small(outcome, animation)
+    size = _draw_small(outcome, animation, lambda done: report((1 + done) / 2, "drawing"))
     draw(outcome, home / "thumbnail.png", "png", THUMBNAIL)
     card = {
         "name": scenario.name,
@@ -75,10 +78,10 @@ def render_scenario(scenario: Scenario, folder: Path) -> Entry:
     return Entry(scenario.name, outcome.message, outcome.failed, animation, size)
 
 
-def _draw_small(outcome: Outcome, animation: Path) -> int:
+def _draw_small(outcome: Outcome, animation: Path, report: Callable[[float], None]) -> int:
     """Draw an animation of as many frames as its size allows, and return that size in bytes."""
     for frames in FRAMES:
-        draw(outcome, animation, "gif", SIZE, maximum_frames=frames)
+        draw(outcome, animation, "gif", SIZE, maximum_frames=frames, report=report)
         if (size := animation.stat().st_size) <= MAX_BYTES:
             return size
     raise UserError(f"{outcome.scenario.name}: its animation is over 3 MB even at {FRAMES[-1]} frames")

@@ -1,6 +1,6 @@
 """From a finished run to the file that shows it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 def draw(
-    outcome: "Outcome", output: Path, kind: str, size: tuple[int, int] | int, frame: int = -1, maximum_frames: int = 150
+    outcome: "Outcome",
+    output: Path,
+    kind: str,
+    size: tuple[int, int] | int,
+    frame: int = -1,
+    maximum_frames: int = 150,
+    report: Callable[[float], None] = lambda fraction: None,
 ) -> Path:
     """Draw a run's stored frames.
 
@@ -24,6 +30,7 @@ def draw(
         size: width and height in pixels, or their product for a shape that suits what is shown.
         frame: which frame a still picture shows; negative counts from the end.
         maximum_frames: an animation is thinned to about this many.
+        report: told the fraction of an animation that is drawn.
 
     Raises:
         UserError: if the file cannot be written or there is no such frame.
@@ -39,6 +46,7 @@ def draw(
         size=size,
         frame=frame,
         maximum_frames=maximum_frames,
+        report=report,
     )
     return output
 

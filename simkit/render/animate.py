@@ -59,6 +59,7 @@ def render(
     size: Size = USUAL,
     frame: int = -1,
     maximum_frames: int = 150,
+    report: Callable[[float], None] = lambda fraction: None,
 ) -> Path:
     """Draw a run into a file; the same input gives the same bytes, and the file is whole or not there.
 
@@ -74,6 +75,7 @@ def render(
             shows.
         frame: which frame a png shows; negative ones count from the end.
         maximum_frames: an animation of more frames is thinned, keeping the first and the last; see ``choose_pace``.
+        report: told the fraction of an animation that is drawn.
 
     Returns:
         ``output``.
@@ -91,5 +93,5 @@ def render(
         write_png(output, painter.image(frame % count))
     else:
         pace = choose_pace(frames, diagnostics, settings.quantity, settings.frames_per_second, maximum_frames)
-        _ANIMATIONS[format](output, Pictures(painter, pace.indices), pace.frames_per_second, pace.hold)
+        _ANIMATIONS[format](output, Pictures(painter, pace.indices, report), pace.frames_per_second, pace.hold)
     return output

@@ -91,13 +91,23 @@ class Pictures:
     Args:
         painter: what paints them.
         indices: which frames, in order.
+        report: told the fraction painted after each; one that is painted twice counts once more.
     """
 
-    def __init__(self, painter: Painter, indices: Sequence[int] | np.ndarray) -> None:
+    def __init__(
+        self,
+        painter: Painter,
+        indices: Sequence[int] | np.ndarray,
+        report: Callable[[float], None] = lambda fraction: None,
+    ) -> None:
         self._painter, self._indices = painter, indices
+        self._report, self._painted = report, 0
 
     def __len__(self) -> int:
         return len(self._indices)
 
     def __getitem__(self, place: int) -> np.ndarray:
-        return self._painter.image(int(self._indices[place]))
+        image = self._painter.image(int(self._indices[place]))
+        self._painted += 1
+        self._report(min(self._painted / len(self), 1.0))
+        return image

@@ -11,7 +11,7 @@ from simkit.core.objective import REDUCTIONS, Reduce
 from simkit.runtime.derivatives import value_and_grad
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.loading import load
-from simkit.runtime.outcome import Outcome
+from simkit.runtime.outcome import Outcome, Report
 from simkit.runtime.runs import start
 from simkit.scenario.scenario import Scenario, Validation
 
@@ -46,11 +46,12 @@ class Check:
         return not self.failure and self.error <= self.tolerance
 
 
-def validate(scenario: Scenario) -> Iterator[Check]:
+def validate(scenario: Scenario, report: Report = lambda piece, total: None) -> Iterator[Check]:
     """Yield one `Check` per validation entry, running each set of overrides once.
 
     Args:
         scenario: overrides applied.
+        report: told after every segment of a run.
 
     Raises:
         UserError: if the scenario cannot be built.
@@ -58,7 +59,7 @@ def validate(scenario: Scenario) -> Iterator[Check]:
     use_compilation_cache()
     outcomes: dict[str, Outcome] = {}
     for validation in scenario.validations:
-        found, failure = _found(scenario, validation, outcomes)
+        found, failure = _found(scenario, validation, outcomes, report)
         error = abs(found - validation.expected)
         yield Check(
             scenario=scenario.name,
@@ -72,7 +73,9 @@ def validate(scenario: Scenario) -> Iterator[Check]:
         )
 
 
-def _found(scenario: Scenario, validation: Validation, outcomes: dict[str, Outcome]) -> tuple[float, str]:
+def _found(
+    scenario: Scenario, validation: Validation, outcomes: dict[str, Outcome], report: Report
+) -> tuple[float, str]:
     """Return a value, and how its run failed (empty if it did not)."""
     changed = load(scenario, validation.overrides)
     if validation.derivative is not None:
@@ -80,7 +83,7 @@ def _found(scenario: Scenario, validation: Validation, outcomes: dict[str, Outco
         return float(np.asarray(derivative[validation.derivative])), ""
     overrides = repr(sorted(validation.overrides.items()))
     if overrides not in outcomes:
-        outcomes[overrides] = start(changed, None)
+        outcomes[overrides] = start(changed, None, report=report)
     outcome = outcomes[overrides]
     series = outcome.arrays[f"diagnosed.{validation.quantity}"]
     with precision(changed.run.precision):

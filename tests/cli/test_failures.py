@@ -86,7 +86,7 @@ def test_an_optimization_that_uses_all_its_iterations_has_not_failed_but_says_so
 def test_a_number_from_a_run_that_failed_is_not_reproduced(monkeypatch, capsys):
     check = Check("toy", "energy", 1.0, 1.0, 0.0, 1e-3, "known", failure="toy stalled")
     assert not check.passed
-    monkeypatch.setattr("simkit.runtime.validation.validate", lambda scenario: [check])
+    monkeypatch.setattr("simkit.runtime.validation.validate", lambda scenario, report: [check])
     assert validate.main(argparse.Namespace(scenarios=["bouncing_ball"], json=False)) == 3
     captured = capsys.readouterr()
     assert "FAIL" in captured.out and captured.err == "simkit: toy stalled\n"
@@ -95,9 +95,9 @@ def test_a_number_from_a_run_that_failed_is_not_reproduced(monkeypatch, capsys):
 def test_the_gallery_keeps_the_picture_of_a_run_that_was_fine(monkeypatch, tmp_path, capsys):
     (tmp_path / "bouncing_ball").mkdir()
     picture = tmp_path / "bouncing_ball" / "animation.gif"
-    picture.write_bytes(b"earlier")
-    monkeypatch.setattr("simkit.cli.gallery.start", lambda scenario, output: outcome_of(Status.IMPACT_OVERFLOW))
+    picture.write_bytes(b"GIF89a" + bytes(8))
+    monkeypatch.setattr("simkit.cli.gallery.start", lambda scenario, output, report: outcome_of(Status.IMPACT_OVERFLOW))
     arguments = argparse.Namespace(scenarios=["bouncing_ball"], output=tmp_path, json=False)
     assert gallery.main(arguments) == 3
-    assert picture.read_bytes() == b"earlier"
+    assert picture.read_bytes() == b"GIF89a" + bytes(8)
     assert "had more impacts" in capsys.readouterr().err

@@ -10,7 +10,10 @@ import sys
 import pytest
 
 from simkit.cli import progress
+from simkit.cli.pictures import draw
 from simkit.cli.progress import Progress
+from simkit.runtime.loading import load
+from simkit.runtime.runs import start
 
 
 class Terminal(io.StringIO):
@@ -68,6 +71,37 @@ def test_hours_are_shown(clock, monkeypatch):
         clock[0] = 3600.0
         shown.update(0.2)
         assert "8:00:00 left" in sys.stderr.getvalue()
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_a_line_never_wraps(clock, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Progress("a_scenario_with_a_long_name", 22_000) as shown:
+        for second in range(1, 4):
+            clock[0] = float(second)
+            shown.update(second / 10, "loss 0.000396755, and more that is worth knowing")
+        lines = re.split(r"\r(?:\033\[K)?", sys.stderr.getvalue())
+        assert max(map(len, lines)) < columns and "\n" not in sys.stderr.getvalue()
+    assert columns < 200 or lines[-1].startswith("[####")
+
+
+def test_slow_work_that_may_end_early_tells_the_time_of_a_step_and_the_longest_time_left(clock, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with Progress("flow", 50, "iterations", may_end_early=True) as shown:
+        for iteration in (1, 2, 3):
+            clock[0] += 30.0
+            shown.update(iteration / 50)
+    assert sys.stderr.getvalue().splitlines()[-1] == (
+        "flow  3 of at most 50 iterations  30.0 s/iteration  at most 23:30 left"
+    )
+
+
+def test_drawing_tells_how_far_it_is(clock, monkeypatch, tmp_path):
+    told = []
+    outcome = start(load("bouncing_ball", {"steps": 8, "every": 1}), None)
+    draw(outcome, tmp_path / "a.gif", "gif", (128, 72), report=told.append)
+    assert told == sorted(told) and len(set(told)) > 4 and told[-1] == 1
 
 
 def run_on_terminal(*words):

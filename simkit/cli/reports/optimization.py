@@ -10,6 +10,7 @@ import numpy as np
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table, show
+from simkit.cli.progress import Progress
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -50,7 +51,19 @@ def finish_optimization(
 
         pictures["loss"] = outcome.directory / "loss.png"
         history_chart(pictures["loss"], "iteration", outcome.arrays["diagnosed.iteration"], {request.objective: losses})
-        runs = [start(changed, None) for changed in (scenario, load(scenario, _inside(scenario, best)))]
+        both = (scenario, load(scenario, _inside(scenario, best)))
+        with Progress(scenario.name, 2 * scenario.run.steps) as progress:
+            for done, changed in enumerate(both):
+                words = ("before the optimization", "after it")[done]
+                runs.append(
+                    start(
+                        changed,
+                        None,
+                        report=lambda piece, total, done=done, words=words: progress.update(
+                            (done + piece.index / total) / 2, words
+                        ),
+                    )
+                )
         captions = [", ".join(f"{name} = {show(value)}" for name, value in v.items()) for v in (begun, best)]
         file = outcome.directory / "before_after.png"
         pictures["before_after"] = draw_before_and_after(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
+from simkit.cli.progress import Progress
 
 if TYPE_CHECKING:
     from simkit.runtime.outcome import Outcome
@@ -27,7 +28,8 @@ def finish_run(outcome: "Outcome", arguments: argparse.Namespace, size: tuple[in
     picture = None
     if size and status is not Status.NON_FINITE:
         file = outcome.directory / f"{outcome.scenario.name}.{arguments.format}"
-        picture = draw(outcome, file, arguments.format, size)
+        with Progress(outcome.scenario.name, doing="drawing") as progress:
+            picture = draw(outcome, file, arguments.format, size, report=lambda done: progress.update(done, "drawing"))
     if arguments.json:
         result = {
             "scenario": outcome.scenario.name,

@@ -10,6 +10,7 @@ from pathlib import Path
 from simkit.cli.arguments import add_scenario, scenario_of
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
+from simkit.cli.progress import Progress
 from simkit.errors import UserError
 
 FORMATS = ("stablehlo", "extended_xyz")
@@ -42,7 +43,8 @@ def _program(arguments: argparse.Namespace) -> int:
     from simkit.runtime.environment import use_compilation_cache
 
     use_compilation_cache()
-    exported = export_scenario(scenario, arguments.output or Path("export"))
+    with Progress(scenario.name, doing="exporting, and comparing with JAX"):
+        exported = export_scenario(scenario, arguments.output or Path("export"))
     if arguments.json:
         print_json(asdict(exported))
     else:

@@ -29,12 +29,15 @@ def main(arguments: argparse.Namespace) -> int:
     make_folder(arguments.output)
     entries = []
     with Progress("gallery", len(scenarios), "scenarios") as progress:
-        for done, scenario in enumerate(scenarios, start=1):
+
+        def on_part(fraction: float, words: str) -> None:
+            progress.update((len(entries) + fraction) / len(scenarios), f"{scenario.name}, {words}")
+
+        for scenario in scenarios:
             try:
-                entries.append(render_scenario(scenario, arguments.output))
+                entries.append(render_scenario(scenario, arguments.output, on_part))
             except UserError as error:
                 entries.append(Entry(scenario.name, str(error), failed=True))
-            progress.update(done / len(scenarios), scenario.name)
     index = write_index(list({s.name: s for s in [*shipped, *scenarios]}.values()), arguments.output)
     failed = [entry for entry in entries if entry.failed]
     if arguments.json:

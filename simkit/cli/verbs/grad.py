@@ -9,6 +9,7 @@ from typing import Any
 from simkit.cli.arguments import add_mode, add_scenario, add_wrt, names_of, scenario_of
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
+from simkit.cli.progress import Progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,12 +35,14 @@ def main(arguments: argparse.Namespace) -> int:
         use_compilation_cache()
         if arguments.precision is None:
             scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
-        checked = check_gradient(scenario, wrt, objective, arguments.mode)
+        with Progress(scenario.name, doing="differentiating, and comparing with central differences"):
+            checked = check_gradient(scenario, wrt, objective, arguments.mode)
         value, derivative = checked.value, checked.derivative
         largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}
         compared = [checked.difference, largest_error, checked.relative_difference, checked.verdict]
     else:
-        value, derivative = value_and_grad(scenario, wrt, objective=objective, mode=arguments.mode)
+        with Progress(scenario.name, doing="differentiating"):
+            value, derivative = value_and_grad(scenario, wrt, objective=objective, mode=arguments.mode)
         checked, compared = None, []
     finite = math.isfinite(value) and all(math.isfinite(x) for array in derivative.values() for x in array.flat)
     result = {"scenario": scenario.name, "objective": objective, "value": value, "precision": scenario.run.precision}

@@ -61,6 +61,6 @@ def main(arguments: argparse.Namespace) -> int:
         progress.update(piece.index / total, f"loss {float(piece.arrays['diagnosed.loss'][-1]):.6g}")
 
     with resumable(output):
-        with Progress(scenario.name, request.iterations, "iterations") as progress:
+        with Progress(scenario.name, request.iterations, "iterations", may_end_early=True) as progress:
             outcome = start_optimization(request, output, overwrite=arguments.overwrite, report=on_piece)
         return finish_optimization(outcome, request, arguments, None if arguments.no_render else size)

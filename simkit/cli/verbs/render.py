@@ -6,6 +6,7 @@ from pathlib import Path
 from simkit.cli.arguments import add_picture
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
+from simkit.cli.progress import Progress
 from simkit.errors import UserError
 
 
@@ -36,7 +37,16 @@ def main(arguments: argparse.Namespace) -> int:
         raise UserError(f"--max-frames = {arguments.max_frames} is not allowed; give at least 1")
     outcome = stored(directory)
     output = arguments.output or directory.path / f"{outcome.scenario.name}.{arguments.format}"
-    draw(outcome, output, arguments.format, size, arguments.frame, arguments.max_frames)
+    with Progress(outcome.scenario.name, doing="drawing") as progress:
+        draw(
+            outcome,
+            output,
+            arguments.format,
+            size,
+            arguments.frame,
+            arguments.max_frames,
+            lambda done: progress.update(done, "drawing"),
+        )
     if arguments.json:
         print_json({"picture": output, "frames": len(outcome.arrays["status"])})
     else:

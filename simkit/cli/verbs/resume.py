@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
             return finish_sweep(result, directory.path, scenario, arguments)
         if directory.kind == "optimize":
             request = request_of(directory)
-            with Progress(scenario.name, request.iterations, "iterations") as progress:
+            with Progress(scenario.name, request.iterations, "iterations", may_end_early=True) as progress:
                 outcome = proceed_optimization(
                     directory, report=lambda piece, total: progress.update(piece.index / total), warn=warn
                 )

@@ -9,6 +9,7 @@ from simkit.cli.output import print_json, print_table
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
+    from simkit.runtime.driver import Piece
     from simkit.runtime.validation import Check
 
 
@@ -32,8 +33,12 @@ def main(arguments: argparse.Namespace) -> int:
     checks = []
     total = sum(len(scenario.validations) for scenario in scenarios)
     with Progress("validate", total, "numbers") as progress:
+
+        def on_piece(piece: "Piece", segments: int) -> None:
+            progress.update((len(checks) + piece.index / segments) / total, scenario.name)
+
         for scenario in scenarios:
-            for check in validate(scenario):
+            for check in validate(scenario, on_piece):
                 checks.append(check)
                 progress.update(len(checks) / total, f"{check.scenario}: {check.what}")
     if arguments.json:
