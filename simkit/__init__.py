@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    # For layers below, which do not import these.
+    "Progress": "simkit.cli.progress",
+    "animation_html": "simkit.cli.pictures",
     "RunFailedError": "simkit.runtime.outcome",
     "Simulation": "simkit.core.simulation",
     "UserError": "simkit.errors",

@@ -4,8 +4,13 @@
 class UserError(Exception):
     """A mistake in what the user gave: one clear line naming what, where, what is allowed and the remedy.
 
-    The command line prints the message and exits with code 2; Python callers catch it like any exception.
+    The command line prints the message and exits with code 2; Python callers catch it like any exception. Notebooks
+    show the line without a traceback.
     """
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython prints."""
+        return [f"{type(self).__name__}: {self}"]
 
 
 def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:

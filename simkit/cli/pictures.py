@@ -51,6 +51,28 @@ def draw(
     return output
 
 
+def animation_html(outcome: "Outcome", pixels: tuple[int, int] = (480, 270), frames: int = 60) -> str:
+    """Return a run's animation as HTML that needs no other file, for a notebook.
+
+    Args:
+        outcome: a run.
+        pixels: width and height.
+        frames: it is thinned to about this many.
+
+    Raises:
+        UserError: if its frames cannot be drawn.
+    """
+    import base64
+    import html
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = draw(outcome, Path(folder) / "animation.gif", "gif", pixels, maximum_frames=frames)
+        data = base64.b64encode(file.read_bytes()).decode()
+    title = html.escape(outcome.scenario.title, quote=True)
+    return f'<img src="data:image/gif;base64,{data}" alt="{title}" width="{pixels[0]}" height="{pixels[1]}">'
+
+
 def draw_before_and_after(
     before: "Outcome", after: "Outcome", output: Path, captions: tuple[str, str], size: tuple[int, int] | int
 ) -> Path:

@@ -19,6 +19,7 @@ class Progress:
         unit: what steps are called.
         doing: what is done before the first step.
         may_end_early: whether the work may be done before all steps, so that the time left is the longest there may be.
+        terminal: whether lines may be overwritten; ``None`` asks standard error.
     """
 
     def __init__(
@@ -29,10 +30,11 @@ class Progress:
         *,
         doing: str = "compiling",
         may_end_early: bool = False,
+        terminal: bool | None = None,
     ) -> None:
         self._name, self._steps, self._unit, self._doing = name, steps, unit, doing
         self._longest = "at most " if may_end_early else ""
-        self._terminal = sys.stderr.isatty()
+        self._terminal = sys.stderr.isatty() if terminal is None else terminal
         self._shown = 0.0
 
     def __enter__(self) -> Self:

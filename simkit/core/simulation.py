@@ -1,6 +1,7 @@
 """The record every domain returns and every transformation takes."""
 
 import dataclasses
+import html
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -49,7 +50,7 @@ class Quantity:
     doc: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Simulation:
     """A simulation as five pure functions and the default parameters they take.
 
@@ -106,6 +107,17 @@ class Simulation:
         """
         object.__setattr__(self, "params", {name: _parameter(name, value) for name, value in self.params.items()})
 
+    def __repr__(self) -> str:
+        """Return one line: the parameters, shapes in place of arrays."""
+        return f"<Simulation: {', '.join(f'{name} = {_shown(value)}' for name, value in self.params.items())}>"
+
+    def _repr_html_(self) -> str:
+        """Return the parameters as a table, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{_shown(value)}</td></tr>" for name, value in self.params.items()
+        )
+        return f"<table><tr><th>parameter</th><th>default</th></tr>{rows}</table>"
+
     def with_params(self, **values: Any) -> "Simulation":
         """Return the same simulation with other default parameters.
 
@@ -151,3 +163,10 @@ def _kind(value: Any) -> str:
         return np.asarray(value).dtype.kind
     except ValueError:  # rows of different lengths
         return "O"
+
+
+def _shown(value: Any) -> str:
+    """Return a number, or the kind of an array."""
+    if value.shape or isinstance(value, jax.core.Tracer | jax.ShapeDtypeStruct):
+        return f"{value.dtype.name}{list(value.shape)}"
+    return f"{value.item():.6g}"

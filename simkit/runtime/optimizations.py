@@ -99,11 +99,20 @@ def optimize(
         UserError: if anything given is wrong.
         RunFailedError: if the objective turns non-finite.
     """
+    from simkit.runtime.notebook import progress_of
+
     use_compilation_cache()
     found = load(scenario, values)
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
     request = Request(found, names, objective_name(found, objective), method, iterations, learning_rate, mode)
-    return checked(start_optimization(request, Path(output) if output else None, overwrite=overwrite)).dataset()
+    with progress_of(found.name, iterations, "iterations", may_end_early=True) as update:
+        outcome = start_optimization(
+            request,
+            Path(output) if output else None,
+            overwrite=overwrite,
+            report=lambda piece, total: update(piece.index / total),
+        )
+    return checked(outcome).dataset()
 
 
 def start_optimization(

@@ -30,6 +30,10 @@ type Report = Callable[["Piece", int], None]
 class RunFailedError(Exception):
     """A run that turned non-finite; its message names the segment and the parameters."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython prints."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -105,6 +109,7 @@ class Outcome:
     def dataset(self) -> "xarray.Dataset":
         """Return frames and diagnostics as a labeled data set."""
         from simkit.core.status import Status
+        from simkit.runtime.notebook import RunDataset
 
         attributes = attributes_of(self.scenario, version=self.version)
         stands = {
@@ -115,7 +120,11 @@ class Outcome:
         }
         dataset = datasets.to_dataset(self.arrays, self.labels, attributes | stands)
         annotate(dataset, self.labels.get("quantities", {}), self.scenario)
-        return dataset
+        return RunDataset.of(dataset, self) if self.kind == "run" else dataset
+
+    def __repr__(self) -> str:
+        """Return one line; the arrays are in `dataset`."""
+        return f"<Outcome: {self.message}; {len(self.arrays['status'])} frames>"
 
 
 def checked(outcome: Outcome) -> Outcome:

@@ -39,8 +39,17 @@ def run(
         UserError: if anything given is wrong.
         RunFailedError: if the run turns non-finite. A run that does not converge returns, with a warning.
     """
+    from simkit.runtime.notebook import progress_of
+
     use_compilation_cache()
-    outcome = start(load(scenario, values), Path(output) if output else None, overwrite=overwrite)
+    found = load(scenario, values)
+    with progress_of(found.name, found.run.steps) as update:
+        outcome = start(
+            found,
+            Path(output) if output else None,
+            overwrite=overwrite,
+            report=lambda piece, total: update(piece.index / total),
+        )
     return checked(outcome).dataset()
 
 

@@ -73,18 +73,22 @@ def sweep(
         UserError: if anything given is wrong or does not fit in memory.
         RunFailedError: if every member turns non-finite; otherwise those that fail are named in a warning.
     """
+    from simkit.runtime.notebook import progress_of
+
     use_compilation_cache()
     found = load(scenario, values)
-    result = start_sweep(
-        found,
-        {name: _points(found, name, points) for name, points in over.items()},
-        seeds=seeds,
-        output=Path(output) if output else None,
-        overwrite=overwrite,
-        chunk=chunk,
-        memory=memory,
-        final_frames=final_frames,
-    )
+    with progress_of(found.name) as update:
+        result = start_sweep(
+            found,
+            {name: _points(found, name, points) for name, points in over.items()},
+            seeds=seeds,
+            output=Path(output) if output else None,
+            overwrite=overwrite,
+            chunk=chunk,
+            memory=memory,
+            final_frames=final_frames,
+            report=update,
+        )
     return checked(result)
 
 

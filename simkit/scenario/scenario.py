@@ -127,7 +127,7 @@ class Validation:
         return self.quantity if self.reduce == "final" else f"{self.quantity} ({self.reduce.replace('_', ' ')})"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Scenario:
     """A scenario file that has passed every check that needs no simulation.
 
@@ -163,6 +163,28 @@ class Scenario:
     source: Path
     text: str
 
+    def __repr__(self) -> str:
+        """Return one line: name, simulation and parameters."""
+        values = ", ".join(f"{name} = {_shown(p.default)}" for name, p in self.parameters.items())
+        return f"<Scenario {self.name}: {self.simulation}, {values or 'no parameters'}>"
+
+    def _repr_html_(self) -> str:
+        """Return title, summary and parameters as a table, for notebooks."""
+        import html
+
+        head = "".join(f"<th>{word}</th>" for word in ("parameter", "value", "unit", "bounds", "meaning"))
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{html.escape(text)}</td>"
+                for text in (name, _shown(p.default), p.unit, f"{p.bounds[0]:g} ... {p.bounds[1]:g}", p.doc)
+            )
+            + "</tr>"
+            for name, p in self.parameters.items()
+        )
+        title = f"<b>{html.escape(self.title)}</b> ({self.name}, {self.simulation})<br>{html.escape(self.summary)}"
+        return f"{title}<table><tr>{head}</tr>{rows}</table>"
+
     @property
     def domain(self) -> str:
         """The part of ``simulation`` before its first dot: molecular, flow, rigid, or a plugin's own."""
@@ -172,6 +194,11 @@ class Scenario:
     def file(self) -> str:
         """The file's name as error messages show it."""
         return file_label(self.source)
+
+
+def _shown(value: Numbers) -> str:
+    """Return a number, or how many there are."""
+    return f"{value:g}" if not isinstance(value, tuple) else f"[{len(value)} values]"
 
 
 def file_label(path: Path) -> str:

@@ -14,6 +14,7 @@ from simkit.cli.progress import Progress
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
+    from simkit.render.figure import Size
     from simkit.runtime.optimizations import Request
     from simkit.runtime.outcome import Outcome
 
@@ -22,7 +23,7 @@ ROWS = 12
 
 
 def finish_optimization(
-    outcome: "Outcome", request: "Request", arguments: argparse.Namespace, size: tuple[int, int] | int | None
+    outcome: "Outcome", request: "Request", arguments: argparse.Namespace, size: "Size | None"
 ) -> int:
     """Report an optimization, with its loss and a picture of the run before and after.
 
