@@ -74,6 +74,14 @@ def _guarded(words: list[str], stops: Stops) -> int:
         # The reader of our output has gone (``simkit list | head``); what is still to be written goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
+    except ImportError as error:
+        if (error.name or "simkit").partition(".")[0] == "simkit":
+            raise
+        return _complain(
+            f"a package cannot be imported: {error}; install it, `simkit doctor` examines all of them",
+            WRONG_INPUT,
+            json_wanted,
+        )
     except OSError as error:
         # Without a file name it is our own output that cannot be written, so nothing more goes there.
         place, json_wanted = (error.filename, json_wanted) if error.filename else ("the output", False)

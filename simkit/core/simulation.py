@@ -52,7 +52,7 @@ class Quantity:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Simulation:
-    """A simulation as five pure functions and the default parameters they take.
+    """A simulation as pure functions and the default parameters they take.
 
     Attributes:
         init: ``(params, key) -> state``. Time, iteration count and random key live in the state.

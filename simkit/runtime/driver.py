@@ -1,4 +1,7 @@
-"""The one host loop: compiled segments, with storage, progress and an orderly stop between them."""
+"""Host loop of one run or chunk: compiled segments, with storage, progress and an orderly stop between them.
+
+Sweeps of simulations that end when they are done have the other host loop, in `simkit.runtime.lanes`.
+"""
 
 import dataclasses
 import functools

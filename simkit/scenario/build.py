@@ -79,6 +79,11 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
         simulation = factory(**scenario.config)
     except UserError as error:
         raise UserError(f"{scenario.file}: [config]: {one_line(error)}") from error
+    except ImportError as error:
+        raise UserError(
+            f"{scenario.file}: {scenario.simulation} needs a package that cannot be imported: {one_line(error)}; "
+            "install it, `simkit doctor` examines all of them"
+        ) from error
     except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError) as error:
         reason = one_line(error) or type(error).__name__
         given = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))

@@ -12,6 +12,7 @@ import pytest
 
 from simkit import open_run
 from simkit.cli.main import main
+from simkit.runtime.environment import import_failures
 from simkit.scenario.registry import FACTORIES
 
 FLOW = ("channel_flow", "--set", "cells=[8, 8]", "--set", "steps=40", "--set", "every=10")
@@ -244,6 +245,30 @@ def test_doctor_shows_versions_devices_and_caches(simkit):
     report = json.loads(simkit("doctor", "--json").out)
     assert {"versions", "devices", "precision", "compilation cache", "scenarios", "problems"} <= set(report)
     assert report["devices"]
+
+
+def test_doctor_finds_packages_that_are_installed_and_cannot_be_imported(simkit, monkeypatch, tmp_path):
+    monkeypatch.setattr("simkit.runtime.environment.MODULES", {"numpy": "numpy", "ase": "ase_that_breaks"})
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    broken = tmp_path / "ase_that_breaks.py"
+    broken.write_text("print('chatter')\n")
+    assert "ase" not in " ".join(json.loads(simkit("doctor", "--json").out)["problems"])
+    broken.write_text("raise OSError('libm.so.6: no such file')")
+    ran = simkit("doctor", "--json")
+    assert ran.code == 3
+    (problem,) = json.loads(ran.out)["problems"]
+    assert problem.startswith("ase cannot be imported: OSError: libm.so.6: no such file; pip install")
+    broken.write_text("import time; time.sleep(60)")
+    assert import_failures(3.0)["ase"] == "not imported within 3 s"
+
+
+def test_a_package_that_is_missing_is_named_in_one_line(simkit, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ase"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "ase", None)
+    ran = simkit("show", "silicon_vacancy", "--quantities")
+    assert ran.code == 2
+    assert "molecular.structure" in ran.line and "ase" in ran.line and "simkit doctor" in ran.line
 
 
 def test_help_and_version(simkit):

@@ -32,7 +32,7 @@ def test_a_run_is_displayed_with_its_animation_and_its_parts_without():
     html = run._repr_html_()
     data = re.search(r'src="data:image/gif;base64,([^"]+)"', html)
     assert data and base64.b64decode(data[1])[:4] == b"GIF8"
-    assert "xr-wrap" in html and run._repr_html_() == html
+    assert "xr-wrap" in html and data[0] in run._repr_html_()
     assert "image/gif" not in run.isel(time=[0, 1])._repr_html_()
     assert isinstance(run, xarray.Dataset)
     # Frames that cannot be drawn are still data.

@@ -5,6 +5,8 @@ import sys
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
+from simkit.cli.progress import Progress
+from simkit.scenario.toml import one_line
 
 OLDEST_JAX = (0, 11, 2)
 
@@ -15,24 +17,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Examine the machine; exit code 3 if something that simkit needs is missing."""
-    from simkit.runtime.environment import cache_directory, devices, use_compilation_cache, versions
+    from simkit.runtime.environment import cache_directory, devices, import_failures, use_compilation_cache, versions
     from simkit.runtime.memory import available_bytes, show_size
     from simkit.scenario.catalog import list_scenarios, shipped_folder
 
-    directory = use_compilation_cache()
+    with Progress("doctor", doing="importing every package"):
+        broken = import_failures()
+    works = not broken.keys() & {"jax", "jaxlib"}
+    directory = use_compilation_cache() if works else None
     entries = sum(1 for path in directory.iterdir() if path.name.endswith("-cache")) if directory else 0
     found = versions()
     scenarios, problems = list_scenarios()
-    troubles = [f"{name} is not installed" for name, version in found.items() if version == "not installed"]
+    troubles = [f"{name} is not installed; pip install {name}" for name, v in found.items() if v == "not installed"]
+    troubles += [
+        f"{name} cannot be imported: {one_line(reason)}; pip install --force-reinstall {name}"
+        for name, reason in broken.items()
+        if found.get(name) != "not installed"
+    ]
     troubles += [problem.message for problem in problems]
-    if tuple(int(part) for part in found["jax"].split(".")[:3] if part.isdigit()) < OLDEST_JAX:
+    if works and tuple(int(part) for part in found["jax"].split(".")[:3] if part.isdigit()) < OLDEST_JAX:
         troubles.append(f"jax {found['jax']} computes wrong results on some machines; install jax >= 0.11.2")
-    if directory is None and cache_directory() is not None:
+    if works and directory is None and cache_directory() is not None:
         troubles.append(f"the compilation cache {cache_directory()} cannot be written; set SIMKIT_COMPILATION_CACHE")
     report = {
         "versions": found,
         "python": sys.executable,
-        "devices": devices(),
+        "devices": devices() if works else ["none, for JAX cannot be imported"],
         "free memory": show_size(available_bytes()),
         "precision": "float32 by default, float64 with --precision float64",
         "compilation cache": f"{directory} ({entries} programs)" if directory else "off",

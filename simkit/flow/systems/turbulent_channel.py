@@ -69,7 +69,7 @@ def turbulent_channel(
     time. A box about 560 wide and 190 deep in wall units, the default, is the smallest that stays turbulent.
 
     One step is ``sample_every`` time steps and one sample. Statistics are those of all samples after the first
-    ``settle``; until then they show the start. See `simkit.flow.statistics.ChannelStatistics`.
+    ``settle``; until then they are NaN. See `simkit.flow.statistics.ChannelStatistics`.
 
     Parameters (all may be swept or differentiated; in a chaotic flow derivatives say little after a few units of time):
         friction_reynolds: Re_tau = u_tau h/nu; 180.

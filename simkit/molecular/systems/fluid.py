@@ -69,7 +69,7 @@ def fluid(
 
     One step is ``sample_every`` time steps and one sample of temperature, pressure, potential energy and g(r). The
     means, in diagnostics that begin with ``mean_`` and in the observed ``radial_distribution``, are those of all
-    samples after the first ``equilibration``; until then they show the start.
+    samples after the first ``equilibration``; until then they are NaN.
 
     Parameters: ``density``, N / V; ``temperature``, of the bath and of the velocities at the start; ``friction``, of
     the bath; ``time_step``.
