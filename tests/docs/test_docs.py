@@ -1,5 +1,6 @@
 """The pages are true: their code runs, prints what they show, and their links lead somewhere."""
 
+import importlib
 import re
 import sys
 import tomllib
@@ -7,6 +8,7 @@ import tomllib
 import jax
 import pytest
 
+from simkit.cli.main import VERBS, Parser
 from simkit.errors import UserError
 from simkit.scenario import schema
 from simkit.scenario.catalog import list_scenarios
@@ -115,3 +117,42 @@ def test_a_page_with_a_broken_example_is_noticed(tmp_path, monkeypatch):
     page.write_text("```toml\n# bad.toml\nname = 1\n```\n")
     with pytest.raises(UserError, match=r"bad\.toml"):
         schema.parse_scenario(blocks(page)[0].text, "bad.toml")
+
+
+@every_page
+def test_every_name_verb_and_flag_that_a_page_mentions_exists(page):
+    text = page.read_text(encoding="utf-8")
+    # What a page defines itself, in code that is run, needs no check; prose does.
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    words = re.findall(r"`([^`]+)`", prose)
+    quoted = " ".join(words)
+    for name in set(re.findall(r"\bsimkit(?:\.[A-Za-z_]\w*)+", quoted)) - {"simkit.simulations"}:
+        assert resolved(name), f"{page.name}: {name} does not exist"
+    parsers = {verb: parser_of(verb) for verb in VERBS}
+    for verb in re.findall(r"^simkit ([a-z]+)", "\n".join(words), re.MULTILINE):
+        assert verb in VERBS, f"{page.name}: simkit {verb} is no verb"
+    flags = {flag for parser in parsers.values() for action in parser._actions for flag in action.option_strings}
+    for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", quoted):
+        assert flag in flags | {"--version"} or page.stem == "speed", f"{page.name}: {flag} is no flag"
+
+
+def resolved(name):
+    """Return whether a dotted name is a module or something in one."""
+    first, *rest = name.split(".")
+    found = importlib.import_module(first)
+    for part in rest:
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = importlib.import_module(f"{found.__name__}.{part}")
+            except (ImportError, AttributeError):
+                return False
+    return True
+
+
+def parser_of(verb):
+    parser = Parser(allow_abbrev=False)
+    importlib.import_module(f"simkit.cli.verbs.{verb}").add_arguments(parser)
+    parser.add_argument("--json")
+    return parser
