@@ -115,8 +115,8 @@ def _pairs(coordinates: Mapping[str, np.ndarray], name: str) -> np.ndarray | Non
     """Return a coordinate that consists of pairs of numbers (n, 2), or ``None`` where there is none."""
     if name not in coordinates:
         return None
-    values = np.atleast_2d(np.asarray(coordinates[name], dtype=float))
-    if values.ndim != 2 or values.shape[1] != 2 or not np.isfinite(values).all():
+    values = np.atleast_2d(np.asarray(coordinates[name]))
+    if values.dtype.kind not in "fiu" or values.ndim != 2 or values.shape[1] != 2 or not np.isfinite(values).all():
         raise UserError(f"coordinate '{name}' has shape {values.shape}; give pairs of finite numbers")
     return values
 

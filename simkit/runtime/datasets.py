@@ -41,10 +41,22 @@ def check_labels(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any], pa
         for dimension, length in zip(_dimensions(name, array, labels["dimensions"]), array.shape, strict=True)
     }
     for dimension, values in labels["coordinates"].items():
-        coordinates = np.asarray(values)
-        # What is no dimension (the positions of walls) may be of any length.
-        if coordinates.dtype.kind not in "fiu" or coordinates.shape != (lengths.get(dimension, len(values)),):
+        if not _fit(values, lengths.get(dimension)):
             raise UserError(f"{path}: manifest.json: the coordinates of {dimension} do not fit; run the scenario again")
+
+
+def _fit(values: Any, length: int | None) -> bool:
+    """Tell whether coordinates are one number per index of a dimension; others, for pictures, may be words or tables.
+
+    Args:
+        values: from a manifest.
+        length: of the dimension; ``None`` for what is none, such as the kinds of the ``sides``.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        return False
+    return array.dtype.kind in "fiuU" if length is None else array.dtype.kind in "fiu" and array.shape == (length,)
 
 
 def join(pieces: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
