@@ -19,8 +19,9 @@ STORED = "stored"
 # Four children per level keep the deepest recursion short (log4 of the steps) and hold few states at each level.
 SMALLEST_WIDTH = 4
 
-# All states of a loop are held, at any width, if they take no more bytes than this: that compiles and runs faster.
-LITTLE = 100_000
+# All states of a loop are held, at any width, if they take no more bytes than this: each level of rematerialization
+# would compile the step once more (a third of the program) and run it once more, to save less than compiling takes.
+LITTLE = 5_000_000
 
 
 def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> Callable[[State, Params], State]:
@@ -202,7 +203,12 @@ def width_for(steps: int, memory: Memory) -> int:
     return next((width for width in range(root, 2 * root + 1) if steps % width == 0), root)
 
 
-def _bytes(tree: Any) -> int:
+def size_in_bytes(tree: Any) -> int:
+    """Return how much memory the arrays of a tree take, in bytes.
+
+    Args:
+        tree: of arrays or of their shapes.
+    """
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
@@ -219,7 +225,7 @@ def _checkpointed_scan[Carry, Y](
         checkpointed = jax.checkpoint(inner, prevent_cse=False)
         return jax.lax.scan(lambda carry, _: checkpointed(carry), carry, None, length=length)
 
-    if length <= width or length * _bytes(carry) <= LITTLE:
+    if length <= width or length * size_in_bytes(carry) <= LITTLE:
         return jax.lax.scan(lambda carry, _: recomputed(body)(carry), carry, None, length=length)
     # Powers of the fan-out nest exactly, so only the top level leaves a remainder and the program stays small.
     chunk = width

@@ -53,8 +53,8 @@ def value_and_grad(
     with precision(found.run.precision):
         simulation = build(found)
         function = objective_of(found, simulation, objective)
-        derive = jax.jit(gradient.value_and_grad(function, names, mode))
-        value, derivative = derive(simulation.params, jax.random.key(found.run.seed))
+        params, key = simulation.params, jax.random.key(found.run.seed)
+        value, derivative = gradient.jitted(function, names, mode, params, key)(params, key)
         return float(value), {name: np.asarray(array) for name, array in derivative.items()}
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, cross, dot, each
 
 # Squared angle below which the exponential map is a Taylor series: its first dropped term is then under 1e-16.
@@ -61,7 +62,7 @@ def conjugate(q: Quaternion) -> Quaternion:
 
 def rotate(q: Quaternion, a: Vector) -> Vector:
     """Return in the frame of space what is given in the body's frame, ``q a q*``."""
-    twice = 2 * cross(q.v, a)
+    twice = staged(2 * cross(q.v, a))
     return a + q.w * twice + cross(q.v, twice)
 
 
@@ -95,12 +96,13 @@ def exponential(rotation_vector: Vector) -> Quaternion:
     near = jnp.where(small, squared, 0) / 4
     cosine = jnp.where(small, 1 - near / 2 * (1 - near / 12 * (1 - near / 30)), jnp.cos(half))
     sine_ratio = jnp.where(small, 1 - near / 6 * (1 - near / 20 * (1 - near / 42)), jnp.sin(half) / half)
+    cosine, sine_ratio = staged((cosine, sine_ratio))
     return Quaternion(cosine, sine_ratio / 2 * rotation_vector)
 
 
 def unit(q: Quaternion) -> Quaternion:
     """Return a quaternion scaled to length 1, which it has but for rounding."""
-    scale = 1 / jnp.sqrt(q.w * q.w + dot(q.v, q.v))
+    scale = staged(1 / jnp.sqrt(q.w * q.w + dot(q.v, q.v)))
     return Quaternion(scale * q.w, scale * q.v)
 
 
@@ -113,4 +115,4 @@ def turn(q: Quaternion, rotation_vector: Vector) -> Quaternion:
         q: orientation before.
         rotation_vector: u in rad, in the frame of space.
     """
-    return unit(multiply(exponential(rotation_vector), q))
+    return unit(staged(multiply(staged(exponential(rotation_vector)), q)))

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.rigid.algebra.stages import staged
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +142,7 @@ def shortened(a: Vector, length: jax.Array) -> Vector:
     """
     squared = dot(a, a)
     longer = squared > length * length
-    return jnp.where(longer, length / jnp.sqrt(jnp.where(longer, squared, 1)), 1) * a
+    return staged(jnp.where(longer, length / jnp.sqrt(jnp.where(longer, squared, 1)), 1)) * a
 
 
 def perpendicular(n: Vector) -> tuple[Vector, Vector]:

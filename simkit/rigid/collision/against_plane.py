@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.rigid.algebra.quaternion import axes_of
+from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot, select
 from simkit.rigid.collision.points import Placed, Points
 from simkit.rigid.collision.slots import along_slots, in_slots, midway
@@ -52,6 +53,7 @@ def _corners(placed: Placed, normal: Vector) -> Vector:
         return select(is_first, first, select(is_second, second, third))
 
     along = jnp.where(is_first, alongs[0], jnp.where(is_second, alongs[1], alongs[2]))
+    a, b, c = staged((a, b, c))
     center = placed.position - jnp.where(along >= 0, 1, -1) * cyclic(a, b, c)
     one, other = along_slots((-1, 1, 1, -1), placed.radius), along_slots((-1, -1, 1, 1), placed.radius)
     return center + one * cyclic(b, c, a) + other * cyclic(c, a, b)

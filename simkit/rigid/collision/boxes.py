@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.rigid.algebra.quaternion import axes_of
+from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, computed_once, cross, dot, select
 from simkit.rigid.collision.overlay import Overlay, common_corners, deepest_corner
 from simkit.rigid.collision.points import Placed, Points
@@ -66,7 +67,7 @@ def _edge_on_edge(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choi
     def middle(placed: Placed, axes: Axes, along: list[jax.Array], towards: Vector) -> Vector:
         place, halves = placed.position, placed.half_lengths
         for axis, half, is_along in zip(axes, (halves.x, halves.y, halves.z), along, strict=True):
-            place = place + jnp.where(is_along, 0, sign(dot(axis, towards)) * half) * axis
+            place = place + staged(jnp.where(is_along, 0, sign(dot(axis, towards)) * half)) * axis
         return place
 
     def half_of(placed: Placed, along: list[jax.Array]) -> jax.Array:
@@ -98,11 +99,12 @@ def _face_on_face(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choi
     n, u, v = computed_once((sign(dot(n, apart)) * n, u, v))
 
     # The incident face: normal m inwards to the reference face, edges along p and q.
+    reference_halves, incident_halves, origin, apart = staged((reference_halves, incident_halves, origin, apart))
     x, y, z = (jnp.abs(dot(n, one)) for one in incident)
     chosen = computed_once(((x >= y) & (x >= z), y >= z))
     m, p, q = cyclic(*chosen, *incident)
     half_m, half_p, half_q = cyclic(*chosen, incident_halves.x, incident_halves.y, incident_halves.z)
-    m = -sign(dot(m, n)) * m
+    m, p, q, half_m, half_p, half_q = staged((-sign(dot(m, n)) * m, p, q, half_m, half_p, half_q))
     center = apart + half_m * m
 
     def seen(w: Vector) -> Vector:
@@ -116,6 +118,7 @@ def _face_on_face(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choi
     normal = jnp.where(swap, 1, -1).astype(half_n.dtype) * n
 
     def points(at: Vector) -> Points:
+        at = staged(at)
         position = origin + at.x * u + at.y * v + (at.z + half_n) / 2 * n
         return Points(position=position, normal=normal, gap=at.z - half_n)
 

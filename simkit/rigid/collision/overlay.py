@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
+from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, computed_once
 from simkit.rigid.collision.slots import FAR, along_slots, clamp, sign
 
@@ -66,7 +67,7 @@ def common_corners(overlay: Overlay) -> Vector:
         low, high = -half, half
         for one_across, one_along in sides:
             safe = jnp.where(jnp.abs(one_across) < ALONG * half, ALONG * half, one_across)
-            at, reach = middle + one_along / safe * across, area / jnp.abs(safe)
+            at, reach = staged((middle + one_along / safe * across, area / jnp.abs(safe)))
             low, high = jnp.maximum(low, at - reach), jnp.minimum(high, at + reach)
         return low, high
 

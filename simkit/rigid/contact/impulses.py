@@ -88,7 +88,8 @@ class Impulses:
 
     def start(self, motion: Motion, setting: Setting) -> Pressed:
         """Return the memory of bodies that have not touched yet."""
-        touches = touches_of(motion, setting, mobility_of(setting.bodies, motion))
+        # Only shapes are wanted; a derivative would follow all of the collision detection.
+        touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion)))
         nothing = zeros(motion.position.x)
         return Pressed(
             pushes=_for_each(_no_push, touches),

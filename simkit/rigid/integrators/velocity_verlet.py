@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.rigid.algebra.quaternion import Quaternion, axes_of, turn
+from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, dot
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
@@ -59,7 +60,7 @@ def rotate_freely(
     whole_z = time_step * (1 / inertia.z - 1 / inertia.y)
     for axis, duration in ((0, half_x), (2, whole_z), (0, half_x)):
         half = duration / 2 * dot(axes_of(orientation)[axis], angular_momentum)
-        orientation = _about_own_axis(orientation, axis, jnp.cos(half), jnp.sin(half))
+        orientation = staged(_about_own_axis(orientation, axis, *staged((jnp.cos(half), jnp.sin(half)))))
     return turn(orientation, angular_momentum * (time_step / inertia.y))
 
 

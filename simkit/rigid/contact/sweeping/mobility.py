@@ -3,6 +3,7 @@
 import jax
 
 from simkit.core.pytree import pytree
+from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.tensor import SymmetricTensor, rotated
 from simkit.rigid.algebra.vector import Vector, cross
 from simkit.rigid.bodies.bodies import Bodies
@@ -58,7 +59,7 @@ class Mobility:
             impulse: P in N s.
             arm: r in m.
         """
-        return Velocities(linear=self.linear * impulse, angular=self.angular @ cross(arm, impulse))
+        return Velocities(linear=self.linear * impulse, angular=self.angular @ staged(cross(arm, impulse)))
 
     def at(self, arm: Vector) -> SymmetricTensor:
         """Return how the velocity of a point answers an impulse there, ``K = 1/m - [r] I^-1 [r]``, in 1/kg.

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
+from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.tensor import SymmetricTensor
 from simkit.rigid.algebra.vector import Vector, dot, shortened
 
@@ -59,7 +60,7 @@ def masses(mobility: SymmetricTensor, normal: Vector) -> tuple[Vector, jax.Array
         mobility: K, the sum of both bodies'.
         normal: n.
     """
-    answer = mobility @ normal
+    answer = staged(mobility @ normal)
     along = dot(normal, answer)
     d, o = mobility.diagonal, mobility.rest
     trace = d.x + d.y + d.z - along
@@ -81,9 +82,9 @@ def resting(velocity: Vector, push: Push, touch: Touch, least: jax.Array) -> Pus
     """
     normal = touch.normal
     speed = dot(velocity, normal)
-    along = jnp.maximum(push.along + (least - speed) * touch.normal_mass, 0)
+    along = staged(jnp.maximum(push.along + (least - speed) * touch.normal_mass, 0))
     velocity = velocity + (along - push.along) * touch.answer
-    slip = velocity - dot(velocity, normal) * normal
+    slip = staged(velocity - staged(dot(velocity, normal)) * normal)
     friction = shortened(push.friction - touch.slip_mass * slip, touch.friction * along)
     return Push(along=along, friction=friction)
 
@@ -98,7 +99,7 @@ def impact(velocity: Vector, touch: Touch, approaches: jax.Array) -> Vector:
     """
     normal = touch.normal
     speed = jnp.where(approaches, dot(velocity, normal), 0)
-    along = -(1 + touch.restitution) * speed * touch.normal_mass
+    along = staged(-(1 + touch.restitution) * speed * touch.normal_mass)
     velocity = velocity + along * touch.answer
-    slip = velocity - dot(velocity, normal) * normal
+    slip = staged(velocity - staged(dot(velocity, normal)) * normal)
     return along * normal + shortened(-touch.slip_mass * slip, touch.friction * along)
