@@ -66,7 +66,9 @@ def differences(
                 moved[index] = x
                 return float(compiled({**chosen, name: jnp.asarray(moved)}))
 
-            value[index], error[index] = _of_one(along, exact[index], _scale(exact, low, high), low, high)
+            value[index], error[index] = _of_one(
+                along, float(exact[index]), exact.dtype, _scale(exact, low, high), low, high
+            )
         found[name] = Difference(value, error)
     return found
 
@@ -77,12 +79,13 @@ def _scale(array: np.ndarray, low: float, high: float) -> float:
 
 
 def _of_one(
-    function: Callable[[float], float], at: np.floating, scale: float, low: float, high: float
+    function: Callable[[float], float], at: float, dtype: np.dtype, scale: float, low: float, high: float
 ) -> tuple[float, float]:
     """Return the derivative of a function of one number, and its error, by the best of several steps."""
+    rounding = float(np.finfo(dtype).eps)
     best = (np.nan, np.inf)
     for factor in LADDER:
-        value, error = _quotient(function, at, factor * float(np.finfo(at.dtype).eps) ** 0.25 * scale, low, high)
+        value, error = _quotient(function, at, dtype, factor * rounding**0.25 * scale, low, high)
         if error < best[1]:
             best = value, error
         if best[1] <= GOOD * abs(best[0]):
@@ -91,25 +94,24 @@ def _of_one(
 
 
 def _quotient(
-    function: Callable[[float], float], at: np.floating, step: float, low: float, high: float
+    function: Callable[[float], float], at: float, dtype: np.dtype, step: float, low: float, high: float
 ) -> tuple[float, float]:
-    kind, room = at.dtype.type, min(high - at, at - low)
-    sided = room < 2 * step
+    sided = min(high - at, at - low) < 2 * step
     if sided:
         step = min(step, max(high - at, at - low) / 4) * (1 if high - at >= at - low else -1)
 
     def quotient(step: float) -> tuple[float, float]:
         # The distances that are taken, not those that were asked for.
-        ends = [kind(at + k * step) for k in ((0, 1, 2) if sided else (-1, 1))]
+        ends = [float(dtype.type(at + k * step)) for k in ((0, 1, 2) if sided else (-1, 1))]
         values = [function(end) for end in ends]
         largest = max(abs(value) for value in values)
         if not sided:
-            return (values[1] - values[0]) / float(ends[1] - ends[0]), largest
-        near, far = float(ends[1] - ends[0]), float(ends[2] - ends[0])
+            return (values[1] - values[0]) / (ends[1] - ends[0]), largest
+        near, far = ends[1] - ends[0], ends[2] - ends[0]
         slope_near, slope_far = (values[1] - values[0]) / near, (values[2] - values[0]) / far
         return (slope_near * far - slope_far * near) / (far - near), largest
 
     (fine, largest), (coarse, _) = quotient(step), quotient(2 * step)
-    rounding = float(np.finfo(at.dtype).eps) * largest / abs(step)
+    rounding = float(np.finfo(dtype).eps) * largest / abs(step)
     error = abs(fine - coarse) / 3 + rounding
     return (4 * fine - coarse) / 3, error if np.isfinite(error) else np.inf

@@ -3,6 +3,7 @@
 import enum
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -72,11 +73,15 @@ def is_failure(code: jax.Array) -> jax.Array:
     return functools.reduce(jnp.logical_or, (code == failure for failure in FAILURES))
 
 
-def stops(status: jax.Array) -> jax.Array:
+def stops(status: jax.Array | np.ndarray) -> Any:
     """Tell whether a simulation with this status takes no further step: it converged or failed.
 
     Args:
-        status: codes of `Status`, of any shape. A caution such as ``BRIEF_CONTACT`` does not stop.
+        status: codes of `Status`, of any shape, in compiled code or on the host. A caution such as ``BRIEF_CONTACT``
+            does not stop.
+
+    Returns:
+        Booleans of the same shape, of JAX or NumPy as the codes are.
     """
     goes_on = status == Status.OK
     for caution in CAUTIONS:

@@ -67,7 +67,7 @@ def test_a_caution_does_not_stop(every):
 
 
 def test_which_codes_stop():
-    assert {code for code in Status if not stops(np.int32(code))} == {Status.OK, *CAUTIONS}
+    assert {code for code in Status if not stops(np.asarray(code))} == {Status.OK, *CAUTIONS}
 
 
 def test_a_simulation_without_a_status_pays_for_none():
