@@ -52,7 +52,10 @@ def build(scenario: "str | Path | Scenario") -> "Simulation":
             simulation.check(simulation.params, jax.random.key(scenario.run.seed))
         except UserError as error:
             raise UserError(f"{scenario.file}: [params]: {one_line(error)}") from error
-    _check_names(scenario, simulation)
+    try:
+        _check_names(scenario, simulation)
+    except OverflowError as error:  # more numbers in an array than 32 bits count
+        raise _refused(scenario, error) from error
     return simulation
 
 
@@ -85,15 +88,20 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
             "install it, `simkit doctor` examines all of them"
         ) from error
     except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError) as error:
-        reason = one_line(error) or type(error).__name__
-        given = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))
-        raise UserError(f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}") from error
+        raise _refused(scenario, error) from error
     if not isinstance(simulation, Simulation):
         raise UserError(
             f"{scenario.file}: simulation = '{scenario.simulation}' made {type(simulation).__name__}; "
             "its factory must return a Simulation"
         )
     return simulation
+
+
+def _refused(scenario: Scenario, error: Exception) -> UserError:
+    """Return the error of a configuration that cannot be made."""
+    reason = one_line(error) or type(error).__name__
+    given = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))
+    return UserError(f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}")
 
 
 def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation":

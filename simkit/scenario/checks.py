@@ -100,8 +100,8 @@ def choice(value: Any, where: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def integer(value: Any, where: str, low: int = -(2**63), high: int = 2**63 - 1) -> int:
-    """Return ``value`` if it is an integer in ``[low, high]``."""
+def integer(value: Any, where: str, low: int = -(2**31), high: int = 2**31 - 1) -> int:
+    """Return ``value`` if it is an integer in ``[low, high]``; compiled programs count with 32 bits."""
     if isinstance(value, float) and value.is_integer() and low <= value <= high:
         refuse(value, where, f"is a float; write the integer {int(value)}")
     if isinstance(value, bool) or not isinstance(value, int):

@@ -126,6 +126,14 @@ def test_a_parameter_out_of_the_range_of_float32_is_refused(x64):
             assert f"params.rate.default = {float(value)!r} is out of the range of float32" in refusal(scenario)
 
 
+def test_arrays_beyond_what_32_bits_count_are_refused(monkeypatch):
+    def huge(**config):
+        return dataclasses.replace(decay(**config), diagnose=lambda state, params: {"amplitude": jnp.int32(2**32)})
+
+    monkeypatch.setattr(examples, "decay", huge)
+    assert "is refused by toy.decay: Python integer 4294967296 out of bounds for int32" in refusal(read(GOOD))
+
+
 def test_a_reduction_over_time_is_refused_where_the_run_converges(monkeypatch):
     equilibrium = Equilibrium(lambda state: state, lambda x, params: x, lambda state, x: x)
     monkeypatch.setattr(

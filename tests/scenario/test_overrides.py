@@ -32,6 +32,13 @@ def test_one_call_changes_params_config_and_run_alike(scenario):
     assert vars(changed.run) == {"steps": 2000, "every": 20, "precision": "float64", "seed": 9}
 
 
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 10**12, 2**63 - 1])
+def test_integers_beyond_32_bits_are_refused(scenario, value):
+    for setting in (f"cells=[{value}, 3]", f"config.other={value}"):
+        told = refusal(apply_overrides, scenario, [setting])
+        assert "is out of range; choose an integer in [-2147483648, 2147483647]" in told
+
+
 def test_the_scenario_itself_stays_as_it_was(scenario):
     apply_overrides(scenario, ["rate=8", "width=3.0"])
     assert scenario == parse_scenario(GOOD, "toy.toml")
