@@ -43,6 +43,11 @@ HUGE = {
     "particles": ["soft_sphere_packing", "--set", "particles=100000000"],
     "every step": ["channel_flow", "--set", "cells=[1024, 512]", "--set", "every=1", "--set", "time_step=1e-3"],
     "cells": ["channel_flow", "--set", "cells=[100000000, 48]"],
+    "boxes": ["falling_pile", "--set", "boxes=100000000"],
+    "stacked boxes": ["box_stack", "--set", "boxes=100000000"],
+    "unit cells": ["lennard_jones_fluid", "--set", "repeats=[8192, 8192, 8192]"],
+    "atoms": ["lennard_jones_cluster", "--set", "particles=100000000"],
+    "steps between": ["lennard_jones_fluid", "--set", "config.equilibration=1000000000000"],
     "fine cylinder": ["cylinder_in_channel", "--set", "cells_per_diameter=100000000"],
 }
 

@@ -15,6 +15,8 @@ from simkit.rigid.algebra.vector import Vector, each, stacked
 type Number = jax.Array | float
 
 KINDS = ("sphere", "disk", "capsule", "box")
+# Contacts are looked for among all pairs: of these there are 8 million.
+MAX_BODIES = 4096
 # Moments that ought to satisfy the triangle inequality with equality (a flat body) may miss it by rounding.
 ROUNDING = 1e-6
 

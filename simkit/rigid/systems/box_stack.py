@@ -7,7 +7,7 @@ from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
-from simkit.rigid.bodies.bodies import Bodies, box, repeat
+from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, box, repeat
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
@@ -56,8 +56,8 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
     Raises:
         UserError: for less than one box.
     """
-    if boxes < 1:
-        raise UserError(f"boxes = {boxes} is below 1; choose 1 or more")
+    if not 1 <= boxes <= MAX_BODIES:
+        raise UserError(f"boxes = {boxes} is outside [1, {MAX_BODIES}]; choose for example boxes = 4")
 
     def bodies(params: Params) -> Bodies:
         return repeat(box(MASS, (params["length"],) * 3, params["friction"]), boxes)

@@ -10,7 +10,7 @@ from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, dot
-from simkit.rigid.bodies.bodies import Bodies, box, capsule, gather, sphere
+from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, box, capsule, gather, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
@@ -73,6 +73,8 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
     for name, number in (("boxes", boxes), ("spheres", spheres), ("capsules", capsules)):
         if number < 0:
             raise UserError(f"{name} = {number} is negative; choose 0 or more")
+        if number > MAX_BODIES:
+            raise UserError(f"{name} = {number} are too many; choose at most {MAX_BODIES}")
     if not sum(counts.values()):
         raise UserError("boxes, spheres and capsules are all 0; choose at least one body")
     order = _mixed(counts)
