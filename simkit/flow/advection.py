@@ -10,7 +10,9 @@ from simkit.flow.surroundings import Surrounded, along, lower, middle, step, str
 LAYERS = {"central": 1, "upwind": 2}
 
 
-def advection(around: Surrounded, domain: Domain, scheme: str = "central") -> tuple[jax.Array, ...]:
+def advection(
+    around: Surrounded, domain: Domain, scheme: str = "central", carried: Surrounded | None = None
+) -> tuple[jax.Array, ...]:
     """Return the divergence of the momentum flux on the inner faces of each component.
 
         N_i(u) = sum over j of d(u_j u_i)/dx_j
@@ -24,6 +26,7 @@ def advection(around: Surrounded, domain: Domain, scheme: str = "central") -> tu
         around: the velocity with ``LAYERS[scheme]`` layers around it, see `surround`.
         domain: the domain.
         scheme: "central" or "upwind".
+        carried: the velocity that is carried, u_i, where it is not the one that carries it, u_j; as ``around``.
 
     Reference: Verstappen and Veldman, J. Comput. Phys. 187, 343 (2003), doi:10.1016/S0021-9991(03)00126-8; for the
     parabola Leonard, Comput. Methods Appl. Mech. Eng. 19, 59 (1979), doi:10.1016/0045-7825(79)90034-3.
@@ -31,7 +34,7 @@ def advection(around: Surrounded, domain: Domain, scheme: str = "central") -> tu
     grid = domain.grid
     carriers = [strip(f, list(range(grid.dimension))) if scheme == "upwind" else f for f in around]
     terms = []
-    for i, f in enumerate(around):
+    for i, f in enumerate(around if carried is None else carried):
         term = 0.0
         for j, axis in enumerate(grid.axes):
             others = [k for k in range(grid.dimension) if k not in (i, j)]

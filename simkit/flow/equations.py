@@ -44,10 +44,33 @@ class Obstacle(Protocol):
         """Length of the vector of forces that `hold` returns."""
         ...
 
-    def hold(self, velocity: Velocity, before: Velocity, params: Params, time: jax.Array) -> tuple[Velocity, jax.Array]:
-        """Return the velocity with that of the body in it, and the momentum (force times time) this took.
+    def check_equations(self, equations: "Equations") -> None:
+        """Refuse equations that the method does not serve."""
+        ...
 
-        ``before`` is the velocity at the start of the stage.
+    def prepare(self, params: Params, parts: jax.Array, project: Callable) -> Any:
+        """Return what `hold` needs and parameters alone determine; ``parts``: lengths of the stages of a step."""
+        ...
+
+    def fluid(self, params: Params, dtype: Any) -> tuple[jax.Array, ...] | None:
+        """Return by how much to multiply, on the faces of each component, the velocity that advection carries."""
+        ...
+
+    def hold(
+        self,
+        velocity: Velocity,
+        before: Velocity,
+        pressure: jax.Array,
+        params: Params,
+        held: Any,
+        stage: jax.Array,
+        part: jax.Array,
+        project: Callable,
+    ) -> tuple[Velocity, jax.Array, jax.Array]:
+        """Return the solenoidal velocity with that of the body in it, the pressure, and the momentum that this took.
+
+        ``velocity`` is that at the end of the stage but for the pressure, ``before`` and ``pressure`` those at its
+        start, ``held`` what `prepare` returned, ``part`` the length of the stage; momentum is force times time.
         """
         ...
 
@@ -124,7 +147,12 @@ class Equations:
 
 
 def explicit_terms(
-    velocity: Velocity, scalar: Any, equations: Equations, params: Params, time: jax.Array
+    velocity: Velocity,
+    scalar: Any,
+    equations: Equations,
+    params: Params,
+    time: jax.Array,
+    fluid: tuple[jax.Array, ...] | None = None,
 ) -> tuple[jax.Array, ...]:
     """Return the explicit acceleration on all faces of each component, and the rate of change of the scalar, if any.
 
@@ -136,10 +164,13 @@ def explicit_terms(
         equations: of the flow.
         params: parameters.
         time: time.
+        fluid: what multiplies the velocity that advection carries, see `Obstacle.fluid`; None for 1.
     """
     domain, boundary = equations.domain, equations.on_sides(params, time)
-    around = surround(velocity, boundary, domain, LAYERS[equations.scheme])
-    acceleration = jax.tree.map(jnp.negative, advection(around, domain, equations.scheme))
+    around = carried = surround(velocity, boundary, domain, LAYERS[equations.scheme])
+    if fluid is not None:
+        carried = surround(jax.tree.map(jnp.multiply, velocity, fluid), boundary, domain, LAYERS[equations.scheme])
+    acceleration = jax.tree.map(jnp.negative, advection(around, domain, equations.scheme, carried))
     if equations.explicit:
         viscosity = equations.viscosity(params)
         nearest = around if LAYERS[equations.scheme] == 1 else surround(velocity, boundary, domain)

@@ -18,9 +18,6 @@ from simkit.flow.solvers.pressure import pressure_solver
 
 # Weights (new, old) of the explicit terms of each stage, and the part of the step that has passed before it.
 STAGES = np.array([(8 / 15, 0.0, 0.0), (5 / 12, -17 / 60, 8 / 15), (3 / 4, -5 / 12, 2 / 3)])
-# Part of the old pressure that an obstacle is held with. Where a cell has hardly a face that is free, the pressure
-# would slowly grow if all of it were kept.
-KEPT_PRESSURE = 0.99
 
 
 @pytree
@@ -35,6 +32,7 @@ class FlowState:
         explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
         drive: the uniform acceleration along the first axis that holds the flow rate; zero unless it is held.
         load: mean force of the flow on the obstacle over the last step; empty where there is none.
+        hold: what the obstacle is held with, computed at the start; ``()`` where there is none.
         time: time passed, and its rounding error so far.
         time_step: length of the last step.
         iteration: number of steps taken, int32.
@@ -46,6 +44,7 @@ class FlowState:
     explicit: tuple[jax.Array, ...]
     drive: jax.Array
     load: jax.Array
+    hold: Any
     time: jax.Array
     time_step: jax.Array
     iteration: jax.Array
@@ -53,6 +52,8 @@ class FlowState:
 
 type Start = Callable[..., FlowState]
 type Step = Callable[[FlowState, Params], FlowState]
+# From a velocity and a length of time to the solenoidal velocity, and the pressure that makes it so in that time.
+type Project = Callable[[Velocity, jax.Array], tuple[Velocity, jax.Array]]
 
 
 def stepper(equations: Equations) -> tuple[Start, Step]:
@@ -90,10 +91,19 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     solve_pressure = pressure_solver(grid)
     solve_friction = friction_solver(equations) if equations.implicit else None
     solve_diffusion = equations.scalar.implicit_diffusion(equations.implicit) if equations.scalar else None
+    if obstacle is not None:
+        obstacle.check_equations(equations)
+
+    def project(velocity: Velocity, part: jax.Array) -> tuple[Velocity, jax.Array]:
+        # The whole velocity is projected, not its change alone: rounding errors of earlier steps go with it.
+        with jax.named_scope("projection"):
+            increment = solve_pressure(divergence(velocity, grid) / part)
+            return jax.tree.map(lambda u, slope: u - part * slope, velocity, gradient(increment, grid)), increment
 
     def start(velocity: Velocity, params: Params, scalar: Any = ()) -> FlowState:
         zero = jnp.zeros((), velocity[0].dtype)
-        terms = explicit_terms(velocity, scalar, equations, params, zero)
+        fluid = obstacle.fluid(params, zero.dtype) if obstacle else None
+        terms = explicit_terms(velocity, scalar, equations, params, zero, fluid)
         acceleration = terms[: grid.dimension]
         if equations.implicit:
             friction = implicit_friction(velocity, equations.on_sides(params, zero), equations, params)
@@ -105,6 +115,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 return prescribe(later, equations.on_sides(params, time), domain)
 
             acceleration = jax.jvp(moved, (zero,), (jnp.ones_like(zero),))[1]
+        length = like(zero, equations.time_step(velocity, params))
+        parts = length * like(zero, STAGES[:, :2].sum(1) if several else np.ones(1))
         return FlowState(
             velocity=velocity,
             pressure=solve_pressure(divergence(acceleration, grid)),
@@ -112,18 +124,20 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             explicit=() if several else terms,
             drive=zero,
             load=jnp.zeros(obstacle.loads if obstacle else 0, zero.dtype),
+            hold=obstacle.prepare(params, parts, project) if obstacle else (),
             time=jnp.zeros(2, zero.dtype),
-            time_step=like(zero, equations.time_step(velocity, params)),
+            time_step=length,
             iteration=jnp.zeros((), jnp.int32),
         )
 
     def step(state: FlowState, params: Params) -> FlowState:
         length = like(state.time, equations.time_step(state.velocity, params))
         first = state.iteration == 0
+        fluid = obstacle.fluid(params, state.time.dtype) if obstacle else None
 
-        def stage(carry, weights):
+        def stage(carry, weights_and_index):
             velocity, pressure, scalar, before, drive, impulse = carry
-            new, old, passed = weights
+            (new, old, passed), index = weights_and_index
             # Numbers on their own: worked out again for each point, they would keep loops from being vectorized.
             gain, loss, part = in_memory((new * length, old * length, (new + old) * length))
             time = state.time[0] + passed * length
@@ -132,7 +146,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 # loop is faster than loops in loops.
                 kept = jax.tree.map(lambda o: loss * o.ravel(), before)
                 kept, velocity, scalar = in_memory((kept, velocity, scalar))
-                now = explicit_terms(velocity, scalar, equations, params, time)
+                now = explicit_terms(velocity, scalar, equations, params, time, fluid)
                 changes = jax.tree.map(lambda n, o: gain * n + o.reshape(n.shape), now, kept)
                 change = changes[: grid.dimension]
                 if equations.flow_rate is not None:
@@ -149,19 +163,16 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             started, velocity = velocity, jax.tree.map(jnp.add, velocity, change)
             if equations.boundary is not None:
                 velocity = prescribe(velocity, equations.boundary(params, time + part), domain)
-            if obstacle is not None:
-                # It holds the velocity that the old pressure leads to: what the new one adds is of second order.
-                kept = 0.0 if equations.implicit else KEPT_PRESSURE * part
-                pushed = jax.tree.map(lambda slope, kept=kept: kept * slope, gradient(pressure, grid))
-                velocity = jax.tree.map(jnp.subtract, velocity, pushed)
-                velocity, momentum = obstacle.hold(velocity, started, params, time + part)
-                velocity = jax.tree.map(jnp.add, velocity, pushed)
+            if obstacle is None:
+                velocity, increment = project(velocity, part)
+            else:
+                # Implicit friction has added the old pressure.
+                left = pressure if correction is None else jnp.zeros_like(pressure)
+                velocity, increment, momentum = obstacle.hold(
+                    velocity, started, left, params, state.hold, index, part, project
+                )
                 impulse = impulse + momentum
-            with jax.named_scope("projection"):
-                # The whole velocity is projected, not its change alone: rounding errors of earlier steps go with it.
-                increment = solve_pressure(divergence(velocity, grid) / part)
-                velocity = jax.tree.map(lambda u, slope: u - part * slope, velocity, gradient(increment, grid))
-                pressure = increment if correction is None else pressure + increment - correction(increment)
+            pressure = increment if correction is None else pressure + increment - correction(increment)
             if equations.flow_rate is not None:
                 missing = equations.flow_rate(params, time + part) - mean_velocity(velocity, 0, grid)
                 velocity = (velocity[0] + missing, *velocity[1:])
@@ -174,11 +185,11 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             before = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
         carry = state.velocity, state.pressure, state.scalar, before, state.drive, jnp.zeros_like(state.load)
         if several:
-            carry, _ = jax.lax.scan(stage, carry, like(state.time, STAGES))
+            carry, _ = jax.lax.scan(stage, carry, (like(state.time, STAGES), jnp.arange(len(STAGES))))
         else:
             # With steps of one length these are 3/2 and -1/2.
             old = jnp.where(first, 0, -length / (2 * state.time_step))
-            carry, _ = stage(carry, (1 - old, old, 0))
+            carry, _ = stage(carry, ((1 - old, old, 0), 0))
         velocity, pressure, scalar, explicit, drive, impulse = carry
         return FlowState(
             velocity=velocity,
@@ -187,6 +198,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             explicit=() if several else explicit,
             drive=drive,
             load=impulse / length,
+            hold=state.hold,
             time=_add(state.time, length),
             time_step=length,
             iteration=state.iteration + 1,

@@ -50,18 +50,20 @@ def taylor_couette(cells):
     turning = DirectForcing(place, lambda p: ball(center, inner), lambda p: center, lambda p: p["spin"])
     resting = DirectForcing(place, lambda p: complement(ball(center, outer)), lambda p: center)
 
-    class Both:
+    class Both(DirectForcing):
         loads = 6
 
-        def hold(self, velocity, before, params, time):
-            velocity, one = turning.hold(velocity, before, params, time)
-            velocity, other = resting.hold(velocity, before, params, time)
+        def force(self, velocity, before, params):
+            velocity, one = turning.force(velocity, before, params)
+            velocity, other = resting.force(velocity, before, params)
             return velocity, jnp.concatenate([one, other])
 
     # 0.6 of the limit of explicit friction, until the slowest mode has decayed by e^-10.
     params = {"time_step": jnp.asarray(0.6 * 2.51 / 8 / cells**2 / viscosity), "spin": jnp.asarray(spin)}
     steps = int((outer - inner) ** 2 / viscosity / np.pi**2 * 10 / params["time_step"])
-    equations = Equations(place, lambda p: viscosity, fixed_time_step, obstacle=Both())
+    equations = Equations(
+        place, lambda p: viscosity, fixed_time_step, obstacle=Both(place, turning.shape, turning.pivot)
+    )
     state = run(equations, params, steps, at_rest(place))
     swirl = spin * inner**2 / (1 - (inner / outer) ** 2)
     squares = []

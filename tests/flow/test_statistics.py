@@ -49,6 +49,7 @@ def state_of(velocity, iteration=0) -> FlowState:
         explicit=(),
         drive=zero,
         load=zero,
+        hold=(),
         time=jnp.stack([zero, zero]),
         time_step=zero,
         iteration=jnp.int32(iteration),

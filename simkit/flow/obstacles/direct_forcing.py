@@ -2,24 +2,33 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
-from simkit.flow.differences import inside
+from simkit.flow.differences import gradient, inside
 from simkit.flow.domain import Domain, Velocity, like
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.measures import control_volumes
+from simkit.flow.obstacles.checks import check_obstacle
 from simkit.flow.obstacles.distance import distance_and_normal, positions, smooth_step
 from simkit.flow.obstacles.shapes import Point, Shape
+
+if TYPE_CHECKING:
+    from simkit.flow.equations import Equations
+    from simkit.flow.stepper import Project
 
 # The shell, in spacings along the normal: the velocity is set up to this distance from its middle, and from there to
 # one spacing in part. The middle lies outside: points deeper inside would be extrapolated so steeply that a flow with
 # the shell around the surface itself, at 0, blew up; at 1/2 errors were no smaller.
 FULL = 0.5
 MIDDLE = 0.25
+# Part of the old pressure with which the velocity is held. Where a cell has hardly a face that is free, the pressure
+# would slowly grow if all of it were kept.
+KEPT_PRESSURE = 0.99
 # How smoothly the neighbors that a normal points to change where it is along an axis.
 ROUNDING = 0.1
 
@@ -58,18 +67,65 @@ class DirectForcing:
     spin: Callable[[Params], jax.Array] | None = None
 
     @property
+    def reach(self) -> float:
+        """Spacings from the surface within which pressure is disturbed: cells nearer than that are cut."""
+        return 1.5
+
+    @property
     def loads(self) -> int:
         """Number of components of force and torque: 3 in the plane, 6 in space."""
         return 3 if self.domain.grid.dimension == 2 else 6
 
-    def hold(self, velocity: Velocity, before: Velocity, params: Params, time: jax.Array) -> tuple[Velocity, jax.Array]:
+    def check(self, params: Params) -> None:
+        """Refuse a body that does not fit into its domain."""
+        check_obstacle(self.shape(params), self.domain)
+
+    def check_equations(self, equations: "Equations") -> None:
+        """Refuse nothing."""
+
+    def prepare(self, params: Params, parts: jax.Array, project: "Project") -> tuple:
+        """Return nothing: this method keeps nothing between steps."""
+        return ()
+
+    def fluid(self, params: Params, dtype: Any) -> None:
+        """Return None: the velocity carries itself, inside the body too."""
+        return None
+
+    def hold(
+        self,
+        velocity: Velocity,
+        before: Velocity,
+        pressure: jax.Array,
+        params: Params,
+        held: tuple,
+        stage: jax.Array,
+        part: jax.Array,
+        project: "Project",
+    ) -> tuple[Velocity, jax.Array, jax.Array]:
+        """Return the solenoidal velocity with the body in it, the pressure, and the (angular) momentum that this took.
+
+        Args:
+            velocity: at the end of the stage, before projection.
+            before: at its start.
+            pressure: at its start; zero where the velocity already has it.
+            params: parameters.
+            held: not used.
+            stage: not used.
+            part: length of time that the stage covers.
+            project: from a velocity to the solenoidal one and the pressure.
+        """
+        # What is forced is the velocity that the old pressure leads to: what the new one adds is of second order.
+        pushed = jax.tree.map(lambda slope: KEPT_PRESSURE * part * slope, gradient(pressure, self.domain.grid))
+        velocity, momentum = self.force(jax.tree.map(jnp.subtract, velocity, pushed), before, params)
+        return *project(jax.tree.map(jnp.add, velocity, pushed), part), momentum
+
+    def force(self, velocity: Velocity, before: Velocity, params: Params) -> tuple[Velocity, jax.Array]:
         """Return the velocity with the body in it, and the momentum and angular momentum that this took.
 
         Args:
             velocity: components on their faces.
             before: those at the start of the stage, from which the parabola is made.
             params: parameters.
-            time: not used.
         """
         grid, shape = self.domain.grid, self.shape(params)
         pivot = self.pivot(params)

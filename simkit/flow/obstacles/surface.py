@@ -1,5 +1,6 @@
 """What the flow is like at the surface of a body."""
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -27,12 +28,12 @@ def interpolate(f: jax.Array, point: Point, grid: Grid) -> jax.Array:
 
 
 def surface_pressure(
-    pressure: jax.Array, point: Point, normal: Sequence[float], spacing: float, grid: Grid
+    pressure: jax.Array, point: Point, normal: Sequence[float], spacing: float, grid: Grid, reach: float
 ) -> jax.Array:
     """Return the pressure of the flow at a point of the surface of a body.
 
-    It is extrapolated by the parabola through three points outside, 1.5, 2.5 and 3.5 spacings away along the normal:
-    cells nearer than that are cut by the body.
+    It is extrapolated by the parabola through three points outside, ``reach``, ``reach + 1`` and ``reach + 2`` spacings
+    away along the normal.
 
     Args:
         pressure: at the cell centers.
@@ -40,10 +41,13 @@ def surface_pressure(
         normal: unit vector out of the body.
         spacing: width of the cells there.
         grid: the grid.
+        reach: spacings from the surface within which the body disturbs the pressure.
     """
-    first, second, third = (
-        interpolate(pressure, tuple(x + d * spacing * n for x, n in zip(point, normal, strict=True)), grid)
-        for d in (1.5, 2.5, 3.5)
-    )
-    # Lagrange's weights of 1.5, 2.5 and 3.5 at 0: 35/8, -42/8, 15/8.
-    return (35 * first - 42 * second + 15 * third) / 8
+    distances = [reach, reach + 1, reach + 2]
+    total = jnp.zeros((), pressure.dtype)
+    for d in distances:
+        weight = math.prod(e / (e - d) for e in distances if e != d)
+        total = total + weight * interpolate(
+            pressure, tuple(x + d * spacing * n for x, n in zip(point, normal, strict=True)), grid
+        )
+    return total

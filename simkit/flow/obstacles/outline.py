@@ -1,0 +1,107 @@
+"""Points at equal distances along the outline of a plane body."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytree import pytree
+from simkit.errors import UserError
+from simkit.flow.domain import Domain, like
+from simkit.flow.obstacles.distance import distance_and_normal
+from simkit.flow.obstacles.shapes import Point, Shape
+
+# Halvings until the interval on a ray is round-off, in float64.
+HALVINGS = 60
+# Rays for each point, along which the length of the outline is measured.
+REFINEMENT = 8
+
+
+@pytree
+class Outline:
+    """Points on the outline of a body.
+
+    Attributes:
+        points: ``(2, n)`` coordinates.
+        normals: ``(2, n)`` unit vectors out of the body.
+        spacing: length of the outline for each point.
+    """
+
+    points: jax.Array
+    normals: jax.Array
+    spacing: jax.Array
+
+
+def outline(shape: Shape, pivot: Point, count: int, domain: Domain) -> Outline:
+    """Return points at equal distances along the outline; differentiable in the parameters of the shape.
+
+    Every ray from the pivot must meet the outline once, see `check_outline`.
+
+    Args:
+        shape: the body.
+        pivot: (x, y) inside the body.
+        count: number of points.
+        domain: a domain that holds the body.
+    """
+    pivot = tuple(jnp.asarray(p) for p in pivot)
+    rays = count * REFINEMENT
+    angles = like(pivot[0], 2 * np.pi * np.arange(rays + 1) / rays)
+    x, y = _on_rays(shape, pivot, angles, domain)
+    passed = jnp.pad(jnp.cumsum(jnp.hypot(jnp.diff(x), jnp.diff(y))), (1, 0))
+    wanted = passed[-1] * like(passed, (np.arange(count) + 0.5) / count)
+    points = _on_rays(shape, pivot, jnp.interp(wanted, passed, angles), domain)
+    normals = distance_and_normal(shape, points)[1]
+    return Outline(points=jnp.stack(points), normals=jnp.stack(normals), spacing=passed[-1] / count)
+
+
+def check_outline(shape: Shape, pivot: Point, domain: Domain) -> None:
+    """Refuse a body whose outline `outline` cannot follow.
+
+    Args:
+        shape: the body, with the values it would run with.
+        pivot: (x, y), with the values it would run with.
+        domain: the domain.
+
+    Raises:
+        UserError: if the pivot is outside the body, or a ray from it meets the outline more than once.
+    """
+    pivot = tuple(jnp.asarray(p, dtype=float) for p in pivot)
+    where = f"({float(pivot[0]):.3g}, {float(pivot[1]):.3g})"
+    angles = jnp.asarray(2 * np.pi * np.arange(360) / 360)
+    radii = jnp.linspace(0, _reach(pivot, domain), 2000)[:, None]
+    inside = np.asarray(shape(pivot[0] + radii * jnp.cos(angles), pivot[1] + radii * jnp.sin(angles))) < 0
+    if not inside[0].all():
+        raise UserError(f"the pivot {where} of the obstacle is outside it; choose one inside, or method direct_forcing")
+    if (inside[1:] & ~inside[:-1]).any():
+        raise UserError(
+            f"a ray from the pivot {where} meets the outline of the obstacle more than once; choose another pivot, "
+            "or method direct_forcing"
+        )
+
+
+def _on_rays(shape: Shape, pivot: tuple, angles: jax.Array, domain: Domain) -> tuple[jax.Array, jax.Array]:
+    """Return the points at which rays from the pivot meet the outline."""
+    direction = jnp.cos(angles), jnp.sin(angles)
+
+    def along(radius: jax.Array) -> jax.Array:
+        return shape(*(p + radius * d for p, d in zip(pivot, direction, strict=True)))
+
+    def halve(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        middle = (ends[0] + ends[1]) / 2
+        inside = along(middle) < 0
+        return jnp.where(inside, middle, ends[0]), jnp.where(inside, ends[1], middle)
+
+    near = jnp.zeros_like(angles)
+    near, far = jax.lax.fori_loop(0, HALVINGS, halve, (near, near + _reach(pivot, domain)))
+    radius = jax.lax.stop_gradient((near + far) / 2)
+    # At the root a step of Newton's changes nothing, but its derivative is that of the root.
+    value, slope = jax.jvp(along, (radius,), (jnp.ones_like(radius),))
+    radius = radius - value / jax.lax.stop_gradient(slope)
+    return tuple(p + radius * d for p, d in zip(pivot, direction, strict=True))
+
+
+def _reach(pivot: tuple, domain: Domain) -> jax.Array:
+    """Return the distance from the pivot to the farthest corner."""
+    far = [
+        jnp.maximum(p - float(a.faces[0]), float(a.faces[-1]) - p) for p, a in zip(pivot, domain.grid.axes, strict=True)
+    ]
+    return jnp.hypot(*far)
