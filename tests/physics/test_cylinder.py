@@ -4,6 +4,7 @@ import dataclasses
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -15,55 +16,118 @@ DRAG, LIFT, PRESSURE = 5.57953523384, 0.010618948146, 0.11752016697 / 0.2**2
 
 
 @functools.cache
-def history(cells, reynolds, time_step, time):
+def history(cells, reynolds, time_step, time, method="immersed_boundary", pulse=0.0, growth=0.04):
     """The diagnostics of a run, ten or so per unit of time."""
-    simulation = cylinder_in_channel(cells_per_diameter=cells, growth=0.04).with_params(
-        reynolds=reynolds, time_step=time_step, disturbance=0.5 if reynolds > 50 else 0.0
+    simulation = cylinder_in_channel(cells_per_diameter=cells, growth=growth, method=method, pulse=pulse)
+    simulation = simulation.with_params(
+        reynolds=reynolds, time_step=time_step, disturbance=0.5 if reynolds > 50 and not pulse else 0.0
     )
     simulation = dataclasses.replace(simulation, observe=lambda state, params: {})
     every = int(0.1 / time_step)
-    run = jax.jit(trajectory(simulation, int(time / time_step) // every * every, every))
+    run = jax.jit(trajectory(simulation, round(time / time_step) // every * every, every))
     return {name: np.array(values) for name, values in run(simulation.params, jax.random.key(0))[2].items()}
 
 
-def shedding(name):
-    found = history(48, 100.0, 0.006, 36.0)
-    return found[name][found["time"] > 24]
+def shedding(name, method):
+    """A diagnostic while vortices are shed regularly: with 16 cells, or 48 for direct forcing."""
+    found = history(16, 100.0, 0.02, 40.0) if method == "immersed_boundary" else history(48, 100.0, 0.006, 36.0, method)
+    return found[name][found["time"] > (30 if method == "immersed_boundary" else 24)]
 
 
-def test_steady_drag_lift_and_pressure_are_those_of_the_benchmark():
-    last = {name: values[-1] for name, values in history(24, 20.0, 0.0065, 8.0).items()}
-    # Measured: 0.06 %, 1.2 % and 3.8 % off; with 48 cells, at rest at t = 16, 0.02 %, 0.08 % and 0.3 %.
-    assert last["drag_coefficient"] == pytest.approx(DRAG, rel=0.01)
-    assert last["pressure_difference"] == pytest.approx(PRESSURE, rel=0.02)
-    assert last["lift_coefficient"] == pytest.approx(LIFT, rel=0.1)
+METHODS = pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
+
+
+def steady(method):
+    """The last diagnostics at Reynolds number 20."""
+    found = history(16, 20.0, 0.0133, 8.0) if method == "immersed_boundary" else history(24, 20.0, 0.0065, 8.0, method)
+    return {name: values[-1] for name, values in found.items()}
+
+
+@METHODS
+def test_steady_drag_and_lift_are_those_of_the_benchmark(method):
+    # Measured: 0.4 % and 0.02 % off with 16 cells; direct forcing with 24 cells 0.06 % and 3.8 %.
+    assert steady(method)["drag_coefficient"] == pytest.approx(DRAG, rel=0.01)
+    assert steady(method)["lift_coefficient"] == pytest.approx(LIFT, rel=0.1)
+
+
+EXTRAPOLATED = pytest.mark.xfail(strict=True, reason="extrapolated from where the kernel ends: 3.3 % off")
+
+
+@pytest.mark.parametrize("method", [pytest.param("immersed_boundary", marks=EXTRAPOLATED), "direct_forcing"])
+def test_steady_pressure_difference_is_that_of_the_benchmark(method):
+    # Measured with direct forcing: 1.2 % off.
+    assert steady(method)["pressure_difference"] == pytest.approx(PRESSURE, rel=0.02)
 
 
 @pytest.mark.slow
-def test_steady_drag_lift_and_pressure_converge_to_those_of_the_benchmark():
-    last = {name: values[-1] for name, values in history(48, 20.0, 0.0025, 16.0).items()}
+def test_steady_drag_lift_and_pressure_of_direct_forcing_converge_to_those_of_the_benchmark():
+    last = {name: values[-1] for name, values in history(48, 20.0, 0.0025, 16.0, "direct_forcing").items()}
     assert last["drag_coefficient"] == pytest.approx(DRAG, rel=1e-3)
     assert last["pressure_difference"] == pytest.approx(PRESSURE, rel=5e-3)
     assert last["lift_coefficient"] == pytest.approx(LIFT, rel=0.01)
 
 
 @pytest.mark.slow
-def test_vortices_at_reynolds_100_are_shed_as_often_as_in_the_benchmark():
-    time, lift = shedding("time"), shedding("lift_coefficient")
+@METHODS
+def test_vortices_at_reynolds_100_are_shed_as_often_as_in_the_benchmark(method):
+    time, lift = shedding("time", method), shedding("lift_coefficient", method)
     above = lift - lift.mean()
     rises = np.flatnonzero((above[:-1] < 0) & (above[1:] >= 0))
     crossings = time[rises] - above[rises] * (time[rises + 1] - time[rises]) / (above[rises + 1] - above[rises])
-    # Measured: 0.304.
+    # Measured: 0.303 and 0.304.
     assert 0.295 < (len(crossings) - 1) / (crossings[-1] - crossings[0]) < 0.305
 
 
 @pytest.mark.slow
-def test_largest_drag_at_reynolds_100_is_that_of_the_benchmark():
+def test_largest_drag_and_lift_at_reynolds_100_are_near_those_of_the_benchmark_with_16_cells():
+    # Measured: 3.274, published 3.22 to 3.24; and 0.961, published 0.99 to 1.01. Direct forcing: 3.062 and 0.652.
+    assert shedding("drag_coefficient", "immersed_boundary").max() == pytest.approx(3.23, rel=0.02)
+    assert shedding("lift_coefficient", "immersed_boundary").max() == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.slow
+def test_largest_drag_and_lift_in_a_pulse_are_near_those_of_the_benchmark_with_16_cells():
+    """The third case, 2D-3; values of John, Int. J. Numer. Meth. Fluids 44, 777 (2004), doi:10.1002/fld.679."""
+    found = history(16, 100.0, 0.02, 80.0, pulse=80.0, growth=0.015)
+    # Measured: 2.989 and 0.475.
+    assert found["drag_coefficient"].max() == pytest.approx(2.9509, rel=0.02)
+    assert found["lift_coefficient"].max() == pytest.approx(0.4779, rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="-0.100 with 16 cells per diameter, 10 % off")
+def test_pressure_after_a_pulse_is_near_that_of_the_benchmark_with_16_cells():
+    found = history(16, 100.0, 0.02, 80.0, pulse=80.0, growth=0.015)
+    assert found["pressure_difference"][-1] == pytest.approx(-0.1116, rel=0.05)
+
+
+@pytest.mark.slow
+def test_largest_drag_of_direct_forcing_at_reynolds_100_is_that_of_the_benchmark():
     # Measured: 3.225; with 24 cells per diameter, 3.16.
-    assert 3.22 < shedding("drag_coefficient").max() < 3.24
+    assert 3.22 < shedding("drag_coefficient", "direct_forcing").max() < 3.24
 
 
 @pytest.mark.slow
 @pytest.mark.xfail(strict=True, reason="0.949 with 48 cells per diameter, 0.827 with 24: second order, toward 0.989")
-def test_largest_lift_at_reynolds_100_is_that_of_the_benchmark():
-    assert 0.99 < shedding("lift_coefficient").max() < 1.01
+def test_largest_lift_of_direct_forcing_at_reynolds_100_is_that_of_the_benchmark():
+    assert 0.99 < shedding("lift_coefficient", "direct_forcing").max() < 1.01
+
+
+@pytest.mark.slow
+def test_drag_changes_as_smoothly_with_the_place_of_the_cylinder_as_on_a_finer_grid():
+    """While the cylinder moves through a cell, at Reynolds number 20."""
+
+    def drags(cells, time_step, places):
+        simulation = cylinder_in_channel(cells_per_diameter=cells, growth=0.04)
+        simulation = simulation.with_params(reynolds=20.0, disturbance=0.0, time_step=time_step)
+        simulation = dataclasses.replace(simulation, observe=lambda state, params: {})
+        steps = round(12 / time_step)
+        run = jax.jit(lambda p: trajectory(simulation, steps, steps)(p, jax.random.key(0))[2]["drag_coefficient"][-1])
+        return np.array([run(simulation.params | {"center_x": jnp.asarray(x)}) for x in places])
+
+    with jax.enable_x64(True):
+        places = 2 + np.linspace(0, 1, 6) / 16
+        slopes = np.diff(drags(16, 0.0133, places)) / np.diff(places)
+        fine = np.diff(drags(32, 0.0055, places[[0, -1]])) / (places[-1] - places[0])
+    # FILL
+    np.testing.assert_allclose(slopes, fine[0], rtol=0.1)

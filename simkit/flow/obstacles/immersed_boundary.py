@@ -235,12 +235,14 @@ class ImmersedBoundary:
 
     def _smearing(self, around: Outline) -> jax.Array:
         """Return the length kappa h at each point, which for inclined outlines is between those of both axes."""
-        total = 0.0
+        length = jnp.zeros_like(around.points[0])
         for k, (x, n, axis) in enumerate(zip(around.points, around.normals, self.domain.grid.axes, strict=True)):
             # What flows along the outline lives at the centers of the axis across it.
             width = jnp.interp(x, like(x, axis.centers), like(x, axis.widths))
-            total = total + n**2 * width * smearing(in_spacings(x, positions(1 - k, self.domain.grid)[k].ravel(), axis))
-        return total
+            length = length + n**2 * width * smearing(
+                in_spacings(x, positions(1 - k, self.domain.grid)[k].ravel(), axis)
+            )
+        return length
 
 
 def points_around(perimeter: float, spacing: float) -> int:

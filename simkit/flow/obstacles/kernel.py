@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.flow.differences import total
 from simkit.flow.domain import like
 from simkit.flow.grid import Axis
 
@@ -68,4 +69,4 @@ def _powers(s: jax.Array, power: int) -> jax.Array:
     terms = (
         (-1) ** k * math.comb(ORDER, k) * jnp.maximum(s + ORDER / 2 - k, 0) ** power for k in range(1 + ORDER // 2)
     )
-    return sum(terms) / math.factorial(power)
+    return total(terms) / math.factorial(power)
