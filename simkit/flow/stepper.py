@@ -88,11 +88,11 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     domain, obstacle = equations.domain, equations.obstacle
     grid = domain.grid
     several = equations.method == "runge_kutta"
+    if obstacle is not None:
+        obstacle.check_equations(equations)
     solve_pressure = pressure_solver(grid)
     solve_friction = friction_solver(equations) if equations.implicit else None
     solve_diffusion = equations.scalar.implicit_diffusion(equations.implicit) if equations.scalar else None
-    if obstacle is not None:
-        obstacle.check_equations(equations)
 
     def project(velocity: Velocity, part: jax.Array) -> tuple[Velocity, jax.Array]:
         # The whole velocity is projected, not its change alone: rounding errors of earlier steps go with it.

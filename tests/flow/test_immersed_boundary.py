@@ -12,6 +12,7 @@ from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.measures import control_volumes
+from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_around
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, kernel, smearing
 from simkit.flow.obstacles.outline import check_outline, outline
@@ -123,6 +124,10 @@ def test_what_is_not_served_is_refused_by_name():
         equations = Equations(place, lambda p: 0.02, obstacle=body(place), **options)
         with pytest.raises(UserError, match=f"{name}; choose method direct_forcing"):
             stepper(equations)
+    forced = DirectForcing(plane, body(plane).shape, body(plane).pivot)
+    for held in (body(plane), forced):
+        with pytest.raises(UserError, match="does not serve a scalar"):
+            stepper(Equations(plane, lambda p: 0.02, fixed_time_step, scalar=object(), obstacle=held))
     with pytest.raises(UserError, match="method 'immersed_boundry' is unknown; did you mean 'immersed_boundary'"):
         cylinder_in_channel(method="immersed_boundry")
 

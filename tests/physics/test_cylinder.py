@@ -129,5 +129,5 @@ def test_drag_changes_as_smoothly_with_the_place_of_the_cylinder_as_on_a_finer_g
         places = 2 + np.linspace(0, 1, 6) / 16
         slopes = np.diff(drags(16, 0.0133, places)) / np.diff(places)
         fine = np.diff(drags(32, 0.0055, places[[0, -1]])) / (places[-1] - places[0])
-    # FILL
+    # Measured: -0.598 to -0.507 and -0.550; within 9 %. Direct forcing: +0.59 to -1.57.
     np.testing.assert_allclose(slopes, fine[0], rtol=0.1)

@@ -1,5 +1,7 @@
 """Refusing bodies that do not fit into their domain."""
 
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -7,6 +9,9 @@ from simkit.errors import UserError
 from simkit.flow.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.shapes import Shape
+
+if TYPE_CHECKING:
+    from simkit.flow.equations import Equations
 
 # Cells across the narrowest body that the forced shell can hold: one spacing on either side, and one between.
 NARROWEST = 3
@@ -50,3 +55,16 @@ def check_obstacle(shape: Shape, domain: Domain) -> None:
             f"the obstacle is about {across:.3g} across where cells are {narrow:.3g} wide; "
             f"use smaller cells, at least {NARROWEST} across it"
         )
+
+
+def check_scalar(equations: "Equations") -> None:
+    """Refuse a scalar beside a body, which it would pass through.
+
+    Args:
+        equations: of a flow with a body.
+
+    Raises:
+        UserError: if the flow carries a scalar.
+    """
+    if equations.scalar is not None:
+        raise UserError("an obstacle does not serve a scalar, which would pass through it; leave one of them out")

@@ -13,7 +13,7 @@ from simkit.flow.differences import gradient, inside
 from simkit.flow.domain import Domain, Velocity, like
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.measures import control_volumes
-from simkit.flow.obstacles.checks import check_obstacle
+from simkit.flow.obstacles.checks import check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions, smooth_step
 from simkit.flow.obstacles.shapes import Point, Shape
 
@@ -81,7 +81,8 @@ class DirectForcing:
         check_obstacle(self.shape(params), self.domain)
 
     def check_equations(self, equations: "Equations") -> None:
-        """Refuse nothing."""
+        """Refuse a scalar, which would pass through the body."""
+        check_scalar(equations)
 
     def prepare(self, params: Params, parts: jax.Array, project: "Project") -> tuple:
         """Return nothing: this method keeps nothing between steps."""

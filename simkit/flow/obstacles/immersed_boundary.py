@@ -14,7 +14,7 @@ from simkit.errors import UserError
 from simkit.flow.differences import inside, with_zero_ends
 from simkit.flow.domain import Domain, Velocity, like
 from simkit.flow.measures import control_volumes
-from simkit.flow.obstacles.checks import check_obstacle
+from simkit.flow.obstacles.checks import check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, in_spacings, smearing, weights
 from simkit.flow.obstacles.outline import Outline, check_outline, outline
@@ -111,9 +111,9 @@ class ImmersedBoundary:
         Raises:
             UserError: names what it does not serve.
         """
+        check_scalar(equations)
         refused = {
             "three axes": equations.domain.grid.dimension == 3,
-            "a scalar": equations.scalar is not None,
             "a held flow rate": equations.flow_rate is not None,
             "implicit friction": bool(equations.implicit),
             "a time step that changes": equations.time_step is not fixed_time_step,
