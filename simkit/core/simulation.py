@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from simkit.errors import UserError, nearest
 
@@ -167,6 +168,6 @@ def _kind(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     """Return a number, or the kind of an array."""
-    if value.shape or isinstance(value, jax.core.Tracer | jax.ShapeDtypeStruct):
+    if value.shape or isinstance(value, Tracer | jax.ShapeDtypeStruct):
         return f"{value.dtype.name}{list(value.shape)}"
     return f"{value.item():.6g}"
