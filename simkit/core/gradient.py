@@ -12,6 +12,7 @@ from simkit.core.differences import Difference, differences
 from simkit.core.objective import Objective
 from simkit.core.rollout import LITTLE, size_in_bytes
 from simkit.core.simulation import Params
+from simkit.core.status import Status
 from simkit.errors import UserError, nearest
 
 type Mode = Literal["reverse", "forward", "shortest"]
@@ -33,6 +34,8 @@ def value_and_grad(
 ) -> Callable[[Params, jax.Array], tuple[jax.Array, Params]]:
     """Return ``(params, key) -> (value, {name: derivative})`` with respect to the parameters named in ``wrt``.
 
+    `value_status_and_grad` also tells what the derivative is worth.
+
     Args:
         objective: ``(params, key) -> scalar``, an `Objective` or any such function.
         wrt: names of parameters; each derivative has its parameter's shape.
@@ -42,32 +45,57 @@ def value_and_grad(
     Raises:
         UserError: if a name is not a parameter (when called).
     """
+    derive = value_status_and_grad(lambda params, key: (objective(params, key), jnp.int32(Status.OK)), wrt, mode)
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, Params]:
+        value, _, derivative = derive(params, key)
+        return value, derivative
+
+    return run
+
+
+def value_status_and_grad(
+    objective: Callable[[Params, jax.Array], tuple[jax.Array, jax.Array]], wrt: Sequence[str], mode: Mode = "shortest"
+) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Params]]:
+    """Return ``(params, key) -> (value, status, {name: derivative})``: of a run that failed, no derivative is right.
+
+    Args:
+        objective: ``(params, key) -> (scalar, code)``, such as `simkit.core.objective.Objective.with_status`.
+        wrt: as for `value_and_grad`.
+        mode: likewise.
+
+    Raises:
+        UserError: if a name is not a parameter (when called).
+    """
+
+    def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Params]:
         chosen, of_chosen = _partial(lambda params: objective(params, key), params, wrt)
         numbers = sum(jnp.size(value) for value in chosen.values())
         if mode == "reverse" or (mode == "shortest" and numbers > FEW):
-            return jax.value_and_grad(of_chosen)(chosen)
+            (value, status), derivative = jax.value_and_grad(of_chosen, has_aux=True)(chosen)
+            return value, status, derivative
 
         if numbers == 1:
             # A plain tangent; `jacfwd` would trace and compile every operation once more, over an axis of length 1.
-            value, slope = jax.jvp(of_chosen, (chosen,), (jax.tree.map(jnp.ones_like, chosen),))
-            return value, {name: jnp.reshape(slope, jnp.shape(number)) for name, number in chosen.items()}
+            ones = jax.tree.map(jnp.ones_like, chosen)
+            value, slope, status = jax.jvp(of_chosen, (chosen,), (ones,), has_aux=True)
+            derivative = {name: jnp.reshape(slope, jnp.shape(number)) for name, number in chosen.items()}
+            return value, status, derivative
 
-        def twice(chosen: Params) -> tuple[jax.Array, jax.Array]:
-            value = of_chosen(chosen)
-            return value, value
+        def twice(chosen: Params) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+            value, status = of_chosen(chosen)
+            return value, (value, status)
 
-        derivative, value = jax.jacfwd(twice, has_aux=True)(chosen)
-        return value, derivative
+        derivative, (value, status) = jax.jacfwd(twice, has_aux=True)(chosen)
+        return value, status, derivative
 
     return run
 
 
 def jitted(
     objective: Objective, wrt: Sequence[str], mode: Mode, params: Params, key: jax.Array
-) -> Callable[[Params, jax.Array], tuple[jax.Array, Params]]:
-    """Return `value_and_grad`, to be compiled in the time that suits the run.
+) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Params]]:
+    """Return `value_status_and_grad`, to be compiled in the time that suits the run.
 
     On a processor, a run whose states are little together takes less time than optimizing its machine code, which is
     left out: compiling takes half as long (the cradle: 2.5 s for 5.6), running two or three times as long (4 ms).
@@ -84,7 +112,7 @@ def jitted(
         state = jax.eval_shape(objective.simulation.init, params, key)
         if objective.steps * size_in_bytes(state) <= LITTLE:
             options = {"xla_backend_optimization_level": 0}
-    return jax.jit(value_and_grad(objective, wrt, mode), compiler_options=options)
+    return jax.jit(value_status_and_grad(objective.with_status, wrt, mode), compiler_options=options)
 
 
 def central_difference(
@@ -132,6 +160,7 @@ class GradientCheck:
         error: estimated errors of the central differences, likewise.
         relative_difference: largest difference between the two over the largest derivative, per name.
         verdict: ``"agrees"``, ``"differs"``, or ``"uncertain"`` where the difference is too inaccurate, per name.
+        status: of the run, a code of `simkit.core.status.Status`.
     """
 
     value: float
@@ -140,6 +169,7 @@ class GradientCheck:
     error: dict[str, np.ndarray]
     relative_difference: dict[str, float]
     verdict: dict[str, Verdict]
+    status: int
 
 
 def check(
@@ -163,7 +193,7 @@ def check(
     Raises:
         UserError: if a name is not a parameter.
     """
-    value, derivative = jitted(objective, wrt, mode, params, key)(params, key)
+    value, status, derivative = jitted(objective, wrt, mode, params, key)(params, key)
     exact = {name: np.asarray(array) for name, array in derivative.items()}
     found = differences(objective.near(params, key), params, wrt, bounds)
     return GradientCheck(
@@ -173,6 +203,7 @@ def check(
         error={name: found[name].error for name in exact},
         relative_difference={name: relative_difference(exact[name], found[name].value) for name in exact},
         verdict={name: verdict_of(exact[name], found[name]) for name in exact},
+        status=int(status),
     )
 
 
@@ -200,9 +231,9 @@ def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.max(np.abs(a - b)) / scale) if scale else 0.0
 
 
-def _partial(
-    function: Callable[[Params], jax.Array], params: Params, wrt: Sequence[str]
-) -> tuple[Params, Callable[[Params], jax.Array]]:
+def _partial[T](
+    function: Callable[[Params], T], params: Params, wrt: Sequence[str]
+) -> tuple[Params, Callable[[Params], T]]:
     for name in wrt:
         if name not in params:
             raise UserError(f"unknown parameter '{name}'{nearest(name, list(params))}")

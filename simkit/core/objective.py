@@ -11,6 +11,7 @@ from simkit.core.converge import converge
 from simkit.core.growth import converge_with_growth
 from simkit.core.rollout import Memory, segment, trajectory, width_for
 from simkit.core.simulation import Arrays, Params, Simulation, State
+from simkit.core.status import Status, status_of, stops
 from simkit.errors import UserError, nearest
 
 type Measure = Callable[[Arrays, Arrays], jax.Array]
@@ -77,22 +78,37 @@ class Objective:
 
     def __call__(self, params: Params, key: jax.Array) -> jax.Array:
         """Run from the initial state that ``key`` draws and return the number."""
+        return self.with_status(params, key)[0]
+
+    def with_status(self, params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Run likewise and return the number and the status of the run, which tells what its derivative is worth.
+
+        Args:
+            params: parameters.
+            key: random key of the initial state.
+
+        Returns:
+            The number, and a code of `simkit.core.status.Status` (one per member for an ensemble).
+        """
         measured = callable(self.quantity) and not self.converges
         if self.reduce == "final" and not measured:
-            return self.from_state(self.simulation.init(params, key), params)
-        run = trajectory(self.simulation, self.steps, self.every, memory=self.memory)
-        _, frames, diagnostics = run(params, key)
-        if callable(self.quantity):
-            return self._shape(_measured(self.quantity, frames, diagnostics))
-        return self._shape(REDUCTIONS[self.reduce](diagnostics[self.quantity]))
+            state = self.last_state(self.simulation.init(params, key), params)
+            value = self._value_of(state, params)
+        else:
+            run = trajectory(self.simulation, self.steps, self.every, memory=self.memory)
+            state, frames, diagnostics = run(params, key)
+            if callable(self.quantity):
+                value = _measured(self.quantity, frames, diagnostics)
+            else:
+                value = REDUCTIONS[self.reduce](diagnostics[self.quantity])
+        status = status_of(self.simulation)(*jax.lax.stop_gradient((state, params)))
+        if self.converges:
+            status = jnp.where(stops(status), status, jnp.int32(Status.MAX_STEPS))
+        return self._shape(value), status
 
     def from_state(self, state: State, params: Params) -> jax.Array:
         """Return the final value of a run that starts from ``state``."""
-        last = self.last_state(state, params)
-        if callable(self.quantity):
-            seen = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
-            return self._shape(_measured(self.quantity, *jax.tree.map(lambda leaf: leaf[None], seen)))
-        return self._shape(self.simulation.diagnose(last, params)[self.quantity])
+        return self._shape(self._value_of(self.last_state(state, params), params))
 
     def last_state(self, state: State, params: Params) -> State:
         """Return the state in which a run from ``state`` ends."""
@@ -110,6 +126,12 @@ class Objective:
             return lambda params: self(params, key)
         larger, found = converge_with_growth(self.simulation, self.steps)(params, key)
         return lambda params: dataclasses.replace(self, simulation=larger).from_state(found.state, params)
+
+    def _value_of(self, last: State, params: Params) -> jax.Array:
+        if callable(self.quantity):
+            seen = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
+            return _measured(self.quantity, *jax.tree.map(lambda leaf: leaf[None], seen))
+        return self.simulation.diagnose(last, params)[self.quantity]
 
     def _shape(self, value: jax.Array) -> jax.Array:
         return value**2 if self.square else value

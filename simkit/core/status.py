@@ -24,6 +24,7 @@ class Status(enum.IntEnum):
     IMPACT_OVERFLOW = 6
     BRIEF_CONTACT = 7
     JOINTS_APART = 8
+    STEPPED_IMPACT = 9
 
 
 MESSAGES = {
@@ -36,6 +37,9 @@ MESSAGES = {
     Status.IMPACT_OVERFLOW: "had more impacts in a step than its budget; reduce the time step or allow more impacts",
     Status.BRIEF_CONTACT: "ran all its steps, but a contact lasted too few of them for derivatives through it; take a "
     "smaller time step, more substeps or less stiffness",
+    Status.STEPPED_IMPACT: "ran all its steps; its bodies hit each other or a plane at whole steps, so derivatives are "
+    "those of the steps and, through these impacts, not those of the physics; take dynamics = Events for spheres and "
+    "disks, or Compliant",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
 }
 
@@ -47,8 +51,10 @@ FAILURES = (
     Status.IMPACT_OVERFLOW,
     Status.JOINTS_APART,
 )
-# The run is fine, but something else that one may want of it is not.
-CAUTIONS = (Status.BRIEF_CONTACT,)
+# The run is fine and goes on, but derivatives of it are not those of the physics.
+CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT)
+# Of these, what a run that is not differentiated need not be warned of: its motion is as good as without.
+ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 
 
 def failed(status: np.ndarray) -> np.ndarray:

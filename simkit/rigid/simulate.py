@@ -11,7 +11,7 @@ from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_failure, is_finite
 from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion, vector
-from simkit.rigid.algebra.vector import zeros
+from simkit.rigid.algebra.vector import computed_once, zeros
 from simkit.rigid.bodies.bodies import Bodies, check_bodies
 from simkit.rigid.bodies.motion import (
     Motion,
@@ -90,7 +90,10 @@ def simulate(scene: Scene) -> Simulation:
 
         def load(motion: Motion, time: jax.Array) -> Wrench:
             nothing = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
-            return sum((load.wrench(motion, bodies, time, params) for load in scene.loads), nothing)
+            each = (load.wrench(motion, bodies, time, params) for load in scene.loads)
+            # Fused with each other and with the step, several loads take minutes to compile (ten of them, with hinge
+            # angles: 55 s of CPU instead of 5); one is left to the step.
+            return sum(map(computed_once, each) if len(scene.loads) > 1 else each, nothing)
 
         return Setting(bodies=bodies, planes=planes, load=load, params=params, joints=joints)
 

@@ -1,6 +1,8 @@
 """Derivatives and optima of a scenario's objectives."""
 
-from collections.abc import Sequence
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -39,23 +41,86 @@ def value_and_grad(
         mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.value_and_grad`.
         **values: parameters, config or run settings.
 
+    Returns:
+        The value and ``{name: derivative}``. A warning says so if the run failed, or if its derivative is not that of
+        the physics.
+
     Raises:
         UserError: if anything given is wrong.
+    """
+    use_compilation_cache()
+    found = load(scenario, values)
+    result = differentiate(found, [wrt] if isinstance(wrt, str) else list(wrt), objective, mode)
+    if result.note:
+        warnings.warn(result.note, stacklevel=2)
+    return result.value, result.derivative
+
+
+@dataclasses.dataclass(frozen=True)
+class Derivative:
+    """The derivative of an objective.
+
+    Attributes:
+        value: the objective.
+        derivative: ``{name: array}``.
+        status: of the run, a code of `simkit.core.status.Status`.
+        note: what the derivative is worth, in one line; empty where nothing is to be said.
+    """
+
+    value: float
+    derivative: dict[str, np.ndarray]
+    status: int
+    note: str
+
+
+def differentiate(
+    scenario: Scenario, wrt: Sequence[str], objective: "str | Measure | None", mode: Mode
+) -> Derivative:
+    """Return a derivative with the status of its run; arguments as for `check_gradient`.
+
+    Raises:
+        UserError: if a name is unknown.
     """
     import jax
 
     from simkit.core import gradient
 
-    use_compilation_cache()
-    found = load(scenario, values)
-    names = [wrt] if isinstance(wrt, str) else list(wrt)
-    check_wrt(found, names)
-    with precision(found.run.precision):
-        simulation = build(found)
-        function = objective_of(found, simulation, objective)
-        params, key = simulation.params, jax.random.key(found.run.seed)
-        value, derivative = gradient.jitted(function, names, mode, params, key)(params, key)
-        return float(value), {name: np.asarray(array) for name, array in derivative.items()}
+    check_wrt(scenario, wrt)
+    with precision(scenario.run.precision):
+        simulation = build(scenario)
+        function = objective_of(scenario, simulation, objective)
+        params, key = simulation.params, jax.random.key(scenario.run.seed)
+        value, status, derivative = gradient.jitted(function, wrt, mode, params, key)(params, key)
+        exact = {name: np.asarray(array) for name, array in derivative.items()}
+        return Derivative(float(value), exact, int(status), note_of(scenario, int(status)))
+
+
+def note_of(scenario: Scenario, status: int) -> str:
+    """Return what a status says of a derivative, in one line: empty unless it is a failure or a caution.
+
+    Args:
+        scenario: what was run.
+        status: a code of `simkit.core.status.Status`.
+    """
+    from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
+
+    return f"{scenario.name} {MESSAGES[Status(status)]}" if status in (*FAILURES, *CAUTIONS) else ""
+
+
+def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any]) -> int:
+    """Return the status of the run behind an objective, a code of `simkit.core.status.Status`.
+
+    Args:
+        scenario: overrides applied.
+        objective: which objective; ``None`` takes the first in the file.
+        changed: parameters, instead of the scenario's own.
+    """
+    import jax
+
+    with precision(scenario.run.precision):
+        simulation = build(scenario).with_params(**changed)
+        run = jax.jit(objective_of(scenario, simulation, objective).with_status)
+        return int(run(simulation.params, jax.random.key(scenario.run.seed))[1])
 
 
 def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode: Mode) -> "GradientCheck":

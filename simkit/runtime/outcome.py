@@ -129,11 +129,12 @@ class Outcome:
 
 def checked(outcome: Outcome) -> Outcome:
     """Return an outcome, raising if it is not finite and warning if it failed otherwise or calls for caution."""
-    from simkit.core.status import CAUTIONS, Status
+    from simkit.core.status import CAUTIONS, ONLY_DERIVATIVES, Status
 
     if (outcome.status == Status.NON_FINITE).any():
         raise RunFailedError(outcome.message)
-    if outcome.failed or np.isin(outcome.status, (*CAUTIONS, Status.MAX_STEPS)).any():
+    warned = [code for code in (*CAUTIONS, Status.MAX_STEPS) if code not in ONLY_DERIVATIVES]
+    if outcome.failed or np.isin(outcome.status, warned).any():
         warnings.warn(outcome.message, stacklevel=3)
     return outcome
 

@@ -64,11 +64,6 @@ LOADS = {
     "field": 1.0,
     "spring": 50.0,
     "damper": 5.0,
-    "torsion_spring": 1.0,
-    "torsion_damper": 0.1,
-    "motor": 0.3,
-    "speed_motor": 0.1,
-    "servo": 1.0,
 }
 STEPS = 6
 SURFACE = ("friction", "restitution", "plane_friction", "plane_restitution")
@@ -90,11 +85,6 @@ ACTING = (
     applied(push),
     loads.spring(link, "spring", 0.1),
     loads.damper(link, "damper"),
-    loads.torsion_spring(link, "torsion_spring", 0.5),
-    loads.torsion_damper(link, "torsion_damper"),
-    loads.motor(link, "motor"),
-    loads.speed_motor(link, 3.0, "speed_motor"),
-    loads.servo(link, 0.3, "servo", 0.01),
 )
 
 
@@ -273,8 +263,8 @@ def test_a_part_that_a_method_serves_has_an_effect(method, part):
 @pytest.mark.parametrize("load", LOADS)
 def test_every_load_acts_with_every_method(method, load):
     found = loaded(method)
-    # The weakest, a torsion damper of 0.1 N m s/rad, takes some 1e-2 of an angular momentum of 1e-2 in 0.05 s.
-    assert change(found["all"], found[load]) > 1e-5
+    # The weakest force, 1 N/m over 0.3 m, gives a body of 1 kg 9 mm/s in six steps of 5 ms.
+    assert change(found["all"], found[load]) > 5e-3
 
 
 @pytest.mark.parametrize("method", TABLE)

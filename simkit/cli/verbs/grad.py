@@ -24,28 +24,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Differentiate and report; a derivative that is not finite, or differs from its difference, is a failure."""
-    from simkit.runtime.derivatives import check_gradient, objective_name, value_and_grad
+    from simkit.core.status import FAILURES, Status
+    from simkit.runtime.derivatives import check_gradient, differentiate, note_of, objective_name
+    from simkit.runtime.environment import use_compilation_cache
 
     scenario = scenario_of(arguments)
     wrt = names_of(arguments.wrt)
     objective = objective_name(scenario, arguments.objective)
+    use_compilation_cache()
     if arguments.check:
-        from simkit.runtime.environment import use_compilation_cache
-
-        use_compilation_cache()
         if arguments.precision is None:
             scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
         with Progress(scenario.name, doing="differentiating, and comparing with central differences"):
             checked = check_gradient(scenario, wrt, objective, arguments.mode)
-        value, derivative = checked.value, checked.derivative
+        value, derivative, status = checked.value, checked.derivative, checked.status
         largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}
         compared = [checked.difference, largest_error, checked.relative_difference, checked.verdict]
     else:
         with Progress(scenario.name, doing="differentiating"):
-            value, derivative = value_and_grad(scenario, wrt, objective=objective, mode=arguments.mode)
+            found = differentiate(scenario, wrt, objective, arguments.mode)
+        value, derivative, status = found.value, found.derivative, found.status
         checked, compared = None, []
     finite = math.isfinite(value) and all(math.isfinite(x) for array in derivative.values() for x in array.flat)
+    note, failed = note_of(scenario, status), status in FAILURES
     result = {"scenario": scenario.name, "objective": objective, "value": value, "precision": scenario.run.precision}
+    result |= {"status": Status(status).name.lower(), "note": note}
     columns = ("derivative", "central difference", "its error", "relative difference", "verdict")[: 1 + len(compared)]
     per_name = {name: [derivative[name].tolist(), *(_plain(c[name]) for c in compared)] for name in wrt}
     if arguments.json:
@@ -57,17 +60,21 @@ def main(arguments: argparse.Namespace) -> int:
             ("with respect to", *columns),
             [(name, *map(_digits, row[:2]), *map(_rough, row[2:])) for name, row in per_name.items()],
         )
-    if not finite:
+        if note and not failed:
+            print(f"\nnote: {note}")
+    if failed:
+        print(f"simkit: {note}; its derivative is not defined", file=sys.stderr)
+    elif not finite:
         problem = "the run failed, or it did not converge, so that its derivative is not defined"
         print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {problem}", file=sys.stderr)
-    wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"] if finite else []
+    wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"] if finite and not failed else []
     if wrong:
         problem = "by more than the error of the difference: it is wrong, or the objective is not smooth there"
         print(
             f"simkit: {scenario.name}: d {objective} / d {wrong[0]} differs from its central difference {problem}",
             file=sys.stderr,
         )
-    return FINE if finite and not wrong else FAILED
+    return FINE if finite and not wrong and not failed else FAILED
 
 
 def _plain(value: Any) -> Any:

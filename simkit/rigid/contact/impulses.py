@@ -1,6 +1,7 @@
 """Sequential impulses: bodies that rest, stack, slide, roll, and pass blows on."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -36,11 +37,15 @@ class Pressed:
         pushes: impulses of the last step, trees of `Push`.
         pressed: force and torque on each body by the resting contacts of the last step.
         lasting: force and torque that the next step will most likely find: the loads and what lasts of ``pressed``.
+        struck: whether there ever was an impact.
+        deepest: largest overlap so far in m, at the start of any step.
     """
 
     pushes: Touches
     pressed: Wrench
     lasting: Wrench
+    struck: jax.Array
+    deepest: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +57,13 @@ class Impulses:
     moment, so that a row of touching bodies passes a blow on; then the impulses that keep bodies apart to the end of
     the step, ``v.n >= -gap / dt``, found by projected Gauss-Seidel sweeps that start from those of the last step; then
     bodies move with their new velocities.
+
+    **Derivatives through an impact are not those of the physics.** An impact acts at the start of its step, so what
+    follows is a sawtooth of the parameters whose teeth are a step wide: its derivative is that of one tooth (a ball
+    dropped from z0 that bounced: dz/dz0 = 1, where the physics has 0.09). The status `STEPPED_IMPACT` tells of it, and
+    `simkit grad` says so beside the number. `simkit.rigid.contact.events.Events` has the physical derivatives for
+    spheres and disks, `simkit.rigid.contact.compliant.Compliant` those of soft contact. Through contacts that last
+    (sliding, rolling, standing) derivatives are physical to first order in the time step.
 
     The order of impacts before resting contact follows Guendelman, Bridson and Fedkiw (2003).
 
@@ -95,6 +107,8 @@ class Impulses:
             pushes=_for_each(_no_push, touches),
             pressed=Wrench(force=nothing, torque=nothing),
             lasting=setting.load(motion, jnp.zeros_like(motion.position.x[0])),
+            struck=jnp.zeros_like(motion.position.x[0], bool),
+            deepest=_deepest(touches),
         )
 
     def step(
@@ -113,8 +127,8 @@ class Impulses:
         before = Velocities(linear=kicked.velocity, angular=mobility.angular @ kicked.angular_momentum)
         slow = RESTING_STEPS * time_step * jnp.max(norm(load.force) / bodies.mass, axis=0)
         near = nearby(bodies, motion.position, kicked.velocity, time_step)
-        struck, after, pushes = self._answered(before, motion, setting, mobility, near, memory.pushes, slow, time_step)
-        before, struck, after = computed_once((before, struck, after))
+        answer = self._answered(before, motion, setting, mobility, near, memory.pushes, slow, time_step)
+        before, struck, after, pushes = computed_once((before, answer.struck, answer.after, answer.pushes))
         pressed = computed_once(_wrench((after - struck) / time_step, bodies, motion))
         lasting = load + Wrench(
             force=_lasting(memory.pressed.force, pressed.force),
@@ -122,22 +136,32 @@ class Impulses:
         )
         pushed = kick(kicked, bodies, _wrench(after - before, bodies, motion), jnp.ones_like(time_step))
         moved = kick(_moved(pushed, bodies, time_step), bodies, lasting, time_step / 2)
-        return computed_once((moved, Pressed(pushes=pushes, pressed=pressed, lasting=lasting)))
+        after_step = Pressed(
+            pushes=pushes,
+            pressed=pressed,
+            lasting=lasting,
+            struck=memory.struck | answer.impact,
+            deepest=jnp.maximum(memory.deepest, answer.deepest),
+        )
+        return computed_once((moved, after_step))
 
     def diagnose(self, motion: Motion, memory: Pressed, setting: Setting) -> dict[str, jax.Array]:
-        """Return how many points touch and the largest overlap."""
+        """Return how many points touch, the largest overlap, and the largest one so far."""
         touches = touches_of(motion, setting, mobility_of(setting.bodies, motion))
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
         for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, memory.pushes.pairs)):
             if touch is not None:
                 count += jnp.sum(((push.along > 0) | (touch.gap <= 0)).astype(jnp.int32), axis=(0, 1, 2))
                 deepest = jnp.maximum(deepest, jnp.max(-touch.gap, axis=(0, 1, 2), initial=0))
-        return {"contacts": count, "penetration": deepest}
+        return {
+            "contacts": count,
+            "penetration": deepest,
+            "largest_penetration": jnp.maximum(memory.deepest, deepest),
+        }
 
     def status(self, memory: Pressed) -> jax.Array:
-        """Return that there is no budget to exceed."""
-        del memory
-        return jnp.int32(Status.OK)
+        """Tell whether there ever was an impact, through which derivatives are not those of the physics."""
+        return jnp.where(memory.struck, jnp.int32(Status.STEPPED_IMPACT), jnp.int32(Status.OK))
 
     def check(self, motion: Motion, setting: Setting) -> None:
         """Refuse bodies that overlap at the start.
@@ -157,23 +181,25 @@ class Impulses:
         last: Touches,
         slow: jax.Array,
         time_step: jax.Array,
-    ) -> tuple[Velocities, Velocities, Touches]:
-        """Return the velocities after the impacts and those after resting contact, and the impulses of the latter."""
+    ) -> "_Answer":
+        """Return what contacts do to velocities within a step."""
         on_planes = touching_planes(motion, setting, mobility)
 
-        def answer(between: Touch | None, known: Push | None) -> tuple[Velocities, Velocities, Touches]:
+        def answer(between: Touch | None, known: Push | None) -> _Answer:
             touches, pushes = Touches(planes=on_planes, pairs=between), Touches(planes=last.planes, pairs=known)
-            struck = self._impacts(before, mobility, touches, slow, time_step)
-            return struck, *self._rest(struck, mobility, touches, pushes, slow, time_step)
+            struck, impact = self._impacts(before, mobility, touches, slow, time_step)
+            after, pushes = self._rest(struck, mobility, touches, pushes, slow, time_step)
+            return _Answer(struck=struck, after=after, pushes=pushes, impact=impact, deepest=_deepest(touches))
 
-        def with_pairs(pairs: Push | None) -> tuple[Velocities, Velocities, Touches]:
+        def with_pairs(pairs: Push | None) -> _Answer:
             # Pairs that are not near count nothing, whoever else is: members of an ensemble do not feel others.
             pairs = each(lambda values: jnp.where(near[:, None], values, 0), pairs)
             return answer(touching_pairs(motion, setting, mobility, near), pairs)
 
-        def without(pairs: Push | None) -> tuple[Velocities, Velocities, Touches]:
-            struck, after, pushes = answer(None, None)
-            return struck, after, dataclasses.replace(pushes, pairs=each(jnp.zeros_like, pairs))
+        def without(pairs: Push | None) -> _Answer:
+            alone = answer(None, None)
+            pushes = dataclasses.replace(alone.pushes, pairs=each(jnp.zeros_like, pairs))
+            return dataclasses.replace(alone, pushes=pushes)
 
         if last.pairs is None:
             return without(None)
@@ -181,15 +207,25 @@ class Impulses:
 
     def _impacts(
         self, velocities: Velocities, mobility: Mobility, touches: Touches, slow: jax.Array, time_step: jax.Array
-    ) -> Velocities:
-        def respond(velocity: Vector, touch: Touch, known: None) -> tuple[Vector, None]:
+    ) -> tuple[Velocities, jax.Array]:
+        """Return the velocities after the impacts, and whether there was one."""
+
+        def respond(velocity: Vector, touch: Touch, known: jax.Array) -> tuple[Vector, jax.Array]:
             speed = dot(velocity, touch.normal)
-            return impact(velocity, touch, (speed < -slow) & (touch.gap + time_step * speed < 0)), known
+            approaches = (speed < -slow) & (touch.gap + time_step * speed < 0)
+            if self.impacts == 0:
+                # Rest ends an approach just when the gap closes; only friction then depends on the step of the impact.
+                return zeros(touch.gap), known | (approaches & (touch.friction > 0))
+            return impact(velocity, touch, approaches), known | approaches
 
-        def one_pass(velocities: Velocities, _: None) -> tuple[Velocities, None]:
-            return sweep(velocities, mobility, touches, Touches(planes=None, pairs=None), respond)[0], None
+        def one_pass(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
+            return sweep(carry[0], mobility, touches, carry[1], respond), None
 
-        return jax.lax.scan(one_pass, velocities, None, length=self.impacts)[0]
+        untouched = _for_each(lambda touch: jnp.zeros_like(touch.gap, bool), touches)
+        passes = max(self.impacts, 1)
+        velocities, struck = jax.lax.scan(one_pass, (velocities, untouched), None, length=passes)[0]
+        some = [jnp.any(hits, axis=(0, 1, 2)) for hits in (struck.planes, struck.pairs) if hits is not None]
+        return velocities, functools.reduce(jnp.logical_or, some)
 
     def _rest(
         self,
@@ -217,6 +253,24 @@ class Impulses:
         else:
             carry = velocities, _for_each(_no_push, touches)
         return jax.lax.scan(one_sweep, carry, None, length=self.sweeps)[0]
+
+
+@pytree
+class _Answer:
+    """What contacts do within a step: velocities after the impacts and after rest, and the impulses of rest."""
+
+    struck: Velocities
+    after: Velocities
+    pushes: Touches
+    impact: jax.Array
+    deepest: jax.Array
+
+
+def _deepest(touches: Touches) -> jax.Array:
+    """Return the largest overlap in m, zero if there is none, without derivative."""
+    gaps = [touch.gap for touch in (touches.planes, touches.pairs) if touch is not None]
+    deepest = [jnp.max(-gap, axis=(0, 1, 2), initial=0) for gap in gaps]
+    return jax.lax.stop_gradient(functools.reduce(jnp.maximum, deepest))
 
 
 def _moved(motion: Motion, bodies: Bodies, time_step: jax.Array) -> Motion:
