@@ -46,6 +46,14 @@ TABLE = {
     "Jointed": {*KINDS, *ANYWHERE, "joints"},
 }
 CELLS = [(method, part) for method in TABLE for part in PARTS]
+# These compile for ten seconds and more; what each of their parts does is also tested where the part is.
+LONG = ("Events", "Impulses", "Compliant")
+MARKED = [pytest.param(method, marks=[pytest.mark.slow] * (method in LONG)) for method in TABLE]
+SERVED = [
+    pytest.param(method, part, marks=[pytest.mark.slow] * (method in LONG))
+    for method, part in CELLS
+    if part in TABLE[method]
+]
 SHAPES = {
     "sphere": sphere(1.0, 0.1),
     "disk": disk(1.0, 0.1),
@@ -232,7 +240,7 @@ def test_every_kind_of_joint_is_refused_by_methods_without_joints(method, kind):
         simulate(dataclasses.replace(scene, joints=lambda params: (held,)))
 
 
-@pytest.mark.parametrize("method, part", [cell for cell in CELLS if cell[1] in TABLE[cell[0]]])
+@pytest.mark.parametrize("method, part", SERVED)
 def test_a_part_that_a_method_serves_has_an_effect(method, part):
     if part == "joints":
         return jointed_bodies_do_not_fall_freely()
@@ -242,7 +250,7 @@ def test_a_part_that_a_method_serves_has_an_effect(method, part):
         if "planes" in TABLE[method]:
             # It met the floor where its surface is, and bounced.
             assert found["all"].motion.velocity.z[body] > 0.1
-            assert found["floor"].motion.velocity.z[body] < -1
+            assert found["floor"].motion.velocity.z[body] <= -1
         else:
             # It turns as its own moments have it: no two shapes alike.
             momentum = found["all"].motion.angular_momentum.y
@@ -251,15 +259,16 @@ def test_a_part_that_a_method_serves_has_an_effect(method, part):
     elif part == "planes":
         assert change(found["all"], found["floor"]) > 0.5
     elif part in ("friction", "restitution"):
-        assert change(found["all"], found[part]) > 0.05
-        assert change(found["all"], found[f"plane_{part}"]) > 0.05
+        # The least of these: the balls that collide slip at 0.3 m/s, of which friction gives each one 1/7.
+        assert change(found["all"], found[part]) > 0.04
+        assert change(found["all"], found[f"plane_{part}"]) > 0.04
     else:
         simulation = simulate(scene_with(method, part))
         simulation.check(simulation.params, jax.random.key(0))
     return None
 
 
-@pytest.mark.parametrize("method", TABLE)
+@pytest.mark.parametrize("method", MARKED)
 @pytest.mark.parametrize("load", LOADS)
 def test_every_load_acts_with_every_method(method, load):
     found = loaded(method)
@@ -267,7 +276,7 @@ def test_every_load_acts_with_every_method(method, load):
     assert change(found["all"], found[load]) > 5e-3
 
 
-@pytest.mark.parametrize("method", TABLE)
+@pytest.mark.parametrize("method", MARKED)
 def test_bodies_that_meet_push_each_other_unless_the_method_has_no_contact(method):
     found, _ = touched(method)
     before, after = (1.0, -1.0), found["all"].motion.velocity.x[:2]
