@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from simkit.errors import UserError
 from simkit.runtime import datasets
-from simkit.runtime.derivatives import Mode, check_wrt, objective_name, objective_of
+from simkit.runtime.derivatives import Mode, check_wrt, note_of, objective_name, objective_of, status_of_run
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.loading import load
 from simkit.runtime.manifest import describe_frames
@@ -160,7 +160,7 @@ def proceed_optimization(
     Args:
         directory: of kind ``"optimize"``.
         report: told after every iteration.
-        warn: told in one line what was damaged.
+        warn: told in one line what was damaged, and what the derivatives are not worth.
 
     Raises:
         UserError: if the directory cannot be read back.
@@ -219,6 +219,11 @@ def _execute(
     from simkit.runtime.driver import Plan
 
     plan = Plan(request.iterations, 1)
-    return execute(
+    outcome = execute(
         request.scenario, simulation, plan, directory, report, warn, lambda o: {"best": best_of(o)}, "optimize"
     )
+    if not outcome.failed:
+        status = status_of_run(request.scenario, request.objective, best_of(outcome))
+        if note := note_of(request.scenario, status):
+            warn(f"with the best parameters, {note}")
+    return outcome

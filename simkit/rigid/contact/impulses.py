@@ -59,11 +59,11 @@ class Impulses:
     bodies move with their new velocities.
 
     **Derivatives through an impact are not those of the physics.** An impact acts at the start of its step, so what
-    follows is a sawtooth of the parameters whose teeth are a step wide: its derivative is that of one tooth (a ball
-    dropped from 1 m that bounced: dz/dz0 = 1 after 0.6 s, where the physics has -0.21). The status `STEPPED_IMPACT` tells of it, and
-    `simkit grad` says so beside the number. `simkit.rigid.contact.events.Events` has the physical derivatives for
-    spheres and disks, `simkit.rigid.contact.compliant.Compliant` those of soft contact. Through contacts that last
-    (sliding, rolling, standing) derivatives are physical to first order in the time step.
+    follows is a sawtooth of the parameters whose teeth are a step wide, and its derivative is that of one tooth (a ball
+    dropped from 1 m that bounced: dz/dz0 = 1 after 0.6 s, where the physics has -0.21). The status `STEPPED_IMPACT`
+    tells of it, and `simkit grad` says so beside the number. `simkit.rigid.contact.events.Events` has the physical
+    derivatives for spheres and disks, `simkit.rigid.contact.compliant.Compliant` those of soft contact. Through
+    contacts that last (sliding, rolling, standing) derivatives are physical to first order in the time step.
 
     The order of impacts before resting contact follows Guendelman, Bridson and Fedkiw (2003).
 
