@@ -1,0 +1,106 @@
+"""Forces held constant over steps, with every method: the way they make, and the derivative in each of them."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.control import controlled
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector, zeros
+from simkit.rigid.bodies.bodies import repeat, sphere
+from simkit.rigid.bodies.motion import Wrench, motion_of
+from simkit.rigid.contact.compliant import Compliant
+from simkit.rigid.contact.events import Events
+from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.free import Free
+from simkit.rigid.joints.rattle import Jointed
+from simkit.rigid.loads import applied
+from simkit.rigid.scene import Scene
+from simkit.rigid.simulate import simulate
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+KEY = jax.random.key(0)
+DT, MASS, DECISIONS, HELD = 0.02, 2.0, 5, 3
+CONTROLS = np.random.default_rng(0).normal(size=DECISIONS)
+# How far into its step a held force acts at once: half a step is exact, since x = x0 + v0 dt + F dt^2 / 2m.
+METHODS = {
+    "Free": (Free(), 0.5),
+    "Free by Runge-Kutta": (Free("runge_kutta"), 0.5),
+    "Free by Euler": (Free("semi_implicit_euler"), 0.0),
+    "Events": (Events(impacts=1), 0.5),
+    "Compliant": (Compliant(substeps=4), 0.5),
+    "Jointed": (Jointed(), 0.5),
+    "Jointed of order 4": (Jointed(order=4), 0.5),
+    "Impulses": (Impulses(sweeps=1, impacts=1), 0.0),
+}
+
+
+def pushed(method):
+    """Return a ball that a parameter pushes along x."""
+
+    def push(motion, bodies, time, params):
+        nothing = zeros(bodies.mass)
+        return Wrench(force=dataclasses.replace(nothing, x=nothing.x + params["push"]), torque=nothing)
+
+    names = {"push": 0.0, "stiffness": 1.0, "dissipation": 0.0, "time_step": DT}
+    return simulate(
+        Scene(
+            params={name: jnp.asarray(value, dtype=float) for name, value in names.items()},
+            bodies=lambda params: repeat(sphere(MASS, 0.1), 1),
+            start=lambda params, bodies, key: motion_of(bodies, Vector(*jnp.zeros((3, 1)))),
+            dynamics=method,
+            loads=(applied(push),),
+            measures=lambda motion, bodies, time, params: {"x": motion.position.x[0], "speed": motion.velocity.x[0]},
+        )
+    )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_held_force_makes_the_way_of_its_steps_and_has_a_derivative_in_each(name):
+    method, into = METHODS[name]
+    simulation = pushed(method)
+    run, state = controlled(simulation, HELD), simulation.init(simulation.params, KEY)
+
+    def way(controls):
+        seen = run(state, simulation.params, {"push": controls})[1]
+        return seen["x"][-1], seen
+
+    (x, seen), slope = jax.jit(jax.value_and_grad(way, has_aux=True))(jnp.asarray(CONTROLS))
+    # Each step with force F adds F dt / m to the speed, for the rest of the time.
+    left = np.arange(DECISIONS * HELD, 0, -1) - into
+    each = (DT**2 / MASS * left).reshape(DECISIONS, HELD).sum(axis=1)
+    np.testing.assert_allclose(slope, each, rtol=1e-10)
+    np.testing.assert_allclose(x, each @ CONTROLS, rtol=1e-10)
+    np.testing.assert_allclose(seen["time"], HELD * DT * np.arange(1, DECISIONS + 1), rtol=1e-12)
+
+
+def test_controls_are_the_parameters_of_their_steps():
+    simulation = pushed(Free())
+    state = simulation.init(simulation.params, KEY)
+    end, _ = controlled(simulation)(state, simulation.params, {"push": CONTROLS})
+    for control in CONTROLS:
+        state = jax.jit(simulation.step)(state, simulation.params | {"push": jnp.asarray(control)})
+    np.testing.assert_allclose(end.motion.position.x, state.motion.position.x, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "controls, message",
+    [
+        ({"pusch": [1.0]}, "'pusch' is not a parameter"),
+        ({"push": 1.0}, "has shape"),
+        ({"push": [[1.0]]}, "has shape"),
+        ({"push": [1.0], "stiffness": [1.0, 2.0]}, "give as many for each"),
+        ({}, "no values"),
+    ],
+)
+def test_controls_that_do_not_fit_are_refused(controls, message):
+    simulation = pushed(Free())
+    state = simulation.init(simulation.params, KEY)
+    with pytest.raises(UserError, match=message):
+        controlled(simulation)(state, simulation.params, {name: jnp.asarray(v) for name, v in controls.items()})
+    with pytest.raises(UserError, match="steps = 0"):
+        controlled(simulation, 0)

@@ -1,0 +1,120 @@
+"""The start that is checked before a run is the one that its own seed draws."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import simkit
+from simkit.core.recording import beside_recording
+from simkit.core.simulation import draws
+from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.bodies.bodies import repeat, sphere
+from simkit.rigid.bodies.motion import motion_of
+from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.planes import plane
+from simkit.rigid.scene import Scene
+from simkit.rigid.simulate import simulate
+from simkit.runtime.loading import load
+from simkit.scenario.build import build
+
+# Two capsules at random angles, near enough that some of their starts overlap.
+NEAR = {"boxes": 0, "spheres": 0, "capsules": 2, "spacing": 0.17, "tilt": 3.0}
+SEEDS = range(8)
+
+
+def scattered():
+    """Return a ball at a random height of a few radii above the origin, and another at rest there."""
+
+    def start(params, bodies, key):
+        height = params["height"] * jax.random.uniform(key)
+        nothing = jnp.zeros(2)
+        return motion_of(bodies, Vector(nothing, nothing, jnp.stack([jnp.zeros(()), height])))
+
+    names = {"height": 0.4, "radius": 0.1, "time_step": 0.01}
+    return simulate(
+        Scene(
+            params={name: jnp.asarray(value, dtype=float) for name, value in names.items()},
+            bodies=lambda params: repeat(sphere(1.0, params["radius"]), 2),
+            start=start,
+            dynamics=Impulses(),
+        )
+    )
+
+
+def refused(check, *arguments):
+    try:
+        check(*arguments)
+    except UserError as error:
+        assert "overlap by" in str(error)
+        return True
+    return False
+
+
+def test_a_start_is_refused_for_its_own_key():
+    simulation = scattered()
+    for seed in SEEDS:
+        key = jax.random.key(seed)
+        height = float(simulation.init(simulation.params, key).motion.position.z[1])
+        assert refused(simulation.check, simulation.params, key) == (height < 0.2)
+
+
+def test_a_scenario_is_refused_for_its_own_seed():
+    overlaps = [refused(build, load("falling_pile", NEAR | {"seed": seed})) for seed in SEEDS]
+    assert 0 < sum(overlaps) < len(SEEDS)
+    with pytest.raises(UserError, match=rf"member {overlaps.index(True)} \(seed = {overlaps.index(True)}\): bodies 0"):
+        # The scenario's own seed is one that is fine, and so are those before the first that overlaps.
+        simkit.sweep("falling_pile", {}, seeds=len(SEEDS), **NEAR | {"seed": 0}, steps=10, every=10)
+
+
+def test_whether_a_start_depends_on_the_key_is_found_without_computing():
+    simulation = scattered()
+    assert draws(simulation)
+    fixed = dataclasses.replace(simulation, init=lambda params, key: simulation.init(params, jax.random.key(0)))
+    assert not draws(fixed)
+
+
+def test_both_sides_of_a_recording_are_checked():
+    pair = beside_recording(
+        scattered(), {"radius": -0.1}, lambda state, params: {"z": state.motion.position.z}, every=1, noise=0.1
+    )
+    with pytest.raises(UserError, match=r"body 0 \(sphere\): size -0.1 m is not positive"):
+        pair.check(pair.params | {"height": jnp.asarray(50.0)}, jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (lambda: plane((0, 0, 2)), "plane 0: its normal has length 2"),
+        (lambda: plane((0, 0, 1), float("nan")), "plane 0: offset = nan m is not finite"),
+        (lambda: plane((0, 0, 1), friction=-1.0), "plane 0: friction = -1 is negative"),
+        (lambda: plane((0, 0, 1), restitution=1.5), r"plane 0: restitution = 1.5 is outside \[0, 1\]"),
+    ],
+)
+def test_planes_that_cannot_exist_are_refused(wrong, message):
+    scene = Scene(
+        params={"time_step": jnp.asarray(0.01)},
+        bodies=lambda params: repeat(sphere(1.0, 0.1), 1),
+        start=lambda params, bodies, key: motion_of(bodies, Vector(*jnp.ones((3, 1)))),
+        dynamics=Impulses(),
+        planes=lambda params: wrong(),
+    )
+    simulation = simulate(scene)
+    with pytest.raises(UserError, match=message):
+        simulation.check(simulation.params, jax.random.key(0))
+
+
+def test_a_scene_without_a_time_step_is_refused():
+    with pytest.raises(UserError, match="no parameter 'time_step'"):
+        simulate(dataclasses.replace(_bare(), params={}))
+
+
+def _bare():
+    return Scene(
+        params={"time_step": jnp.asarray(0.01)},
+        bodies=lambda params: repeat(sphere(1.0, 0.1), 1),
+        start=lambda params, bodies, key: motion_of(bodies, Vector(*jnp.ones((3, 1)))),
+        dynamics=Impulses(),
+    )
