@@ -73,7 +73,7 @@ class Events:
     or made to slip again by its load, which is noticed at the next event or step.
 
     A ball rests on one plane at a time and never on another ball. Where one is pressed into a groove, or two are
-    pressed together, bounces follow ever faster and the budget overflows.
+    pressed together, bounces follow ever faster and the budget overflows: the scene is held before that step.
 
     Balls have the same moment of inertia about every axis that they turn about: solid or hollow, not uneven.
 
@@ -150,7 +150,7 @@ class Events:
         check_apart(setting.bodies, motion, setting.planes)
 
     def status(self, memory: Standing) -> jax.Array:
-        """Tell whether a step ever held more events than its budget; the rest of it then went without contact."""
+        """Tell whether the step held more events than its budget."""
         return jnp.where(memory.overflowed, jnp.int32(Status.IMPACT_OVERFLOW), jnp.int32(Status.OK))
 
     def _onward(

@@ -21,7 +21,7 @@ from simkit.rigid.simulate import simulate
 
 DEFAULTS = {
     "length": 0.2,
-    "spacing": 0.32,
+    "spacing": 0.35,
     "tilt": 0.4,
     "throw": 0.3,
     "room": 0.5,
@@ -53,8 +53,8 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
     the start, at random), ``throw`` (m/s, their random speeds at the start), ``room`` (m, from wall to wall halved),
     ``friction``, ``restitution``, ``gravity`` (m/s^2) and ``time_step`` (s).
 
-    Good values: spacing above 1.5 lengths, or bodies may overlap at the start; room above 1.5 spacings; time steps of
-    2 to 5 ms; 8 sweeps or more.
+    Good values: spacing above sqrt(3) lengths, where no two bodies can overlap at the start; room above 1.3 spacings;
+    time steps of 2 to 5 ms; 8 sweeps or more.
 
     Args:
         boxes: how many.

@@ -113,8 +113,30 @@ def test_more_impacts_in_a_step_than_the_budget_are_told():
     assert end(1.0, 1, **moves)["status"] == Status.OK
     assert end(1.0, 1, **moves)["impacts"] == 2
     simulation, params = two_balls(impacts=1), values(1.0, 1, **moves)
-    state = jax.jit(simulation.step)(simulation.init(params, KEY), params)
+    start = simulation.init(params, KEY)
+    state = jax.jit(simulation.step)(start, params)
     assert simulation.status(state, params) == Status.IMPACT_OVERFLOW
+    # That step is not taken, and no later one: nothing goes on without contact.
+    jax.tree.map(np.testing.assert_array_equal, (state.motion, state.memory, state.time), held_of(start))
+    # A shorter step could be taken, but what overflowed stays told.
+    again = jax.jit(simulation.step)(state, {**params, "time_step": params["time_step"] / 100})
+    jax.tree.map(np.testing.assert_array_equal, again, state)
+
+
+def held_of(state):
+    return state.motion, state.memory, state.time
+
+
+def test_a_member_that_overflowed_is_held_while_others_go_on():
+    moves = {"z0": 0.05, "vx0": 1.0, "vz0": -1.0, "x1": 1.5, "z1": 0.0, "radius1": 1.0, "restitution": 1.0}
+    simulation, members = two_balls(impacts=1), [values(1.0, 1, **moves), values(1.0, 1)]
+    params = {name: jnp.stack([member[name] for member in members]) for name in members[0]}
+    start = jax.vmap(lambda params: simulation.init(params, KEY))(params)
+    states = jax.jit(simulation.step_members)(start, params)
+    codes = jax.vmap(simulation.status)(states, params)
+    assert codes.tolist() == [Status.IMPACT_OVERFLOW, Status.OK]
+    assert states.time.tolist() == [0.0, 1.0]
+    np.testing.assert_array_equal(states.motion.position.z[0], start.motion.position.z[0])
 
 
 AT_THE_EDGE = {
@@ -164,6 +186,5 @@ def test_what_makes_no_sense_is_refused_in_a_line():
         Events(reach=0)
     with pytest.raises(UserError, match="rows = 6"):
         billiards_break(rows=6)
-    simulation = two_balls(lambda mass, radius, **surface: box(mass, (radius, radius, radius), **surface))
-    with pytest.raises(UserError, match="body 0 is a box"):
-        simulation.init(simulation.params, KEY)
+    with pytest.raises(UserError, match="body 0 is a box; Events does not serve box: choose dynamics = Free, Impulses"):
+        two_balls(lambda mass, radius, **surface: box(mass, (radius, radius, radius), **surface))

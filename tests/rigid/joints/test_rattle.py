@@ -186,3 +186,8 @@ def test_too_few_iterations_are_a_status(x64):
     state = jax.jit(segment(simulation, 5))(simulation.init(simulation.params, key()), simulation.params)
     # Angular velocities of 5 rad/s times 0.1 s leave 0.5^8 of the error: far above round-off.
     assert status_of(simulation)(state, simulation.params) == Status.JOINTS_APART
+    # The scene is held at the last state in which they were closed.
+    assert float(state.time) < 0.45
+    assert float(simulation.diagnose(state, simulation.params)["joint_error"]) < 1e-7
+    later = jax.jit(segment(simulation, 5))(state, simulation.params)
+    jax.tree.map(np.testing.assert_array_equal, later, state)
