@@ -179,6 +179,8 @@ def simulate(scene: Scene) -> Simulation:
         diagnose=diagnose,
         params=scene.params,
         status=status,
+        # A step holds what failed by itself.
+        watched=False,
         check=check,
         step_members=step_members,
         dimensions={**DIMENSIONS, **scene.dimensions},

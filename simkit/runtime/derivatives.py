@@ -73,9 +73,7 @@ class Derivative:
     note: str
 
 
-def differentiate(
-    scenario: Scenario, wrt: Sequence[str], objective: "str | Measure | None", mode: Mode
-) -> Derivative:
+def differentiate(scenario: Scenario, wrt: Sequence[str], objective: "str | Measure | None", mode: Mode) -> Derivative:
     """Return a derivative with the status of its run; arguments as for `check_gradient`.
 
     Raises:

@@ -67,7 +67,11 @@ def main(arguments: argparse.Namespace) -> int:
     elif not finite:
         problem = "the run failed, or it did not converge, so that its derivative is not defined"
         print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {problem}", file=sys.stderr)
-    wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"] if finite and not failed else []
+    wrong = (
+        [name for name in wrt if checked is not None and checked.verdict[name] == "differs"]
+        if finite and not failed
+        else []
+    )
     if wrong:
         problem = "by more than the error of the difference: it is wrong, or the objective is not smooth there"
         print(
