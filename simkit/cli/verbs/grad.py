@@ -67,18 +67,15 @@ def main(arguments: argparse.Namespace) -> int:
     elif not finite:
         problem = "the run failed, or it did not converge, so that its derivative is not defined"
         print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {problem}", file=sys.stderr)
-    wrong = (
-        [name for name in wrt if checked is not None and checked.verdict[name] == "differs"]
-        if finite and not failed
-        else []
-    )
+    fine = finite and not failed
+    wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"] if fine else []
     if wrong:
         problem = "by more than the error of the difference: it is wrong, or the objective is not smooth there"
         print(
             f"simkit: {scenario.name}: d {objective} / d {wrong[0]} differs from its central difference {problem}",
             file=sys.stderr,
         )
-    return FINE if finite and not wrong and not failed else FAILED
+    return FINE if fine and not wrong else FAILED
 
 
 def _plain(value: Any) -> Any:

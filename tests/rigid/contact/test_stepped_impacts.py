@@ -123,7 +123,7 @@ FALLING = {"boxes": 0, "spheres": 1, "capsules": 0, "steps": 100, "every": 10, "
 
 def test_a_run_goes_on_after_an_impact_and_does_not_warn(recwarn):
     run = simkit.run("falling_pile", **FALLING)
-    assert run.sizes["frame"] == 11
+    assert run["height"].size == 11
     assert run.attrs["status"] == "stepped_impact"
     assert not [warning for warning in recwarn if "derivative" in str(warning.message)]
 
