@@ -108,7 +108,7 @@ class Impulses:
             pressed=Wrench(force=nothing, torque=nothing),
             lasting=setting.load(motion, jnp.zeros_like(motion.position.x[0])),
             struck=jnp.zeros_like(motion.position.x[0], bool),
-            deepest=_deepest(touches),
+            deepest=jnp.zeros_like(motion.position.x[0]),
         )
 
     def step(
