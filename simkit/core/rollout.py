@@ -21,7 +21,8 @@ SMALLEST_WIDTH = 4
 
 # All states of a loop are held, at any width, if they take no more bytes than this: each level of rematerialization
 # would compile the step once more (a third of the program) and run it once more, to save less than compiling takes.
-LITTLE = 5_000_000
+# A `jax.vmap` around a derivative multiplies what is held: a thousand members hold a thousand times as much.
+LITTLE = 1_200_000
 
 
 def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> Callable[[State, Params], State]:
