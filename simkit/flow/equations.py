@@ -13,6 +13,7 @@ from simkit.flow.advection import LAYERS, advection
 from simkit.flow.differences import difference_at_centers, in_memory, with_ends, with_zero_ends
 from simkit.flow.diffusion import laplacian
 from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, no_motion, same
+from simkit.flow.side_velocity import checked_boundary
 from simkit.flow.surroundings import surround
 
 METHODS = ("runge_kutta", "adams_bashforth")
@@ -142,8 +143,14 @@ class Equations:
         return tuple(i for i in range(self.domain.grid.dimension) if i not in self.implicit)
 
     def on_sides(self, params: Params, time: jax.Array) -> BoundaryVelocity:
-        """Return the velocity on the sides."""
-        return no_motion(self.domain) if self.boundary is None else self.boundary(params, time)
+        """Return the velocity on the sides.
+
+        Raises:
+            UserError: if a side does not use what it is given.
+        """
+        if self.boundary is None:
+            return no_motion(self.domain)
+        return checked_boundary(self.boundary(params, time), self.domain)
 
 
 def explicit_terms(

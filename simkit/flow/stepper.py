@@ -162,7 +162,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                     change, correction = solve_friction(change, velocity, pressure, params, time, part, share)
             started, velocity = velocity, jax.tree.map(jnp.add, velocity, change)
             if equations.boundary is not None:
-                velocity = prescribe(velocity, equations.boundary(params, time + part), domain)
+                velocity = prescribe(velocity, equations.on_sides(params, time + part), domain)
             if obstacle is None:
                 velocity, increment = project(velocity, part)
             else:

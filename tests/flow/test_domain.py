@@ -147,3 +147,46 @@ def test_bad_sides_are_refused_in_one_line(sides, message):
     with pytest.raises(UserError, match=message) as error:
         domain((periodic_axis(8, 1.0), bounded_axis(8, 1.0)), sides)
     assert "\n" not in str(error.value)
+
+
+def sides_of(*pairs, boundary):
+    axes = [periodic_axis(6, 1.0) if pair is None else bounded_axis(6, 1.0) for pair in pairs]
+    place = domain(tuple(axes), pairs)
+    model = Equations(place, lambda params: 0.1, fixed_time_step, boundary=lambda params, time: boundary(params))
+    start, _ = stepper(model)
+    still = tuple(jnp.zeros(place.grid.shape(i)) for i in range(place.grid.dimension))
+    return jax.eval_shape(start, still, {"time_step": jnp.asarray(0.01), "speed": jnp.asarray(0.3)})
+
+
+REST = (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "boundary", "message"),
+    [
+        (
+            (None, WALLS),
+            lambda p: (None, ((0.0, 0.5), REST)),
+            "lower side of axis y, which is of kind 'wall',.* along y",
+        ),
+        (
+            (None, WALLS),
+            lambda p: (None, (REST, (0.0, p["speed"]))),
+            "upper side of axis y.*0, or make the side an infl",
+        ),
+        ((None, ("free_slip", "wall")), lambda p: (None, ((p["speed"], 0.0), REST)), "'free_slip', a velocity along x"),
+        ((("inflow", "outflow"), None), lambda p: (((1.0, 0.0), (1.0, 0.0)), None), "'outflow', a velocity along x"),
+        ((None, WALLS), lambda p: (REST, (REST, REST)), r"boundary\[0\] is given, but axis x is periodic"),
+        ((None, WALLS), lambda p: (None, (REST,)), "1 entries; axis y has a lower and an upper side"),
+        ((None, WALLS), lambda p: (None, (REST, (0.0,))), "1 entries for the upper side of axis y.*not 2 components"),
+        ((None, WALLS), lambda p: ((REST, REST),), "1 entries; give one pair of sides for each of the 2 axes"),
+    ],
+)
+def test_a_velocity_that_a_side_does_not_use_is_refused(pairs, boundary, message):
+    with pytest.raises(UserError, match=message):
+        sides_of(*pairs, boundary=boundary)
+
+
+def test_velocities_that_sides_use_are_taken():
+    assert sides_of(None, WALLS, boundary=lambda p: (None, ((p["speed"], 0.0), (1.0, 0))))
+    assert sides_of(("inflow", "outflow"), None, boundary=lambda p: (((p["speed"], 0.1), REST), None))

@@ -1,0 +1,59 @@
+"""Velocities given on the sides of a domain, checked against what each kind of side uses of them."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.flow.domain import BoundaryVelocity, Domain
+
+ENDS = ("lower", "upper")
+
+
+def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelocity:
+    """Return the velocity on the sides as it is, once every number of it has a use.
+
+    A wall takes the velocity along it, an inflow the whole velocity; a free-slip side and an outflow take none. What a
+    side does not take must be the number 0, known while the program is traced.
+
+    Args:
+        boundary: ``boundary[axis] = (lower, upper)``, for each side one number or array per component; None where the
+            axis is periodic.
+        domain: the domain.
+
+    Raises:
+        UserError: that names the side, if an entry is missing, is too much, or would not be used.
+    """
+    dimension = domain.grid.dimension
+    if not isinstance(boundary, tuple | list) or len(boundary) != dimension:
+        raise UserError(f"boundary gives {_size(boundary)}; give one pair of sides for each of the {dimension} axes")
+    for axis, pair in enumerate(boundary):
+        name = "xyz"[axis]
+        if domain.sides[axis] is None:
+            if pair is not None:
+                raise UserError(f"boundary[{axis}] is given, but axis {name} is periodic and has no sides; give None")
+            continue
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise UserError(f"boundary[{axis}] gives {_size(pair)}; axis {name} has a lower and an upper side")
+        for side, given in enumerate(pair):
+            kind = domain.kind(axis, side)
+            here = f"the {ENDS[side]} side of axis {name}, which is of kind '{kind}',"
+            if not isinstance(given, tuple | list) or len(given) != dimension:
+                raise UserError(f"boundary gives {_size(given)} for {here} and not {dimension} components")
+            for component, value in enumerate(given):
+                used = kind == "inflow" or (kind == "wall" and component != axis)
+                if not used and not _is_zero(value):
+                    raise UserError(
+                        f"boundary gives {here} a velocity along {'xyz'[component]}, which it does not use; give the "
+                        f"number 0{', or make the side an inflow' if component == axis else ''}"
+                    )
+    return boundary
+
+
+def _size(value: Any) -> str:
+    return f"{len(value)} entries" if isinstance(value, tuple | list) else repr(value)
+
+
+def _is_zero(value: Any) -> bool:
+    return not isinstance(value, jax.core.Tracer) and not np.any(np.asarray(value))
