@@ -24,6 +24,7 @@ RIGID = {
         "contacts": ("1", "number of contacts"),
         "impacts": ("1", "impacts so far"),
         "penetration": ("m", "largest overlap"),
+        "largest_penetration": ("m", "largest overlap so far"),
         "position_x": ("m", "position along x"),
         "height": ("m", "height"),
         "speed": ("m/s", "speed"),

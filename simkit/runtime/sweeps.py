@@ -192,8 +192,9 @@ def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]],
         return
     ends = [sorted({int(np.argmin(values)), int(np.argmax(values))}) for values in over.values()]
     drawn = seeds if draws(simulation) else seeds[:1]
-    # Every corner with the first seed comes first.
-    for seed, places in itertools.islice(itertools.product(drawn, itertools.product(*ends)), CHECKED):
+    # Every corner with the first seed comes first. (A product of the seeds themselves would hold them all.)
+    corners = ((seed, places) for seed in drawn for places in itertools.product(*ends))
+    for seed, places in itertools.islice(corners, CHECKED):
         chosen = {name: values[place] for (name, values), place in zip(over.items(), places, strict=True)}
         try:
             simulation.check(simulation.with_params(**chosen).params, jax.random.key(seed))

@@ -326,5 +326,5 @@ def test_sweep_over_two_devices_equals_one_device(tmp_path):
 
 def test_a_member_that_cannot_be_run_is_named_before_anything_runs():
     # No moment of inertia is larger than the sum of the others, here 5.
-    with pytest.raises(UserError, match=r"member 4 \(moment_x = 9\): body 0 .* at most 5"):
+    with pytest.raises(UserError, match=r"member 4 \(moment_x = 9, seed = 0\): body 0 .* at most 5"):
         simkit.sweep("asymmetric_top", {"moment_x": [1.5, 3.0, 9.0]}, seeds=2)

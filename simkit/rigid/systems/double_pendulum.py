@@ -75,7 +75,7 @@ def double_pendulum(*, order: int = 4, iterations: int = 8) -> Simulation:
             loads=(gravity(),),
             measures=_measures,
             observe=_observe,
-            dimensions={"tip": ("space",), "trace": ("trace", "space"), "pivots": ("pivot", "space")},
+            dimensions={"tip": ("space",), "trace": ("traced_point", "space"), "pivots": ("pivot", "space")},
         )
     )
 

@@ -93,7 +93,7 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
             observe=_observe,
             dimensions={
                 "point": ("space",),
-                "trace": ("trace", "space"),
+                "trace": ("traced_point", "space"),
                 "pivots": ("pivot", "space"),
                 "links": ("link", "end", "space"),
             },

@@ -84,7 +84,7 @@ def heavy_top(*, integrator: str = "velocity_verlet") -> Simulation:
         observe=_observe,
         dimensions={
             "disk": ("body",),
-            "trace": ("trace", "space"),
+            "trace": ("traced_point", "space"),
             "pivots": ("pivot", "space"),
             "links": ("link", "end", "space"),
         },
