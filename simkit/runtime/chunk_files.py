@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from simkit.regular_files import check_regular
+from simkit.regular_files import check_folder, check_regular
 from simkit.runtime.archives import Layout, read_arrays
 from simkit.runtime.files import DamagedFileError
 from simkit.runtime.manifest import members_layout
@@ -34,7 +34,12 @@ class ChunkFile:
         self._request, self._frames = directory.manifest["request"], frames
 
     def store(self, layout: Callable[[Mapping[str, Any]], Layout]) -> Store:
-        """Return the store of its segments, laid out as a function of the request tells."""
+        """Return the store of its segments, laid out as a function of the request tells.
+
+        Raises:
+            UserError: if something else than a folder is in its place.
+        """
+        check_folder(self.folder)
         return Store(self.folder, self.seal, layout(self._request))
 
     def read(self, warn: Callable[[str], None]) -> dict[str, np.ndarray] | None:

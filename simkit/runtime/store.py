@@ -35,9 +35,11 @@ class Store:
 
     def create(self) -> None:
         """Make the folders."""
-        for folder in (self.folder, self.segments):
-            if not check_folder(folder):
-                make_folder(folder)
+        # A run directory may be a link that the user made and named; what lies in it may not.
+        if not self.folder.is_dir():
+            make_folder(self.folder)
+        if not check_folder(self.segments):
+            make_folder(self.segments)
 
     def write(self, index: int, state: Any, arrays: dict[str, np.ndarray]) -> None:
         """Store segment ``index`` and the state in which it ends.
@@ -71,7 +73,6 @@ class Store:
             ``(index, state, arrays)`` of the newest checkpoint that is whole and whose segments are whole too, with
             the last of those segments; or ``None`` if the run has to start from the beginning.
         """
-        check_folder(self.folder)
         check_folder(self.segments)
         found, source, damaged = None, None, {}
         for name in CHECKPOINTS:
@@ -103,7 +104,6 @@ class Store:
             DamagedFileError: if a segment is damaged, missing or not one of this run.
             UserError: if something else than a file is in the place of one.
         """
-        check_folder(self.folder)
         check_folder(self.segments)
         return [self._read_segment(index) for index in range(max(self._indices(), default=-1) + 1)]
 

@@ -201,7 +201,7 @@ def test_three_dimensions(x64):
     # Round-off of differences of numbers below 4 over cells of 0.8.
     assert float(numbers["divergence"]) < 1e-13
     assert sorted(seen) == ["speed", "u", "v", "w"] and all(seen[n].shape == (8, 8, 8) for n in seen)
-    assert set(simulation.coordinates) == {"x", "y", "z"}
+    assert set(simulation.coordinates) == {"x", "y", "z", "sides"}
 
 
 @pytest.mark.parametrize("fails", [False, True])
