@@ -59,5 +59,9 @@ def _conjugate_gradients(matvec: Callable[[Any], Any], b: Any) -> Any:
 
     start = (jnp.zeros_like(flat), flat, flat, flat @ flat, jnp.int32(0), jnp.bool_(True))
     x, _, _, square, _, definite = jax.lax.while_loop(unfinished, step, start)
-    solved = definite & (jnp.sqrt(square) <= tolerance)
+    # The residual above is updated, not computed. Where a zero mode was left in, round-off may give its direction a
+    # small positive curvature, and x grows to 1/eps of what it should be: only the residual itself shows that.
+    left = jnp.linalg.norm(flat - apply(x))
+    exact = left <= jnp.sqrt(jnp.finfo(flat.dtype).eps) * jnp.linalg.norm(flat)
+    solved = definite & (jnp.sqrt(square) <= tolerance) & exact
     return unflatten(jnp.where(solved, x, jnp.nan))

@@ -17,12 +17,18 @@ simulation = "molecular.structure"
 
 [config]
 structure = { file = "trimer.xyz" }
+species = ["Ar"]
 force_tolerance = 1e-3
 
 [params.epsilon]
 default = 1.0
 bounds = [0.1, 10.0]
 doc = "depth of the pair potential"
+
+[params.sigma]
+default = 1.0
+bounds = [0.5, 2.0]
+doc = "where the pair potential vanishes"
 
 [run]
 steps = 40
@@ -86,7 +92,7 @@ def test_frames_come_out_and_go_in_again(simkit, files):
 
 def test_show_tells_how_long_a_text_is(simkit, files):
     out = simkit("show", "./trimer.toml").out
-    assert f"a text of 5 lines, {len(TRIMER)} bytes" in out and "Ar" not in out
+    assert f"a text of 5 lines, {len(TRIMER)} bytes" in out and "1.3" not in out
     assert json.loads(simkit("show", "./trimer.toml", "--json").out)["config"]["structure"] == TRIMER
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from simkit.core import gradient
 from simkit.core.differences import differences
+from simkit.core.status import Status
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -24,6 +25,8 @@ def network(params):
 class Wrong:
     """An objective whose derivative is off by one part in ten thousand for one of its weights."""
 
+    converges = True
+
     def __init__(self, factor):
         self.factor = factor
 
@@ -31,6 +34,9 @@ class Wrong:
         w = params["w"]
         off = jnp.zeros_like(w).at[0].set(self.factor - 1) * (w - jax.lax.stop_gradient(w))
         return network({**params, "w": w + off})
+
+    def with_status(self, params, key):
+        return self(params, key), jnp.int32(Status.OK)
 
     def near(self, params, key):
         return network
