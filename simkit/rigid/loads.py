@@ -9,7 +9,7 @@ from simkit.core.simulation import Params
 from simkit.rigid.algebra.vector import Vector, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
-from simkit.rigid.scene import Load
+from simkit.rigid.scene import Load, parameter_of_load
 
 
 def gravity(name: str = "gravity") -> Load:
@@ -22,10 +22,12 @@ def gravity(name: str = "gravity") -> Load:
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
         del motion, time
         nothing = zeros(bodies.mass)
-        return Wrench(force=Vector(nothing.x, nothing.y, -bodies.mass * params[name]), torque=nothing)
+        return Wrench(
+            force=Vector(nothing.x, nothing.y, -bodies.mass * parameter_of_load(name, params)), torque=nothing
+        )
 
     def energy(motion: Motion, bodies: Bodies, params: Params) -> jax.Array:
-        return jnp.sum(bodies.mass * params[name] * motion.position.z, axis=0)
+        return jnp.sum(bodies.mass * parameter_of_load(name, params) * motion.position.z, axis=0)
 
     return Load(wrench=wrench, energy=energy)
 

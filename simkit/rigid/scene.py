@@ -8,6 +8,7 @@ import jax
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
@@ -44,6 +45,23 @@ class Load:
 
     wrench: Callable[[Motion, Bodies, jax.Array, Params], Wrench]
     energy: Callable[[Motion, Bodies, Params], jax.Array] | None = None
+
+
+def parameter_of_load(name: str, params: Params) -> jax.Array:
+    """Return the parameter that a load was told the name of.
+
+    Args:
+        name: of the parameter.
+        params: of the scene.
+
+    Raises:
+        UserError: if the scene has no such parameter.
+    """
+    if name not in params:
+        raise UserError(
+            f"a load reads the parameter '{name}', which the scene does not have{nearest(name, list(params))}"
+        )
+    return params[name]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.simulation import Params
+from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import rotate
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, normalize, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
 from simkit.rigid.joints.joint import Joint
 from simkit.rigid.joints.measures import anchor_velocities, anchors, axis_of, hinge_angle, hinge_rate
-from simkit.rigid.scene import Load
+from simkit.rigid.scene import Load, parameter_of_load
 
 type Number = jax.Array | float
 # A parameter by its name, a number, or any function of the parameters (for motors and servos: of time and them).
@@ -189,7 +190,14 @@ def twist(motion: Motion, bodies: Bodies, joint: Joint, torque: Number) -> Wrenc
 
 
 def _on(body: int, value: Vector, bodies: Bodies) -> Vector:
-    """Return what all bodies get when one gets a value."""
+    """Return what all bodies get when one gets a value.
+
+    Raises:
+        UserError: if there is no such body.
+    """
+    count = len(bodies.mass)
+    if not 0 <= body < count:
+        raise UserError(f"a load acts on body {body}, which does not exist; choose an index in [0, {count - 1}]")
 
     def among(component: jax.Array) -> jax.Array:
         nothing = jnp.zeros_like(bodies.mass)
@@ -208,11 +216,11 @@ def _line(motion: Motion, joint: Joint) -> tuple[Vector, Vector]:
 
 def _value(quantity: Quantity, params: Params) -> Number:
     if isinstance(quantity, str):
-        return params[quantity]
+        return parameter_of_load(quantity, params)
     return quantity(params) if callable(quantity) else quantity
 
 
 def _course(quantity: Course, time: jax.Array, params: Params) -> Number:
     if isinstance(quantity, str):
-        return params[quantity]
+        return parameter_of_load(quantity, params)
     return quantity(time, params) if callable(quantity) else quantity
