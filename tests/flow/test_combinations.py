@@ -115,6 +115,10 @@ def test_combination_conserves_what_it_should(row):
         implicit={"none": (), "one": (1,), "all": tuple(range(dimension))}[implicit],
         scheme=scheme,
     )
+    if body and scalar is not None:
+        with pytest.raises(UserError, match="an obstacle does not serve a scalar"):
+            stepper(equations)
+        scalar, equations = None, dataclasses.replace(equations, scalar=None)
     start, step = stepper(equations)
     velocity = jax.tree.map(lambda f: 0.1 * f, solenoidal_noise(grid, 0))
     if open_sides:
