@@ -2,8 +2,8 @@
 
 from typing import Any
 
-import jax
 import numpy as np
+from jax.core import Tracer
 
 from simkit.errors import UserError
 from simkit.flow.domain import BoundaryVelocity, Domain
@@ -56,4 +56,4 @@ def _size(value: Any) -> str:
 
 
 def _is_zero(value: Any) -> bool:
-    return not isinstance(value, jax.core.Tracer) and not np.any(np.asarray(value))
+    return not isinstance(value, Tracer) and not np.any(np.asarray(value))
