@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,6 +11,7 @@ from simkit.errors import UserError
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISDIR, "a folder"),
+    (stat.S_ISREG, "a file"),
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
 )
@@ -26,13 +28,7 @@ def check_regular(path: Path) -> bool:
     Raises:
         UserError: if there is a link, a folder, a pipe or a device instead.
     """
-    try:
-        mode = os.lstat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    if not stat.S_ISREG(mode):
-        raise UserError(f"{path} is {_kind(mode)} where simkit keeps a file; remove it or rename it, then try again")
-    return True
+    return _is_there(path, stat.S_ISREG, "file")
 
 
 def check_folder(path: Path) -> bool:
@@ -44,13 +40,7 @@ def check_folder(path: Path) -> bool:
     Raises:
         UserError: if there is something else instead.
     """
-    try:
-        mode = os.lstat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    if not stat.S_ISDIR(mode):
-        raise UserError(f"{path} is {_kind(mode)} where simkit keeps a folder; remove it or rename it, then try again")
-    return True
+    return _is_there(path, stat.S_ISDIR, "folder")
 
 
 def open_to_read(path: Path) -> BinaryIO:
@@ -98,15 +88,23 @@ def _opened(path: Path, flags: int, mode: str) -> BinaryIO:
     check_regular(path)
     descriptor = os.open(path, flags | _GUARDED, 0o666)
     try:
-        if not stat.S_ISREG(found := os.fstat(descriptor).st_mode):
-            raise UserError(
-                f"{path} is {_kind(found)} where simkit keeps a file; remove it or rename it, then try again"
-            )
+        _refuse_unless(stat.S_ISREG, os.fstat(descriptor).st_mode, path, "file")
         return os.fdopen(descriptor, mode)  # type: ignore[return-value]
     except BaseException:
         os.close(descriptor)
         raise
 
 
-def _kind(mode: int) -> str:
-    return next((words for is_kind, words in _KINDS if is_kind(mode)), "a device")
+def _is_there(path: Path, wanted: Callable[[int], bool], noun: str) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    _refuse_unless(wanted, mode, path, noun)
+    return True
+
+
+def _refuse_unless(wanted: Callable[[int], bool], mode: int, path: Path, noun: str) -> None:
+    if not wanted(mode):
+        kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "a device")
+        raise UserError(f"{path} is {kind} where simkit keeps a {noun}; remove it or rename it, then try again")

@@ -122,7 +122,7 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
 
     Args:
         simulation: any simulation; one that reports its own status (an ensemble reports one per member) is asked.
-            Whoever advances a simulation asks this, and `stops`, so that all of them stop at the same step.
+            Every function that advances a simulation stops by this and `stops`, and so at the same step.
     """
     if simulation.status is not None:
         return simulation.status

@@ -1,4 +1,4 @@
-"""How many particles a simulation may have."""
+"""Largest numbers of particles that factories accept."""
 
 from simkit.errors import UserError
 

@@ -1,4 +1,4 @@
-"""What bounds a window: walls, moving ones, and sides along which the flow slips."""
+"""Sides of a flow in pictures: walls at rest, moving walls, and free-slip sides."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

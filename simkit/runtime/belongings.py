@@ -1,4 +1,4 @@
-"""What of a run directory simkit wrote, so that nothing else is ever removed with it."""
+"""Names of the files that simkit writes into a run directory; nothing else is ever removed with it."""
 
 import re
 import stat

@@ -1,4 +1,4 @@
-"""What a scenario's simulation has, whether or not the file mentions it."""
+"""Quantities, parameters and factory arguments of a scenario's simulation, also those that its file leaves out."""
 
 import dataclasses
 import inspect

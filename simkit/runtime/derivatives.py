@@ -2,7 +2,8 @@
 
 import dataclasses
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -15,9 +16,11 @@ from simkit.scenario.build import build
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
+    import jax
+
     from simkit.core.gradient import GradientCheck
     from simkit.core.objective import Measure, Objective, Reduce
-    from simkit.core.simulation import Simulation
+    from simkit.core.simulation import Params, Simulation
 
 type Mode = Literal["reverse", "forward", "shortest"]
 
@@ -79,15 +82,10 @@ def differentiate(scenario: Scenario, wrt: Sequence[str], objective: "str | Meas
     Raises:
         UserError: if a name is unknown.
     """
-    import jax
-
     from simkit.core import gradient
 
     check_wrt(scenario, wrt)
-    with precision(scenario.run.precision):
-        simulation = build(scenario)
-        function = objective_of(scenario, simulation, objective)
-        params, key = simulation.params, jax.random.key(scenario.run.seed)
+    with _prepared(scenario, objective) as (function, params, key):
         value, status, derivative = gradient.jitted(function, wrt, mode, params, key)(params, key)
         exact = {name: np.asarray(array) for name, array in derivative.items()}
         return Derivative(float(value), exact, int(status), note_of(scenario, int(status)))
@@ -115,10 +113,8 @@ def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed
     """
     import jax
 
-    with precision(scenario.run.precision):
-        simulation = build(scenario).with_params(**changed)
-        run = jax.jit(objective_of(scenario, simulation, objective).with_status)
-        return int(run(simulation.params, jax.random.key(scenario.run.seed))[1])
+    with _prepared(scenario, objective, **changed) as (function, params, key):
+        return int(jax.jit(function.with_status)(params, key)[1])
 
 
 def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode: Mode) -> "GradientCheck":
@@ -133,16 +129,25 @@ def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None
     Raises:
         UserError: if a name is unknown.
     """
-    import jax
-
     from simkit.core import gradient
 
     check_wrt(scenario, wrt)
+    bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
+    with _prepared(scenario, objective) as (function, params, key):
+        return gradient.check(function, params, key, wrt, mode, bounds)
+
+
+@contextmanager
+def _prepared(
+    scenario: Scenario, objective: "str | Measure | None", **changed: Any
+) -> "Iterator[tuple[Objective, Params, jax.Array]]":
+    """Give an objective of a scenario, its parameters and its random key, in the scenario's precision."""
+    import jax
+
     with precision(scenario.run.precision):
-        simulation = build(scenario)
+        simulation = build(scenario).with_params(**changed)
         function = objective_of(scenario, simulation, objective)
-        bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
-        return gradient.check(function, simulation.params, jax.random.key(scenario.run.seed), wrt, mode, bounds)
+        yield function, simulation.params, jax.random.key(scenario.run.seed)
 
 
 def check_wrt(scenario: Scenario, wrt: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What labeled data sets say about their variables: units, meanings, components, and what made them."""
+"""Attributes of labeled data sets: units, meanings and components of variables, and their provenance."""
 
 import json
 from collections.abc import Mapping, Sequence

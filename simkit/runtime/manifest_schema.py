@@ -1,4 +1,4 @@
-"""What a manifest may say: a check of every key, by kind of work."""
+"""Schema of manifests: the check of every key, for runs, sweeps and optimizations."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What a notebook shows: progress while work runs, and the animation of a run that it displays."""
+"""Notebook display: progress while work runs, and the animation of a run."""
 
 import sys
 from collections.abc import Callable, Iterator

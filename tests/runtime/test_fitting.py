@@ -1,4 +1,4 @@
-"""What does not fit in memory or on the disk is refused before it is computed, in one line with the figures."""
+"""Memory and disk estimates: work that does not fit is refused before it is computed, in one line with the figures."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a notebook shows."""
+"""Notebook display of progress, runs, simulations and mistakes."""
 
 import base64
 import dataclasses

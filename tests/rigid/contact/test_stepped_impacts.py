@@ -1,4 +1,4 @@
-"""What derivatives through the impacts of impulses are worth, and that it is told."""
+"""Derivatives through impacts of `Impulses` are not those of the physics, and every report says so."""
 
 import functools
 import json
