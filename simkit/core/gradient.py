@@ -115,40 +115,6 @@ def jitted(
     return jax.jit(value_status_and_grad(objective.with_status, wrt, mode), compiler_options=options)
 
 
-def central_difference(
-    function: Callable[[Params], jax.Array], params: Params, wrt: Sequence[str], relative_step: float | None = None
-) -> dict[str, np.ndarray]:
-    """Differentiate by ``(f(p + h) - f(p - h)) / 2h``, one number at a time.
-
-    Args:
-        function: ``params -> scalar``.
-        params: where to differentiate.
-        wrt: names of the parameters.
-        relative_step: h relative to the largest magnitude in the parameter's array (or absolute where all is zero); by
-            default the cube root of the rounding unit, where truncation and rounding errors balance.
-
-    Raises:
-        UserError: if a name is not a parameter.
-    """
-    chosen, of_chosen = _partial(function, params, wrt)
-    compiled = jax.jit(of_chosen)
-    differences: dict[str, np.ndarray] = {}
-    for name, value in chosen.items():
-        exact = np.asarray(value)
-        step = relative_step or float(np.finfo(exact.dtype).eps) ** (1 / 3)
-        difference, scale = np.empty(exact.shape, exact.dtype), float(np.max(np.abs(exact), initial=0)) or 1.0
-        for index in np.ndindex(exact.shape):
-            ends = []
-            for sign in (1, -1):
-                moved = exact.copy()
-                moved[index] += sign * step * scale
-                ends.append((moved[index], compiled({**chosen, name: jnp.asarray(moved)})))
-            (above, value_above), (below, value_below) = ends
-            difference[index] = (value_above - value_below) / (above - below)
-        differences[name] = difference
-    return differences
-
-
 @dataclasses.dataclass(frozen=True)
 class GradientCheck:
     """A derivative beside its central difference.

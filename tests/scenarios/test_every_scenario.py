@@ -26,6 +26,7 @@ from simkit.runtime.runs import start
 from simkit.runtime.store import Store
 from simkit.runtime.validation import validate
 from simkit.scenario.build import build
+from tests.differences import central_difference
 from tests.scenarios.small import FEW_STEPS, NAMES, small, small_to_the_end
 
 pytestmark = [pytest.mark.usefixtures("x64"), pytest.mark.parametrize("name", NAMES)]
@@ -127,14 +128,14 @@ def test_derivatives_equal_central_differences_and_each_other(name):
             parameter: np.finfo(float).eps ** (2 / 3) * abs(value) / (abs(float(params[parameter])) or 1.0)
             for parameter in wrt
         }
-        difference = gradient.central_difference(near, params, wrt)
+        difference = central_difference(near, params, wrt)
         # A parameter at zero gives its step no scale; doubling it adds three times the error h^2 f''' / 6.
         at_zero = [parameter for parameter in wrt if params[parameter] == 0]
-        wider = gradient.central_difference(near, params, at_zero, 2 * np.finfo(float).eps ** (1 / 3))
+        wider = central_difference(near, params, at_zero, 2 * np.finfo(float).eps ** (1 / 3))
         # What only shapes the start of a relaxation has no effect. A wide step shows that above the noise with which
         # each end comes to rest.
         idle = [p for p in wrt if p not in at_zero and function.converges and abs(reverse[p]) < rounding[p]]
-        difference |= gradient.central_difference(near, params, idle, 1e-3)
+        difference |= central_difference(near, params, idle, 1e-3)
         assert np.isfinite(value)
         assert any(float(derivative) != 0 for derivative in reverse.values())
         # Smooth runs agree to 1e-6; a relaxation that is repeated at both ends stops within its tolerance: 1e-5.

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core import gradient
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status, status_of
@@ -20,6 +19,7 @@ from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import gravity
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
+from tests.differences import central_difference
 from tests.rigid.joints.scenes import at_rest, key, params_of
 
 SIZES = ((0.2, 0.3, 1.0), (0.3, 0.2, 0.9), (0.25, 0.3, 0.8), (0.3, 0.3, 0.4), (0.2, 0.2, 0.6), (0.3, 0.4, 0.5))
@@ -116,7 +116,7 @@ def test_derivatives_through_joints_equal_central_differences(x64):
 
     names = ["length", "speed", "mass", "gravity", "time_step"]
     slope = jax.jit(jax.grad(place))(simulation.params)
-    difference = gradient.central_difference(jax.jit(place), simulation.params, names)
+    difference = central_difference(jax.jit(place), simulation.params, names)
     for name in names:
         # The difference itself rounds by eps^(2/3) of the value, 1e-10.
         np.testing.assert_allclose(slope[name], difference[name], rtol=1e-7, atol=1e-9, err_msg=name)
