@@ -12,8 +12,8 @@ from simkit.errors import UserError, nearest
 from simkit.flow.advection import LAYERS, advection
 from simkit.flow.differences import difference_at_centers, in_memory, with_ends, with_zero_ends
 from simkit.flow.diffusion import laplacian
-from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, no_motion, same
-from simkit.flow.side_velocity import checked_boundary
+from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, same
+from simkit.flow.side_velocity import velocity_on_sides
 from simkit.flow.surroundings import surround
 
 METHODS = ("runge_kutta", "adams_bashforth")
@@ -148,9 +148,7 @@ class Equations:
         Raises:
             UserError: if a side does not use what it is given.
         """
-        if self.boundary is None:
-            return no_motion(self.domain)
-        return checked_boundary(self.boundary(params, time), self.domain)
+        return velocity_on_sides(self.boundary, self.domain, params, time)
 
 
 def explicit_terms(

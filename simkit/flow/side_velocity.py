@@ -1,14 +1,35 @@
 """Velocities given on the sides of a domain, checked against what each kind of side uses of them."""
 
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.flow.domain import BoundaryVelocity, Domain
+from simkit.flow.domain import BoundaryVelocity, Domain, no_motion
 
 ENDS = ("lower", "upper")
+
+
+type Boundary = Callable[[Params, jax.Array], BoundaryVelocity]
+
+
+def velocity_on_sides(boundary: Boundary | None, domain: Domain, params: Params, time: jax.Array) -> BoundaryVelocity:
+    """Return the velocity on the sides at a time: what is given, checked, or rest.
+
+    Args:
+        boundary: ``(params, time) -> velocity on the sides``; ``None`` for sides at rest.
+        domain: the domain.
+        params: parameters.
+        time: the time.
+
+    Raises:
+        UserError: if a side does not use what it is given.
+    """
+    return no_motion(domain) if boundary is None else checked_boundary(boundary(params, time), domain)
 
 
 def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelocity:

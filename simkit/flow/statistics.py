@@ -20,7 +20,8 @@ from simkit.flow.differences import (
     with_ends,
 )
 from simkit.flow.diffusion import shear
-from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, like, no_motion
+from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, like
+from simkit.flow.side_velocity import velocity_on_sides
 from simkit.flow.stepper import FlowState
 
 NAMES = "uvw"
@@ -75,7 +76,7 @@ class ChannelStatistics:
             params: parameters.
         """
         grid, velocity = self.domain.grid, state.velocity
-        boundary = no_motion(self.domain) if self.boundary is None else self.boundary(params, state.time[0])
+        boundary = velocity_on_sides(self.boundary, self.domain, params, state.time[0])
         reference = like(velocity[0], np.zeros(grid.cells[1]) if self.reference is None else self.reference)
         u = velocity[0] - self._along_y(reference)
         v = velocity[1]
