@@ -78,13 +78,16 @@ def differentiable_solution(equilibrium: Equilibrium, state: State, params: Para
         params: those it came to rest under.
         status: a code of `simkit.core.status.Status`; the derivative is NaN unless it is ``CONVERGED``.
     """
+    defined = status == Status.CONVERGED
+    # On both sides of the residual, which may leave out unknowns (rattlers) and a NaN with them.
+    given = _differentiable_where(defined, params)
     solution = jax.lax.custom_root(
-        lambda x: equilibrium.residual(x, params),
+        lambda x: equilibrium.residual(x, given),
         equilibrium.unknowns(state),
         solve=lambda _, x: x,
         tangent_solve=lambda jacobian, b: solve_symmetric(jacobian, b, equilibrium.project),
     )
-    return equilibrium.replace(state, _differentiable_where(status == Status.CONVERGED, solution))
+    return equilibrium.replace(state, _differentiable_where(defined, solution))
 
 
 @jax.custom_jvp

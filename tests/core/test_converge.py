@@ -72,6 +72,25 @@ def test_derivative_of_a_run_that_did_not_converge_is_nan_not_wrong(x64):
     assert np.isnan(derivative["rest"])
 
 
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_residual_that_leaves_out_unknowns_does_not_hide_a_missing_solution(mode, x64):
+    # As a packing far from rest: every particle counts as loose, and a cotangent of NaN is masked with its force.
+    def residual(x, params):
+        return jnp.where(jnp.array([True, True]), x - jax.lax.stop_gradient(x), x - params["pull"])
+
+    simulation = Simulation(
+        init=lambda params, key: jnp.zeros(2),
+        step=lambda state, params: state + 1,
+        observe=lambda state, params: {"x": state},
+        diagnose=lambda state, params: {"iteration": jnp.int32(0), "work": (params["pull"] * state).sum()},
+        params={"pull": jnp.asarray(1.0)},
+        done=lambda state, params: jnp.bool_(False),
+        equilibrium=Equilibrium(unknowns=lambda state: state, residual=residual, replace=lambda state, x: x),
+    )
+    derivative = gradient.value_and_grad(Objective(simulation, "work", 3), ["pull"], mode=mode)
+    assert np.isnan(derivative(simulation.params, jax.random.key(0))[1]["pull"])
+
+
 def test_derivative_at_a_saddle_is_nan_not_wrong(x64):
     # E = (x1 - x0)^4 / 4 - k (x1 - x0)^2 / 2 is stationary at x1 = x0, where its curvature is -k.
     def residual(x, params):
