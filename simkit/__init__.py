@@ -7,9 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simkit import flow, molecular, rigid
-    from simkit.core.simulation import Simulation
+    from simkit import export, flow, molecular, rigid
+    from simkit.core.parameter import Parameter
+    from simkit.core.simulation import Quantity, Simulation
     from simkit.errors import UserError
+    from simkit.export.pictures import animate, picture
     from simkit.runtime.derivatives import value_and_grad
     from simkit.runtime.loading import load
     from simkit.runtime.optimizations import optimize
@@ -24,31 +26,39 @@ __version__ = "0.1.0"
 _HOMES = {
     # For layers below, which do not import these.
     "Progress": "simkit.cli.progress",
-    "animation_html": "simkit.cli.pictures",
+    "Parameter": "simkit.core.parameter",
+    "Quantity": "simkit.core.simulation",
     "RunFailedError": "simkit.runtime.outcome",
     "Simulation": "simkit.core.simulation",
     "UserError": "simkit.errors",
+    "animate": "simkit.export.pictures",
     "build": "simkit.scenario.build",
     "load": "simkit.runtime.loading",
     "open_run": "simkit.runtime.reopening",
     "optimize": "simkit.runtime.optimizations",
+    "picture": "simkit.export.pictures",
     "resume": "simkit.runtime.reopening",
     "run": "simkit.runtime.runs",
     "sweep": "simkit.runtime.sweeps",
     "value_and_grad": "simkit.runtime.derivatives",
 }
-_DOMAINS = ("flow", "molecular", "rigid")
+_PACKAGES = ("export", "flow", "molecular", "rigid")
 
 __all__ = [
+    "Parameter",
+    "Quantity",
     "RunFailedError",
     "Simulation",
     "UserError",
+    "animate",
     "build",
+    "export",
     "flow",
     "load",
     "molecular",
     "open_run",
     "optimize",
+    "picture",
     "resume",
     "rigid",
     "run",
@@ -59,7 +69,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name in _DOMAINS:
+    if name in _PACKAGES:
         return importlib.import_module(f"simkit.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from simkit.cli.markdown import escaped
-from simkit.cli.pictures import draw
 from simkit.errors import UserError
+from simkit.export.pictures import draw
 from simkit.regular_files import check_folder
 from simkit.render.gif import size_of_gif
 from simkit.runtime.files import make_folder, write_bytes, write_json

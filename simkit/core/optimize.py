@@ -16,6 +16,8 @@ from simkit.core.status import Status, is_finite
 type Method = Literal["adam", "lbfgs"]
 type Bounds = Mapping[str, tuple[float, float]]
 
+UNBOUNDED = (-math.inf, math.inf)
+
 
 QUANTITIES = {
     "iteration": Quantity("1", "updates of the parameters"),
@@ -72,7 +74,7 @@ def optimize(
         objective: ``(params, key) -> scalar``.
         params: starting point; parameters not in ``wrt`` keep these values.
         wrt: names of the parameters to choose.
-        bounds: ``{name: (low, high)}``; a name without bounds, or with an infinite one, is unbounded.
+        bounds: ``{name: (low, high)}``; either may be infinite, and a name without bounds is unbounded.
         method: ``"lbfgs"`` (smooth objectives; line search) or ``"adam"`` (noisy ones).
         maximize: whether to look for the largest value.
         learning_rate: of Adam, in units of z; 0.01 to 0.3 are good values.
@@ -177,18 +179,23 @@ def optimize(
 def to_unbounded(values: Params, bounds: Bounds) -> Params:
     """Map parameters in (low, high) to the whole real line: ``z = log((p - a) / (b - p))``.
 
+    With one bound only, ``z = log(exp(d) - 1)`` of the distance d to it.
+
     Args:
-        values: ``{name: array}``; a value at a bound is first moved inside by a millionth of the interval.
+        values: ``{name: array}``; a value at a bound is first moved inside by a millionth of the interval (of 1, with
+            one bound only).
         bounds: as for `optimize`.
     """
 
     def transform(name: str, value: jax.Array) -> jax.Array:
-        interval = _finite_interval(bounds, name)
-        if interval is None:
+        low, high = bounds.get(name, UNBOUNDED)
+        if not math.isfinite(low) and not math.isfinite(high):
             return value
-        low, high = interval
-        fraction = jnp.clip((value - low) / (high - low), 1e-6, 1 - 1e-6)
-        return jnp.log(fraction) - jnp.log1p(-fraction)
+        if math.isfinite(low) and math.isfinite(high):
+            fraction = jnp.clip((value - low) / (high - low), 1e-6, 1 - 1e-6)
+            return jnp.log(fraction) - jnp.log1p(-fraction)
+        distance = jnp.maximum(value - low if math.isfinite(low) else high - value, 1e-6)
+        return distance + jnp.log(-jnp.expm1(-distance))
 
     return {name: transform(name, value) for name, value in values.items()}
 
@@ -202,8 +209,12 @@ def to_bounded(position: Params, bounds: Bounds) -> Params:
     """
 
     def transform(name: str, value: jax.Array) -> jax.Array:
-        interval = _finite_interval(bounds, name)
-        return value if interval is None else interval[0] + (interval[1] - interval[0]) * jax.nn.sigmoid(value)
+        low, high = bounds.get(name, UNBOUNDED)
+        if math.isfinite(low) and math.isfinite(high):
+            return low + (high - low) * jax.nn.sigmoid(value)
+        if math.isfinite(low):
+            return low + jax.nn.softplus(value)
+        return high - jax.nn.softplus(value) if math.isfinite(high) else value
 
     return {name: transform(name, value) for name, value in position.items()}
 
@@ -220,11 +231,6 @@ def _with_gradient(evaluate: Callable[[Params], tuple[jax.Array, Params]]) -> Ca
 
     value.defvjp(evaluate, pulled_back)
     return value
-
-
-def _finite_interval(bounds: Bounds, name: str) -> tuple[float, float] | None:
-    low, high = bounds.get(name, (-math.inf, math.inf))
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def _like[T](example: T, tree: T) -> T:

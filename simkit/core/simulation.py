@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from simkit.core.parameter import Parameter
 from simkit.errors import UserError, nearest
 
 type State = Any
@@ -61,7 +62,7 @@ class Simulation:
         observe: ``(state, params) -> {name: array}``, what a frame stores and a renderer draws.
         diagnose: ``(state, params) -> {name: scalar}``; has ``time`` (or ``iteration``) among its names.
         params: default parameters, ``{name: float array}``: exactly what may be swept or differentiated; given as
-            plain numbers, they become arrays of the working precision.
+            plain numbers, or as `Parameter` with unit, meaning and bounds, they become arrays of the working precision.
         done: ``(state, params) -> bool`` scalar, the convergence test; ``None`` runs a fixed number of steps.
         equilibrium: what holds once ``done`` is true; ``None`` where no implicit derivative exists.
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member; ``None`` derives
@@ -82,6 +83,7 @@ class Simulation:
             renderer may draw, such as the kinds of the ``sides``.
         quantities: ``{name: Quantity}``, unit and meaning of what is observed and diagnosed and of the coordinates;
             may describe names that this configuration does not have. See `simkit.core.quantities.described`.
+        parameters: ``{name: Parameter}``, those of ``params`` that were given with unit, meaning and bounds.
     """
 
     init: Callable[[Params, jax.Array], State]
@@ -99,13 +101,16 @@ class Simulation:
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     quantities: Mapping[str, Quantity] = dataclasses.field(default_factory=dict)
+    parameters: Mapping[str, Parameter] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make arrays, in the working precision, of parameters that are plain numbers.
+        """Make arrays, in the working precision, of parameters that are plain numbers or `Parameter`.
 
         Raises:
             UserError: if a parameter is not made of real numbers.
         """
+        declared = {name: value for name, value in self.params.items() if isinstance(value, Parameter)}
+        object.__setattr__(self, "parameters", {**self.parameters, **declared})
         object.__setattr__(self, "params", {name: _parameter(name, value) for name, value in self.params.items()})
 
     def __repr__(self) -> str:
@@ -138,6 +143,34 @@ class Simulation:
             params[name] = array
         return dataclasses.replace(self, params=params)
 
+    def with_quantities(self, **functions: "Callable[[State, Params], jax.Array]") -> "Simulation":
+        """Return the same simulation, which also tells further quantities.
+
+        Args:
+            **functions: ``(state, params) -> array`` by name. Single numbers join the diagnostics, of which objectives
+                are made; arrays join what frames store. One that is there already is replaced.
+
+        Raises:
+            UserError: if a function does not give one array.
+        """
+        key = jax.eval_shape(jax.random.key, 0)
+        state = jax.eval_shape(self.init, self.params, key)
+        scalars, arrays = {}, {}
+        for name, function in functions.items():
+            found = jax.eval_shape(function, state, self.params)
+            if not isinstance(found, jax.ShapeDtypeStruct):
+                raise UserError(f"quantity '{name}' gives {type(found).__name__}; return one array of numbers")
+            (arrays if found.shape else scalars)[name] = function
+
+        def joined(own: Callable[[State, Params], Arrays], added: Mapping[str, Callable]) -> Callable:
+            def told(state: State, params: Params) -> Arrays:
+                kept = {name: array for name, array in own(state, params).items() if name not in functions}
+                return kept | {name: jnp.asarray(function(state, params)) for name, function in added.items()}
+
+            return told
+
+        return dataclasses.replace(self, observe=joined(self.observe, arrays), diagnose=joined(self.diagnose, scalars))
+
 
 def draws(simulation: Simulation) -> bool:
     """Tell whether a simulation's start depends on its random key.
@@ -151,6 +184,8 @@ def draws(simulation: Simulation) -> bool:
 
 
 def _parameter(name: str, value: Any) -> Any:
+    if isinstance(value, Parameter):
+        value = value.default
     if isinstance(value, jax.Array | jax.ShapeDtypeStruct) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
     kind = value.dtype.kind if isinstance(value, jax.Array) else _kind(value)

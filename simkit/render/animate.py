@@ -92,6 +92,7 @@ def render(
             raise UserError(f"frame {frame} is out of range; the run has frames 0 to {count - 1}")
         write_png(output, painter.image(frame % count))
     else:
-        pace = choose_pace(frames, diagnostics, settings.quantity, settings.frames_per_second, maximum_frames)
+        shown = {settings.quantity: diagnostics[settings.quantity]} if settings.view == "chart" else frames
+        pace = choose_pace(shown, diagnostics, settings.quantity, settings.frames_per_second, maximum_frames)
         _ANIMATIONS[format](output, Pictures(painter, pace.indices, report), pace.frames_per_second, pace.hold)
     return output

@@ -9,19 +9,13 @@ from simkit.errors import UserError, nearest
 from simkit.render.bodies import body_painter
 from simkit.render.field import FieldPainter
 from simkit.render.figure import USUAL, Size
+from simkit.render.line import LinePainter
 from simkit.render.particles import particle_painter
-from simkit.render.sheet import Sheet
 from simkit.scenario.scenario import RenderSettings
 
 
 class Painter(Protocol):
-    """Turns stored frames into pictures, drawing only once what stays the same.
-
-    Attributes:
-        sheet: the page it draws on.
-    """
-
-    sheet: Sheet
+    """Turns stored frames into pictures, drawing only once what stays the same."""
 
     def __init__(
         self,
@@ -48,6 +42,7 @@ VIEWS: dict[str, Callable[..., Painter]] = {
     "field": FieldPainter,
     "particles": particle_painter,
     "bodies": body_painter,
+    "chart": LinePainter,
 }
 
 
@@ -76,7 +71,8 @@ def new_painter(
     """
     if settings.view not in VIEWS:
         raise UserError(f"unknown view '{settings.view}'{nearest(settings.view, list(VIEWS))}")
-    if not frames or not all(len(array) for array in frames.values()):
+    drawn = diagnostics if settings.view == "chart" else frames
+    if not drawn or not all(len(array) for array in drawn.values()):
         raise UserError("there are no frames to draw; run at least one frame interval")
     clocks = {name: diagnostics[name] for name in ("time", "iteration") if name in diagnostics}
     lengths = {name: len(array) for name, array in {**frames, **clocks}.items()}

@@ -70,7 +70,8 @@ def contents_of(scenario: Scenario) -> Contents:
             known = simulation.quantities.get(name)
             unit, doc = (known.unit, known.doc) if known else ("", "")
             quantities.append(Content(name, kind, dict(zip(axes, array.shape, strict=True)), unit, doc))
-    given = inspect.signature(registry.resolve(scenario.simulation)).parameters.values()
+    factory = None if scenario.made else registry.resolve(scenario.simulation)
+    given = inspect.signature(factory).parameters.values() if factory else ()
     return Contents(
         quantities=tuple(quantities),
         parameters={n: v.tolist() for n, v in simulation.params.items() if n not in scenario.parameters},

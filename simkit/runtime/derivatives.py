@@ -4,14 +4,13 @@ import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from simkit.errors import UserError, nearest
 from simkit.runtime.environment import precision, use_compilation_cache
-from simkit.runtime.loading import load
+from simkit.runtime.loading import Source, load
 from simkit.scenario.build import build
 from simkit.scenario.scenario import Scenario
 
@@ -26,7 +25,7 @@ type Mode = Literal["reverse", "forward", "shortest"]
 
 
 def value_and_grad(
-    scenario: "str | Path | Scenario",
+    scenario: Source,
     wrt: str | Sequence[str],
     *,
     objective: "str | Measure | None" = None,
@@ -36,7 +35,7 @@ def value_and_grad(
     """Return an objective's value and its derivatives.
 
     Args:
-        scenario: shipped name, path of a TOML file, or a `Scenario`.
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
         wrt: parameter name or names.
         objective: which objective; ``None`` takes the first in the file. Or ``(frames, diagnostics) -> scalar``,
             written with ``jax.numpy``, of what is observed and diagnosed, with a leading frame axis (of one frame, the
@@ -87,7 +86,7 @@ def differentiate(scenario: Scenario, wrt: Sequence[str], objective: "str | Meas
     check_wrt(scenario, wrt)
     with _prepared(scenario, objective) as (function, params, key):
         value, status, derivative = gradient.jitted(function, wrt, mode, params, key)(params, key)
-        exact = {name: np.asarray(array) for name, array in derivative.items()}
+        exact = {name: np.asarray(derivative[name]) for name in wrt}
         return Derivative(float(value), exact, int(status), note_of(scenario, int(status)))
 
 
@@ -173,10 +172,18 @@ def objective_name(scenario: Scenario, name: object) -> str:
     if not isinstance(name, str | None):
         raise UserError(
             f"objective is of type {type(name).__name__}, and an optimization is stored with its name; declare a "
-            f"diagnostic as an objective in {scenario.file} and give that name"
+            f"diagnostic as an objective in {scenario.file} and give that name, or make the function a quantity with "
+            "simulation.with_quantities(NAME=function of (state, params))"
         )
     if not scenario.objectives:
-        raise UserError(f"{scenario.name} has no objectives; add an [objectives.NAME] table to {scenario.file}")
+        remedy = (
+            f"add an [objectives.NAME] table to {scenario.file}"
+            if scenario.made is None
+            else "give it one with simulation.with_quantities(NAME=function of (state, params))"
+        )
+        raise UserError(f"{scenario.name} has no objectives; {remedy}")
+    if name is None and scenario.made is not None and len(scenario.objectives) > 1:
+        raise UserError(f"which objective is not said; give objective= one of {', '.join(scenario.objectives)}")
     if name is None:
         return next(iter(scenario.objectives))
     if name not in scenario.objectives:

@@ -58,15 +58,15 @@ class RunDataset(xarray.Dataset):
         if getattr(self, "_outcome", None) is None:
             return super()._repr_html_()
         if self._html is None:
-            self._html = _animation(self._outcome)
+            self._html = _animation(self)
         return self._html + super()._repr_html_()
 
 
-def _animation(outcome: "Outcome") -> str:
+def _animation(run: RunDataset) -> str:
     import simkit
     from simkit.errors import UserError
 
     try:
-        return simkit.animation_html(outcome)
+        return simkit.animate(run)._repr_html_()
     except UserError:
         return ""  # frames that cannot be drawn are still data

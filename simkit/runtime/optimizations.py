@@ -10,7 +10,7 @@ from simkit.errors import UserError
 from simkit.runtime import datasets
 from simkit.runtime.derivatives import Mode, check_wrt, note_of, objective_name, objective_of, status_of_run
 from simkit.runtime.environment import precision, use_compilation_cache
-from simkit.runtime.loading import load
+from simkit.runtime.loading import Source, load
 from simkit.runtime.manifest import describe_frames
 from simkit.runtime.outcome import Outcome, Report, checked, execute
 from simkit.runtime.run_directory import RunDirectory, check_output
@@ -66,7 +66,7 @@ class Request:
 
 
 def optimize(
-    scenario: "str | Path | Scenario",
+    scenario: Source,
     wrt: str | Sequence[str],
     *,
     objective: str | None = None,
@@ -81,7 +81,7 @@ def optimize(
     """Choose parameters, within their bounds, so that an objective is smallest (or largest, if that is its goal).
 
     Args:
-        scenario: shipped name, path of a TOML file, or a `Scenario`.
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
         wrt: parameter name or names.
         objective: which objective; ``None`` takes the first in the file.
         method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy ones.

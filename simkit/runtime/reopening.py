@@ -13,19 +13,22 @@ from simkit.runtime.runs import proceed, stored
 if TYPE_CHECKING:
     import xarray
 
+    from simkit.core.simulation import Simulation
 
-def resume(directory: Path | str) -> "xarray.Dataset":
+
+def resume(directory: Path | str, *, simulation: "Simulation | None" = None) -> "xarray.Dataset":
     """Finish an interrupted run, sweep or optimization (nothing is computed twice) and return what it returns.
 
     Args:
         directory: the run directory.
+        simulation: the one it began with, if that was made in Python.
 
     Raises:
-        UserError: if it is not a run directory or cannot be read back.
+        UserError: if it is not a run directory, cannot be read back, or is of another simulation.
         RunFailedError: if the run turns non-finite.
     """
     use_compilation_cache()
-    opened = RunDirectory.open(directory)
+    opened = RunDirectory.open(directory, simulation)
     if opened.kind == "sweep":
         return sweeps.checked(sweeps.proceed_sweep(opened))
     if opened.kind == "optimize":

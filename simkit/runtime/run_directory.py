@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simkit.errors import UserError
 from simkit.regular_files import open_to_lock
@@ -16,11 +16,15 @@ from simkit.runtime.archives import Seal, run_of
 from simkit.runtime.belongings import strangers
 from simkit.runtime.environment import versions
 from simkit.runtime.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
+from simkit.runtime.made_in_python import handed_over
 from simkit.runtime.manifest import check_manifest, frames_layout, identity_of, is_manifest, manifest_of
 from simkit.runtime.store import Store
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import parse_scenario
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation
 
 SUMMARY = "summary.json"
 
@@ -31,11 +35,13 @@ class RunDirectory:
     Attributes:
         path: the folder.
         manifest: what was asked, as plain data; never changes after the run has begun.
+        made: the simulation, if it was made in Python and handed over again.
     """
 
-    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, manifest: Mapping[str, Any], made: "Simulation | None" = None) -> None:
         self.path = path
         self.manifest = manifest
+        self.made = made
 
     @classmethod
     @contextmanager
@@ -98,8 +104,12 @@ class RunDirectory:
                 raise
 
     @classmethod
-    def open(cls, path: Path | str) -> "RunDirectory":
+    def open(cls, path: Path | str, made: "Simulation | None" = None) -> "RunDirectory":
         """Open an existing run directory.
+
+        Args:
+            path: the folder.
+            made: the simulation, if it was made in Python.
 
         Raises:
             UserError: if there is none, or its manifest is damaged or of another format.
@@ -115,7 +125,7 @@ class RunDirectory:
         except (DamagedFileError, UnicodeDecodeError) as error:
             raise UserError(f"{path} cannot be read back ({error}); run the scenario again") from None
         check_manifest(manifest, text, path)
-        return cls(path, manifest)
+        return cls(path, manifest, made)
 
     @property
     def kind(self) -> str:
@@ -141,15 +151,17 @@ class RunDirectory:
         """Return the scenario exactly as it was run.
 
         Raises:
-            UserError: if the stored scenario or the manifest's values are damaged.
+            UserError: if the stored scenario or the manifest's values are damaged, or it is of another simulation than
+                the one that was handed over.
         """
         file = self.path / "scenario.toml"
         try:
             scenario = parse_scenario(read_bytes(file).decode(), file)
             values = self.manifest["values"]
-            return with_values(
+            scenario = with_values(
                 scenario, {f"{section}.{key}": value for section in values for key, value in values[section].items()}
             )
+            return scenario if self.made is None else handed_over(scenario, self.made, self.path)
         except (DamagedFileError, UnicodeDecodeError) as error:
             raise UserError(f"{self.path}: its scenario cannot be read back ({error}); run it again") from None
 

@@ -13,7 +13,7 @@ from simkit.runtime import datasets
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.files import DamagedFileError, read_sealed_json
 from simkit.runtime.fitting import check_frames
-from simkit.runtime.loading import load, plan_of
+from simkit.runtime.loading import Source, load, plan_of
 from simkit.runtime.manifest import describe_frames
 from simkit.runtime.outcome import Outcome, Report, checked, execute
 from simkit.runtime.run_directory import SUMMARY, RunDirectory, check_output
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: "str | Path | Scenario", *, output: Path | str | None = None, overwrite: bool = False, **values: Any
+    scenario: Source, *, output: Path | str | None = None, overwrite: bool = False, **values: Any
 ) -> "xarray.Dataset":
     """Run a scenario and return its frames and diagnostics as one labeled data set.
 
     Args:
-        scenario: shipped name, path of a TOML file, or a `Scenario`.
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
         output: run directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
         **values: parameters (``reynolds=800``), config or run settings (``steps=2000``, ``seed=1``).

@@ -19,7 +19,7 @@ from simkit.runtime.chunks import Report, Sweep, execute, program_of
 from simkit.runtime.environment import precision, use_compilation_cache
 from simkit.runtime.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
 from simkit.runtime.fitting import fitting_chunk
-from simkit.runtime.loading import load, plan_of
+from simkit.runtime.loading import Source, load, plan_of
 from simkit.runtime.manifest import describe_frames
 from simkit.runtime.outcome import RunFailedError
 from simkit.runtime.run_directory import SUMMARY, RunDirectory, check_output
@@ -41,7 +41,7 @@ CHECKED = 1000
 
 
 def sweep(
-    scenario: "str | Path | Scenario",
+    scenario: Source,
     over: Axes,
     *,
     seeds: int = 1,
@@ -55,7 +55,7 @@ def sweep(
     """Run every combination of parameter values and seeds and return one labeled data set.
 
     Args:
-        scenario: shipped name, path of a TOML file, or a `Scenario`.
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
         over: ``{parameter: values}``.
         seeds: random seeds per combination.
         output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.

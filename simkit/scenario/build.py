@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simkit.errors import UserError, nearest
 from simkit.scenario import checks, registry
 from simkit.scenario.catalog import find_scenario
-from simkit.scenario.scenario import Scenario
+from simkit.scenario.scenario import IN_PYTHON, Scenario
 from simkit.scenario.toml import one_line
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ VIEW_ARRAYS = {
     "field": (),
     "particles": ("position", "diameter"),
     "bodies": ("position", "orientation", "radius"),
+    "chart": (),
 }
 
 
@@ -45,8 +46,7 @@ def build(scenario: "str | Path | Scenario") -> "Simulation":
             f"{scenario.file}: run.precision = 'float64' but JAX runs in 32 bits; "
             "build and run inside `with jax.enable_x64(True):`"
         )
-    factory = registry.resolve(scenario.simulation)
-    simulation = _with_defaults(scenario, _call(scenario, factory))
+    simulation = _with_defaults(scenario, _made(scenario))
     if simulation.check is not None:
         try:
             simulation.check(simulation.params, jax.random.key(scenario.run.seed))
@@ -57,6 +57,18 @@ def build(scenario: "str | Path | Scenario") -> "Simulation":
     except OverflowError as error:  # more numbers in an array than 32 bits count
         raise _refused(scenario, error) from error
     return simulation
+
+
+def _made(scenario: Scenario) -> "Simulation":
+    """Return the simulation with its own defaults: the one that was handed over, or what the factory makes."""
+    if scenario.made is not None:
+        return scenario.made
+    if scenario.simulation == IN_PYTHON:
+        raise UserError(
+            f"{scenario.file}: its simulation was made in Python and is not in the file; hand it over with "
+            "simkit.resume(folder, simulation=...)"
+        )
+    return _call(scenario, registry.resolve(scenario.simulation))
 
 
 def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
@@ -145,13 +157,16 @@ def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
         label = f"validation[{index}].quantity = '{{}}'"
         _refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
     render = scenario.render
-    _refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], observed)
     missing = [name for name in VIEW_ARRAYS[render.view] if name not in observed]
     if missing:
         raise UserError(
             f"{scenario.file}: render.view = '{render.view}' needs the observed array '{missing[0]}', "
             f"which {scenario.simulation} does not have; choose another view"
         )
+    if render.view == "chart":
+        _refuse_unknown(scenario, "render.quantity = '{}'", "not a diagnostic of {}", [render.quantity], diagnostics)
+        return
+    _refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], observed)
     if render.view == "field" and observed[render.quantity].ndim != 2:
         raise UserError(
             f"{scenario.file}: render.quantity = '{render.quantity}' has {observed[render.quantity].ndim} axes; "

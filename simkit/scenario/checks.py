@@ -6,6 +6,7 @@ Every check takes ``where``, the words that name the value in its error, such as
 import datetime
 import math
 import re
+from collections.abc import Callable
 from typing import Any, Never
 
 from simkit.errors import UserError, nearest
@@ -129,9 +130,22 @@ def positive(value: Any, where: str) -> float:
 
 def interval(value: Any, where: str) -> tuple[float, float]:
     """Return ``[low, high]`` as two floats, low below high."""
+    return _pair(value, where, number)
+
+
+def bounds(value: Any, where: str) -> tuple[float, float]:
+    """Return ``[low, high]`` as two floats, low below high; either may be infinite (``-inf``, ``inf``)."""
+
+    def end(entry: Any, label: str) -> float:
+        return entry if isinstance(entry, float) and math.isinf(entry) else number(entry, label)
+
+    return _pair(value, where, end)
+
+
+def _pair(value: Any, where: str, end: Callable[[Any, str], float]) -> tuple[float, float]:
     if not isinstance(value, list | tuple) or len(value) != 2:
         refuse(value, where, "is not a pair; write [low, high]")
-    low, high = (number(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+    low, high = (end(entry, f"{where}[{index}]") for index, entry in enumerate(value))
     if not low < high:
         refuse(value, where, f"has its lower bound {show(low)} not below its upper bound {show(high)}; swap or widen")
     return low, high

@@ -2,26 +2,14 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-type Numbers = float | tuple[Numbers, ...]
+from simkit.core.parameter import Numbers, Parameter
 
-
-@dataclasses.dataclass(frozen=True)
-class Parameter:
-    """A number (or array of numbers) that may be swept and differentiated.
-
-    Attributes:
-        default: the value, or nested tuples of values for an array.
-        bounds: lowest and highest value allowed, for every entry of an array.
-        unit: physical unit; ``"1"`` for a pure number.
-        doc: what it means.
-    """
-
-    default: Numbers
-    bounds: tuple[float, float]
-    unit: str
-    doc: str
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation
+# In place of a registered name: a simulation that was made in Python and handed over.
+IN_PYTHON = "python.simulation"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +56,8 @@ class RenderSettings:
     """How the stored frames are drawn.
 
     Attributes:
-        view: field, particles or bodies.
-        quantity: the observed array that gives the color.
+        view: field, particles, bodies or chart.
+        quantity: the observed array that gives the color; of a chart, the diagnostic drawn over time.
         label: text of the color bar.
         unit: unit of the quantity; ``"1"`` for a pure number.
         colormap: name of a color map; ``None`` lets the renderer choose.
@@ -146,6 +134,7 @@ class Scenario:
         validations: the numbers it reproduces.
         source: the file it was read from.
         text: that file's text.
+        made: the simulation, if it was made in Python and not by a registered factory.
     """
 
     name: str
@@ -162,6 +151,7 @@ class Scenario:
     validations: tuple[Validation, ...]
     source: Path
     text: str
+    made: "Simulation | None" = dataclasses.field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Return one line: name, simulation and parameters."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import stat
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -42,7 +43,7 @@ RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frame
 VALIDATION_KEYS = ("quantity", "expected", "tolerance", "source", "set", "derivative", "objective", "reduce")
 REDUCTIONS = ("final", "mean", "root_mean_square", "maximum", "minimum", "sum")
 GOALS = ("minimize", "maximize")
-VIEWS = ("field", "particles", "bodies")
+VIEWS = ("field", "particles", "bodies", "chart")
 CAMERAS = ("side", "perspective")
 
 
@@ -124,7 +125,7 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
 
 def _parameter(table: Table) -> Parameter:
     default = table.read("default", checks.numbers, example="default = 1.0")
-    bounds = table.read("bounds", checks.interval, example="bounds = [0.0, 10.0]")
+    bounds = table.read("bounds", checks.bounds, example="bounds = [0.0, 10.0]")
     return Parameter(
         default=checks.inside(default, table.where("default"), bounds),
         bounds=bounds,
@@ -157,6 +158,20 @@ def _objective(name: str, table: Table) -> Objective:
         square=table.read("square", checks.boolean, False),
         goal=table.read("goal", partial(checks.choice, allowed=GOALS), "minimize"),
     )
+
+
+def parse_render(settings: Mapping[str, Any], source: str) -> RenderSettings:
+    """Return settings of drawing, checked as in a scenario file.
+
+    Args:
+        settings: keys of ``[render]``.
+        source: what an error calls the place.
+
+    Raises:
+        UserError: if one is not allowed.
+    """
+    entries = {key: checks.unwrapped(value) for key, value in settings.items()}
+    return _render(Table(entries, source, "", RENDER_KEYS))
 
 
 def _render(table: Table) -> RenderSettings:

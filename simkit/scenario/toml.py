@@ -1,6 +1,7 @@
 """TOML text to plain dictionaries, with every way the parser can fail turned into one line."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from simkit.errors import UserError
@@ -73,6 +74,30 @@ def parse_value(text: str, where: str) -> Any:
             'a "quoted string" or a [list, of, them]'
         )
     return document["value"]
+
+
+def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return tables as TOML text, which `parse_toml` reads back as they are.
+
+    Args:
+        tables: ``{dotted path: {key: number, string, boolean or nested lists of them}}``; the path of the top is empty.
+    """
+    blocks = []
+    for path, entries in tables.items():
+        lines = [f"[{path}]"] if path else []
+        lines += [f"{key} = {_written(value)}" for key, value in entries.items()]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _written(value: Any) -> str:
+    import json
+
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_written(item) for item in value)}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
 def one_line(message: object, limit: int = 200) -> str:

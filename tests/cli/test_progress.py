@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from simkit.cli import progress
-from simkit.cli.pictures import draw
 from simkit.cli.progress import Progress
+from simkit.export.pictures import draw
 from simkit.runtime.loading import load
 from simkit.runtime.runs import start
 

@@ -137,7 +137,7 @@ def test_ctrl_c_while_drawing_names_the_command_that_draws(tmp_path, monkeypatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("simkit.cli.pictures.draw", interrupt)
+        patched.setattr("simkit.export.pictures.draw", interrupt)
         assert main(["run", "bouncing_ball", "--set", "steps=30", "--output", "work"]) == 130
     # On a busy machine a plain line of progress may come first.
     assert capsys.readouterr().err.splitlines()[-1] == "simkit: interrupted; go on with: simkit resume work"

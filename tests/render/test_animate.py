@@ -13,7 +13,7 @@ from simkit.render.labels import stamps
 from simkit.render.views import new_painter
 
 
-@pytest.mark.parametrize("view", ["field", "particles", "bodies"])
+@pytest.mark.parametrize("view", ["field", "particles", "bodies", "chart"])
 @pytest.mark.parametrize("kind", ["gif", "mp4", "png"])
 def test_every_view_renders_to_every_format_with_the_same_bytes(
     view, kind, field_run, particle_run, body_run, settings, tmp_path
@@ -22,6 +22,7 @@ def test_every_view_renders_to_every_format_with_the_same_bytes(
         "field": (field_run(3), "speed"),
         "particles": (particle_run(3), "contacts"),
         "bodies": (body_run(3), "position"),
+        "chart": (body_run(3), "time"),
     }[view]
     files = [tmp_path / f"{k}.{kind}" for k in range(2)]
     for file in files:

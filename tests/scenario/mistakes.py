@@ -38,10 +38,10 @@ MISTAKES = {
         "bounds = [1]",
         "params.rate.bounds = [1] is not a pair; write [low, high]",
     ),
-    "bounds infinite": (
+    "bounds not a number": (
         "bounds = [0.1, 10]",
-        "bounds = [0, inf]",
-        "params.rate.bounds[1] = inf is not finite; write a finite number",
+        "bounds = [0, nan]",
+        "params.rate.bounds[1] = nan is not finite; write a finite number",
     ),
     "bounds missing": (
         "bounds = [0.1, 10]\n",
@@ -209,12 +209,12 @@ MISTAKES = {
     "view": (
         'view = "field"',
         'view = "particle"',
-        "render.view = 'particle' is not one of 'field', 'particles', 'bodies'; did you mean 'particles'?",
+        "render.view = 'particle' is not one of 'field', 'particles', 'bodies', 'chart'; did you mean 'particles'?",
     ),
     "view not a string": (
         'view = "field"',
         "view = 2",
-        "render.view = 2 is an integer; choose one of 'field', 'particles', 'bodies'",
+        "render.view = 2 is an integer; choose one of 'field', 'particles', 'bodies', 'chart'",
     ),
     "limits": (
         "[-1.0, 1.0]",

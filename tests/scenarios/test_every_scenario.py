@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from simkit.cli.pictures import draw
 from simkit.core import gradient
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
+from simkit.export.pictures import draw
 from simkit.runtime.derivatives import objective_of
 from simkit.runtime.driver import Program, drive
 from simkit.runtime.loading import load, plan_of

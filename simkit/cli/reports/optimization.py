@@ -33,8 +33,8 @@ def finish_optimization(
         arguments: with ``json``.
         size: of the pictures; ``None`` draws nothing.
     """
-    from simkit.cli.pictures import draw_before_and_after
     from simkit.core.status import Status
+    from simkit.export.pictures import draw_before_and_after
     from simkit.runtime.loading import load
     from simkit.runtime.optimizations import best_of
     from simkit.runtime.runs import start

@@ -21,8 +21,8 @@ def finish_run(outcome: "Outcome", arguments: argparse.Namespace, size: "Size | 
         arguments: with ``format`` and ``json``.
         size: of the picture; ``None`` draws nothing.
     """
-    from simkit.cli.pictures import draw
     from simkit.core.status import Status
+    from simkit.export.pictures import draw
 
     status = Status(int(outcome.status))
     assert outcome.directory is not None  # the command line always writes to disk

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Draw and say where."""
-    from simkit.cli.pictures import draw
+    from simkit.export.pictures import draw
     from simkit.render.animate import parse_size
     from simkit.runtime.run_directory import RunDirectory
     from simkit.runtime.runs import stored

@@ -82,5 +82,5 @@ def _print_contents(contents: "Contents") -> None:
 
 def _as_data(scenario: Scenario) -> dict[str, Any]:
     data = asdict(scenario)
-    data.pop("text")
+    del data["text"], data["made"]
     return data | {"domain": scenario.domain}

@@ -1,0 +1,111 @@
+"""What a painter needs of a run, whatever form the run has: a data set, a folder, or arrays."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit.errors import UserError, nearest
+from simkit.runtime import datasets
+from simkit.runtime.labels import ALONG_X, ALONG_Y
+from simkit.runtime.likely_view import CLOCKS, likely_view
+from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.schema import RENDER_KEYS, parse_render
+
+if TYPE_CHECKING:
+    import xarray
+
+    from simkit.runtime.outcome import Outcome
+
+
+def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return frames, diagnostics, coordinates, title and settings, the arguments of `simkit.render.animate.render`.
+
+    Args:
+        result: a data set of a run, the folder of one, or ``(frames, diagnostics)``, a state before them or not.
+        changed: settings of drawing, instead of the run's own or of those that what it holds suggests; and ``title``.
+
+    Raises:
+        UserError: if it is none of these, or a setting is not possible.
+    """
+    for key in changed:
+        if key not in (*RENDER_KEYS, "title"):
+            raise UserError(f"'{key}' is not a setting of drawing{nearest(key, (*RENDER_KEYS, 'title'))}")
+    parts, own, title = _parts(result)
+    quantity = changed.get("quantity")
+    if own is None or changed.get("view", own.view) != own.view:
+        observed, diagnosed = (
+            {name: array[:1].reshape(array.shape[1:]) for name, array in parts[kind].items() if len(array)}
+            for kind in ("frames", "diagnostics")
+        )
+        lengths = {name: np.shape(values) for name, values in parts["coordinates"].items()}
+        view, quantity = likely_view(observed, diagnosed, lengths, changed.get("view"), quantity)
+        given = {"view": view, "quantity": quantity}
+    else:
+        given = {key: value for key, value in dataclasses.asdict(own).items() if value is not None and value != 0.0}
+        if quantity not in (None, own.quantity):
+            # Label, unit and limits are those of the other quantity.
+            given = {key: value for key, value in given.items() if key not in ("label", "unit", "limits")}
+    given |= {key: value for key, value in changed.items() if key != "title"}
+    settings = parse_render(given, "animate")
+    return {**parts, "settings": settings, "title": str(changed.get("title", title))}
+
+
+def _parts(result: Any) -> tuple[dict[str, Any], RenderSettings | None, str]:
+    """Return frames, diagnostics and coordinates; how they are drawn, if that is known; and a title."""
+    import xarray
+
+    if isinstance(result, str | Path):
+        from simkit.runtime.run_directory import RunDirectory
+        from simkit.runtime.runs import stored
+
+        directory = RunDirectory.open(result)
+        if directory.kind != "run":
+            raise UserError(f"{directory.path} holds no run but work of the kind '{directory.kind}', without frames")
+        return _of_outcome(stored(directory))
+    if isinstance(result, xarray.Dataset):
+        outcome = getattr(result, "_outcome", None)
+        return _of_dataset(result) if outcome is None else _of_outcome(outcome)
+    if isinstance(result, tuple) and len(result) in (2, 3) and all(isinstance(part, Mapping) for part in result[-2:]):
+        frames, diagnostics = ({name: np.asarray(array) for name, array in part.items()} for part in result[-2:])
+        return {"frames": frames, "diagnostics": diagnostics, "coordinates": {}}, None, "Simulation"
+    raise UserError(
+        f"{type(result).__name__} cannot be drawn; give what simkit.run returned, the folder of a run, or "
+        "(frames, diagnostics)"
+    )
+
+
+def _of_outcome(outcome: "Outcome") -> tuple[dict[str, Any], RenderSettings, str]:
+    return parts_of(outcome.arrays, outcome.labels), outcome.scenario.render, outcome.scenario.title
+
+
+def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dict[str, Any]:
+    """Return frames, diagnostics and coordinates of a run.
+
+    Args:
+        arrays: joined from its segments.
+        labels: from `simkit.runtime.datasets.labels_of`.
+    """
+    observed, diagnosed = datasets.split(arrays)
+    coordinates = {name: np.asarray(values) for name, values in labels["coordinates"].items()}
+    return {"frames": observed, "diagnostics": diagnosed, "coordinates": coordinates}
+
+
+def _of_dataset(dataset: "xarray.Dataset") -> tuple[dict[str, Any], None, str]:
+    """Return what a data set of a run holds: arrays along its clock, fields with x before y again."""
+    clock = next((name for name in (*CLOCKS, "frame") if name in dataset.dims), None)
+    if clock is None:
+        raise UserError("the data set has no axis time, iteration or frame, so that nothing in it can be animated")
+    frames, diagnostics = {}, {}
+    for name, variable in dataset.variables.items():
+        if variable.dims[:1] != (clock,) or variable.dtype.kind not in "fiu":
+            continue
+        first, last = (*variable.dims[-2:], "", "")[:2]
+        array = np.swapaxes(variable.values, -2, -1) if first in ALONG_Y and last in ALONG_X else variable.values
+        plain = str(name).removeprefix("observed_")
+        (diagnostics if array.ndim == 1 else frames)[plain] = array
+    coordinates = {str(name): values.values for name, values in dataset.coords.items() if name != clock}
+    parts = {"frames": frames, "diagnostics": diagnostics, "coordinates": coordinates}
+    return parts, None, str(dataset.attrs.get("title", "Simulation"))

@@ -1,0 +1,159 @@
+"""From a finished run to the file that shows it."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simkit.export.drawable import parts_of
+
+if TYPE_CHECKING:
+    from simkit.runtime.outcome import Outcome
+
+
+def draw(
+    outcome: "Outcome",
+    output: Path,
+    kind: str,
+    size: tuple[int, int] | int,
+    frame: int = -1,
+    maximum_frames: int = 150,
+    report: Callable[[float], None] = lambda fraction: None,
+) -> Path:
+    """Draw a run's stored frames.
+
+    Args:
+        outcome: a run.
+        output: file to write.
+        kind: ``"gif"``, ``"mp4"`` or ``"png"``.
+        size: width and height in pixels, or their product for a shape that suits what is shown.
+        frame: which frame a still picture shows; negative counts from the end.
+        maximum_frames: an animation is thinned to about this many.
+        report: told the fraction of an animation that is drawn.
+
+    Raises:
+        UserError: if the file cannot be written or there is no such frame.
+    """
+    from simkit.render.animate import render
+
+    render(
+        **parts_of(outcome.arrays, outcome.labels),
+        title=outcome.scenario.title,
+        settings=outcome.scenario.render,
+        output=output,
+        format=kind,
+        size=size,
+        frame=frame,
+        maximum_frames=maximum_frames,
+        report=report,
+    )
+    return output
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """An animation or a picture in memory, which a notebook shows inline.
+
+    Attributes:
+        data: the file's bytes.
+        kind: ``"gif"`` or ``"png"``.
+        title: what it shows.
+    """
+
+    data: bytes
+    kind: str
+    title: str
+
+    def save(self, path: Path | str) -> Path:
+        """Write it to a file.
+
+        Args:
+            path: where.
+
+        Raises:
+            UserError: if the file cannot be written.
+        """
+        from simkit.runtime.files import make_folder, write_bytes
+
+        path = Path(path)
+        make_folder(path.parent)
+        write_bytes(path, self.data)
+        return path
+
+    def _repr_html_(self) -> str:
+        import base64
+        import html
+
+        encoded = base64.b64encode(self.data).decode()
+        return f'<img src="data:image/{self.kind};base64,{encoded}" alt="{html.escape(self.title, quote=True)}">'
+
+    def __repr__(self) -> str:
+        """Return one line, without the bytes."""
+        return f"<Drawing of {self.title}: {self.kind}, {len(self.data)} bytes; save(path) writes it>"
+
+
+def animate(result: Any, *, size: tuple[int, int] | int = 480 * 270, frames: int = 60, **settings: Any) -> Drawing:
+    """Return the animation of a run, for a notebook, or to be saved as a GIF.
+
+    Args:
+        result: what `simkit.run` returned or any part of it in time; the folder of a run; or
+            ``(frames, diagnostics)`` of `simkit.core.rollout.trajectory`.
+        size: width and height in pixels, or their product for a shape that suits what is shown.
+        frames: it is thinned to about this many.
+        **settings: ``view``, ``quantity``, ``label``, ``unit``, ``colormap``, ``limits``, ``frames_per_second``,
+            ``title`` and others of a scenario's ``[render]``, instead of those of the run.
+
+    Raises:
+        UserError: if there is nothing to draw, or a setting is not possible.
+    """
+    return _drawing(result, "gif", settings, size=size, maximum_frames=frames)
+
+
+def picture(result: Any, *, frame: int = -1, size: tuple[int, int] | int = 640 * 360, **settings: Any) -> Drawing:
+    """Return a picture of one frame of a run, for a notebook, or to be saved as a PNG.
+
+    Args:
+        result: as for `animate`.
+        frame: which one; negative ones count from the end.
+        size: width and height in pixels, or their product for a shape that suits what is shown.
+        **settings: as for `animate`.
+
+    Raises:
+        UserError: if there is nothing to draw, or a setting is not possible.
+    """
+    return _drawing(result, "png", settings, size=size, frame=frame)
+
+
+def _drawing(result: Any, kind: str, settings: dict[str, Any], **options: Any) -> Drawing:
+    import tempfile
+
+    from simkit.export.drawable import drawable_of
+    from simkit.render.animate import check_size, render
+
+    check_size(options["size"])
+    shown = drawable_of(result, settings)
+    with tempfile.TemporaryDirectory() as folder:
+        file = render(**shown, output=Path(folder) / f"drawing.{kind}", format=kind, **options)
+        return Drawing(file.read_bytes(), kind, shown["title"])
+
+
+def draw_before_and_after(
+    before: "Outcome", after: "Outcome", output: Path, captions: tuple[str, str], size: tuple[int, int] | int
+) -> Path:
+    """Draw the last frames of two runs beside each other, on the same color scale.
+
+    Args:
+        before: run with the parameters an optimization began with.
+        after: run with those it found.
+        output: PNG file to write.
+        captions: one for each.
+        size: of each picture, in pixels.
+
+    Raises:
+        UserError: if the file cannot be written.
+    """
+    from simkit.render.chart import comparison
+
+    pair = [parts_of(outcome.arrays, outcome.labels) for outcome in (before, after)]
+    scenario = before.scenario
+    return comparison(output, pair[0], pair[1], scenario.render, scenario.title, captions, size)

@@ -1,0 +1,97 @@
+"""Animations and pictures of whatever form a run has."""
+
+import io
+
+import numpy as np
+import pytest
+import xarray
+from PIL import Image
+
+import simkit
+from tests.scenarios.small import small
+
+SIZE = (160, 120)
+
+
+@pytest.fixture(scope="module")
+def flow(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("flow") / "run"
+    return simkit.run(small("channel_flow"), output=folder), folder
+
+
+def pixels(drawing):
+    return np.asarray(Image.open(io.BytesIO(drawing.data)).convert("RGB"))
+
+
+def test_data_set_and_folder_give_the_same_picture(flow):
+    run, folder = flow
+    expected = simkit.picture(run, size=SIZE)
+    assert pixels(expected).shape == (120, 160, 3) and expected.data == simkit.picture(str(folder), size=SIZE).data
+    assert expected.data != simkit.picture(run, size=SIZE, frame=0).data
+
+
+def test_data_set_read_back_from_a_file_is_drawn_by_what_it_holds(flow, tmp_path):
+    run, _ = flow
+    run.to_netcdf(tmp_path / "run.nc")
+    with xarray.open_dataset(tmp_path / "run.nc") as stored:
+        plain = simkit.picture(stored, size=SIZE, quantity="speed")
+        assert np.ptp(pixels(plain)) > 100
+        # A part of the run in time.
+        part = simkit.picture(stored.isel(time=slice(0, 2)), size=SIZE, quantity="speed", limits=(0, 1))
+        first = simkit.picture(stored, size=SIZE, quantity="speed", limits=(0, 1), frame=1)
+    assert part.data == first.data
+
+
+def test_trajectory_is_drawn(flow):
+    import jax
+
+    from simkit.core.rollout import trajectory
+
+    simulation = simkit.build(small("bouncing_ball", precision="float32"))
+    result = jax.jit(trajectory(simulation, 12, 3))(simulation.params, jax.random.key(0))
+    drawing = simkit.animate(result, size=SIZE, title="Thrown")
+    with Image.open(io.BytesIO(drawing.data)) as film:
+        assert film.n_frames == 5
+    assert drawing.title == "Thrown" and "data:image/gif;base64," in drawing._repr_html_()
+    assert simkit.animate(result[1:], size=SIZE, title="Thrown").data == drawing.data
+
+
+def test_drawing_is_saved(flow, tmp_path):
+    drawing = simkit.picture(flow[0], size=SIZE)
+    assert drawing.save(tmp_path / "deep" / "a.png").read_bytes() == drawing.data
+    assert repr(drawing) == f"<Drawing of {drawing.title}: png, {len(drawing.data)} bytes; save(path) writes it>"
+
+
+def test_another_quantity_brings_its_own_colors(flow):
+    run, _ = flow
+    assert simkit.picture(run, size=SIZE, quantity="vorticity").data != simkit.picture(run, size=SIZE).data
+    chart = simkit.picture(run, size=SIZE, view="chart", quantity="bulk_velocity")
+    assert pixels(chart).shape == (120, 160, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"quantty": "speed"}, "'quantty' is not a setting of drawing; did you mean 'quantity'"),
+        ({"quantity": "pressur"}, "the frames hold no 'pressur'"),
+        ({"view": "film"}, "view = 'film' is not one of"),
+        ({"view": "particles"}, "the frames hold no 'position'"),
+        ({"size": (10, 10)}, "size 10x10 is out of range"),
+        ({"frame": 99}, "frame 99 is out of range"),
+        ({"colormap": "nonesuch"}, "nonesuch"),
+    ],
+)
+def test_bad_settings_are_one_line(settings, message, flow):
+    with pytest.raises(simkit.UserError, match=message) as error:
+        simkit.picture(flow[0], **{"size": SIZE} | settings)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_run_is_refused(flow, tmp_path):
+    with pytest.raises(simkit.UserError, match=r"int cannot be drawn; give what simkit.run returned"):
+        simkit.animate(3)
+    with pytest.raises(simkit.UserError, match="no axis time, iteration or frame"):
+        simkit.animate(flow[0].isel(time=0))
+    simkit.sweep(small("bouncing_ball"), {"launch_speed": [3.0, 4.0]}, output=tmp_path / "sweep")
+    with pytest.raises(simkit.UserError, match="holds no run but work of the kind 'sweep'"):
+        simkit.animate(tmp_path / "sweep")

@@ -1,0 +1,46 @@
+"""The view of one number over time."""
+
+import numpy as np
+import pytest
+
+from simkit.errors import UserError
+from simkit.render.animate import render
+from simkit.render.views import new_painter
+
+
+def run_of(values):
+    return {}, {"time": np.linspace(0, 2, len(values)), "energy": np.asarray(values)}, {}
+
+
+def blue(image):
+    """Return how many pixels are of the line's color."""
+    return int(((image[..., 2].astype(int) - image[..., 0]) > 80).sum())
+
+
+def test_line_grows_with_the_run(settings):
+    painter = new_painter(*run_of(np.sin(np.linspace(0, 6, 50))), "Title", settings("chart", "energy"), (320, 180))
+    drawn = [blue(painter.image(index)) for index in (0, 10, 25, 49)]
+    assert len(painter) == 50 and drawn == sorted(drawn) and drawn[-1] > 3 * drawn[0]
+    np.testing.assert_array_equal(painter.image(10), painter.image(10))
+
+
+@pytest.mark.parametrize("values", [[1.0, np.nan, np.inf, 2.0], [np.nan] * 3, [5.0] * 4, [0.0, 1e300], [3.0]])
+def test_any_numbers_are_drawn(values, settings):
+    painter = new_painter(*run_of(values), "Title", settings("chart", "energy"), 160 * 90)
+    assert painter.image(len(values) - 1).shape[2] == 3
+
+
+def test_page_has_the_pixels_asked_for(settings):
+    chosen = settings("chart", "energy")
+    assert new_painter(*run_of([1, 2]), "Title", chosen, (322, 200)).image(0).shape == (200, 322, 3)
+    height, width, _ = new_painter(*run_of([1, 2]), "Title", chosen, 640 * 360).image(0).shape
+    assert (width, height) == (640, 360)
+
+
+def test_what_is_no_number_over_time_is_refused(settings, tmp_path):
+    with pytest.raises(UserError, match="no diagnostic is 'enrgy'; did you mean 'energy'"):
+        new_painter(*run_of([1, 2]), "Title", settings("chart", "enrgy"), (320, 180))
+    with pytest.raises(UserError, match="'energy' has 1 axes per frame"):
+        new_painter({}, {"energy": np.zeros((2, 3))}, {}, "Title", settings("chart", "energy"), (320, 180))
+    with pytest.raises(UserError, match="no frames to draw"):
+        render({}, {}, {}, "Title", settings("chart", "energy"), tmp_path / "a.gif")
