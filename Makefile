@@ -29,7 +29,7 @@ demo: install
 	$(VENV)/bin/simkit run channel_flow --output runs/demo --overwrite
 
 test: install
-	$(VENV)/bin/python -m pytest -n auto --dist loadfile
+	$(VENV)/bin/python -m pytest -n auto --dist loadgroup
 
 slow: install
 	$(VENV)/bin/python -m pytest -m slow

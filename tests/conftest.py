@@ -63,10 +63,19 @@ COMPILE_NOTHING = (
 )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def let_programs_go():
+    """Forget the compiled programs of a module, which would fill the memory of a test process."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
+        values = item.callspec.params if hasattr(item, "callspec") else {}
+        # Workers share out files, and the contract by scenario.
+        item.add_marker(pytest.mark.xdist_group(str(values.get("contract", item.path))))
         if item.path.parent.name in ("scenarios", "export", "runtime") and item.originalname not in COMPILE_NOTHING:
-            name = getattr(item, "callspec", None) and item.callspec.params.get("name")
-            if name in SLOW_TO_COMPILE:
+            if values.get("contract", values.get("name")) in SLOW_TO_COMPILE:
                 item.add_marker(pytest.mark.slow)

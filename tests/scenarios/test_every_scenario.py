@@ -7,7 +7,6 @@ Derivatives that are not compared with central differences, and why:
 | (none)   |           |           |     |
 """
 
-import dataclasses
 import functools
 
 import jax
@@ -18,34 +17,77 @@ from PIL import Image
 from simkit.core import gradient
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
-from simkit.export.pictures import draw
+from simkit.export.drawable import parts_of
+from simkit.render.animate import render
+from simkit.runtime.datasets import join, labels_of
 from simkit.runtime.derivatives import objective_of
 from simkit.runtime.driver import Program, drive
 from simkit.runtime.loading import load, plan_of
-from simkit.runtime.runs import start
 from simkit.runtime.store import Store
 from simkit.runtime.validation import validate
 from simkit.scenario.build import build
 from tests.differences import central_difference
 from tests.scenarios.small import FEW_STEPS, NAMES, small, small_to_the_end
 
-pytestmark = [pytest.mark.usefixtures("x64"), pytest.mark.parametrize("name", NAMES)]
+pytestmark = pytest.mark.usefixtures("x64")
 
 NOT_COMPARED: set[tuple[str, str, str]] = set()
 
 
-@functools.cache
-def built(name):
-    """Return a small scenario and its simulation, made once (in float64, which every test here runs in)."""
-    scenario = small(name)
-    return scenario, build(scenario)
+class Contract:
+    """A small scenario and its programs, each made when it is first asked for and shared by all tests of it.
+
+    Args:
+        name: of the scenario.
+    """
+
+    def __init__(self, name):
+        self.name = name
+
+    @functools.cached_property
+    def scenario(self):
+        return small(self.name)
+
+    @functools.cached_property
+    def simulation(self):
+        return build(self.scenario)
+
+    @property
+    def key(self):
+        return jax.random.key(self.scenario.run.seed)
+
+    @functools.cached_property
+    def program(self):
+        """The compiled parts of a driven run."""
+        return Program.of(self.simulation, plan_of(self.scenario))
+
+    @functools.cached_property
+    def driven(self):
+        """The pieces of a driven run."""
+        return list(self.drive())
+
+    def drive(self, store=None):
+        plan = plan_of(self.scenario)
+        return drive(self.simulation, self.simulation.params, self.key, plan, store=store, program=self.program)
+
+    @functools.cached_property
+    def whole(self):
+        """The compiled trajectory."""
+        return jax.jit(self.run_of(self.simulation))
+
+    def run_of(self, simulation):
+        return trajectory(simulation, self.scenario.run.steps, self.scenario.run.every)
+
+    def state(self):
+        """The shapes of its state."""
+        return jax.eval_shape(self.simulation.init, self.simulation.params, jax.random.key(0))
 
 
-@functools.cache
-def program(name):
-    """Return the compiled parts of a driven run."""
-    scenario, simulation = built(name)
-    return Program.of(simulation, plan_of(scenario))
+@pytest.fixture(scope="module", params=NAMES)
+def contract(request):
+    """Give every scenario to all tests, one after the other, and let its programs go."""
+    yield Contract(request.param)
+    jax.clear_caches()
 
 
 def assert_same_bytes(a, b):
@@ -75,14 +117,8 @@ def varied(scenario, simulation, count):
     return params
 
 
-@pytest.mark.parametrize("size", ["small", "shipped"])
-def test_driven_run_equals_the_trajectory_bit_for_bit(name, size):
-    scenario = small(name) if size == "small" else load(name, {**FEW_STEPS, "precision": "float64"})
-    simulation = build(scenario)
-    key = jax.random.key(scenario.run.seed)
-    whole = jax.jit(trajectory(simulation, scenario.run.steps, scenario.run.every))
-    state, observed, diagnosed = whole(simulation.params, key)
-    pieces = list(drive(simulation, simulation.params, key, plan_of(scenario)))
+def assert_driven_is_whole(pieces, whole):
+    state, observed, diagnosed = whole
     assert_same_bytes(pieces[-1].state, state)
     for group, arrays in (("observed", observed), ("diagnosed", diagnosed)):
         for quantity, array in arrays.items():
@@ -90,19 +126,29 @@ def test_driven_run_equals_the_trajectory_bit_for_bit(name, size):
             assert_same_bytes(driven, np.asarray(array))
 
 
-def test_members_of_an_ensemble_equal_single_runs(name):
-    scenario, simulation = built(name)
-    members = 3
+def test_driven_run_equals_the_trajectory_bit_for_bit(contract):
+    assert_driven_is_whole(contract.driven, contract.whole(contract.simulation.params, contract.key))
+
+
+@pytest.mark.slow
+def test_driven_run_of_the_shipped_size_equals_the_trajectory_bit_for_bit(contract):
+    scenario = load(contract.name, {**FEW_STEPS, "precision": "float64"})
+    simulation = build(scenario)
+    whole = jax.jit(trajectory(simulation, scenario.run.steps, scenario.run.every))
+    pieces = list(drive(simulation, simulation.params, contract.key, plan_of(scenario)))
+    assert_driven_is_whole(pieces, whole(simulation.params, contract.key))
+
+
+def test_members_of_an_ensemble_equal_single_runs(contract):
+    simulation, members = contract.simulation, 3
     over = list(simulation.params)[::2]
-    swept = varied(scenario, simulation, members)
+    swept = varied(contract.scenario, simulation, members)
     keys = jax.random.split(jax.random.key(7), members)
-    run = functools.partial(trajectory, steps=scenario.run.steps, every=scenario.run.every)
-    many = jax.jit(run(ensemble(simulation, over)))
+    many = jax.jit(contract.run_of(ensemble(simulation, over)))
     _, observed, diagnosed = many({**simulation.params, **{name: swept[name] for name in over}}, keys)
-    single = jax.jit(run(simulation))
     for member in range(members):
         params = {**simulation.params, **{name: swept[name][member] for name in over}}
-        _, one_observed, one_diagnosed = single(params, keys[member])
+        _, one_observed, one_diagnosed = contract.whole(params, keys[member])
         for together, alone in ((observed, one_observed), (diagnosed, one_diagnosed)):
             # Means are NaN before their first sample.
             scale = max(float(np.max(np.abs(array), where=np.isfinite(array), initial=0)) for array in alone.values())
@@ -112,67 +158,86 @@ def test_members_of_an_ensemble_equal_single_runs(name):
                 np.testing.assert_allclose(together[quantity][:, member], expected, rtol=1e-12, atol=1e-12 * scale)
 
 
-def test_derivatives_equal_central_differences_and_each_other(name):
-    scenario = small_to_the_end(name)
+def test_derivatives_equal_central_differences_and_each_other(contract):
+    scenario = small_to_the_end(contract.name)
+    assert scenario.objectives, "a scenario without an objective cannot be optimized"
+    check_derivatives(scenario, next(iter(scenario.objectives)))
+
+
+@pytest.mark.slow
+def test_derivatives_of_further_objectives(contract):
+    scenario = small_to_the_end(contract.name)
+    for objective in list(scenario.objectives)[1:]:
+        check_derivatives(scenario, objective)
+
+
+def check_derivatives(scenario, objective):
+    """Hold reverse mode against central differences, parameter by parameter, and against a tangent."""
     simulation = build(scenario)
     key, params = jax.random.key(scenario.run.seed), simulation.params
     wrt = [parameter for parameter, value in params.items() if value.ndim == 0]
-    assert scenario.objectives, "a scenario without an objective cannot be optimized"
-    for objective in scenario.objectives:
-        function = objective_of(scenario, simulation, objective)
-        value, reverse = jax.jit(gradient.value_and_grad(function, wrt, "reverse"))(params, key)
-        _, forward = jax.jit(gradient.value_and_grad(function, wrt, "forward"))(params, key)
-        near = function.near(params, key)
-        # A central difference with step h = eps^(1/3) |p| rounds off by eps |f| / h.
-        rounding = {
-            parameter: np.finfo(float).eps ** (2 / 3) * abs(value) / (abs(float(params[parameter])) or 1.0)
-            for parameter in wrt
-        }
-        difference = central_difference(near, params, wrt)
-        # A parameter at zero gives its step no scale; doubling it adds three times the error h^2 f''' / 6.
-        at_zero = [parameter for parameter in wrt if params[parameter] == 0]
-        wider = central_difference(near, params, at_zero, 2 * np.finfo(float).eps ** (1 / 3))
-        # What only shapes the start of a relaxation has no effect. A wide step shows that above the noise with which
-        # each end comes to rest.
-        idle = [p for p in wrt if p not in at_zero and function.converges and abs(reverse[p]) < rounding[p]]
-        difference |= central_difference(near, params, idle, 1e-3)
-        assert np.isfinite(value)
-        assert any(float(derivative) != 0 for derivative in reverse.values())
-        # Smooth runs agree to 1e-6; a relaxation that is repeated at both ends stops within its tolerance: 1e-5.
-        agreement = 1e-5 if function.converges else 1e-6
-        for parameter in wrt:
-            if (name, objective, parameter) in NOT_COMPARED:
-                continue
-            cut = abs(wider[parameter] - difference[parameter]) / 3 if parameter in at_zero else 0
-            label, floor = f"d {objective} / d {parameter}", 10 * rounding[parameter] + 2 * cut
-            np.testing.assert_allclose(
-                reverse[parameter], difference[parameter], rtol=agreement, atol=floor, err_msg=label
-            )
-            # The two modes add the same numbers in another order; the linear solve of an implicit one ends at 2e-12.
-            np.testing.assert_allclose(
-                reverse[parameter], forward[parameter], rtol=1e-8, atol=0.01 * rounding[parameter], err_msg=label
-            )
+    function = objective_of(scenario, simulation, objective)
+    value, _, reverse = gradient.jitted(function, wrt, "reverse", params, key)(params, key)
+    near = jax.jit(function.near(params, key))
+    # A central difference with step h = eps^(1/3) |p| rounds off by eps |f| / h.
+    rounding = {
+        parameter: np.finfo(float).eps ** (2 / 3) * abs(value) / (abs(float(params[parameter])) or 1.0)
+        for parameter in wrt
+    }
+    difference = central_difference(near, params, wrt)
+    # A parameter at zero gives its step no scale; doubling it adds three times the error h^2 f''' / 6.
+    at_zero = [parameter for parameter in wrt if params[parameter] == 0]
+    wider = central_difference(near, params, at_zero, 2 * np.finfo(float).eps ** (1 / 3))
+    # What only shapes the start of a relaxation has no effect. A wide step shows that above the noise with which
+    # each end comes to rest.
+    idle = [p for p in wrt if p not in at_zero and function.converges and abs(reverse[p]) < rounding[p]]
+    difference |= central_difference(near, params, idle, 1e-3)
+    assert np.isfinite(value)
+    assert any(float(derivative) != 0 for derivative in reverse.values())
+    # Smooth runs agree to 1e-6; a relaxation that is repeated at both ends stops within its tolerance: 1e-5.
+    agreement = 1e-5 if function.converges else 1e-6
+    for parameter in wrt:
+        if (scenario.name, objective, parameter) in NOT_COMPARED:
+            continue
+        cut = abs(wider[parameter] - difference[parameter]) / 3 if parameter in at_zero else 0
+        label, floor = f"d {objective} / d {parameter}", 10 * rounding[parameter] + 2 * cut
+        np.testing.assert_allclose(reverse[parameter], difference[parameter], rtol=agreement, atol=floor, err_msg=label)
+    # Forward mode, along a direction in which every parameter moves by its own size.
+    scales = np.random.default_rng(0).uniform(0.5, 1.5, len(wrt)) * np.where(np.arange(len(wrt)) % 2, 1, -1)
+    direction = {
+        name: scale * abs(float(params[name])) or scale for name, scale in zip(wrt, scales.tolist(), strict=True)
+    }
+    tangent = tangent_along(function, params, key, direction)
+    parts = [float(reverse[name]) * step for name, step in direction.items()]
+    # The two modes add the same numbers in another order; the linear solve of an implicit one ends at 2e-12.
+    floor = sum(0.01 * rounding[name] * abs(step) for name, step in direction.items())
+    np.testing.assert_allclose(tangent, sum(parts), rtol=1e-9, atol=1e-8 * max(map(abs, parts)) + floor)
 
 
-def test_resumed_run_equals_an_uninterrupted_one_bit_for_bit(name, tmp_path):
-    scenario, simulation = built(name)
-    key, plan = jax.random.key(scenario.run.seed), plan_of(scenario)
-    uninterrupted = list(drive(simulation, simulation.params, key, plan, program=program(name)))
-    for stop in range(1, len(uninterrupted)):
+def tangent_along(function, params, key, direction):
+    """Return the derivative of an objective along ``{name: change}``, by forward mode."""
+
+    def moved(step):
+        return function({**params, **{name: params[name] + step * change for name, change in direction.items()}}, key)
+
+    return jax.jit(lambda: jax.jvp(moved, (0.0,), (1.0,))[1])()
+
+
+def test_resumed_run_equals_an_uninterrupted_one_bit_for_bit(contract, tmp_path):
+    for stop in range(1, len(contract.driven)):
         store = Store(tmp_path / str(stop))
-        first = drive(simulation, simulation.params, key, plan, store=store, program=program(name))
+        first = contract.drive(store)
         for _ in range(stop):
             next(first)
-        resumed = list(drive(simulation, simulation.params, key, plan, store=store, program=program(name)))
+        resumed = list(contract.drive(store))
         assert resumed[0].index == stop - 1  # nothing is computed twice
-        assert_same_bytes(resumed[-1].state, uninterrupted[-1].state)
-        for stored, piece in zip(store.read(), uninterrupted, strict=True):
+        assert_same_bytes(resumed[-1].state, contract.driven[-1].state)
+        for stored, piece in zip(store.read(), contract.driven, strict=True):
             assert_same_bytes(stored, piece.arrays)
 
 
-def test_step_keeps_shapes_and_dtypes_without_weak_types(name):
-    _, simulation = built(name)
-    state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
+def test_step_keeps_shapes_and_dtypes_without_weak_types(contract):
+    simulation, state = contract.simulation, contract.state()
     stepped = jax.eval_shape(simulation.step, state, simulation.params)
     assert jax.tree.structure(state) == jax.tree.structure(stepped)
     for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(stepped), strict=True):
@@ -181,8 +246,8 @@ def test_step_keeps_shapes_and_dtypes_without_weak_types(name):
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_every_number_has_the_precision_asked_for(name, precision):
-    scenario = small(name, precision=precision)
+def test_every_number_has_the_precision_asked_for(contract, precision):
+    scenario = small(contract.name, precision=precision)
     with jax.enable_x64(precision == "float64"):
         simulation = build(scenario)
         state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
@@ -194,30 +259,18 @@ def test_every_number_has_the_precision_asked_for(name, precision):
             assert leaf.dtype == precision
 
 
-def test_changing_parameters_and_seed_compiles_nothing_again(name):
-    scenario, simulation = built(name)
-    traced = []
-
-    def counted_step(state, params):
-        traced.append(1)
-        return simulation.step(state, params)
-
-    counted = dataclasses.replace(simulation, step=counted_step)
-    compiled = Program.of(counted, plan_of(scenario))
-    swept = varied(scenario, simulation, 3)
-    counts = []
+def test_changing_parameters_and_seed_compiles_nothing_again(contract):
+    swept = varied(contract.scenario, contract.simulation, 3)
+    compiled = Program.of(contract.simulation, plan_of(contract.scenario))
     for member in range(3):
         params = {parameter: values[member] for parameter, values in swept.items()}
         state, _ = compiled.initialize(params, jax.random.key(member))
         compiled.advance(state, params)
-        counts.append(len(traced))
-    assert counts[0] > 0
-    assert counts == [counts[0]] * 3
+        assert (compiled.initialize._cache_size(), compiled.advance._cache_size()) == (1, 1)
 
 
-def test_diagnostics_tell_the_time_or_the_iteration(name):
-    _, simulation = built(name)
-    state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
+def test_diagnostics_tell_the_time_or_the_iteration(contract):
+    simulation, state = contract.simulation, contract.state()
     diagnosed = jax.eval_shape(simulation.diagnose, state, simulation.params)
     assert {"time", "iteration"} & set(diagnosed)
     assert all(value.shape == () for value in diagnosed.values())
@@ -225,9 +278,8 @@ def test_diagnostics_tell_the_time_or_the_iteration(name):
         assert diagnosed["iteration"].dtype == np.int32
 
 
-def test_every_quantity_has_a_unit_and_a_meaning(name):
-    _, simulation = built(name)
-    state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
+def test_every_quantity_has_a_unit_and_a_meaning(contract):
+    simulation, state = contract.simulation, contract.state()
     found = {}
     for function in (simulation.observe, simulation.diagnose):
         found |= jax.eval_shape(function, state, simulation.params)
@@ -238,9 +290,8 @@ def test_every_quantity_has_a_unit_and_a_meaning(name):
         assert declared.unit and 0 < len(declared.doc) <= 80 and declared.doc.isprintable()
 
 
-def test_observed_arrays_have_named_dimensions(name):
-    _, simulation = built(name)
-    state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
+def test_observed_arrays_have_named_dimensions(contract):
+    simulation, state = contract.simulation, contract.state()
     observed = jax.eval_shape(simulation.observe, state, simulation.params)
     for quantity, array in observed.items():
         assert len(simulation.dimensions[quantity]) == array.ndim
@@ -254,17 +305,18 @@ def test_observed_arrays_have_named_dimensions(name):
             assert np.shape(values) == (lengths[dimension],)
 
 
-def test_picture_shows_something(name, tmp_path):
-    outcome = start(small(name), None)
-    picture = Image.open(draw(outcome, tmp_path / "picture.png", "png", (320, 180)))
-    assert picture.size == (320, 180)
-    colors = picture.convert("RGB").getcolors(maxcolors=320 * 180)
+def test_picture_shows_something(contract, tmp_path):
+    arrays = join([piece.arrays for piece in contract.driven])
+    parts = parts_of(arrays, labels_of(contract.simulation))
+    scenario, file = contract.scenario, tmp_path / "picture.png"
+    picture = Image.open(render(**parts, title=scenario.title, settings=scenario.render, output=file, format="png"))
+    colors = picture.convert("RGB").getcolors(maxcolors=picture.width * picture.height)
     # Text alone has a few dozen shades of gray; what is drawn has color.
     assert any(max(color) - min(color) > 60 for _, color in colors)
 
 
-def test_published_numbers_are_reproduced(name):
-    scenario = load(name)
+def test_published_numbers_are_reproduced(contract):
+    scenario = load(contract.name)
     assert scenario.validations
     missed = [check for check in validate(scenario) if not check.passed]
     assert not missed
