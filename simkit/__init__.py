@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Quantity, Simulation
     from simkit.errors import UserError
     from simkit.export.pictures import animate, picture
-    from simkit.runtime.derivatives import value_and_grad
-    from simkit.runtime.loading import load
-    from simkit.runtime.optimizations import optimize
-    from simkit.runtime.outcome import RunFailedError
-    from simkit.runtime.reopening import open_run, resume
-    from simkit.runtime.runs import run
-    from simkit.runtime.sweeps import sweep
+    from simkit.jobs.derivatives import value_and_grad
+    from simkit.jobs.optimizations import optimize
+    from simkit.jobs.outcome import RunFailedError
+    from simkit.jobs.reopening import open_run, resume
+    from simkit.jobs.runs import run
+    from simkit.jobs.sweeps import sweep
     from simkit.scenario.build import build
+    from simkit.scenario.loading import load
 
 __version__ = "0.1.0"
 
@@ -28,19 +28,19 @@ _HOMES = {
     "Progress": "simkit.cli.progress",
     "Parameter": "simkit.core.parameter",
     "Quantity": "simkit.core.simulation",
-    "RunFailedError": "simkit.runtime.outcome",
+    "RunFailedError": "simkit.jobs.outcome",
     "Simulation": "simkit.core.simulation",
     "UserError": "simkit.errors",
     "animate": "simkit.export.pictures",
     "build": "simkit.scenario.build",
-    "load": "simkit.runtime.loading",
-    "open_run": "simkit.runtime.reopening",
-    "optimize": "simkit.runtime.optimizations",
+    "load": "simkit.scenario.loading",
+    "open_run": "simkit.jobs.reopening",
+    "optimize": "simkit.jobs.optimizations",
     "picture": "simkit.export.pictures",
-    "resume": "simkit.runtime.reopening",
-    "run": "simkit.runtime.runs",
-    "sweep": "simkit.runtime.sweeps",
-    "value_and_grad": "simkit.runtime.derivatives",
+    "resume": "simkit.jobs.reopening",
+    "run": "simkit.jobs.runs",
+    "sweep": "simkit.jobs.sweeps",
+    "value_and_grad": "simkit.jobs.derivatives",
 }
 _PACKAGES = ("export", "flow", "molecular", "rigid")
 

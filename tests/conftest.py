@@ -14,7 +14,7 @@ def x64():
 @pytest.fixture(autouse=True, scope="session")
 def compilation_cache(tmp_path_factory):
     """Compile each program once per machine, not once per test process."""
-    from simkit.runtime.environment import use_compilation_cache
+    from simkit.engine.compilation_cache import use_compilation_cache
 
     use_compilation_cache()
 
@@ -76,6 +76,7 @@ def pytest_collection_modifyitems(items):
         values = item.callspec.params if hasattr(item, "callspec") else {}
         # Workers share out files, and the contract by scenario.
         item.add_marker(pytest.mark.xdist_group(str(values.get("contract", item.path))))
-        if item.path.parent.name in ("scenarios", "export", "runtime") and item.originalname not in COMPILE_NOTHING:
-            if values.get("contract", values.get("name")) in SLOW_TO_COMPILE:
-                item.add_marker(pytest.mark.slow)
+        name = values.get("contract", values.get("name"))
+        compiles = item.path.parent.name in ("scenarios", "export", "jobs") and item.originalname not in COMPILE_NOTHING
+        if compiles and name in SLOW_TO_COMPILE:
+            item.add_marker(pytest.mark.slow)

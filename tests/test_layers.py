@@ -11,19 +11,32 @@ MODULES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.py
 # A package may import those of lower levels and itself; packages of one level never import each other.
 LEVELS = {
     "errors": 0,
-    "regular_files": 1,
     "core": 1,
     "molecular": 2,
     "flow": 2,
     "rigid": 2,
     "scenario": 3,
-    "runtime": 4,
-    "render": 4,
-    "export": 5,
-    "cli": 6,
+    "storage": 4,
+    "engine": 5,
+    "render": 5,
+    "jobs": 6,
+    "export": 7,
+    "cli": 8,
 }
 # The registry names the domains' factories as text, so that scenarios are read without importing physics.
-WITHOUT_ARRAYS = ["schema", "registry", "catalog", "overrides", "scenario", "checks", "table", "toml"]
+WITHOUT_ARRAYS = [
+    "schema",
+    "registry",
+    "catalog",
+    "overrides",
+    "scenario",
+    "checks",
+    "table",
+    "toml",
+    "loading",
+    "likely_view",
+    "made_in_python",
+]
 ARRAY_LIBRARIES = {"jax", "numpy", "xarray", "matplotlib", "scipy", "optax"}
 PEERS = {"ase", "jax_md", "jax_cfd", "brax", "mujoco"}
 

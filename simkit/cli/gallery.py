@@ -8,12 +8,12 @@ from pathlib import Path
 from simkit.cli.markdown import escaped
 from simkit.errors import UserError
 from simkit.export.pictures import draw
-from simkit.regular_files import check_folder
+from simkit.jobs.outcome import Outcome
+from simkit.jobs.runs import start
 from simkit.render.gif import size_of_gif
-from simkit.runtime.files import make_folder, write_bytes, write_json
-from simkit.runtime.outcome import Outcome
-from simkit.runtime.runs import start
 from simkit.scenario.scenario import Scenario
+from simkit.storage.files import make_folder, write_bytes, write_json
+from simkit.storage.regular_files import check_folder
 
 # Pixels of the animation and the thumbnail; their shape suits what they show.
 SIZE = 640 * 360

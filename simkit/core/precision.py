@@ -1,11 +1,27 @@
-"""States in another precision: a coarse run in float32 from which a fine one in float64 goes on."""
+"""The precision that is computed in, and states in another one."""
 
-import jax
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from simkit.core.simulation import Simulation, State
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation, State
 
 
-def in_precision_of(simulation: Simulation, state: State) -> State:
+@contextmanager
+def precision(name: str) -> Iterator[None]:
+    """Compute in ``"float32"`` or ``"float64"`` inside the block.
+
+    Args:
+        name: the precision.
+    """
+    import jax
+
+    with jax.enable_x64(name == "float64"):
+        yield
+
+
+def in_precision_of(simulation: "Simulation", state: "State") -> "State":
     """Return a state in the precision of a simulation that was built like the one it comes from.
 
     A relaxation takes the numbers it kept for those of other parameters, forgets them, and evaluates where it stands.
@@ -17,6 +33,8 @@ def in_precision_of(simulation: Simulation, state: State) -> State:
     Raises:
         ValueError: if the state is of another kind of simulation.
     """
+    import jax
+
     key = jax.eval_shape(jax.random.key, 0)
     template = jax.eval_shape(simulation.init, simulation.params, key)
     return jax.tree.map(lambda like, leaf: leaf.astype(like.dtype), template, state)

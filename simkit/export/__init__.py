@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simkit.export.stablehlo import Exported
-    from simkit.runtime.loading import Source
+    from simkit.scenario.loading import Source
 
 
 def program(scenario: "Source", folder: Path | str, **values: Any) -> "Exported":
@@ -20,6 +20,6 @@ def program(scenario: "Source", folder: Path | str, **values: Any) -> "Exported"
         UserError: if anything given is wrong, the run fails, or the written program disagrees with JAX.
     """
     from simkit.export.stablehlo import export_scenario
-    from simkit.runtime.loading import load
+    from simkit.scenario.loading import load
 
     return export_scenario(load(scenario, values), Path(folder))

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.errors import UserError, nearest
-from simkit.runtime import datasets
-from simkit.runtime.labels import ALONG_X, ALONG_Y
-from simkit.runtime.likely_view import CLOCKS, likely_view
+from simkit.scenario.likely_view import CLOCKS, likely_view
 from simkit.scenario.scenario import RenderSettings
 from simkit.scenario.schema import RENDER_KEYS, parse_render
+from simkit.storage import datasets
+from simkit.storage.labels import ALONG_X, ALONG_Y
 
 if TYPE_CHECKING:
     import xarray
 
-    from simkit.runtime.outcome import Outcome
+    from simkit.jobs.outcome import Outcome
 
 
 def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def _parts(result: Any) -> tuple[dict[str, Any], RenderSettings | None, str]:
     import xarray
 
     if isinstance(result, str | Path):
-        from simkit.runtime.run_directory import RunDirectory
-        from simkit.runtime.runs import stored
+        from simkit.jobs.runs import stored
+        from simkit.storage.run_directory import RunDirectory
 
         directory = RunDirectory.open(result)
         if directory.kind != "run":
@@ -86,7 +86,7 @@ def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dic
 
     Args:
         arrays: joined from its segments.
-        labels: from `simkit.runtime.datasets.labels_of`.
+        labels: from `simkit.storage.datasets.labels_of`.
     """
     observed, diagnosed = datasets.split(arrays)
     coordinates = {name: np.asarray(values) for name, values in labels["coordinates"].items()}

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from simkit.errors import UserError
+from simkit.jobs.outcome import Outcome
 from simkit.molecular.extended_xyz import write_extended_xyz
 from simkit.molecular.structures import RESERVED_ARRAYS, RESERVED_INFO, Structure
-from simkit.runtime import datasets
-from simkit.runtime.files import write_bytes
-from simkit.runtime.outcome import Outcome
+from simkit.storage import datasets
+from simkit.storage.files import write_bytes
 
 # What frames say of the geometry rather than of a particle.
 GEOMETRY = ("position", "cell", "box", "atomic_number")

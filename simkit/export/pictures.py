@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simkit.export.drawable import parts_of
 
 if TYPE_CHECKING:
-    from simkit.runtime.outcome import Outcome
+    from simkit.jobs.outcome import Outcome
 
 
 def draw(
@@ -73,7 +73,7 @@ class Drawing:
         Raises:
             UserError: if the file cannot be written.
         """
-        from simkit.runtime.files import make_folder, write_bytes
+        from simkit.storage.files import make_folder, write_bytes
 
         path = Path(path)
         make_folder(path.parent)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.core.converge import converge
+from simkit.core.precision import precision
 from simkit.core.rollout import segment
 from simkit.errors import UserError
-from simkit.runtime.environment import precision
-from simkit.runtime.files import make_folder, write_bytes, write_json
 from simkit.scenario.build import build
 from simkit.scenario.scenario import Scenario
+from simkit.storage.files import make_folder, write_bytes, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from simkit.errors import UserError
-from simkit.regular_files import check_regular, open_new, open_to_lock
+from simkit.storage.regular_files import check_regular, open_new, open_to_lock
 
 
 @contextmanager

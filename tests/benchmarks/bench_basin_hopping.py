@@ -16,9 +16,9 @@ import numpy as np
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status, status_of
+from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.molecular.search.basin_hopping import basin_hopping
 from simkit.molecular.search.search_report import search_report
-from simkit.runtime.environment import use_compilation_cache
 
 LOWEST = {
     "lennard_jones": {13: -44.326801, 19: -72.659782, 26: -108.315616, 31: -133.586422, 38: -173.928427},

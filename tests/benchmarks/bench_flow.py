@@ -30,7 +30,7 @@ from simkit.flow.spectral.fourier_chebyshev import spectral_channel
 from simkit.flow.spectral.orr_sommerfeld import leading_wave
 from simkit.flow.stepper import stepper
 from simkit.flow.time_step import fixed_time_step
-from simkit.runtime.chunks import spread_of
+from simkit.jobs.chunks import spread_of
 from tests.benchmarks import jax_cfd_channel, numpy_channel
 from tests.benchmarks.bench_molecular import best
 

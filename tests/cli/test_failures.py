@@ -12,9 +12,9 @@ from simkit.cli.reports.optimization import finish_optimization
 from simkit.cli.reports.sweep import finish_sweep
 from simkit.cli.verbs import gallery, validate
 from simkit.core.status import FAILURES, Status, failed
-from simkit.runtime.optimizations import Request
-from simkit.runtime.outcome import Outcome, checked
-from simkit.runtime.validation import Check
+from simkit.jobs.optimizations import Request
+from simkit.jobs.outcome import Outcome, checked
+from simkit.jobs.validation import Check
 from simkit.scenario.catalog import find_scenario
 
 
@@ -86,7 +86,7 @@ def test_an_optimization_that_uses_all_its_iterations_has_not_failed_but_says_so
 def test_a_number_from_a_run_that_failed_is_not_reproduced(monkeypatch, capsys):
     check = Check("toy", "energy", 1.0, 1.0, 0.0, 1e-3, "known", failure="toy stalled")
     assert not check.passed
-    monkeypatch.setattr("simkit.runtime.validation.validate", lambda scenario, report: [check])
+    monkeypatch.setattr("simkit.jobs.validation.validate", lambda scenario, report: [check])
     assert validate.main(argparse.Namespace(scenarios=["bouncing_ball"], json=False)) == 3
     captured = capsys.readouterr()
     assert "FAIL" in captured.out and captured.err == "simkit: toy stalled\n"

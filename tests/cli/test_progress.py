@@ -12,8 +12,8 @@ import pytest
 from simkit.cli import progress
 from simkit.cli.progress import Progress
 from simkit.export.pictures import draw
-from simkit.runtime.loading import load
-from simkit.runtime.runs import start
+from simkit.jobs.runs import start
+from simkit.scenario.loading import load
 
 
 class Terminal(io.StringIO):

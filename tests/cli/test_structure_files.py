@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from simkit.scenario.catalog import find_scenario
-from tests.runtime.toy import begun
+from tests.toys import begun
 
 SCENARIO = """\
 name = "trimer"

@@ -12,8 +12,8 @@ import pytest
 
 from simkit import open_run
 from simkit.cli.main import main
-from simkit.runtime.environment import import_failures
 from simkit.scenario.registry import FACTORIES
+from simkit.storage.software import import_failures
 
 FLOW = ("channel_flow", "--set", "cells=[8, 8]", "--set", "steps=40", "--set", "every=10")
 # Cells so short that the Courant number is far above one: advection is unstable unless viscosity damps it.
@@ -248,7 +248,7 @@ def test_doctor_shows_versions_devices_and_caches(simkit):
 
 
 def test_doctor_finds_packages_that_are_installed_and_cannot_be_imported(simkit, monkeypatch, tmp_path):
-    monkeypatch.setattr("simkit.runtime.environment.MODULES", {"numpy": "numpy", "ase": "ase_that_breaks"})
+    monkeypatch.setattr("simkit.storage.software.MODULES", {"numpy": "numpy", "ase": "ase_that_breaks"})
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     broken = tmp_path / "ase_that_breaks.py"
     broken.write_text("print('chatter')\n")

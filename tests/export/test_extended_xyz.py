@@ -8,7 +8,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.export.extended_xyz import export_frames
-from simkit.runtime.outcome import Outcome
+from simkit.jobs.outcome import Outcome
 from simkit.scenario.catalog import find_scenario
 
 FRAMES, PARTICLES = 3, 5

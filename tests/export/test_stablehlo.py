@@ -11,8 +11,8 @@ import pytest
 from simkit.core import gradient
 from simkit.errors import UserError
 from simkit.export.stablehlo import export_scenario
-from simkit.runtime.derivatives import objective_of
-from simkit.runtime.runs import start
+from simkit.jobs.derivatives import objective_of
+from simkit.jobs.runs import start
 from simkit.scenario.build import build
 from tests.scenarios.small import NAMES, small, small_to_the_end
 

@@ -3,7 +3,7 @@
 import pytest
 
 from simkit.scenario import registry
-from tests.runtime.toy import FACTORIES
+from tests.toys import FACTORIES
 
 
 @pytest.fixture(autouse=True)

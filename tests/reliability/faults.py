@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 import simkit
-from simkit.runtime.archives import Seal, read_arrays, write_arrays
-from simkit.runtime.runs import start
-from simkit.runtime.sweeps import start_sweep
-from tests.runtime.toy import SPRINGS, toy
+from simkit.jobs.runs import start
+from simkit.jobs.sweeps import start_sweep
+from simkit.storage.archives import Seal, read_arrays, write_arrays
+from tests.toys import SPRINGS, toy
 
 
 class Stopped(BaseException):

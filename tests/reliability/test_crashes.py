@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.runtime import files
-from simkit.runtime.driver import Plan, Program, drive
-from simkit.runtime.run_directory import RunDirectory
-from simkit.runtime.store import Store
+from simkit.engine.driver import Program, drive
+from simkit.engine.plan import Plan
+from simkit.storage import files
+from simkit.storage.run_directory import RunDirectory
+from simkit.storage.store import Store
 from tests.core.toys import oscillator
-from tests.runtime.toy import SPRINGS, begun, toy
+from tests.toys import SPRINGS, begun, toy
 
 
 class Crash(BaseException):

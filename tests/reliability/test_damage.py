@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.runtime.archives import Seal, read_arrays, write_arrays
-from simkit.runtime.driver import Plan, Program, drive
-from simkit.runtime.files import DamagedFileError
-from simkit.runtime.run_directory import RunDirectory
-from simkit.runtime.runs import proceed
-from simkit.runtime.store import CHECKPOINTS, Store
+from simkit.engine.driver import Program, drive
+from simkit.engine.plan import Plan
+from simkit.jobs.runs import proceed
+from simkit.storage.archives import Seal, read_arrays, write_arrays
+from simkit.storage.files import DamagedFileError
+from simkit.storage.run_directory import RunDirectory
+from simkit.storage.store import CHECKPOINTS, Store
 from tests.core.toys import oscillator
-from tests.runtime.toy import toy
+from tests.toys import toy
 
 FRAMES = 10
 CURRENT, PREVIOUS = CHECKPOINTS
@@ -67,7 +68,7 @@ DAMAGE = [truncate, flip, empty, pickled, another_shape]
 def finished(tmp_path_factory):
     """Two finished runs of one kind: what was stored, and a copy to spoil."""
     from simkit.scenario import registry
-    from tests.runtime.toy import FACTORIES
+    from tests.toys import FACTORIES
 
     folder = tmp_path_factory.mktemp("finished") / "run"
     with pytest.MonkeyPatch.context() as patch:

@@ -8,7 +8,7 @@ import pytest
 
 from simkit.cli.main import main
 from tests.reliability.test_damage import everything
-from tests.runtime.toy import PENDULUMS, SPRINGS
+from tests.toys import PENDULUMS, SPRINGS
 
 BALL = ["run", "bouncing_ball", "--set", "steps=30", "--set", "every=3", "--no-render"]
 

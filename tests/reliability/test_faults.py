@@ -9,7 +9,7 @@ import pytest
 import simkit
 from simkit.scenario import registry
 from tests.reliability.faults import WORK, Stopped, endure
-from tests.runtime.toy import FACTORIES
+from tests.toys import FACTORIES
 
 pytestmark = pytest.mark.filterwarnings("default")
 

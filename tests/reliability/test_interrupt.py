@@ -14,7 +14,7 @@ from simkit.cli.interrupt import SAME_STOP, Stops, Terminated
 from simkit.cli.main import main
 from simkit.cli.progress import Progress
 from tests.reliability.test_damage import everything
-from tests.runtime.toy import PENDULUMS
+from tests.toys import PENDULUMS
 
 FLOW = ["run", "channel_flow", "--set", "cells=[32, 24]", "--set", "steps=80000", "--set", "every=2000", "--no-render"]
 
@@ -151,7 +151,7 @@ def test_ctrl_c_before_there_is_a_run_says_so(tmp_path, monkeypatch, capsys):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simkit.runtime.runs.build", interrupt)
+    monkeypatch.setattr("simkit.jobs.runs.build", interrupt)
     assert main(["run", "bouncing_ball", "--output", "work"]) == 130
     assert capsys.readouterr().err == "simkit: interrupted\n"
     assert not list(tmp_path.iterdir())

@@ -17,8 +17,8 @@ from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.planes import plane
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
-from simkit.runtime.loading import load
 from simkit.scenario.build import build
+from simkit.scenario.loading import load
 
 # Two capsules at random angles, near enough that some of their starts overlap.
 NEAR = {"boxes": 0, "spheres": 0, "capsules": 2, "spacing": 0.17, "tilt": 3.0}

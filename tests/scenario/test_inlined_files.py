@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from simkit.errors import UserError
-from simkit.runtime.run_directory import RunDirectory
 from simkit.scenario import inlined
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.scenario.schema import MAX_BYTES, parse_scenario, read_scenario
-from tests.runtime.toy import begun
+from simkit.storage.run_directory import RunDirectory
 from tests.scenario.examples import GOOD
+from tests.toys import begun
 
 NAMING = GOOD.replace('method = "euler"', 'method = { file = "notes.txt" }')
 TEXT = "first line\n\tsecond, with 'quotes', \"more\" and \\ backslash\n"

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from simkit.runtime.loading import load
 from simkit.scenario.catalog import list_scenarios
+from simkit.scenario.loading import load
 from simkit.scenario.scenario import Scenario
 
 NAMES = [scenario.name for scenario in list_scenarios()[0]]

@@ -4,8 +4,8 @@ import jax
 import pytest
 
 from simkit.flow.spectral.tollmien_schlichting import REYNOLDS
-from simkit.runtime.loading import load
 from simkit.scenario.build import build
+from simkit.scenario.loading import load
 from tests.scenarios.small import NAMES, small
 
 pytestmark = pytest.mark.usefixtures("x64")

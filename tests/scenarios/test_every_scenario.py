@@ -17,15 +17,16 @@ from PIL import Image
 from simkit.core import gradient
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
+from simkit.engine.driver import Program, drive
+from simkit.engine.plan import plan_of
 from simkit.export.drawable import parts_of
+from simkit.jobs.derivatives import objective_of
+from simkit.jobs.validation import validate
 from simkit.render.animate import render
-from simkit.runtime.datasets import join, labels_of
-from simkit.runtime.derivatives import objective_of
-from simkit.runtime.driver import Program, drive
-from simkit.runtime.loading import load, plan_of
-from simkit.runtime.store import Store
-from simkit.runtime.validation import validate
 from simkit.scenario.build import build
+from simkit.scenario.loading import load
+from simkit.storage.datasets import join, labels_of
+from simkit.storage.store import Store
 from tests.differences import central_difference
 from tests.scenarios.small import FEW_STEPS, NAMES, small, small_to_the_end
 

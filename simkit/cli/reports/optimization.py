@@ -14,9 +14,9 @@ from simkit.cli.progress import Progress
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
+    from simkit.jobs.optimizations import Request
+    from simkit.jobs.outcome import Outcome
     from simkit.render.figure import Size
-    from simkit.runtime.optimizations import Request
-    from simkit.runtime.outcome import Outcome
 
 # About a dozen lines show how the loss falls, however many iterations there were.
 ROWS = 12
@@ -35,9 +35,9 @@ def finish_optimization(
     """
     from simkit.core.status import Status
     from simkit.export.pictures import draw_before_and_after
-    from simkit.runtime.loading import load
-    from simkit.runtime.optimizations import best_of
-    from simkit.runtime.runs import start
+    from simkit.jobs.optimizations import best_of
+    from simkit.jobs.runs import start
+    from simkit.scenario.loading import load
 
     assert outcome.directory is not None  # the command line always writes to disk
     best, scenario = best_of(outcome), request.scenario

@@ -9,8 +9,8 @@ from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from simkit.jobs.outcome import Outcome
     from simkit.render.figure import Size
-    from simkit.runtime.outcome import Outcome
 
 
 def finish_run(outcome: "Outcome", arguments: argparse.Namespace, size: "Size | None") -> int:

@@ -30,7 +30,7 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
         arguments: with ``json``.
     """
     from simkit.core.status import failed
-    from simkit.runtime.sweeps import RESULT, failures
+    from simkit.jobs.sweeps import RESULT, failures
 
     axes = result["status"].dims
     swept = [str(axis) for axis in axes if axis != "seed"]

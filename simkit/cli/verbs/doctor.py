@@ -17,9 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Examine the machine; exit code 3 if something that simkit needs is missing."""
-    from simkit.runtime.environment import cache_directory, devices, import_failures, use_compilation_cache, versions
-    from simkit.runtime.memory import available_bytes, show_size
+    from simkit.engine.compilation_cache import cache_directory, use_compilation_cache
+    from simkit.engine.memory import available_bytes, show_size
     from simkit.scenario.catalog import list_scenarios, shipped_folder
+    from simkit.storage.software import devices, import_failures, versions
 
     with Progress("doctor", doing="importing every package"):
         broken = import_failures()

@@ -39,8 +39,8 @@ def _program(arguments: argparse.Namespace) -> int:
 
     scenario = scenario_of(arguments)
 
+    from simkit.engine.compilation_cache import use_compilation_cache
     from simkit.export.stablehlo import export_scenario
-    from simkit.runtime.environment import use_compilation_cache
 
     use_compilation_cache()
     with Progress(scenario.name, doing="exporting, and comparing with JAX"):
@@ -59,8 +59,8 @@ def _frames(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from simkit.export.extended_xyz import export_frames
-    from simkit.runtime.run_directory import RunDirectory
-    from simkit.runtime.runs import stored
+    from simkit.jobs.runs import stored
+    from simkit.storage.run_directory import RunDirectory
 
     if arguments.set or arguments.seed is not None or arguments.precision is not None:
         raise UserError("--set, --seed and --precision do not change a run that is stored; leave them out")

@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Optimize, showing the loss as it falls, and report."""
+    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.jobs.derivatives import objective_name
+    from simkit.jobs.optimizations import Request, start_optimization
     from simkit.render.animate import parse_size
-    from simkit.runtime.derivatives import objective_name
-    from simkit.runtime.environment import use_compilation_cache
-    from simkit.runtime.optimizations import Request, start_optimization
 
     scenario = scenario_of(arguments)
     size = parse_size(arguments.size)

@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Draw and say where."""
     from simkit.export.pictures import draw
+    from simkit.jobs.runs import stored
     from simkit.render.animate import parse_size
-    from simkit.runtime.run_directory import RunDirectory
-    from simkit.runtime.runs import stored
+    from simkit.storage.run_directory import RunDirectory
 
     size = parse_size(arguments.size)
     directory = RunDirectory.open(arguments.run)

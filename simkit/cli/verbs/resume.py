@@ -21,13 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Resume and report like the verb that began the work."""
+    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.jobs.optimizations import proceed_optimization, request_of
+    from simkit.jobs.runs import proceed
+    from simkit.jobs.sweeps import proceed_sweep
     from simkit.render.animate import parse_size
     from simkit.render.files import remove_abandoned
-    from simkit.runtime.environment import use_compilation_cache
-    from simkit.runtime.optimizations import proceed_optimization, request_of
-    from simkit.runtime.run_directory import RunDirectory
-    from simkit.runtime.runs import proceed
-    from simkit.runtime.sweeps import proceed_sweep
+    from simkit.storage.run_directory import RunDirectory
 
     size = None if arguments.no_render else parse_size(arguments.size)
     directory = RunDirectory.open(arguments.run)

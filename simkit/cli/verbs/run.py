@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run and report."""
+    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.jobs.runs import start
     from simkit.render.animate import parse_size
-    from simkit.runtime.environment import use_compilation_cache
-    from simkit.runtime.runs import start
 
     scenario = scenario_of(arguments)
     size = parse_size(arguments.size)

@@ -11,7 +11,7 @@ from simkit.scenario.registry import providers
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from simkit.runtime.contents import Contents
+    from simkit.scenario.contents import Contents
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> int:
     scenario = scenario_of(arguments)
     contents = None
     if arguments.quantities:
-        from simkit.runtime.contents import contents_of
+        from simkit.scenario.contents import contents_of
 
         contents = contents_of(scenario)
     if arguments.json:

@@ -40,9 +40,9 @@ def main(arguments: argparse.Namespace) -> int:
         over[name] = values
     if not over and arguments.seeds < 2:
         raise UserError("nothing to sweep; give --over name=low:high:count, or --seeds with at least 2")
-    from simkit.runtime.environment import use_compilation_cache
-    from simkit.runtime.memory import parse_size
-    from simkit.runtime.sweeps import start_sweep
+    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.engine.memory import parse_size
+    from simkit.jobs.sweeps import start_sweep
 
     use_compilation_cache()
     output = output_of(arguments, scenario.name)

@@ -9,8 +9,8 @@ from simkit.cli.output import print_json, print_table
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
-    from simkit.runtime.driver import Piece
-    from simkit.runtime.validation import Check
+    from simkit.engine.driver import Piece
+    from simkit.jobs.validation import Check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from simkit.cli.progress import Progress
-    from simkit.runtime.validation import validate
+    from simkit.jobs.validation import validate
     from simkit.scenario.catalog import find_scenario, list_scenarios
 
     scenarios = [find_scenario(name) for name in arguments.scenarios] or list_scenarios()[0]

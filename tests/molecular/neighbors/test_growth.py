@@ -13,11 +13,12 @@ from simkit.core.objective import Objective
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status
+from simkit.engine.driver import Program, drive
+from simkit.engine.lanes import Queue
+from simkit.engine.plan import Plan
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
-from simkit.runtime.driver import Plan, Program, drive
-from simkit.runtime.lanes import Queue
-from simkit.runtime.store import Store
+from simkit.storage.store import Store
 
 PARTICLES = 48
 PLAN = Plan(steps=40, every=2)

@@ -7,6 +7,8 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
+from simkit.engine.driver import drive
+from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.molecular import jamming, soft_sphere_packing, spaces
 from simkit.molecular.minimizers import largest_norm
@@ -14,7 +16,6 @@ from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.potentials import mean_diameter, soft_sphere
 from simkit.molecular.systems import mixture
-from simkit.runtime.driver import Plan, drive
 
 
 def over_all_pairs(position, diameter, box):

@@ -9,8 +9,8 @@ import pytest
 
 from simkit.core import gradient
 from simkit.core.objective import Objective
+from simkit.core.precision import precision
 from simkit.errors import UserError
-from simkit.runtime.environment import precision
 from tests.rigid.models.models import DIFFERENTIABLE, FALLING, GRAVITY, PENDULUM, simulation
 
 KEY = jax.random.key(0)

@@ -1,0 +1,1 @@
+"""Compiled programs and the host loops that run them."""

@@ -1,0 +1,216 @@
+"""Host loop of one run or chunk: compiled segments, with storage, progress and an orderly stop between them.
+
+Sweeps of simulations that end when they are done have the other host loop, in `simkit.engine.lanes`.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.rollout import Frames, frame, initial
+from simkit.core.simulation import Params, Simulation, State
+from simkit.core.status import Status, status_of, stops
+from simkit.engine.plan import Plan
+from simkit.storage.store import Store
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """One finished segment.
+
+    Attributes:
+        index: 0 for the initial frame, then 1, 2, ...
+        state: the state in which it ends.
+        arrays: ``{"observed.NAME" | "diagnosed.NAME" | "status": array}`` with a leading frame axis.
+        status: status codes at the end: a scalar, or one per member.
+        finished: whether nothing is left to do, because the run is done, has failed or has used its steps.
+    """
+
+    index: int
+    state: State
+    arrays: dict[str, np.ndarray]
+    status: np.ndarray
+    finished: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A simulation compiled for a plan, to be used again for other values and keys of the same shapes.
+
+    Attributes:
+        simulation: what it runs.
+        initialize: jitted ``(params, key) -> (state, first frame)``.
+        advance: jitted ``(state, params) -> (state, Frames)`` of one segment; takes states of any capacity.
+    """
+
+    simulation: Simulation
+    initialize: Any
+    advance: Any
+
+    @classmethod
+    def of(cls, simulation: Simulation, plan: Plan) -> "Program":
+        """Return the program of a simulation; each part is compiled when it is first called."""
+        return cls(simulation, jax.jit(_beginning(simulation)), jax.jit(_segment(simulation, plan)))
+
+    def begun(self, params: Params, key: jax.Array) -> "tuple[Program, State, dict[str, np.ndarray]]":
+        """Return the initial state and its frame, in which no array overflows, and the program that makes such states.
+
+        Args:
+            params: of the simulation.
+            key: random key (one per member for an ensemble).
+        """
+        program, (state, recorded) = self, self.initialize(params, key)
+        while _overflowed(recorded) and program.simulation.grow is not None:
+            program, _ = program.with_room(state, state)
+            state, recorded = program.initialize(params, key)
+        return program, state, _arrays(recorded)
+
+    def advanced(self, start: State, params: Params) -> "tuple[Program, State, dict[str, np.ndarray]]":
+        """Return the state after a segment and its frames; run again with more room where an array overflowed.
+
+        Args:
+            start: the state before.
+            params: of the simulation.
+        """
+        program, (state, recorded) = self, self.advance(start, params)
+        while _overflowed(recorded) and program.simulation.grow is not None:
+            program, start = program.with_room(state, start)
+            state, recorded = program.advance(start, params)
+        return program, state, _arrays(recorded)
+
+    def with_room(self, example: State, state: State) -> "tuple[Program, State]":
+        """Return the program that begins with the room that an example needs, and a state in that room.
+
+        Args:
+            example: has overflowed, or has the room that is wanted.
+            state: has not overflowed, and has no more room.
+        """
+        assert self.simulation.grow is not None  # without it nothing is limited
+        larger, state = self.simulation.grow(example, state)
+        simulation = dataclasses.replace(self.simulation, init=larger.init, grow=larger.grow)
+        return dataclasses.replace(self, simulation=simulation, initialize=jax.jit(_beginning(simulation))), state
+
+
+def drive(
+    simulation: Simulation,
+    params: Params,
+    key: jax.Array,
+    plan: Plan,
+    *,
+    store: Store | None = None,
+    program: Program | None = None,
+    warn: Callable[[str], None] = lambda message: None,
+) -> Iterator[Piece]:
+    """Run a simulation segment by segment, yielding each as it is finished and stored.
+
+    Whoever iterates may stop at any time; a later call with the same store goes on from there, bit for bit. Segments
+    already stored are not yielded again: the first piece is the last stored one.
+
+    A segment in which an array overflows its capacity is run again from its start with more room, so that nothing
+    computed with a missing neighbor is ever stored.
+
+    Args:
+        simulation: what to run.
+        params: its parameters.
+        key: random key (one per member for an ensemble).
+        plan: steps and frames.
+        store: where segments and checkpoints go; ``None`` keeps nothing on disk.
+        program: the simulation's `Program`, if the caller has it already.
+        warn: told in one line when a damaged file is passed over.
+    """
+    program = program or Program.of(simulation, plan)
+    template = jax.eval_shape(program.initialize, params, key)[0] if store else None
+    # The sizes of arrays that grow are those of the file, if a segment can be traced with them.
+    advance = functools.partial(program.advance, params=params) if simulation.grow is not None else None
+    found = store.restore(template, warn, advance=advance) if store else None
+    if found:
+        piece = _piece(*found, plan)
+    else:
+        program, state, arrays = program.begun(params, key)
+        piece = _piece(0, state, arrays, plan)
+        if store:
+            store.create()
+            store.write(0, piece.state, piece.arrays)
+    yield piece
+    while not piece.finished:
+        program, state, arrays = program.advanced(piece.state, params)
+        piece = _piece(piece.index + 1, state, arrays, plan)
+        if store:
+            store.write(piece.index, piece.state, piece.arrays)
+        yield piece
+
+
+def final_status(simulation: Simulation, status: np.ndarray) -> np.ndarray:
+    """Return the status of a finished run: one that should have converged and did not has used up its steps.
+
+    Args:
+        simulation: what ran.
+        status: codes at its end.
+    """
+    if simulation.done is None:
+        return status
+    return np.where(stops(status), status, np.int32(Status.MAX_STEPS))
+
+
+def _segment(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tuple[State, Frames]]:
+    record = frame(simulation, plan.every)
+
+    def segment(state: State, params: Params) -> tuple[State, Frames]:
+        def body(index: jax.Array, carry: tuple[State, Frames]) -> tuple[State, Frames]:
+            state, recorded = carry
+            state, one = record(state, params)
+            return state, jax.tree.map(lambda stack, leaf: stack.at[index].set(leaf), recorded, one)
+
+        count = plan.frames_per_segment
+        shapes = jax.eval_shape(record, state, params)[1]
+        empty = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), shapes)
+        # The compiler must not see how long the loop is: it unrolls one of a single turn, and then rounds what is
+        # recorded otherwise than `trajectory` does.
+        return jax.lax.fori_loop(0, jax.lax.optimization_barrier(jnp.int32(count)), body, (state, empty))
+
+    return segment
+
+
+def _beginning(simulation: Simulation) -> Callable[[Params, jax.Array], tuple[State, Frames]]:
+    """Return ``(params, key) -> (state, Frames)``: the initial state with its own frame, as a stack of one."""
+
+    def beginning(params: Params, key: jax.Array) -> tuple[State, Frames]:
+        state = initial(simulation)(params, key)
+        recorded = Frames(
+            observed=simulation.observe(state, params),
+            diagnosed=simulation.diagnose(state, params),
+            status=status_of(simulation)(state, params),
+        )
+        return state, jax.tree.map(lambda leaf: leaf[None], recorded)
+
+    return beginning
+
+
+def _overflowed(recorded: Frames) -> bool:
+    status = np.asarray(recorded.status)
+    return bool(np.any(status[: _kept(status)] == Status.NEIGHBOR_OVERFLOW))
+
+
+def _arrays(recorded: Frames) -> dict[str, np.ndarray]:
+    groups = {"observed": recorded.observed, "diagnosed": recorded.diagnosed}
+    named = {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
+    return {name: np.asarray(array) for name, array in (named | {"status": recorded.status}).items()}
+
+
+def _piece(index: int, state: State, arrays: dict[str, np.ndarray], plan: Plan) -> Piece:
+    kept = _kept(arrays["status"])
+    arrays = {name: array[:kept] for name, array in arrays.items()}
+    status = arrays["status"][-1]
+    stopped = bool(np.all(stops(status)))
+    return Piece(index=index, state=state, arrays=arrays, status=status, finished=stopped or index >= plan.segments)
+
+
+def _kept(status: np.ndarray) -> int:
+    """Return how many frames say something: once every member has stopped, others would only repeat the last one."""
+    ended = np.all(stops(status).reshape(len(status), -1), axis=1)
+    return int(np.argmax(ended)) + 1 if ended.any() else len(status)

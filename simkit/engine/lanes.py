@@ -1,0 +1,200 @@
+"""A sweep of simulations that end when they are done: whoever ends leaves its lane to the next member in line."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Params, State
+from simkit.core.status import stops
+from simkit.engine.driver import Program
+from simkit.engine.plan import Plan
+from simkit.storage.store import Store
+
+# A lane whose member ends idles for half a segment on average, so segments are shorter than those of a run.
+SEGMENTS = 100
+
+# What keeps a processor busy, with little left to wait for at the end; and what fills another device.
+LANES_ON_CPU = 32
+LANES_ELSEWHERE = 1024
+
+type Inputs = Callable[[np.ndarray], tuple[Params, jax.Array]]
+"""``members -> (params, keys)`` for these members in this order."""
+
+
+def usual_lanes() -> int:
+    """Return how many members run together where memory allows more."""
+    return LANES_ON_CPU if jax.default_backend() == "cpu" else LANES_ELSEWHERE
+
+
+@pytree
+class Lanes:
+    """Members under way.
+
+    Attributes:
+        state: one state per lane.
+        member: int32, (lanes,); who is in each; the number of members stands for nobody.
+        frame: int32, (lanes,); frames taken of it since its initial one.
+        latest: its diagnostics and status at that frame, (lanes,) each.
+        waiting: int32, the next member to begin.
+    """
+
+    state: State
+    member: Any
+    frame: Any
+    latest: dict[str, Any]
+    waiting: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Queue:
+    """Members that take turns in a number of lanes.
+
+    Attributes:
+        plan: steps and frames of each.
+        members: how many there are.
+        lanes: how many run together.
+        inputs: their parameters and keys.
+        observe: ``(state, params) -> arrays`` of all lanes.
+    """
+
+    plan: Plan
+    members: int
+    lanes: int
+    inputs: Inputs
+    observe: Callable[[State, Params], Arrays]
+
+    def run(
+        self,
+        program: Program,
+        store: Store | None,
+        report: Callable[[float, str], None],
+        warn: Callable[[str], None],
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Run every member until it ends; return diagnostics and status (frame, member), and last frames (member, ...).
+
+        After each segment those whose status stops them, and those who have used up their steps, leave; the
+        next in line begin in their lanes. Who is where and when follows from the results alone, so work that was
+        interrupted goes on bit for bit. What is returned after the frame in which a member ended means nothing.
+
+        Args:
+            program: of an ensemble as large as there are lanes, for ``plan``.
+            store: where segments and checkpoints go, or ``None``.
+            report: told the fraction done and a few words.
+            warn: told in one line of damaged files.
+        """
+        index, current, pieces = 0, None, []
+        if store:
+            template = self._template(program)
+            params, _ = self._inputs(np.zeros(self.lanes, np.int32))
+            growing = program.simulation.grow is not None
+            found = store.restore(
+                template, warn, advance=(lambda lanes: program.advance(lanes.state, params)) if growing else None
+            )
+            if found:
+                index, current = found[0] + 1, found[1]
+                if _shapes(current.state) != _shapes(template.state):
+                    program, _ = program.with_room(current.state, current.state)
+            else:
+                store.create()
+        while current is None or self._ended(current) < self.members:
+            program, current = self._filled(program, current)
+            program, current, arrays = self._advanced(program, current)
+            if store:
+                store.write(index, current, arrays)
+            else:
+                pieces.append(arrays)
+            ended, index = self._ended(current), index + 1
+            report(ended / self.members, f"{ended} of {self.members} members")
+        return self._joined(store.read() if store else pieces)
+
+    def _ended(self, current: Lanes) -> int:
+        return int(current.waiting) - int(np.sum(np.asarray(current.member) < self.members))
+
+    def _inputs(self, member: np.ndarray) -> tuple[Params, jax.Array]:
+        # Where nobody is, the last member is repeated; what comes of it is dropped.
+        return self.inputs(np.minimum(member, self.members - 1))
+
+    def _template(self, program: Program) -> Lanes:
+        state, first = jax.eval_shape(program.initialize, *self._inputs(np.zeros(self.lanes, np.int32)))
+        number = jax.ShapeDtypeStruct((self.lanes,), np.int32)
+        latest = {f"diagnosed.{name}": leaf for name, leaf in first.diagnosed.items()} | {"status": first.status}
+        latest = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in latest.items()}
+        waiting = jax.ShapeDtypeStruct((), np.int32)
+        return Lanes(state=state, member=number, frame=number, latest=latest, waiting=waiting)
+
+    def _filled(self, program: Program, current: Lanes | None) -> tuple[Program, Lanes]:
+        """Return lanes in which as many members as there is room for have begun."""
+        waiting = 0 if current is None else int(current.waiting)
+        member = np.full(self.lanes, self.members, np.int32) if current is None else np.array(current.member)
+        free = np.flatnonzero(member == self.members)[: self.members - waiting]
+        if not free.size and current is not None:
+            return program, current
+        member[free] = waiting + np.arange(free.size)
+        program, state, latest = program.begun(*self._inputs(member))
+        latest = {name: array[0] for name, array in latest.items()}
+        frame = np.zeros(self.lanes, np.int32)
+        if current is not None:
+            entering = np.zeros(self.lanes, bool)
+            entering[free] = True
+            former = current.state
+            if _shapes(former) != _shapes(state):
+                program, former = program.with_room(state, former)
+            state = _chosen(entering, state, former)
+            latest = {name: np.where(entering, array, current.latest[name]) for name, array in latest.items()}
+            frame = np.where(entering, frame, current.frame)
+        waiting = np.int32(waiting + free.size)
+        return program, Lanes(state=state, member=member, frame=frame, latest=latest, waiting=waiting)
+
+    def _advanced(self, program: Program, current: Lanes) -> tuple[Program, Lanes, dict[str, np.ndarray]]:
+        """Return lanes after a segment, without those who ended in it, and what is to be stored of it."""
+        member, frame = np.array(current.member), np.array(current.frame)
+        params, _ = self._inputs(member)
+        program, state, rows = program.advanced(current.state, params)
+        # The frame before the segment comes first: it may be the initial one, or already the last.
+        rows = {name: np.concatenate([current.latest[name][None], array]) for name, array in rows.items()}
+        after = frame + self.plan.frames_per_segment
+        leaves = stops(rows["status"]).any(axis=0) | (after >= self.plan.frames)
+        leaves &= member < self.members
+        arrays = rows | {"member": member, "frame": frame, "left": member[leaves]}
+        if leaves.any():
+            observed = self.observe(state, params)
+            arrays |= {f"observed.{name}": np.asarray(array)[leaves] for name, array in observed.items()}
+        latest = {name: array[-1] for name, array in rows.items()}
+        member = np.where(leaves, np.int32(self.members), member)
+        return program, dataclasses.replace(current, state=state, member=member, frame=after, latest=latest), arrays
+
+    def _joined(
+        self, pieces: Sequence[Mapping[str, np.ndarray]]
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Return what segments stored lane by lane, member by member."""
+        recorded: dict[str, np.ndarray] = {}
+        observed: dict[str, np.ndarray] = {}
+        for piece in pieces:
+            (present,) = np.nonzero(piece["member"] < self.members)
+            for name, array in piece.items():
+                if name.startswith("observed."):
+                    shape = (self.members, *array.shape[1:])
+                    table = observed.setdefault(name.removeprefix("observed."), np.zeros(shape, array.dtype))
+                    table[piece["left"]] = array
+                elif name not in ("member", "frame", "left"):
+                    table = recorded.setdefault(name, np.zeros((self.plan.frames + 1, self.members), array.dtype))
+                    rows = piece["frame"] + np.arange(len(array))[:, None]
+                    table[rows[:, present], piece["member"][present]] = array[:, present]
+        return recorded, observed
+
+
+def _shapes(state: State) -> list[tuple[int, ...]]:
+    return [leaf.shape for leaf in jax.tree.leaves(state)]
+
+
+@jax.jit
+def _chosen(entering: jax.Array, state: State, former: State) -> State:
+    """Return the states of those who enter, and of the others as they were."""
+    return jax.tree.map(
+        lambda new, old: jnp.where(entering.reshape(-1, *[1] * (old.ndim - 1)), new, old), state, former
+    )

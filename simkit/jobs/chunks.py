@@ -1,0 +1,232 @@
+"""The work of a sweep: its grid of members, in chunks or through lanes, and the labeled result."""
+
+import dataclasses
+import functools
+import math
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit.engine.plan import plan_of
+from simkit.jobs.outcome import record
+from simkit.scenario.scenario import Scenario
+from simkit.storage import datasets
+from simkit.storage.archives import write_arrays
+from simkit.storage.chunk_files import ChunkFile
+from simkit.storage.labels import annotate, attributes_of, components, oriented
+from simkit.storage.manifest import chunk_layout, lanes_layout
+from simkit.storage.regular_files import check_folder
+from simkit.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    import jax
+    import xarray
+
+    from simkit.core.simulation import Params, Simulation
+    from simkit.engine.driver import Piece, Program
+    from simkit.engine.plan import Plan
+
+type Report = Callable[[float, str], None]
+"""Told the fraction done and a few words."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """What to sweep.
+
+    Attributes:
+        scenario: overrides applied.
+        over: values by parameter; the grid is their Cartesian product.
+        seeds: how many random seeds per grid point, counted up from the scenario's seed.
+        chunk: members per program: one chunk after another, or, of simulations that end when they are done, as many
+            lanes as that.
+        final_frames: whether the last frame of every member is kept beside its diagnostics.
+    """
+
+    scenario: Scenario
+    over: dict[str, tuple[float, ...]]
+    seeds: int
+    chunk: int
+    final_frames: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid points per parameter, then seeds."""
+        return (*(len(values) for values in self.over.values()), self.seeds)
+
+    @property
+    def members(self) -> int:
+        """Number of simulations."""
+        return math.prod(self.shape)
+
+    def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the swept values and the seeds of members, given by their numbers."""
+        *where, seed = np.unravel_index(members, self.shape)
+        values = {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
+        return values, self.scenario.run.seed + seed
+
+
+def program_of(simulation: "Simulation", plan: Sweep) -> "Program":
+    """Return the program of a chunk of members, which observes nothing on its way."""
+    from simkit.core.ensemble import ensemble
+    from simkit.engine.driver import Program
+
+    # Frames of every member at every time would not fit anywhere; the last one is observed at the end.
+    many = dataclasses.replace(ensemble(simulation, list(plan.over)), observe=lambda state, params: {})
+    return Program.of(many, cut_of(simulation, plan))
+
+
+def cut_of(simulation: "Simulation", plan: Sweep) -> "Plan":
+    """Return how the run of a member is cut into segments."""
+    from simkit.engine.lanes import SEGMENTS
+
+    cut = plan_of(plan.scenario)
+    return cut if simulation.done is None else dataclasses.replace(cut, least_segments=SEGMENTS)
+
+
+def spread_of(members: int) -> "jax.sharding.Sharding | None":
+    """Return how members are spread over the local devices, if they can be spread evenly."""
+    import jax
+
+    devices = jax.local_devices()
+    if len(devices) == 1 or members % len(devices):
+        return None
+    mesh = jax.sharding.Mesh(np.asarray(devices), ("member",))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
+
+
+def _inputs(simulation: "Simulation", plan: Sweep, members: np.ndarray) -> tuple["Params", "jax.Array"]:
+    """Return the params and keys of members."""
+    import jax
+    import jax.numpy as jnp
+
+    values, seeds = plan.values_of(members)
+    swept = {name: jnp.asarray(array, dtype=simulation.params[name].dtype) for name, array in values.items()}
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, dtype=jnp.uint32))
+    if spread := spread_of(len(members)):
+        swept, keys = jax.device_put((swept, keys), spread)
+    return {**simulation.params, **swept}, keys
+
+
+def execute(
+    simulation: "Simulation",
+    plan: Sweep,
+    program: "Program",
+    directory: RunDirectory | None,
+    report: Report,
+    warn: Callable[[str], None],
+) -> "xarray.Dataset":
+    """Run every chunk that is not stored yet and return the labeled result.
+
+    Members that run a fixed number of steps go in chunks of one size, the last one padded with repeats of its last
+    member. Those that end when they are done make one chunk of all, through as many lanes as a chunk is large.
+
+    Args:
+        simulation: the member.
+        plan: the sweep.
+        program: from `program_of`; used by every chunk, so it is compiled once.
+        directory: where chunks are stored, or ``None``.
+        report: told of progress.
+        warn: told in one line what was damaged.
+    """
+    import jax
+
+    from simkit.engine.driver import final_status
+    from simkit.engine.lanes import Queue
+
+    cut = cut_of(simulation, plan)
+    axes = {name: 0 if name in plan.over else None for name in simulation.params}
+    observe = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes))) if plan.final_frames else lambda *_: {}
+    chunks = 1 if simulation.done else -(-plan.members // plan.chunk)
+    results = []
+    for index in range(chunks):
+        file = ChunkFile(directory, index, cut.frames + 1) if directory else None
+        stored = file.read(warn) if file else None
+        if stored is None:
+            store = file.store(lanes_layout if simulation.done else chunk_layout) if file else None
+            if simulation.done:
+                inputs = functools.partial(_inputs, simulation, plan)
+                queue = Queue(cut, plan.members, plan.chunk, inputs, observe)
+                arrays, observed = queue.run(program, store, report, warn)
+            else:
+
+                def on_piece(piece: "Piece", total: int, index: int = index) -> None:
+                    report((index + piece.index / total) / chunks, f"chunk {index + 1} of {chunks}")
+
+                members = np.minimum(index * plan.chunk + np.arange(plan.chunk), plan.members - 1)
+                params, keys = _inputs(simulation, plan, members)
+                many = program.simulation
+                arrays, last = record(many, keys, cut, store, on_piece, warn, params=params, program=program)
+                observed = observe(last.state, params)
+            stored = _frozen(arrays, cut.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
+            stored["status"] = final_status(simulation, stored["status"])
+            if file:
+                write_arrays(file.path, stored, file.seal)
+        if file and check_folder(file.folder):
+            # A finished chunk is whole in its file; what it left on the way there is needed no more.
+            shutil.rmtree(file.folder)
+        results.append(stored)
+    return _assemble(simulation, plan, results)
+
+
+def _frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return a chunk's arrays, and one status per member, as they were when it stopped, whoever else was in its chunk.
+
+    Args:
+        arrays: diagnostics and status (frame, member); fewer frames than ``frames`` if all members stopped early.
+        frames: how many there shall be.
+        observed: last frames (member, ...); those of a member that failed mean nothing and become NaN.
+    """
+    from simkit.core.status import Status, stops
+
+    ended = stops(arrays["status"])
+    ended[-1] = True
+    rows = np.minimum(np.arange(frames)[:, None], ended.argmax(axis=0))
+    frozen = {name: np.take_along_axis(array, rows, axis=0) for name, array in arrays.items()}
+    frozen["status"] = frozen["status"][-1]
+    failed = frozen["status"] == Status.NON_FINITE
+    for name, array in observed.items():
+        if failed.any() and np.issubdtype(array.dtype, np.floating):
+            array = np.where(failed.reshape(-1, *[1] * (array.ndim - 1)), np.full_like(array, np.nan), array)
+        frozen[f"observed.{name}"] = array
+    return frozen
+
+
+def _assemble(simulation: "Simulation", plan: Sweep, chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
+    import xarray
+
+    from simkit.core.status import Status, failed
+
+    def members(name: str, axis: int) -> np.ndarray:
+        joined = np.concatenate([chunk[name] for chunk in chunks], axis=axis)
+        joined = np.moveaxis(joined, axis, 0)[: plan.members]
+        return joined.reshape(plan.shape + joined.shape[1:])
+
+    grid = (*plan.over, "seed")
+    observed, diagnosed = datasets.split(chunks[0])
+    variables: dict[str, Any] = {}
+    for name in diagnosed:
+        # A diagnostic may repeat a swept parameter, and a name may be both diagnosed in time and observed at the end.
+        free = f"diagnosed_{name}" if name in grid else name
+        variables[free] = ((*grid, "frame"), members(f"diagnosed.{name}", 1))
+    for name, array in observed.items():
+        named = simulation.dimensions.get(name) or tuple(f"{name}_{axis}" for axis in range(array.ndim - 1))
+        free = f"final_{name}" if name in grid or name in variables else name
+        variables[free] = oriented((*grid, *named), members(f"observed.{name}", 0))
+    names = np.array([status.name.lower() for status in Status])
+    status = members("status", 0)
+    variables["status"] = (grid, names[status])
+    used = {dimension for names, _ in variables.values() for dimension in names}
+    coordinates: dict[str, Any] = {
+        **{name: np.asarray(values) for name, values in plan.over.items()},
+        "seed": np.arange(plan.scenario.run.seed, plan.scenario.run.seed + plan.seeds, dtype=np.int32),
+        **{name: values for name, values in simulation.coordinates.items() if name in used},
+    }
+    counts = {"members": plan.members, "failed": int(failed(status).sum())}
+    attributes = attributes_of(plan.scenario, without=tuple(plan.over)) | counts
+    dataset = xarray.Dataset(variables, coords=coordinates, attrs=attributes)
+    dataset = dataset.assign_coords(components(dataset.sizes))
+    annotate(dataset, datasets.labels_of(simulation)["quantities"], plan.scenario)
+    return dataset

@@ -1,0 +1,212 @@
+"""Derivatives and optima of a scenario's objectives."""
+
+import dataclasses
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from simkit.core.precision import precision
+from simkit.engine.compilation_cache import use_compilation_cache
+from simkit.errors import UserError, nearest
+from simkit.scenario.build import build
+from simkit.scenario.loading import Source, load
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    import jax
+
+    from simkit.core.gradient import GradientCheck
+    from simkit.core.objective import Measure, Objective, Reduce
+    from simkit.core.simulation import Params, Simulation
+
+type Mode = Literal["reverse", "forward", "shortest"]
+
+
+def value_and_grad(
+    scenario: Source,
+    wrt: str | Sequence[str],
+    *,
+    objective: "str | Measure | None" = None,
+    mode: Mode = "shortest",
+    **values: Any,
+) -> tuple[float, dict[str, np.ndarray]]:
+    """Return an objective's value and its derivatives.
+
+    Args:
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
+        wrt: parameter name or names.
+        objective: which objective; ``None`` takes the first in the file. Or ``(frames, diagnostics) -> scalar``,
+            written with ``jax.numpy``, of what is observed and diagnosed, with a leading frame axis (of one frame, the
+            last, if the simulation converges).
+        mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.value_and_grad`.
+        **values: parameters, config or run settings.
+
+    Returns:
+        The value and ``{name: derivative}``. A warning says so if the run failed, or if its derivative is not that of
+        the physics.
+
+    Raises:
+        UserError: if anything given is wrong.
+    """
+    use_compilation_cache()
+    found = load(scenario, values)
+    result = differentiate(found, [wrt] if isinstance(wrt, str) else list(wrt), objective, mode)
+    if result.note:
+        warnings.warn(result.note, stacklevel=2)
+    return result.value, result.derivative
+
+
+@dataclasses.dataclass(frozen=True)
+class Derivative:
+    """The derivative of an objective.
+
+    Attributes:
+        value: the objective.
+        derivative: ``{name: array}``.
+        status: of the run, a code of `simkit.core.status.Status`.
+        note: what the derivative is worth, in one line; empty where nothing is to be said.
+    """
+
+    value: float
+    derivative: dict[str, np.ndarray]
+    status: int
+    note: str
+
+
+def differentiate(scenario: Scenario, wrt: Sequence[str], objective: "str | Measure | None", mode: Mode) -> Derivative:
+    """Return a derivative with the status of its run; arguments as for `check_gradient`.
+
+    Raises:
+        UserError: if a name is unknown.
+    """
+    from simkit.core import gradient
+
+    check_wrt(scenario, wrt)
+    with _prepared(scenario, objective) as (function, params, key):
+        value, status, derivative = gradient.jitted(function, wrt, mode, params, key)(params, key)
+        exact = {name: np.asarray(derivative[name]) for name in wrt}
+        return Derivative(float(value), exact, int(status), note_of(scenario, int(status)))
+
+
+def note_of(scenario: Scenario, status: int) -> str:
+    """Return what a status says of a derivative, in one line: empty unless it is a failure or a caution.
+
+    Args:
+        scenario: what was run.
+        status: a code of `simkit.core.status.Status`.
+    """
+    from simkit.core.status import CAUTIONS, FAILURES, MESSAGES, Status
+
+    return f"{scenario.name} {MESSAGES[Status(status)]}" if status in (*FAILURES, *CAUTIONS) else ""
+
+
+def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any]) -> int:
+    """Return the status of the run behind an objective, a code of `simkit.core.status.Status`.
+
+    Args:
+        scenario: overrides applied.
+        objective: which objective; ``None`` takes the first in the file.
+        changed: parameters, instead of the scenario's own.
+    """
+    import jax
+
+    with _prepared(scenario, objective, **changed) as (function, params, key):
+        return int(jax.jit(function.with_status)(params, key)[1])
+
+
+def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode: Mode) -> "GradientCheck":
+    """Compare derivatives with central differences, in the scenario's precision.
+
+    Args:
+        scenario: overrides applied; float64 unless the check is to be a rough one.
+        wrt: parameter names.
+        objective: which objective; ``None`` takes the first in the file.
+        mode: as for `value_and_grad`.
+
+    Raises:
+        UserError: if a name is unknown.
+    """
+    from simkit.core import gradient
+
+    check_wrt(scenario, wrt)
+    bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
+    with _prepared(scenario, objective) as (function, params, key):
+        return gradient.check(function, params, key, wrt, mode, bounds)
+
+
+@contextmanager
+def _prepared(
+    scenario: Scenario, objective: "str | Measure | None", **changed: Any
+) -> "Iterator[tuple[Objective, Params, jax.Array]]":
+    """Give an objective of a scenario, its parameters and its random key, in the scenario's precision."""
+    import jax
+
+    with precision(scenario.run.precision):
+        simulation = build(scenario).with_params(**changed)
+        function = objective_of(scenario, simulation, objective)
+        yield function, simulation.params, jax.random.key(scenario.run.seed)
+
+
+def check_wrt(scenario: Scenario, wrt: Sequence[str]) -> None:
+    """Refuse names that are not parameters of the scenario.
+
+    Raises:
+        UserError: with the nearest name.
+    """
+    for name in wrt:
+        if name not in scenario.parameters:
+            known = list(scenario.parameters)
+            raise UserError(f"'{name}' is not a parameter of {scenario.name}{nearest(name, known)}")
+    if len(set(wrt)) != len(wrt) or not wrt:
+        raise UserError("name each parameter once, such as --wrt a,b")
+
+
+def objective_name(scenario: Scenario, name: object) -> str:
+    """Return the objective's name, the first one if none is asked for.
+
+    Raises:
+        UserError: if the scenario has no such objective.
+    """
+    if not isinstance(name, str | None):
+        raise UserError(
+            f"objective is of type {type(name).__name__}, and an optimization is stored with its name; declare a "
+            f"diagnostic as an objective in {scenario.file} and give that name, or make the function a quantity with "
+            "simulation.with_quantities(NAME=function of (state, params))"
+        )
+    if not scenario.objectives:
+        remedy = (
+            f"add an [objectives.NAME] table to {scenario.file}"
+            if scenario.made is None
+            else "give it one with simulation.with_quantities(NAME=function of (state, params))"
+        )
+        raise UserError(f"{scenario.name} has no objectives; {remedy}")
+    if name is None and scenario.made is not None and len(scenario.objectives) > 1:
+        raise UserError(f"which objective is not said; give objective= one of {', '.join(scenario.objectives)}")
+    if name is None:
+        return next(iter(scenario.objectives))
+    if name not in scenario.objectives:
+        raise UserError(f"'{name}' is not an objective of {scenario.name}{nearest(name, list(scenario.objectives))}")
+    return name
+
+
+def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Measure | None") -> "Objective":
+    """Return a scenario's objective, or any measure of its frames and diagnostics, as a function of ``(params, key)``.
+
+    Raises:
+        UserError: if the scenario has no such objective, or its reduction does not fit the simulation.
+    """
+    from simkit.core.objective import Objective
+
+    steps, every = scenario.run.steps, scenario.run.every
+    if callable(name):
+        return Objective(simulation, name, steps, every)
+    name = objective_name(scenario, name)
+    spec = scenario.objectives[name]
+    reduce = cast("Reduce", spec.reduce)
+    try:
+        return Objective(simulation, spec.quantity, steps, every, reduce=reduce, square=spec.square)
+    except ValueError as error:
+        raise UserError(f"{scenario.file}: objectives.{name}: {error}") from None

@@ -1,0 +1,92 @@
+"""Does a scenario reproduce the numbers it claims?"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import cast
+
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.objective import REDUCTIONS, Reduce
+from simkit.core.precision import precision
+from simkit.engine.compilation_cache import use_compilation_cache
+from simkit.jobs.derivatives import value_and_grad
+from simkit.jobs.outcome import Outcome, Report
+from simkit.jobs.runs import start
+from simkit.scenario.loading import load
+from simkit.scenario.scenario import Scenario, Validation
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One number beside what the scenario gives.
+
+    Attributes:
+        scenario: its name.
+        what: the quantity, or the derivative, in words.
+        expected: published or analytic value.
+        found: the scenario's value.
+        error: relative to ``|expected|``; absolute where that is zero.
+        tolerance: largest error allowed.
+        source: where the expected value comes from.
+        failure: how the run failed, in words; empty if it did not.
+    """
+
+    scenario: str
+    what: str
+    expected: float
+    found: float
+    error: float
+    tolerance: float
+    source: str
+    failure: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the run did not fail and the error is within the tolerance (NaN is not)."""
+        return not self.failure and self.error <= self.tolerance
+
+
+def validate(scenario: Scenario, report: Report = lambda piece, total: None) -> Iterator[Check]:
+    """Yield one `Check` per validation entry, running each set of overrides once.
+
+    Args:
+        scenario: overrides applied.
+        report: told after every segment of a run.
+
+    Raises:
+        UserError: if the scenario cannot be built.
+    """
+    use_compilation_cache()
+    outcomes: dict[str, Outcome] = {}
+    for validation in scenario.validations:
+        found, failure = _found(scenario, validation, outcomes, report)
+        error = abs(found - validation.expected)
+        yield Check(
+            scenario=scenario.name,
+            what=validation.words,
+            expected=validation.expected,
+            found=found,
+            error=error / abs(validation.expected) if validation.expected else error,
+            tolerance=validation.tolerance,
+            source=validation.source,
+            failure=failure,
+        )
+
+
+def _found(
+    scenario: Scenario, validation: Validation, outcomes: dict[str, Outcome], report: Report
+) -> tuple[float, str]:
+    """Return a value, and how its run failed (empty if it did not)."""
+    changed = load(scenario, validation.overrides)
+    if validation.derivative is not None:
+        _, derivative = value_and_grad(changed, validation.derivative, objective=validation.objective)
+        return float(np.asarray(derivative[validation.derivative])), ""
+    overrides = repr(sorted(validation.overrides.items()))
+    if overrides not in outcomes:
+        outcomes[overrides] = start(changed, None, report=report)
+    outcome = outcomes[overrides]
+    series = outcome.arrays[f"diagnosed.{validation.quantity}"]
+    with precision(changed.run.precision):
+        found = float(REDUCTIONS[cast(Reduce, validation.reduce)](jnp.asarray(series)))
+    return found, outcome.message if outcome.failed else ""

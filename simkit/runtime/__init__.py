@@ -1,1 +1,0 @@
-"""Runs on disk and the host loops that drive them."""

@@ -1,0 +1,83 @@
+"""Quantities, parameters and factory arguments of a scenario's simulation, also those that its file leaves out."""
+
+import dataclasses
+import inspect
+from typing import Any
+
+from simkit.core.precision import precision
+from simkit.scenario import registry
+from simkit.scenario.build import build
+from simkit.scenario.scenario import Scenario
+
+
+@dataclasses.dataclass(frozen=True)
+class Content:
+    """One array that a simulation observes or diagnoses.
+
+    Attributes:
+        name: of it.
+        kind: ``"observed"`` or ``"diagnosed"``.
+        dimensions: names and lengths of its axes, such as ``{"x": 64, "y": 48}``.
+        unit: physical unit; empty where the simulation does not say.
+        doc: what it means; empty where the simulation does not say.
+    """
+
+    name: str
+    kind: str
+    dimensions: dict[str, int]
+    unit: str
+    doc: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What a simulation has.
+
+    Attributes:
+        quantities: what it observes and diagnoses.
+        parameters: defaults of the parameters that the file does not mention.
+        arguments: defaults of the factory's arguments that the file does not mention; ``None`` for those without one.
+    """
+
+    quantities: tuple[Content, ...]
+    parameters: dict[str, Any]
+    arguments: dict[str, Any]
+
+
+def contents_of(scenario: Scenario) -> Contents:
+    """Build a scenario's simulation and return what it has; nothing is computed.
+
+    Args:
+        scenario: overrides applied.
+
+    Raises:
+        UserError: if it cannot be built.
+    """
+    import jax
+
+    with precision(scenario.run.precision):
+        simulation = build(scenario)
+        state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
+        shapes = {
+            "observed": jax.eval_shape(simulation.observe, state, simulation.params),
+            "diagnosed": jax.eval_shape(simulation.diagnose, state, simulation.params),
+        }
+    quantities = []
+    for kind, arrays in shapes.items():
+        for name, array in arrays.items():
+            axes = simulation.dimensions.get(name, ()) if kind == "observed" else ()
+            axes = axes if len(axes) == array.ndim else [f"axis {axis}" for axis in range(array.ndim)]
+            known = simulation.quantities.get(name)
+            unit, doc = (known.unit, known.doc) if known else ("", "")
+            quantities.append(Content(name, kind, dict(zip(axes, array.shape, strict=True)), unit, doc))
+    factory = None if scenario.made else registry.resolve(scenario.simulation)
+    given = inspect.signature(factory).parameters.values() if factory else ()
+    return Contents(
+        quantities=tuple(quantities),
+        parameters={n: v.tolist() for n, v in simulation.params.items() if n not in scenario.parameters},
+        arguments={
+            a.name: None if a.default is a.empty else a.default
+            for a in given
+            if a.name not in scenario.config and a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)
+        },
+    )

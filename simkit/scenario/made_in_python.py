@@ -1,0 +1,176 @@
+"""The scenario of a simulation that was made in Python: what its file would say."""
+
+import dataclasses
+import hashlib
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simkit.core.precision import precision
+from simkit.errors import UserError, nearest
+from simkit.scenario.likely_view import CLOCKS, likely_view
+from simkit.scenario.scenario import IN_PYTHON, Scenario
+from simkit.scenario.schema import parse_scenario
+from simkit.scenario.toml import to_toml
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Arrays, Simulation
+
+# What may be said of a simulation beside the values of its parameters.
+SETTINGS = ("name", "title", "steps", "every", "seed", "view", "quantity", "frames_per_second")
+USUAL_FRAMES = 100
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+
+
+def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tuple[Scenario, dict[str, Any]]:
+    """Return the scenario of a simulation, and the values that are left for its parameters.
+
+    Every diagnostic is an objective, taken at the end of the run. Frames are drawn by the view that the names of the
+    observed arrays suggest, or as a chart of a diagnostic over time.
+
+    Args:
+        simulation: of any kind.
+        values: settings by name: ``steps``, ``every`` (as many as give about 100 frames), ``seed``, ``name``,
+            ``title``, ``view``, ``quantity`` (what gives the color, or what is charted), ``frames_per_second``; and
+            parameters.
+
+    Raises:
+        UserError: if ``steps`` is missing, or a setting is not possible.
+    """
+    import numpy as np
+
+    from simkit.scenario import checks
+
+    given = {key: checks.unwrapped(value) for key, value in values.items() if key in SETTINGS}
+    left = {key: value for key, value in values.items() if key not in SETTINGS}
+    for key in left:
+        if key.removeprefix("params.") not in simulation.params:
+            known = [*SETTINGS, *simulation.params]
+            raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{nearest(key, known)}")
+    if "steps" not in given:
+        raise UserError("how far to run is missing; give steps=1000, and every=10 for a frame every tenth step")
+    name = checks.identifier(given.get("name", "simulation"), "name")
+    steps = checks.run_setting("steps", given["steps"], "steps")
+    with precision(precision_of(simulation)):
+        observed, diagnosed = _shapes(simulation)
+        program = fingerprint(simulation)
+    lengths = {axis: np.shape(values) for axis, values in simulation.coordinates.items()}
+    view, quantity = likely_view(observed, diagnosed, lengths, given.get("view"), given.get("quantity"))
+    known = simulation.quantities.get(quantity)
+    render = {"view": view, "quantity": quantity, "unit": known.unit if known else "1"}
+    render |= {key: given[key] for key in ("frames_per_second",) if key in given}
+    described = {
+        quantity: known.doc if (known := simulation.quantities.get(quantity)) and known.doc else "at the end of the run"
+        for quantity, array in diagnosed.items()
+        if quantity not in CLOCKS and array.shape == () and array.dtype.kind == "f"
+    }
+    tables = {
+        "": {
+            "name": name,
+            "title": given.get("title", name.replace("_", " ").capitalize()),
+            "summary": "A simulation that was made in Python; this file keeps its values, not its program.",
+            "simulation": IN_PYTHON,
+        },
+        "config": {"program": program},
+        **{f"params.{key}": _declared(simulation, key) for key in simulation.params},
+        "run": {
+            "steps": steps,
+            "every": given.get("every", _usual_every(steps)),
+            "precision": precision_of(simulation),
+            "seed": given.get("seed", 0),
+        },
+        **{f"objectives.{key}": {"doc": doc} for key, doc in described.items()},
+        "render": render,
+    }
+    text = to_toml(tables)
+    return dataclasses.replace(parse_scenario(text, Path(name)), made=simulation), left
+
+
+def handed_over(scenario: Scenario, simulation: "Simulation", path: Path) -> Scenario:
+    """Return a stored scenario with its simulation.
+
+    Args:
+        scenario: as it was stored.
+        simulation: made in Python again.
+        path: of the run directory, for the error.
+
+    Raises:
+        UserError: if the scenario has a simulation of its own, or began with another one.
+    """
+    if scenario.simulation != IN_PYTHON:
+        raise UserError(f"{path} runs {scenario.simulation}, which has a name; leave simulation= out")
+    with precision(scenario.run.precision):
+        same = set(simulation.params) == set(scenario.parameters) and precision_of(simulation) == scenario.run.precision
+        if not same or fingerprint(simulation) != scenario.config.get("program"):
+            raise UserError(
+                f"{path} began with another simulation than the one handed over (or with another version of JAX): its "
+                "start, step, quantities, parameters or precision differ; hand over that one, or run again"
+            )
+    return dataclasses.replace(scenario, made=simulation)
+
+
+def precision_of(simulation: "Simulation") -> str:
+    """Return the precision that a simulation was made in: that of its parameters, or of JAX if it has none."""
+    import jax
+
+    wide = {value.dtype.itemsize > 4 for value in simulation.params.values()} or {jax.config.jax_enable_x64}
+    return "float64" if True in wide else "float32"
+
+
+def fingerprint(simulation: "Simulation") -> str:
+    """Return what tells a simulation's program from another one's: a checksum of what its functions trace to.
+
+    Args:
+        simulation: whose start, step, observation and diagnosis are traced; nothing is computed.
+    """
+    import jax
+    import numpy as np
+
+    key = jax.eval_shape(jax.random.key, 0)
+    state = jax.eval_shape(simulation.init, simulation.params, key)
+    found = hashlib.sha256()
+    for function, argument in (
+        (lambda state, params: simulation.init(params, state), key),
+        (simulation.step, state),
+        (simulation.observe, state),
+        (simulation.diagnose, state),
+    ):
+        traced = jax.make_jaxpr(function)(argument, simulation.params)
+        # Functions inside of a program are printed with their place in memory.
+        found.update(_ADDRESS.sub("", str(traced.jaxpr)).encode())
+        for constant in traced.consts:
+            if not jax.numpy.issubdtype(constant.dtype, jax.dtypes.extended):
+                found.update(np.asarray(constant).tobytes())
+    return found.hexdigest()[:32]
+
+
+def _shapes(simulation: "Simulation") -> "tuple[Arrays, Arrays]":
+    import jax
+
+    state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
+    functions: tuple[Callable[..., Any], ...] = (simulation.observe, simulation.diagnose)
+    observed, diagnosed = (jax.eval_shape(function, state, simulation.params) for function in functions)
+    return observed, diagnosed
+
+
+def _declared(simulation: "Simulation", name: str) -> dict[str, Any]:
+    declared = simulation.parameters.get(name)
+    bounds, unit, doc = (declared.bounds, declared.unit, declared.doc) if declared else ((-math.inf, math.inf), "1", "")
+    table = {"default": _shortest(simulation.params[name]), "bounds": list(bounds), "unit": unit}
+    return table | {"doc": doc or "not described"}
+
+
+def _shortest(array: Any) -> Any:
+    """Return the shortest numbers that become those of an array again: 0.1, not 0.10000000149."""
+    import numpy as np
+
+    exact = np.asarray(array)
+    return np.vectorize(lambda number: float(str(exact.dtype.type(number))), otypes=[float])(exact).tolist()
+
+
+def _usual_every(steps: int) -> int:
+    """Return the divisor of ``steps`` that gives nearest to the usual number of frames."""
+    divisors = [d for small in range(1, math.isqrt(steps) + 1) if steps % small == 0 for d in (small, steps // small)]
+    return min(divisors, key=lambda every: abs(math.log(steps / every / USUAL_FRAMES)))

@@ -1,0 +1,1 @@
+"""Files: whole or not there, sealed, and read back as labeled data."""

@@ -1,0 +1,181 @@
+"""Files that are either whole or absent: atomic writes, and JSON that notices any damage."""
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from simkit.errors import UserError
+from simkit.storage.regular_files import check_regular, open_new, open_to_read
+
+# A manifest lists the coordinates of a grid; a megabyte is much.
+MAX_JSON_BYTES = 64 * 2**20
+
+_LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
+
+
+class DamagedFileError(Exception):
+    """A file whose bytes are not what was written, or that belongs elsewhere."""
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file so that a crash at any moment leaves the old one or the new one, never a part.
+
+    Args:
+        path: where; its folder must exist.
+        data: the whole content.
+
+    Raises:
+        UserError: if it cannot be written (a full disk, no permission), or a link, folder, pipe or device is in its
+            place; what was there is still there.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        check_regular(path)
+        with open_new(temporary) as file:
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}; make room or change permissions, then try again"
+        ) from None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that results are to be written to, unless it is there.
+
+    Args:
+        folder: what the user gave with ``--output``, or a place in it.
+
+    Raises:
+        UserError: if it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with --output") from None
+
+
+def is_leftover(name: str) -> bool:
+    """Tell whether a file's name is one that `write_bytes` gives to what it has not finished."""
+    return _LEFTOVER.fullmatch(name) is not None
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what `write_bytes` leaves in a folder when its process is killed while it writes.
+
+    Args:
+        folder: one that no other process writes to.
+    """
+    for leftover in folder.glob(".*.tmp"):
+        if is_leftover(leftover.name) and leftover.is_file() and not leftover.is_symlink():
+            leftover.unlink(missing_ok=True)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file.
+
+    Raises:
+        DamagedFileError: if it is missing or cannot be read.
+        UserError: if it is something else than a regular file.
+    """
+    try:
+        with open_to_read(path) as file:
+            return file.read()
+    except OSError as error:
+        raise DamagedFileError(f"{path}: {error.strerror or error}") from None
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON for people and programs, atomically.
+
+    Args:
+        path: where.
+        value: plain data; a number that JSON does not know (NaN, infinity) becomes null.
+    """
+    write_bytes(path, (json.dumps(_finite(value), indent=2, allow_nan=False) + "\n").encode())
+
+
+def write_sealed_json(path: Path, value: Mapping[str, Any], run: str) -> None:
+    """Write JSON with the run it belongs to and a checksum of what it says.
+
+    Args:
+        path: where.
+        value: as for `write_json`, without the keys ``run`` and ``checksum``.
+        run: identity of the run.
+    """
+    plain = _finite({**value, "run": run})
+    write_json(path, {**plain, "checksum": checksum(plain)})
+
+
+def read_sealed_json(path: Path, run: str) -> dict[str, Any]:
+    """Read what `write_sealed_json` wrote.
+
+    Args:
+        path: of the file.
+        run: identity of the run it must belong to.
+
+    Raises:
+        DamagedFileError: if the file is missing, says something else than what was written, or belongs to another run.
+        UserError: if it is something else than a regular file.
+    """
+    value = read_json(path)
+    if value.pop("checksum", None) != checksum(value):
+        raise DamagedFileError(f"{path}: its checksum does not fit its content")
+    if value.pop("run", None) != run:
+        raise DamagedFileError(f"{path}: it belongs to another run")
+    return value
+
+
+def checksum(value: Mapping[str, Any], text: str = "") -> str:
+    """Return a checksum of plain data, and of a text that goes with it.
+
+    Args:
+        value: plain data.
+        text: any.
+    """
+    return f"sha256 {hashlib.sha256((json.dumps(value, sort_keys=True) + text).encode()).hexdigest()}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        DamagedFileError: if the file is missing, is over 64 MiB or is not a JSON object.
+        UserError: if it is something else than a regular file.
+    """
+    try:
+        with open_to_read(path) as file:
+            data = file.read(MAX_JSON_BYTES + 1)
+        if len(data) > MAX_JSON_BYTES:
+            raise ValueError("it is over 64 MiB")
+        value = json.loads(data.decode())
+    except RecursionError:
+        raise DamagedFileError(f"{path}: it is nested too deeply") from None
+    except (OSError, ValueError) as error:
+        raise DamagedFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if not isinstance(value, dict):
+        raise DamagedFileError(f"{path}: not a JSON object")
+    return value

@@ -1,0 +1,140 @@
+"""The manifest of a run directory: what was asked, what decides the bytes, and how its archives are laid out."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simkit.errors import UserError
+from simkit.scenario.scenario import Scenario
+from simkit.storage.archives import Layout
+from simkit.storage.files import checksum
+from simkit.storage.manifest_schema import KINDS, SchemaError, check_schema
+from simkit.storage.software import devices, versions
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Arrays
+
+FORMAT = 2
+
+
+def manifest_of(kind: str, scenario: Scenario, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest of new work.
+
+    Args:
+        kind: one of `KINDS`.
+        scenario: with every override applied.
+        request: what else decides the result, as plain data.
+    """
+    manifest = {
+        "format": FORMAT,
+        "kind": kind,
+        "scenario": scenario.name,
+        "values": {
+            "config": scenario.config,
+            "params": {name: parameter.default for name, parameter in scenario.parameters.items()},
+            "run": vars(scenario.run),
+        },
+        "request": dict(request),
+        "versions": versions(),
+        "devices": devices(),
+    }
+    return manifest | {"checksum": checksum(manifest, scenario.text)}
+
+
+def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:
+    """Refuse a manifest that is not one of this format, was changed, or says what none can say.
+
+    Args:
+        manifest: as it was read.
+        text: of the scenario beside it.
+        path: of the run directory, for the error.
+
+    Raises:
+        UserError: that names what is wrong and what to do.
+    """
+    if (found := manifest.get("format")) != FORMAT or isinstance(found, bool):
+        written = "an earlier" if isinstance(found, int) and found < FORMAT else "another"
+        raise UserError(
+            f"{path} has format {found!r:.20}, of {written} simkit, and this one reads format {FORMAT}; "
+            "run the scenario again (--overwrite replaces it), or read it with the simkit that wrote it"
+        )
+    if manifest.get("checksum") != checksum({k: v for k, v in manifest.items() if k != "checksum"}, text):
+        raise UserError(f"{path}: its manifest.json or scenario.toml has changed; run the scenario again")
+    try:
+        check_schema(manifest)
+    except SchemaError as error:
+        raise UserError(f"{path}: {error}; run the scenario again") from None
+
+
+def is_manifest(manifest: Mapping[str, Any]) -> bool:
+    """Tell whether a JSON object is the manifest of a run of this or an earlier format, changed or not."""
+    return {"format", "scenario", "values", "request"} <= set(manifest) and manifest.get("kind") in KINDS
+
+
+def identity_of(manifest: Mapping[str, Any]) -> str:
+    """Return what tells a run's files from those of another run: half the digits of its manifest's checksum."""
+    return manifest["checksum"].removeprefix("sha256 ")[:32]
+
+
+def describe_frames(frame: "Arrays") -> dict[str, Any]:
+    """Return names, types and shapes of the arrays of a frame as plain data, for a manifest.
+
+    Args:
+        frame: ``{"observed.NAME" | "diagnosed.NAME": array or shape}`` of one frame of one member.
+    """
+    return {name: [str(array.dtype), list(array.shape)] for name, array in frame.items()}
+
+
+def frames_layout(request: Mapping[str, Any]) -> Layout:
+    """Return how the segments of a run are laid out.
+
+    Args:
+        request: of the manifest.
+    """
+    arrays = {name: (dtype, ("frame", *shape)) for name, (dtype, shape) in request["arrays"].items()}
+    return Layout(arrays | {"status": ("int32", ("frame",))})
+
+
+type _Arrays = dict[str, tuple[str, tuple[int | str, ...]]]
+
+
+def chunk_layout(request: Mapping[str, Any]) -> Layout:
+    """Return how the segments of a chunk of a sweep are laid out.
+
+    Args:
+        request: of the manifest.
+    """
+    return Layout(_diagnosed(request, "frame", request["chunk"]) | {"status": ("int32", ("frame", request["chunk"]))})
+
+
+def lanes_layout(request: Mapping[str, Any]) -> Layout:
+    """Return how the segments of a sweep through lanes are laid out, see `simkit.engine.lanes.Queue`.
+
+    Args:
+        request: of the manifest.
+    """
+    lanes, observed = request["chunk"], _observed(request, "left")
+    arrays: _Arrays = {name: ("int32", (lanes,)) for name in ("member", "frame")}
+    arrays |= {"status": ("int32", ("row", lanes)), "left": ("int32", ("left",))}
+    return Layout(_diagnosed(request, "row", lanes) | arrays | observed, frozenset(observed))
+
+
+def members_layout(request: Mapping[str, Any], frames: int) -> Layout:
+    """Return how the finished chunks of a sweep are laid out.
+
+    Args:
+        request: of the manifest.
+        frames: how many each member has, with the initial one.
+    """
+    diagnosed, observed = _diagnosed(request, frames, "member"), _observed(request, "member")
+    return Layout(diagnosed | observed | {"status": ("int32", ("member",))})
+
+
+def _diagnosed(request: Mapping[str, Any], frames: int | str, members: int | str) -> _Arrays:
+    described = request["arrays"].items()
+    return {n: (dtype, (frames, members, *shape)) for n, (dtype, shape) in described if n.startswith("diagnosed.")}
+
+
+def _observed(request: Mapping[str, Any], members: int | str) -> _Arrays:
+    described = request["arrays"].items() if request["final_frames"] else ()
+    return {n: (dtype, (members, *shape)) for n, (dtype, shape) in described if n.startswith("observed.")}

@@ -1,0 +1,266 @@
+"""The folder a run lives in: what was asked (manifest and scenario), what came of it (segments, summary)."""
+
+import dataclasses
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simkit.errors import UserError
+from simkit.scenario.made_in_python import handed_over
+from simkit.scenario.overrides import with_values
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.schema import parse_scenario
+from simkit.storage.archives import Seal, run_of
+from simkit.storage.belongings import strangers
+from simkit.storage.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
+from simkit.storage.manifest import check_manifest, frames_layout, identity_of, is_manifest, manifest_of
+from simkit.storage.regular_files import open_to_lock
+from simkit.storage.software import versions
+from simkit.storage.store import Store
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation
+
+SUMMARY = "summary.json"
+
+
+class RunDirectory:
+    """A run on disk.
+
+    Attributes:
+        path: the folder.
+        manifest: what was asked, as plain data; never changes after the run has begun.
+        made: the simulation, if it was made in Python and handed over again.
+    """
+
+    def __init__(self, path: Path, manifest: Mapping[str, Any], made: "Simulation | None" = None) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.made = made
+
+    @classmethod
+    @contextmanager
+    def begun(
+        cls, path: Path, kind: str, scenario: Scenario, request: Mapping[str, Any], *, overwrite: bool = False
+    ) -> "Iterator[RunDirectory]":
+        """Make a run directory, all of it or none, and hold it from its first moment to the end of the block.
+
+        An error in the block before anything is stored removes it again.
+
+        Args:
+            path: where; missing parents are made.
+            kind: ``"run"``, ``"sweep"`` or ``"optimize"``.
+            scenario: the scenario with every override applied.
+            request: what else decides the result, as plain data.
+            overwrite: replace an existing run directory (and nothing else).
+
+        Raises:
+            UserError: if the folder exists and may not be replaced, is held by another process, or cannot be written.
+        """
+        check_output(path, overwrite=overwrite)
+        home = path.resolve()  # what a link points to is replaced, not the link
+        temporary, replaced = (home.with_name(f".{home.name}.{os.getpid()}.{end}") for end in ("tmp", "old"))
+        with ExitStack() as held:
+            shutil.rmtree(temporary, ignore_errors=True)
+            try:
+                temporary.mkdir(parents=True)
+                # The lock moves with its folder, so that no other process finds the new run free, however soon.
+                held.enter_context(_hold(temporary, path))
+                write_bytes(temporary / "scenario.toml", scenario.text.encode())
+                write_json(temporary / "manifest.json", manifest_of(kind, scenario, request))
+                if dataclasses.replace(cls.open(temporary).scenario(), source=scenario.source) != scenario:
+                    raise UserError(
+                        f"{scenario.name} is not what its text says, so it cannot be stored; change its text"
+                    )
+                if (home / "manifest.json").exists():
+                    with _hold(home, path):
+                        # Another process may have replaced it, or a file been added, since it was looked at.
+                        check_output(path, overwrite=overwrite)
+                        shutil.rmtree(replaced, ignore_errors=True)
+                        home.rename(replaced)
+                        temporary.rename(home)
+                else:
+                    temporary.rename(home)
+                shutil.rmtree(replaced, ignore_errors=True)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    reason = "another process has just made it"
+                raise UserError(f"cannot write {path}: {reason}; choose another folder with --output") from None
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+                if replaced.exists() and not home.exists():
+                    replaced.rename(home)
+            try:
+                yield cls.open(path)
+            except Exception:
+                if not any(home.rglob("*.npz")):
+                    shutil.rmtree(home, ignore_errors=True)
+                raise
+
+    @classmethod
+    def open(cls, path: Path | str, made: "Simulation | None" = None) -> "RunDirectory":
+        """Open an existing run directory.
+
+        Args:
+            path: the folder.
+            made: the simulation, if it was made in Python.
+
+        Raises:
+            UserError: if there is none, or its manifest is damaged or of another format.
+        """
+        path = Path(path)
+        if not os.path.lexists(path / "manifest.json"):  # unlike Path.exists, false for any path that cannot exist
+            raise UserError(
+                f"{path} is not a run directory (it has no manifest.json); give the folder that a run wrote"
+            )
+        try:
+            manifest = read_json(path / "manifest.json")
+            text = read_bytes(path / "scenario.toml").decode()
+        except (DamagedFileError, UnicodeDecodeError) as error:
+            raise UserError(f"{path} cannot be read back ({error}); run the scenario again") from None
+        check_manifest(manifest, text, path)
+        return cls(path, manifest, made)
+
+    @property
+    def kind(self) -> str:
+        """``"run"``, ``"sweep"`` or ``"optimize"``."""
+        return self.manifest["kind"]
+
+    @property
+    def identity(self) -> str:
+        """What tells this run's files from those of another run; the same for the same manifest."""
+        return identity_of(self.manifest)
+
+    @property
+    def seal(self) -> Seal:
+        """The seal of this run, to be completed by a file's."""
+        return Seal(self.identity)
+
+    @property
+    def store(self) -> Store:
+        """Segments and checkpoints."""
+        return Store(self.path, self.seal, frames_layout(self.manifest["request"]))
+
+    def scenario(self) -> Scenario:
+        """Return the scenario exactly as it was run.
+
+        Raises:
+            UserError: if the stored scenario or the manifest's values are damaged, or it is of another simulation than
+                the one that was handed over.
+        """
+        file = self.path / "scenario.toml"
+        try:
+            scenario = parse_scenario(read_bytes(file).decode(), file)
+            values = self.manifest["values"]
+            scenario = with_values(
+                scenario, {f"{section}.{key}": value for section in values for key, value in values[section].items()}
+            )
+            return scenario if self.made is None else handed_over(scenario, self.made, self.path)
+        except (DamagedFileError, UnicodeDecodeError) as error:
+            raise UserError(f"{self.path}: its scenario cannot be read back ({error}); run it again") from None
+
+    def warn_of_changes(self, warn: Callable[[str], None]) -> None:
+        """Tell in one line which software is not the one that began the run.
+
+        Args:
+            warn: told.
+        """
+        now, began = versions(), self.manifest.get("versions", {})
+        if changed := [f"{name} {began.get(name)} -> {now[name]}" for name in now if began.get(name) != now[name]]:
+            warn(f"the software has changed since this run began, so its bytes may differ: {', '.join(changed)}")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the directory against other processes that would write to it.
+
+        Raises:
+            UserError: if another process holds it, it cannot be written, or all its files belong to another run.
+        """
+        with _hold(self.path, self.path):
+            runs = {run_of(path) for path in sorted(self.path.rglob("*.npz"))} - {None}
+            if runs and self.identity not in runs:
+                # It is the manifest that is in the wrong place: to go on would replace what another one began.
+                raise UserError(
+                    f"{self.path}: its manifest.json is that of another run than its files; put the right one back, "
+                    "or run the scenario again with --overwrite"
+                )
+            remove_leftovers(self.path)
+            yield
+
+
+@contextmanager
+def _hold(folder: Path, path: Path) -> Iterator[None]:
+    """Hold a folder by the lock in it; ``path`` is what the user calls it.
+
+    Raises:
+        UserError: if another process holds it, or it cannot be written.
+    """
+    busy = UserError(f"{path} is being written by another process; wait for it to end")
+    try:
+        file = open_to_lock(folder / ".lock")
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}; change its permissions, or copy it to another place"
+        ) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A folder that was replaced between the two calls has another lock by now.
+            if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / ".lock")):
+                raise busy
+        except OSError:
+            raise busy from None
+        yield
+
+
+def check_output(path: Path, *, overwrite: bool) -> None:
+    """Refuse an output folder before any work is done.
+
+    Args:
+        path: where a run is to be written.
+        overwrite: whether an existing run directory may be replaced.
+
+    Raises:
+        UserError: if it exists and may not be replaced.
+    """
+    try:
+        home = path.resolve()
+        if home.exists() and not home.is_dir():
+            raise UserError(f"{path} exists and is not a folder; choose another with --output")
+        if home == Path.cwd():
+            raise UserError("the folder you are in cannot become a run directory; name one in it with --output")
+        if home.is_dir() and any(home.iterdir()):
+            if not _holds_run(home):
+                raise UserError(f"{path} is not empty and is not a run directory; choose another with --output")
+            if not overwrite:
+                raise UserError(
+                    f"{path} already holds a run; pass --overwrite to replace it, or choose another with --output"
+                )
+            if others := strangers(home, str(read_json(home / "manifest.json").get("scenario"))):
+                names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+                raise UserError(
+                    f"{path} holds what no run wrote ({names}), which --overwrite would delete; move it elsewhere, "
+                    "or choose another folder with --output"
+                )
+        existing = next(parent for parent in (home, *home.parents) if parent.exists())
+        if not existing.is_dir():
+            raise UserError(f"cannot write {path}: {existing} is not a folder; choose another with --output")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise UserError(f"cannot write {path}: no permission to write in {existing}; choose another with --output")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}; choose another with --output") from None
+
+
+def _holds_run(folder: Path) -> bool:
+    """Tell whether a folder is a run directory; any manifest.json will not do, since its folder may be deleted."""
+    try:
+        manifest = read_json(folder / "manifest.json")
+    except (DamagedFileError, UserError):
+        return False
+    return is_manifest(manifest)

@@ -1,0 +1,190 @@
+"""What a run leaves on disk while it runs: one file per segment, and the last two checkpoints."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.storage.archives import UNBOUND, Layout, Seal, read_arrays, write_arrays
+from simkit.storage.files import DamagedFileError, make_folder, read_bytes, remove_leftovers, write_bytes
+from simkit.storage.regular_files import check_folder, check_regular
+
+CHECKPOINTS = ("checkpoint.npz", "checkpoint_previous.npz")
+
+
+class Store:
+    """The segments and checkpoints of one run in one folder.
+
+    A segment is written before the checkpoint that follows it, and the previous checkpoint is kept, so that after a
+    crash at any moment, or damage to any one file, the run goes on from a state that is known to be whole.
+
+    Args:
+        folder: where they are.
+        seal: of the run, or of the chunk, that they belong to.
+        layout: of the segments; ``None`` takes any.
+    """
+
+    def __init__(self, folder: Path, seal: Seal = UNBOUND, layout: Layout | None = None) -> None:
+        self.folder = folder
+        self.segments = folder / "segments"
+        self._seal, self._layout = seal, layout
+
+    def create(self) -> None:
+        """Make the folders."""
+        # A run directory may be a link that the user made and named; what lies in it may not.
+        if not self.folder.is_dir():
+            make_folder(self.folder)
+        if not check_folder(self.segments):
+            make_folder(self.segments)
+
+    def write(self, index: int, state: Any, arrays: dict[str, np.ndarray]) -> None:
+        """Store segment ``index`` and the state in which it ends.
+
+        Args:
+            index: 0 for the initial frame, then 1, 2, ...
+            state: a pytree of arrays.
+            arrays: the frames and diagnostics of the segment.
+        """
+        write_arrays(self._segment(index), arrays, self._seal.of(f"segment {index}"))
+        current, previous = (self.folder / name for name in CHECKPOINTS)
+        if check_regular(current):
+            check_regular(previous)
+            current.replace(previous)
+        write_arrays(
+            current, {"segment": np.asarray(index, np.int64), **_state_to_arrays(state)}, self._seal.of("checkpoint")
+        )
+
+    def restore(
+        self, template: Any, warn: Callable[[str], None], *, advance: Callable[[Any], Any] | None = None
+    ) -> tuple[int, Any, dict[str, np.ndarray]] | None:
+        """Find the newest state from which the run can go on, and remove what was written after it.
+
+        Args:
+            template: a pytree of the state's structure, shapes and dtypes (from ``jax.eval_shape``).
+            warn: told in one line what is damaged.
+            advance: a function of the state; given if arrays may have grown since the beginning: their sizes are then
+                taken from the file, and must be such that it can be traced.
+
+        Returns:
+            ``(index, state, arrays)`` of the newest checkpoint that is whole and whose segments are whole too, with
+            the last of those segments; or ``None`` if the run has to start from the beginning.
+        """
+        check_folder(self.segments)
+        found, source, damaged = None, None, {}
+        for name in CHECKPOINTS:
+            if not check_regular(self.folder / name):
+                continue
+            try:
+                checkpoint = self._read_checkpoint(name, template, advance)
+                if found is None:
+                    found, source = (*checkpoint, self._read_segments(checkpoint[0])), name
+            except DamagedFileError as error:
+                damaged[name] = f"{name} cannot be used ({error})"
+        if damaged:
+            remedy = f"going on from segment {found[0]}" if found else "starting from the beginning"
+            if source == CHECKPOINTS[0]:
+                remedy = f"{source} takes its place"
+            warn(f"{'; '.join(damaged.values())}; {remedy}")
+        for name in damaged:
+            # It must not become the previous checkpoint, which may be the only one that is whole.
+            (self.folder / name).unlink()
+        if source == CHECKPOINTS[0] and damaged:
+            write_bytes(self.folder / CHECKPOINTS[1], read_bytes(self.folder / source))
+        self._discard_after(found[0] if found else -1)
+        return found
+
+    def read(self) -> list[dict[str, np.ndarray]]:
+        """Return the stored segments in order.
+
+        Raises:
+            DamagedFileError: if a segment is damaged, missing or not one of this run.
+            UserError: if something else than a file is in the place of one.
+        """
+        check_folder(self.segments)
+        return [self._read_segment(index) for index in range(max(self._indices(), default=-1) + 1)]
+
+    def check(self) -> None:
+        """Check the checkpoints as far as that goes without the simulation.
+
+        Raises:
+            DamagedFileError: if the last one is missing, or one is damaged or not of this run.
+            UserError: if something else than a file is in the place of one.
+        """
+        for name in CHECKPOINTS:
+            if name == CHECKPOINTS[0] or check_regular(self.folder / name):
+                self._read_checkpoint_arrays(name)
+
+    def _read_checkpoint_arrays(self, name: str) -> tuple[int, dict[str, np.ndarray]]:
+        path = self.folder / name
+        arrays = read_arrays(path, self._seal.of("checkpoint"))
+        index = arrays.pop("segment", None)
+        if index is None or index.shape or index.dtype != np.int64 or index < 0:
+            raise DamagedFileError(f"{path}: names no segment")
+        return int(index), arrays
+
+    def _read_checkpoint(self, name: str, template: Any, advance: Callable[[Any], Any] | None) -> tuple[int, Any]:
+        index, arrays = self._read_checkpoint_arrays(name)
+        state = _state_from_arrays(arrays, template, self.folder / name, advance is not None)
+        if advance is not None:
+            try:
+                jax.eval_shape(advance, state)
+            except (TypeError, ValueError, IndexError):
+                raise DamagedFileError(f"{self.folder / name}: its arrays do not fit each other") from None
+        return index, state
+
+    def _read_segments(self, index: int) -> dict[str, np.ndarray]:
+        """Check all segments up to one, and return that one."""
+        for earlier in range(index):
+            self._read_segment(earlier)
+        return self._read_segment(index)
+
+    def _read_segment(self, index: int) -> dict[str, np.ndarray]:
+        return read_arrays(self._segment(index), self._seal.of(f"segment {index}"), self._layout)
+
+    def _segment(self, index: int) -> Path:
+        return self.segments / f"{index:06d}.npz"
+
+    def _indices(self) -> list[int]:
+        numbers = (int(path.stem) for path in self.segments.glob("*.npz") if path.stem.isdecimal())
+        # A name such as 99.npz is none of ours.
+        return [number for number in numbers if os.path.lexists(self._segment(number))]
+
+    def _discard_after(self, index: int) -> None:
+        for later in self._indices():
+            if later > index and check_regular(self._segment(later)):
+                self._segment(later).unlink()
+        for folder in (self.folder, self.segments):
+            remove_leftovers(folder)
+
+
+def _state_to_arrays(state: Any) -> dict[str, np.ndarray]:
+    return {name: np.asarray(_plain(leaf)) for name, leaf in _named_leaves(state)}
+
+
+def _state_from_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path, resizable: bool) -> Any:
+    named = _named_leaves(template)
+    if set(arrays) != {name for name, _ in named}:
+        raise DamagedFileError(f"{path}: holds other fields than this simulation's state")
+    leaves = []
+    for name, leaf in named:
+        array, plain = arrays[name], jax.eval_shape(_plain, leaf)
+        fits = array.ndim == plain.ndim if resizable else array.shape == plain.shape
+        if not fits or array.dtype != plain.dtype:
+            raise DamagedFileError(
+                f"{path}: field {name} is {array.dtype}{array.shape}, not {plain.dtype}{plain.shape}"
+            )
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        leaves.append(jax.random.wrap_key_data(jnp.asarray(array)) if is_key else jnp.asarray(array))
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)
+
+
+def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    return [(f"state{jax.tree_util.keystr(path)}", leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+
+
+def _plain(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf

@@ -1,0 +1,177 @@
+"""Sweeps of simulations that end when they are done: members take turns, and nobody's result tells."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray
+
+import simkit
+from simkit.core.ensemble import ensemble
+from simkit.core.simulation import Simulation
+from simkit.core.status import Status
+from simkit.engine.driver import Program
+from simkit.engine.lanes import SEGMENTS, Queue
+from simkit.engine.plan import Plan
+from simkit.jobs.sweeps import start_sweep
+from simkit.storage.store import Store
+from tests.toys import SPRINGS, toy
+
+# Stiff chains come to rest more than twice as fast as soft ones.
+OVER = {"stiffness": [1.0, 4.0, 2.0, 3.0], "rest": [1.0, 1.5]}
+
+
+def springs(**values):
+    return toy(SPRINGS, every=10, **values)
+
+
+@functools.cache
+def swept(chunk=None):
+    return simkit.sweep(springs(), OVER, seeds=2, chunk=chunk)
+
+
+def test_every_member_is_as_if_it_ran_alone():
+    together = swept(3)
+    iterations = together["iteration"].isel(frame=-1)
+    assert int(iterations.max()) > 2 * int(iterations.min())
+    for i, j, seed in np.ndindex(4, 2, 2):
+        alone = simkit.run(springs(), stiffness=OVER["stiffness"][i], rest=OVER["rest"][j], seed=seed)
+        member = together.isel(stiffness=i, rest=j, seed=seed)
+        assert member["status"] == alone.attrs["status"] == "converged"
+        frames = alone.sizes["iteration"]
+        for name in ("iteration", "length", "max_force"):
+            # Vectorized code may round the last bit differently: lengths are of order 5, forces fall below 1e-6.
+            np.testing.assert_allclose(member[name][:frames], alone[name], rtol=1e-12, atol=1e-14, err_msg=name)
+            assert (member[name][frames:] == member[name][frames - 1]).all()
+        np.testing.assert_allclose(member["position"], alone["position"][-1], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 5, 16, 100])
+def test_number_of_lanes_does_not_change_the_result(chunk):
+    one, other = swept(3), swept(chunk)
+    assert one["iteration"].dims == other["iteration"].dims
+    for name in one.data_vars:
+        if name == "status":
+            assert (one[name].values == other[name].values).all()
+        else:
+            np.testing.assert_allclose(other[name], one[name], rtol=1e-12, atol=1e-14, err_msg=str(name))
+
+
+def countdown(store=None, *, lanes, values, plan=None, report=lambda fraction, words: None, calls=None):
+    """Run members that take as many steps as their value says, exactly, and return what came of each."""
+    member = Simulation(
+        init=lambda params, key: params["value"],
+        step=lambda state, params: jnp.where(state < 0, jnp.nan, state - 1),
+        observe=lambda state, params: {"state": state},
+        diagnose=lambda state, params: {"left": state},
+        params={"value": jnp.asarray(1.0, dtype=float)},
+        done=lambda state, params: state == 0,
+        # Whoever comes by 13.25 gets no further.
+        status=lambda state, params: jnp.where(
+            jnp.isnan(state),
+            Status.NON_FINITE,
+            jnp.where(state == 13.25, Status.STALLED, jnp.where(state == 0, Status.CONVERGED, Status.OK)),
+        ).astype(jnp.int32),
+    )
+    plan = plan or Plan(40, 1, least_segments=8)
+    numbers = np.asarray(values, np.float32)
+    silent = dataclasses.replace(ensemble(member, ["value"]), observe=lambda state, params: {})
+    program = Program.of(silent, plan)
+    if calls is not None:
+        advance = program.advance
+        program = dataclasses.replace(program, advance=lambda *given: calls.append(1) or advance(*given))
+    queue = Queue(
+        plan,
+        len(numbers),
+        lanes,
+        lambda members: ({"value": jnp.asarray(numbers[members])}, jax.vmap(jax.random.key)(members)),
+        jax.jit(jax.vmap(member.observe, in_axes=(0, {"value": 0}))),
+    )
+    return queue.run(program, store, report, pytest.fail)
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 10])
+def test_members_end_each_in_its_own_way_and_at_its_own_frame(lanes):
+    ok, done, bad, stalled = Status.OK, Status.CONVERGED, Status.NON_FINITE, Status.STALLED
+    values = [3.0, 50.0, 0.0, 14.25, 0.5, 40.0, 7.0, -1.0, 12.0, 1.0]
+    frames = [3, 40, 0, 1, 2, 40, 7, 1, 12, 1]
+    expected = [done, ok, done, stalled, bad, done, done, bad, done, done]
+    recorded, observed = countdown(lanes=lanes, values=values)
+    for member, (value, end, status) in enumerate(zip(values, frames, expected, strict=True)):
+        codes, left = recorded["status"][:, member], recorded["diagnosed.left"][:, member]
+        assert (codes[:end] == ok).all() and codes[end] == status
+        np.testing.assert_array_equal(left[:end], value - np.arange(end))
+        np.testing.assert_array_equal(left[end], np.nan if status == bad else value - end)
+        if status in (ok, done):
+            assert observed["state"][member] == left[end]
+
+
+def test_a_slow_member_does_not_hold_up_the_others():
+    # Twenty segments of five steps each; the eleven others need one each and share the second lane.
+    plan, calls = Plan(100, 1, least_segments=20), []
+    countdown(lanes=2, values=[100.5] + [4.0] * 11, plan=plan, calls=calls)
+    assert len(calls) == 20
+    # In chunks of two the first would take all twenty as well, and the others then five more.
+
+
+@pytest.mark.parametrize("stop", range(1, 14, 2))
+def test_what_was_interrupted_goes_on_bit_for_bit(stop, tmp_path):
+    class Stopped(BaseException):
+        pass
+
+    told = []
+
+    def report(fraction, words):
+        told.append(fraction)
+        if len(told) == stop:
+            raise Stopped
+
+    values = [30.5, 3.0, 17.0, 1.0, 9.0, 0.0, -1.0, 12.0, 40.5]
+    expected = countdown(lanes=2, values=values)
+    with pytest.raises(Stopped):
+        countdown(Store(tmp_path), lanes=2, values=values, report=report)
+    assert told == sorted(told)
+    found = countdown(Store(tmp_path), lanes=2, values=values)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            np.testing.assert_array_equal(ours[name], theirs[name])
+
+
+@pytest.mark.parametrize("stop", [1, 7, 20])
+def test_sweep_of_relaxations_goes_on_where_it_was_stopped(stop, tmp_path):
+    class Stopped(BaseException):
+        pass
+
+    told = []
+
+    def report(fraction, words):
+        told.append(words)
+        if len(told) == stop:
+            raise Stopped
+
+    over = {name: tuple(values) for name, values in OVER.items()}
+    with pytest.raises(Stopped):
+        start_sweep(springs(), over, seeds=2, chunk=3, output=tmp_path / "stopped", report=report)
+    assert told[-1].endswith(" of 16 members")
+    result = simkit.resume(tmp_path / "stopped")
+    whole = simkit.sweep(springs(), OVER, seeds=2, chunk=3, output=tmp_path / "whole")
+    xarray.testing.assert_identical(result, whole)
+    xarray.testing.assert_identical(result, swept(3))
+    assert sorted(path.name for path in (tmp_path / "whole").iterdir()) == [
+        ".lock",
+        "chunk_0000.npz",
+        "manifest.json",
+        "scenario.toml",
+        "summary.json",
+        "sweep.nc",
+    ]
+    for path in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "stopped" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_segments_are_short_beside_a_whole_run():
+    assert Plan(8000, 10, SEGMENTS).segments == SEGMENTS

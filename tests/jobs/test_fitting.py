@@ -1,0 +1,63 @@
+"""Memory and disk estimates: work that does not fit is refused before it is computed, in one line with the figures."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from simkit.cli.main import main
+from simkit.engine import memory
+from simkit.engine.plan import Plan
+from simkit.errors import UserError
+from simkit.jobs import fitting
+
+
+def shapes(state, frame):
+    return jax.ShapeDtypeStruct((state,), np.float32), {"observed.speed": jax.ShapeDtypeStruct((frame,), np.float32)}
+
+
+def refusal(state, frame, plan, output=None):
+    with pytest.raises(UserError) as caught:
+        fitting.check_frames(*shapes(state, frame), plan, output)
+    return str(caught.value)
+
+
+def test_state_and_frames_that_do_not_fit_in_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**20)
+    fitting.check_frames(*shapes(1000, 1000), Plan(100, 1), None)
+    # 101 frames of 100,000 numbers of 4 bytes; 6 of the 10 MiB may be used.
+    told = refusal(1000, 100_000, Plan(100, 1))
+    assert "the 101 frames of this run need 38.5 MiB and 6 MiB may be used; store fewer with a larger every" in told
+    assert "larger every" not in refusal(1000, 1_000_000, Plan(2, 2))
+    assert "the state of this simulation needs 7.63 MiB" in refusal(1_000_000, 1, Plan(2, 2))
+
+
+def test_frames_that_do_not_fit_on_the_disk_are_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(fitting.shutil, "disk_usage", lambda path: fitting.shutil._ntuple_diskusage(1, 1, 2**20))
+    fitting.check_frames(*shapes(1000, 1000), Plan(100, 1), tmp_path / "new" / "run")
+    told = refusal(1000, 10_000, Plan(100, 1), tmp_path / "new" / "run")
+    assert re.search(r"run would take 3.86 MiB and 1 MiB are free on its disk; store fewer .* another disk", told)
+
+
+HUGE = {
+    "particles": ["soft_sphere_packing", "--set", "particles=100000000"],
+    "every step": ["channel_flow", "--set", "cells=[1024, 512]", "--set", "every=1", "--set", "time_step=1e-3"],
+    "cells": ["channel_flow", "--set", "cells=[100000000, 48]"],
+    "boxes": ["falling_pile", "--set", "boxes=100000000"],
+    "stacked boxes": ["box_stack", "--set", "boxes=100000000"],
+    "unit cells": ["lennard_jones_fluid", "--set", "repeats=[8192, 8192, 8192]"],
+    "atoms": ["lennard_jones_cluster", "--set", "particles=100000000"],
+    "steps between": ["lennard_jones_fluid", "--set", "config.equilibration=1000000000000"],
+    "fine cylinder": ["cylinder_in_channel", "--set", "cells_per_diameter=100000000"],
+}
+
+
+@pytest.mark.parametrize("words", HUGE.values(), ids=HUGE)
+def test_huge_settings_are_refused_in_one_line_before_anything_is_computed(words, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("simkit.jobs.runs.execute", pytest.fail)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 4 * 2**30)
+    assert main(["run", *words, "--output", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "Traceback" not in told
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,242 @@
+"""A simulation made in Python goes everywhere a named scenario goes."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray
+
+import simkit
+import simkit.export
+from simkit.cli.main import main
+from simkit.core.gradient import relative_difference
+from simkit.core.rollout import trajectory
+from simkit.jobs.runs import start
+from simkit.jobs.sweeps import start_sweep
+from simkit.scenario.loading import load
+from tests.differences import central_difference
+
+TIME_STEP = 0.05
+
+
+class Stopped(BaseException):
+    """In place of a process that is killed."""
+
+
+def swing(*, stronger=1.0, dtype=float, **changes):
+    """Return a damped swing, not made by any factory."""
+
+    def init(params, key):
+        start = jnp.stack([params["angle"], jnp.zeros_like(params["angle"])])
+        return {"motion": start + 1e-3 * jax.random.normal(key, (2,), start.dtype), "count": jnp.int32(0)}
+
+    def step(state, params):
+        angle, velocity = state["motion"]
+        pull = -stronger * params["gravity"] * jnp.sin(angle) - params["friction"].sum() * velocity
+        velocity = velocity + TIME_STEP * pull
+        return {"motion": jnp.stack([angle + TIME_STEP * velocity, velocity]), "count": state["count"] + 1}
+
+    simulation = simkit.Simulation(
+        init=init,
+        step=step,
+        observe=lambda state, params: {"motion": state["motion"]},
+        diagnose=lambda state, params: {
+            "time": TIME_STEP * state["count"].astype(state["motion"].dtype),
+            "height": 1 - jnp.cos(state["motion"][0]),
+        },
+        params={
+            "gravity": simkit.Parameter(2.0, (0.0, np.inf), "1/s^2", "gravity over length"),
+            "angle": jnp.asarray(0.5, dtype),
+            "friction": jnp.asarray([0.05, 0.1], dtype),
+        },
+        quantities={"height": simkit.Quantity("m", "of the mass")},
+    )
+    return dataclasses.replace(simulation, **changes)
+
+
+def bytes_of(folder):
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_run_is_the_trajectory_with_units_and_meanings():
+    simulation = swing()
+    found = simkit.run(simulation, steps=40, every=10, seed=3, gravity=3.0, name="swing")
+    params = simulation.params | {"gravity": jnp.asarray(3.0)}
+    _, frames, diagnostics = jax.jit(trajectory(simulation, 40, 10))(params, jax.random.key(3))
+    np.testing.assert_array_equal(found["motion"], frames["motion"])
+    np.testing.assert_array_equal(found["height"], diagnostics["height"])
+    assert found["height"].attrs == {"units": "m", "long_name": "of the mass"}
+    assert (found.attrs["scenario"], found.attrs["gravity"], found.attrs["seed"]) == ("swing", 3.0, 3)
+    assert found.attrs["precision"] == "float32"
+
+
+def test_frames_are_about_a_hundred_unless_asked_otherwise():
+    assert load(swing(), {"steps": 1000}).run.every == 10
+    assert load(swing(), {"steps": 97}).run.every == 1
+    assert load(swing(), {"steps": 5000, "every": 5}).run.every == 5
+
+
+def test_precision_is_that_of_the_parameters(x64):
+    assert load(swing(dtype=jnp.float64), {"steps": 1}).run.precision == "float64"
+    with jax.enable_x64(False):
+        found = simkit.run(swing(dtype=jnp.float32), steps=2)
+    assert found["height"].dtype == np.float32 and found.attrs["precision"] == "float32"
+
+
+def test_sweep_gives_the_runs(tmp_path):
+    over = {"gravity": [1.0, 2.5]}
+    found = simkit.sweep(swing(), over, seeds=2, steps=20, every=5, output=tmp_path / "sweep")
+    assert found["height"].dims == ("gravity", "seed", "frame") and found["gravity"].attrs["units"] == "1/s^2"
+    alone = simkit.run(swing(), steps=20, every=5, gravity=2.5, seed=1)
+    np.testing.assert_allclose(found["height"].sel(gravity=2.5, seed=1), alone["height"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_derivatives_equal_central_differences(mode, x64):
+    simulation = swing(dtype=jnp.float64)
+    names = list(simulation.params)
+    value, derivative = simkit.value_and_grad(simulation, names, objective="height", mode=mode, steps=20)
+
+    def height(params):
+        return trajectory(simulation, 20, 20)(params, jax.random.key(0))[2]["height"][-1]
+
+    assert value == pytest.approx(float(height(simulation.params)), rel=1e-12)
+    for name, expected in central_difference(height, simulation.params, names).items():
+        assert relative_difference(derivative[name], expected) < 1e-7
+
+
+def test_objective_may_be_a_function():
+    value, _ = simkit.value_and_grad(swing(), "gravity", objective=lambda frames, told: told["height"].max(), steps=20)
+    assert value == pytest.approx(float(simkit.run(swing(), steps=20)["height"].max()))
+
+
+def test_optimization_keeps_a_bound_on_one_side():
+    # The height at a fixed time falls with gravity down to 0.0: the best is outside of the bound.
+    found = simkit.optimize(
+        swing().with_quantities(loss=lambda state, params: params["gravity"] + 0 * state["motion"].sum()),
+        "gravity",
+        objective="loss",
+        method="adam",
+        learning_rate=1.0,
+        iterations=20,
+        steps=2,
+    )
+    assert (found["gravity"] >= 0).all() and found["gravity"][-1] < 0.01
+
+
+def test_stopped_work_goes_on_bit_for_bit_with_its_simulation_only(tmp_path):
+    def stop_at(index):
+        def report(piece, total):
+            if piece.index == index:
+                raise Stopped
+
+        return report
+
+    scenario = load(swing(), {"steps": 400, "every": 1})
+    with pytest.raises(Stopped):
+        start(scenario, tmp_path / "stopped", report=stop_at(1))
+    for simulation, message in (
+        (None, "made in Python and is not in the file; hand it over with simkit.resume"),
+        (swing(stronger=2.0), "began with another simulation"),
+        (swing(step=lambda state, params: state), "began with another simulation"),
+        (swing().with_quantities(angle=lambda state, params: state["motion"][0]), "began with another simulation"),
+    ):
+        with pytest.raises(simkit.UserError, match=message):
+            simkit.resume(tmp_path / "stopped", simulation=simulation)
+    resumed = simkit.resume(tmp_path / "stopped", simulation=swing())
+    whole = simkit.run(swing(), steps=400, every=1, output=tmp_path / "whole")
+    xarray.testing.assert_identical(resumed, whole)
+    assert bytes_of(tmp_path / "stopped") == bytes_of(tmp_path / "whole")
+    # What is finished needs no simulation.
+    xarray.testing.assert_identical(simkit.resume(tmp_path / "whole"), simkit.open_run(tmp_path / "whole"))
+
+
+def test_stopped_sweep_goes_on(tmp_path):
+    def stop(fraction, words):
+        raise Stopped
+
+    scenario = load(swing(), {"steps": 20})
+    over = {"gravity": (1.0, 2.0, 3.0)}
+    with pytest.raises(Stopped):
+        start_sweep(scenario, over, output=tmp_path / "stopped", chunk=1, report=stop)
+    resumed = simkit.resume(tmp_path / "stopped", simulation=swing())
+    xarray.testing.assert_identical(resumed, start_sweep(scenario, over, chunk=1))
+
+
+def test_run_of_a_named_simulation_takes_no_other(tmp_path):
+    simkit.run("bouncing_ball", steps=2, every=1, output=tmp_path / "run")
+    with pytest.raises(simkit.UserError, match="which has a name; leave simulation= out"):
+        simkit.resume(tmp_path / "run", simulation=swing())
+
+
+def test_exported_program_agrees(tmp_path):
+    exported = simkit.export.program(swing(), tmp_path, steps=4, name="swing")
+    assert exported.program.name == "swing.stablehlo" and exported.value_error < 1e-5
+
+
+def test_own_quantities_join_or_replace_those_that_are_there():
+    simulation = swing().with_quantities(
+        height=lambda state, params: params["gravity"] * state["motion"][0],
+        twice=lambda state, params: 2 * state["motion"],
+        whole=lambda state, params: state["motion"].sum(),
+    )
+    found = simkit.run(simulation, steps=3)
+    np.testing.assert_allclose(found["twice"], 2 * found["motion"])
+    np.testing.assert_allclose(found["height"], 2.0 * found["motion"][:, 0], rtol=1e-6)
+    np.testing.assert_allclose(found["whole"], found["motion"].sum("motion_0"), rtol=1e-6)
+    with pytest.raises(simkit.UserError, match="quantity 'pair' gives tuple; return one array"):
+        swing().with_quantities(pair=lambda state, params: (state["count"], state["count"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "how far to run is missing; give steps=1000"),
+        ({"steps": 0}, "steps = 0 is out of range"),
+        ({"steps": 10, "every": 3}, "run.steps = 10 is not a multiple of run.every = 3; choose 9 or 12"),
+        ({"steps": 10, "gravty": 1.0}, "'gravty' is neither a setting nor a parameter .* did you mean 'gravity'"),
+        ({"steps": 10, "gravity": -1.0}, "gravity = -1 is below its lower bound 0"),
+        ({"steps": 10, "angle": [1.0, 2.0]}, "does not have the default's shape"),
+        ({"steps": 10, "config.size": 3}, "'config.size' is neither a setting nor a parameter"),
+        ({"steps": 10, "program": "x"}, "'program' is neither a setting nor a parameter"),
+        ({"steps": 10, "view": "film"}, "render.view = 'film' is not one of"),
+        ({"steps": 10, "view": "particles"}, "needs the observed array 'position'"),
+        ({"steps": 10, "quantity": "motion"}, "render.quantity = 'motion' is not a diagnostic"),
+        ({"steps": 10, "name": "Two Words"}, "name = 'Two Words' is not a name"),
+        ({"steps": 10, "seed": -1}, "run.seed = -1 is out of range"),
+    ],
+)
+def test_bad_settings_are_one_line(values, message):
+    with pytest.raises(simkit.UserError, match=message) as error:
+        simkit.run(swing(), **values)
+    assert "\n" not in str(error.value)
+
+
+def test_objective_must_be_named_where_there_are_several():
+    simulation = swing().with_quantities(whole=lambda state, params: state["motion"].sum())
+    with pytest.raises(simkit.UserError, match="which objective is not said; give objective= one of height, whole"):
+        simkit.optimize(simulation, "gravity", steps=2)
+    without = dataclasses.replace(swing(), diagnose=lambda state, params: {"time": jnp.float32(0)})
+    with pytest.raises(simkit.UserError, match=r"no objectives; give it one with simulation.with_quantities"):
+        simkit.value_and_grad(without, "gravity", steps=2)
+
+
+def test_something_else_is_refused():
+    with pytest.raises(simkit.UserError, match=r"int is no scenario; give a name, .* or a simkit.Simulation"):
+        simkit.run(3)
+
+
+def test_shell_draws_a_stored_run_and_says_how_to_finish_one(tmp_path, capsys):
+    with pytest.raises(Stopped):
+
+        def report(piece, total):
+            raise Stopped
+
+        start(load(swing(), {"steps": 400, "every": 4}), tmp_path / "run", report=report)
+    assert main(["resume", str(tmp_path / "run")]) == 2
+    assert "hand it over with simkit.resume(folder, simulation=...)" in capsys.readouterr().err
+    assert main(["render", str(tmp_path / "run"), "--format", "png"]) == 0
+    assert (tmp_path / "run" / "simulation.png").stat().st_size > 1000

@@ -1,0 +1,62 @@
+"""Notebook display of progress, runs, simulations and mistakes."""
+
+import base64
+import dataclasses
+import re
+import sys
+import types
+
+import numpy as np
+import pytest
+import xarray
+
+import simkit
+from simkit.core.status import Status
+from simkit.jobs.outcome import RunFailedError
+from simkit.jobs.runs import start
+from simkit.scenario.loading import load
+from tests.core.toys import oscillator
+from tests.toys import toy
+
+
+def test_a_mistake_is_one_line():
+    with pytest.raises(simkit.UserError) as caught:
+        simkit.load("chanel_flow")
+    (line,) = caught.value._render_traceback_()
+    assert line.startswith("UserError: unknown scenario 'chanel_flow'") and "\n" not in line
+    assert RunFailedError("it failed")._render_traceback_() == ["RunFailedError: it failed"]
+
+
+def test_a_run_is_displayed_with_its_animation_and_its_parts_without():
+    run = simkit.run(load("bouncing_ball", {"steps": 4, "every": 2}))
+    html = run._repr_html_()
+    data = re.search(r'src="data:image/gif;base64,([^"]+)"', html)
+    assert data and base64.b64decode(data[1])[:4] == b"GIF8"
+    assert "xr-wrap" in html and data[0] in run._repr_html_()
+    assert "image/gif" not in run.isel(time=[0, 1])._repr_html_()
+    assert isinstance(run, xarray.Dataset)
+    # Frames that cannot be drawn are still data.
+    assert "xr-wrap" in simkit.run(toy(steps=2, every=1)).assign_attrs(a=1)._repr_html_()
+
+
+def test_representations_are_short_and_tables_have_every_parameter():
+    scenario, simulation = load("channel_flow"), oscillator()
+    assert repr(scenario).startswith("<Scenario channel_flow: flow.channel, reynolds = 100, ")
+    assert repr(simulation) == "<Simulation: frequency = 1.3, time_step = 0.01>"
+    table = scenario._repr_html_()
+    assert all(f"<td>{name}</td>" in table for name in scenario.parameters)
+    assert "<td>frequency</td><td>1.3</td>" in simulation._repr_html_()
+    hostile = dataclasses.replace(scenario, title="<script>")
+    assert "<script>" not in hostile._repr_html_()
+    outcome = start(toy(), None)
+    assert repr(outcome) == "<Outcome: toy_pendulums ran all its steps; 11 frames>"
+    assert "unfinished" not in repr(dataclasses.replace(outcome, status=np.asarray(Status.CONVERGED)))
+
+
+def test_work_shows_its_progress_in_a_notebook_only(monkeypatch, capsys):
+    simkit.run(toy())
+    assert capsys.readouterr().err == ""
+    kernel = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)
+    simkit.run(toy())
+    assert "toy_pendulums  100 %" in capsys.readouterr().err

@@ -1,0 +1,330 @@
+import os
+import re
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray
+
+import simkit
+from simkit.errors import UserError
+from simkit.jobs.chunks import Sweep
+from simkit.jobs.sweeps import start_sweep
+from simkit.scenario.loading import load
+from simkit.scenario.schema import parse_scenario
+from simkit.storage.chunk_files import ChunkFile
+from simkit.storage.run_directory import RunDirectory
+from tests.scenarios.small import NAMES, small
+from tests.toys import toy
+
+OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
+
+
+def two_parameters(name):
+    """Return three values each of the first two parameters that are numbers, near their defaults."""
+    numbers = [(key, p) for key, p in small(name).parameters.items() if not isinstance(p.default, tuple)]
+    return {
+        key: [float(np.clip(p.default + k * 1e-3 * (p.bounds[1] - p.bounds[0]), *p.bounds)) for k in (0, 1, 2)]
+        for key, p in numbers[:2]
+    }
+
+
+def assert_identical(a, b):
+    xarray.testing.assert_identical(a, b)
+    for name in a.data_vars:
+        assert a[name].dtype.kind == b[name].dtype.kind
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_sweep_equals_a_loop_over_runs(name):
+    over = two_parameters(name)
+    (first, values), (second, others) = over.items()
+    scenario = small(name)
+    swept = simkit.sweep(scenario, over, seeds=2)
+    for i, j, seed in [(0, 0, 0), (1, 2, 1), (2, 1, 0)]:
+        chosen = {first: values[i], second: others[j], "seed": scenario.run.seed + seed}
+        single = simkit.run(scenario, **chosen)
+        member = swept.isel({first: i, second: j, "seed": seed})
+        assert member["status"].item() == ("max_steps" if single.attrs["status"] == "max_steps" else "ok")
+        scale = max(float(abs(array).max()) for array in single.data_vars.values())
+        for quantity in member.data_vars:
+            quantity = str(quantity)
+            if quantity == "status":
+                continue
+            plain = quantity.removeprefix("diagnosed_").removeprefix("final_")
+            if quantity.startswith("final_") and f"observed_{plain}" in single:
+                plain = f"observed_{plain}"
+            last = slice(None) if "frame" in member[quantity].dims else -1
+            # Vectorized code may round the last bit differently; see the scenarios' test of ensembles.
+            np.testing.assert_allclose(
+                member[quantity], single[plain][last], rtol=1e-12, atol=1e-12 * scale, err_msg=quantity
+            )
+
+
+def test_axes_are_labeled_with_what_was_swept():
+    swept = simkit.sweep(toy(), OVER, seeds=3, seed=10)
+    assert swept["status"].dims == ("frequency", "time_step", "seed")
+    assert swept["energy"].dims == ("frequency", "time_step", "seed", "frame")
+    assert swept["final_position"].dims == ("frequency", "time_step", "seed", "pendulum", "column")
+    assert swept["frequency"].values.tolist() == [1.0, 2.0, 3.0]
+    assert swept["time_step"].values.tolist() == [0.01, 0.02]
+    assert swept["seed"].values.tolist() == [10, 11, 12]
+    assert swept["pendulum"].values.tolist() == [0.5, 1.5, 2.5]
+    # 20 steps of the swept time step, whichever the frequency and the seed.
+    ends = np.broadcast_to(np.array([0.2, 0.4])[:, None], (3, 2, 3))
+    np.testing.assert_allclose(swept["time"].isel(frame=-1), ends, rtol=1e-12)
+
+
+def test_seeds_draw_different_members_and_the_same_ones_again():
+    swept = simkit.sweep(toy(), {}, seeds=3)
+    again = simkit.sweep(toy(), {}, seeds=3, seed=1)
+    assert swept["position"].dims == ("seed", "frame")
+    assert len(set(swept["position"].isel(frame=0).values.tolist())) == 3
+    np.testing.assert_array_equal(swept["position"].sel(seed=[1, 2]), again["position"].sel(seed=[1, 2]))
+
+
+@pytest.mark.parametrize("swept", ["radius", "target"])
+def test_parameter_that_is_also_recorded_keeps_its_axis(swept):
+    values = [0.1, 0.2]
+    result = simkit.sweep(small("bouncing_ball"), {swept: values})
+    assert result[swept].values.tolist() == values
+    recorded = np.asarray(result[f"final_{swept}"]).reshape(2, -1)[:, 0]
+    np.testing.assert_allclose(recorded, values, rtol=1e-15)
+
+
+def test_chunks_do_not_change_the_result():
+    whole = simkit.sweep(toy(), OVER)
+    for chunk in (1, 4, 5, 6, 100):
+        assert_close(simkit.sweep(toy(), OVER, chunk=chunk), whole)
+
+
+def assert_close(a, b):
+    """Compare data sets up to the last bits in which vectors of different lengths may differ."""
+    assert set(a.data_vars) == set(b.data_vars)
+    for name in a.data_vars:
+        assert a[name].dims == b[name].dims
+        if name == "status":
+            assert (a[name].values == b[name].values).all()
+        else:
+            scale = np.nanmax(np.abs(b[name].values), initial=0.0)
+            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=1e-12 * scale, err_msg=str(name))
+
+
+def wild_flow(**values):
+    """Return a flow of eddies, undriven so that no limit is known in advance, whose time step may be far too long."""
+    text = load("channel_flow").text
+    wild = text.replace("bounds = [1e-4, 0.02]", "bounds = [1e-4, 10.0]")
+    assert wild != text
+    flow = {"cells": [8, 8], "steps": 400, "every": 5, "reynolds": 20000.0, "forcing": 0.0, "perturbation": 0.5}
+    return load(parse_scenario(wild, "wild_flow.toml"), flow | values)
+
+
+def test_member_that_fails_is_named_and_the_others_are_as_if_it_were_not_there():
+    steps = (0.005, 5.0, 0.01)
+    with pytest.warns(UserWarning, match=r"^member 1 \(time_step = 5, seed = 0\) turned non-finite; reduce"):
+        result = simkit.sweep(wild_flow(), {"time_step": steps})
+    assert result["status"].values.ravel().tolist() == ["ok", "non_finite", "ok"]
+    assert np.isnan(result["kinetic_energy"].isel(time_step=1, seed=0, frame=-1))
+    good = simkit.sweep(wild_flow(), {"time_step": steps[::2]})
+    for name in good.data_vars:
+        beside, alone = result[name].isel(time_step=[0, 2]).values, good[name].values
+        if name == "status":
+            assert (beside == alone).all()
+        else:
+            # float32: vectors of 3 and of 2 members may round differently, and 400 steps of a laminar flow forget it.
+            np.testing.assert_allclose(beside, alone, rtol=1e-4, atol=1e-4 * np.max(np.abs(alone)), err_msg=str(name))
+
+
+@pytest.mark.filterwarnings("ignore:member")
+def test_failed_member_is_the_same_whoever_shares_its_chunk():
+    steps = [0.005, 5.0, 0.01]
+    alone, together = (
+        simkit.sweep(wild_flow(), {"time_step": steps}, chunk=chunk).isel(time_step=1) for chunk in (1, 3)
+    )
+    for name in alone.data_vars:
+        if alone[name].dtype.kind == "f":
+            # What is left of the numbers on their way to infinity depends on rounding.
+            alone[name], together[name] = np.isfinite(alone[name]), np.isfinite(together[name])
+        np.testing.assert_array_equal(alone[name], together[name])
+    assert not alone["speed"].any()  # the frame of a failed member means nothing
+
+
+def test_sweep_of_which_every_member_fails_raises():
+    with pytest.raises(simkit.RunFailedError, match=r"member 0 \(time_step = 5, seed = 0\).*every other member"):
+        simkit.sweep(wild_flow(), {"time_step": [5.0, 6.0]})
+
+
+def test_relaxations_that_stop_early_repeat_their_last_frame():
+    # Disks far apart overlap nowhere after a few steps; crowded ones take hundreds.
+    scenario = load("soft_sphere_packing", {"particles": 16, "steps": 4000, "every": 20, "force_tolerance": 1e-8})
+    fractions = [0.6, 0.9]
+    for chunk in (1, 2):
+        result = simkit.sweep(scenario, {"packing_fraction": fractions}, chunk=chunk)
+        assert (result["status"] == "converged").all()
+        assert result.sizes["frame"] == 201
+        iterations = result["iteration"].isel(seed=0)
+        assert int(iterations[0, -1]) < int(iterations[1, -1]) < 4000
+        assert (iterations.diff("frame") >= 0).all()
+
+
+def test_final_frames_can_be_left_out():
+    result = simkit.sweep(toy(), {"frequency": [3.0, 4.0]}, final_frames=False)
+    assert "final_position" not in result and "position" in result
+
+
+def test_result_is_read_back_as_it_was(tmp_path):
+    result = simkit.sweep(toy(), OVER, seeds=2, output=tmp_path / "sweep")
+    assert_identical(simkit.open_run(tmp_path / "sweep"), result)
+    assert_identical(simkit.resume(tmp_path / "sweep"), result)
+    assert sorted(path.name for path in (tmp_path / "sweep").iterdir()) == [
+        ".lock",
+        "chunk_0000.npz",
+        "manifest.json",
+        "scenario.toml",
+        "summary.json",
+        "sweep.nc",
+    ]
+
+
+@pytest.mark.parametrize("stop", [1, 12, 23])
+def test_sweep_goes_on_where_it_was_stopped(stop, tmp_path):
+    class Stopped(BaseException):
+        pass
+
+    told = []
+
+    def report(fraction, words):
+        told.append(fraction)
+        if len(told) == stop:
+            raise Stopped
+
+    over = {name: tuple(values) for name, values in OVER.items()}
+    options = {"seeds": 2, "chunk": 5}  # three chunks of eleven pieces each
+    with pytest.raises(Stopped):
+        start_sweep(toy(), over, output=tmp_path / "stopped", report=report, **options)
+    result = simkit.resume(tmp_path / "stopped")
+    assert_identical(result, simkit.sweep(toy(), OVER, output=tmp_path / "whole", **options))
+    for path in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "stopped" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_unfinished_sweep_is_not_read(tmp_path):
+    simkit.sweep(toy(), OVER, output=tmp_path / "sweep")
+    (tmp_path / "sweep" / "sweep.nc").unlink()
+    with pytest.raises(simkit.UserError, match="not finished; finish it with: simkit resume"):
+        simkit.open_run(tmp_path / "sweep")
+
+
+def test_damaged_result_is_never_read_and_is_made_again(tmp_path):
+    result = simkit.sweep(toy(), OVER, output=tmp_path / "sweep")
+    path = tmp_path / "sweep" / "sweep.nc"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+    with pytest.raises(simkit.UserError, match="make it again with: simkit resume"):
+        simkit.open_run(tmp_path / "sweep")
+    assert_identical(simkit.resume(tmp_path / "sweep"), result)
+    assert_identical(simkit.open_run(tmp_path / "sweep"), result)
+
+
+def test_damaged_chunk_is_computed_again(tmp_path):
+    result = simkit.sweep(toy(), OVER, output=tmp_path / "sweep", chunk=3)
+    path = tmp_path / "sweep" / "chunk_0001.npz"
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.warns(UserWarning, match=r"chunk_0001.npz: .*; computing it again"):
+        assert_identical(simkit.resume(tmp_path / "sweep"), result)
+
+
+MISTAKES = {
+    "unknown parameter": ({"frequenzy": [1.0, 2.0]}, {}, "did you mean 'frequency'"),
+    "out of bounds": ({"frequency": [1.0, 200.0]}, {}, r"above its upper bound 10; choose a value in \[0.1, 10\]"),
+    "no values": ({"frequency": []}, {}, "no values; give a list of numbers"),
+    "not a number": ({"frequency": ["fast"]}, {}, "write a number"),
+    "not finite": ({"frequency": [float("nan")]}, {}, "not finite"),
+    "two dimensions": ({"frequency": [[1.0, 2.0]]}, {}, "is a list; write a number"),
+    "one number": ({"frequency": 3.0}, {}, "give a list of numbers"),
+    "no seeds": (OVER, {"seeds": 0}, "seeds = 0 is not allowed"),
+    "no chunk": (OVER, {"chunk": 0}, "chunk = 0 is not allowed"),
+    "large seeds": (OVER, {"seeds": 2, "seed": 2**31 - 1}, "begin with a smaller seed"),
+    "large chunk": (OVER, {"chunk": 6, "memory": 1000}, r"needs .* may be used; pass a smaller --chunk"),
+    "little memory": (OVER, {"memory": 100}, r"one member needs .* and 100 B may be used; pass more --memory"),
+    "many members": ({}, {"seeds": 2**31}, r"the results of 2147483648 members need .* sweep fewer values"),
+}
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_mistake_is_one_line_and_leaves_nothing_behind(what, tmp_path):
+    over, options, message = MISTAKES[what]
+    with pytest.raises(simkit.UserError, match=message) as caught:
+        simkit.sweep(toy(), over, output=tmp_path / "deep" / "sweep", **options)
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_members_are_numbered_along_the_last_axis_first():
+    plan = Sweep(toy(seed=5), {"frequency": (1.0, 2.0), "time_step": (0.01, 0.02, 0.03)}, 2, 5, True)
+    assert (plan.shape, plan.members) == ((2, 3, 2), 12)
+    values, seeds = plan.values_of(np.arange(5))
+    assert values["frequency"].tolist() == [1.0] * 5
+    assert values["time_step"].tolist() == [0.01, 0.01, 0.02, 0.02, 0.03]
+    assert seeds.tolist() == [5, 6, 5, 6, 5]
+    values, seeds = plan.values_of(np.array([11, 4, 4]))  # in any order, and again
+    assert values["time_step"].tolist() == [0.03] * 3 and seeds.tolist() == [6, 5, 5]
+
+
+def test_keys_of_members_are_those_of_single_runs(x64):
+    seeds = np.array([0, 1, 2**31 - 1])
+    together = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    for seed, key in zip(seeds, together, strict=True):
+        np.testing.assert_array_equal(jax.random.key_data(jax.random.key(int(seed))), jax.random.key_data(key))
+
+
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_sweep_compiles_its_beginning_and_its_segment_once_each(chunk, caplog):
+    with jax.log_compiles():
+        simkit.sweep(toy(), OVER, chunk=chunk)
+    assert sum("Compiling jit(beginning)" in message for message in caplog.messages) == 1
+    assert sum("Compiling jit(segment)" in message for message in caplog.messages) == 1
+
+
+SPREAD = """
+import sys
+import jax, simkit
+from simkit.scenario import registry
+from tests.toys import FACTORIES, toy
+registry.FACTORIES.update(FACTORIES)
+assert len(jax.local_devices()) == 2, jax.local_devices()
+simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=2, output=sys.argv[1], chunk=4)
+open(sys.argv[1] + "/chunk_0001.npz", "wb").close()  # this half is computed again, on two devices
+simkit.resume(sys.argv[1])
+simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0]}, output=sys.argv[2])  # the last member runs twice
+try:
+    simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, chunk=4, memory=1)
+except simkit.UserError as error:
+    print(error)
+"""
+
+
+def test_sweep_over_two_devices_equals_one_device(tmp_path):
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "PYTHONPATH": os.getcwd()}
+    command = [sys.executable, "-W", "ignore", "-c", SPREAD, tmp_path / "two", tmp_path / "odd"]
+    told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    with pytest.raises(UserError) as alone:
+        simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, chunk=4, memory=1)
+    together, single = (float(re.search(r"needs ([\d.]+) KiB", text)[1]) for text in (told, str(alone.value)))
+    assert together >= single  # both devices take from the same memory
+    one = simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0, 4.0]}, seeds=2, chunk=4)
+    assert_close(simkit.open_run(tmp_path / "two"), one)
+    assert_close(simkit.open_run(tmp_path / "odd"), simkit.sweep(toy(), {"frequency": [1.0, 2.0, 3.0]}))
+    chunk = ChunkFile(RunDirectory.open(tmp_path / "odd"), 0, frames=11)
+    assert len(chunk.read_whole()["status"]) == 4
+
+
+def test_a_member_that_cannot_be_run_is_named_before_anything_runs():
+    # No moment of inertia is larger than the sum of the others, here 5.
+    with pytest.raises(UserError, match=r"member 4 \(moment_x = 9, seed = 0\): body 0 .* at most 5"):
+        simkit.sweep("asymmetric_top", {"moment_x": [1.5, 3.0, 9.0]}, seeds=2)

@@ -1,0 +1,30 @@
+"""Published numbers beside what a scenario gives."""
+
+import numpy as np
+import pytest
+
+from simkit.jobs.runs import start
+from simkit.jobs.validation import validate
+from tests.toys import PENDULUMS, toy
+
+NUMPY = {
+    "final": lambda series: series[-1],
+    "mean": np.mean,
+    "root_mean_square": lambda series: np.sqrt(np.mean(series**2)),
+    "maximum": np.max,
+    "minimum": np.min,
+    "sum": np.sum,
+}
+
+
+def claim(**keys):
+    lines = [f"{key} = {value!r}" if isinstance(value, str) else f"{key} = {value}" for key, value in keys.items()]
+    return PENDULUMS + "\n[[validation]]\n" + "\n".join(lines) + "\ntolerance = 1e-12\nsource = 'known'\n"
+
+
+@pytest.mark.parametrize("reduce", NUMPY)
+def test_values_on_the_way_are_compared(reduce):
+    series = start(toy(), None).arrays["diagnosed.position"]
+    (check,) = validate(toy(claim(quantity="position", reduce=reduce, expected=float(NUMPY[reduce](series)))))
+    assert check.passed and np.ptp(series) > 0
+    assert check.what == ("position" if reduce == "final" else f"position ({reduce.replace('_', ' ')})")

@@ -1,0 +1,5 @@
+"""Registers the toy simulations."""
+
+from tests.toys import stored, toys
+
+__all__ = ["stored", "toys"]
