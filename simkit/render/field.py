@@ -1,11 +1,12 @@
 """View of a scalar field in the plane: one color per pixel, walls and a color bar."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.colors import to_rgba
 
 from simkit.errors import UserError
+from simkit.render.clip import Clip
 from simkit.render.color import color_scale
 from simkit.render.figure import Size
 from simkit.render.labels import stamps, with_unit
@@ -15,7 +16,6 @@ from simkit.render.select import observed, together
 from simkit.render.sheet import Sheet
 from simkit.render.style import WALL
 from simkit.render.walls import read_sides
-from simkit.scenario.scenario import RenderSettings
 
 _PAPER = np.uint32(0xFFFFFFFF)
 
@@ -24,34 +24,21 @@ class FieldPainter:
     """Draws a field given at cell centers, indexed [x, y]; values between the centers are interpolated linearly.
 
     Args:
-        frames: observed arrays with the frame axis first; ``settings.quantity`` has shape (frames, nx, ny). Cells that
-            are not finite are drawn in gray.
-        diagnostics: per-frame scalars with ``time`` or ``iteration``.
-        coordinates: cell centers ``x`` (nx,) and ``y`` (ny,), increasing, evenly spaced or not; ``sides`` or ``walls``
-            as for ``read_sides``. Where the frames have a ``body_distance``, in the shape of the quantity and negative
-            inside a solid body, they show that body; where they have a ``side_velocity`` (frames, 4), the walls of
-            which it is not zero show where they go. Pictures of several planes beside one another have their own
-            ``x_ticks`` (n, 2), places and the numbers there, ``axis_labels`` (2,), and an ``x_gap`` or ``y_gap`` (2,)
-            left blank.
-        title: upper left.
-        settings: what to draw.
+        clip: its ``settings.quantity`` has shape (frames, nx, ny); cells that are not finite are drawn in gray. Its
+            coordinates hold the cell centers ``x`` (nx,) and ``y`` (ny,), increasing, evenly spaced or not, and
+            ``sides`` or ``walls`` as for ``read_sides``. Where the frames have a ``body_distance``, in the shape of the
+            quantity and negative inside a solid body, they show that body; where they have a ``side_velocity``
+            (frames, 4), the walls of which it is not zero show where they go. Pictures of several planes beside one
+            another have their own ``x_ticks`` (n, 2), places and the numbers there, ``axis_labels`` (2,), and an
+            ``x_gap`` or ``y_gap`` (2,) left blank.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
-        alongside: frames of other runs that the picture is compared with: color limits then suit all.
 
     Raises:
         UserError: if the quantity or a coordinate is missing or has another shape.
     """
 
-    def __init__(
-        self,
-        frames: Mapping[str, np.ndarray],
-        diagnostics: Mapping[str, np.ndarray],
-        coordinates: Mapping[str, np.ndarray],
-        title: str,
-        settings: RenderSettings,
-        size: Size,
-        alongside: Sequence[Mapping[str, np.ndarray]] = (),
-    ) -> None:
+    def __init__(self, clip: Clip, size: Size) -> None:
+        frames, coordinates, settings = clip.frames, clip.coordinates, clip.settings
         self._values = observed(frames, settings.quantity, axes=3)
         centers = []
         for name, cells in zip("xy", self._values.shape[1:], strict=True):
@@ -61,13 +48,13 @@ class FieldPainter:
                     f"the field view needs the {cells} cell centers of '{settings.quantity}' as coordinate '{name}'; "
                     f"found an array of shape {centers[-1].shape}"
                 )
-        values = together([frames, *alongside], settings.quantity, axes=3)
+        values = together(clip.runs, settings.quantity, axes=3)
         self._scale = color_scale(values, settings.colormap, settings.limits, default="inferno")
         edges = [cell_edges(line) for line in centers]
         self.sheet = Sheet(
             size,
-            title,
-            stamps(diagnostics, len(self._values)),
+            clip.title,
+            stamps(clip.diagnostics, len(self._values)),
             Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1]),
             axis_labels=_axis_labels(coordinates),
             bar=(self._scale, with_unit(settings.label, settings.unit)),

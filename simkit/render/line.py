@@ -1,15 +1,13 @@
 """View of one number over time: a line that grows as the run goes on."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 from matplotlib.transforms import IdentityTransform
 
 from simkit.errors import UserError, nearest
+from simkit.render.clip import Clip
 from simkit.render.figure import Size, new_figure, page_of, rgb_copy, scale_of
 from simkit.render.labels import drawable, fit, stamps, with_unit
 from simkit.render.style import BODIES, INK, MUTED, drawing_style, house_style
-from simkit.scenario.scenario import RenderSettings
 
 # Part of the height above and below the line.
 _MARGIN = 0.08
@@ -23,29 +21,15 @@ class LinePainter:
     """Draws a diagnostic over time, or over iterations or frames, up to the frame shown; what is to come is pale.
 
     Args:
-        frames: not drawn.
-        diagnostics: per-frame scalars, among them ``settings.quantity``; ``time`` or ``iteration`` is the axis.
-        coordinates: not drawn.
-        title: upper left.
-        settings: what to draw.
+        clip: its diagnostics are drawn, ``settings.quantity`` over ``time`` or ``iteration``.
         size: width and height in pixels; or their product, for a page of 16:9.
-        alongside: frames of other runs that the picture is compared with; not drawn.
 
     Raises:
         UserError: if there is no such diagnostic, or not one number of it per frame.
     """
 
-    def __init__(
-        self,
-        frames: Mapping[str, np.ndarray],
-        diagnostics: Mapping[str, np.ndarray],
-        coordinates: Mapping[str, np.ndarray],
-        title: str,
-        settings: RenderSettings,
-        size: Size,
-        alongside: Sequence[Mapping[str, np.ndarray]] = (),
-    ) -> None:
-        del frames, coordinates, alongside
+    def __init__(self, clip: Clip, size: Size) -> None:
+        diagnostics, settings = clip.diagnostics, clip.settings
         if settings.quantity not in diagnostics:
             raise UserError(f"no diagnostic is '{settings.quantity}'{nearest(settings.quantity, list(diagnostics))}")
         values = np.asarray(diagnostics[settings.quantity], float)
@@ -74,7 +58,9 @@ class LinePainter:
             self._stamp = self._figure.text(0, baseline, longest, color=MUTED, size=10, animated=True, **style)
             start = width - padding - int(np.ceil(self._stamp.get_window_extent().width))
             self._stamp.set_x(start)
-            heading = self._figure.text(padding, baseline, drawable(title), color=INK, size=12, weight="bold", **style)
+            heading = self._figure.text(
+                padding, baseline, drawable(clip.title), color=INK, size=12, weight="bold", **style
+            )
             fit(heading, start - 2 * padding)
             self._figure.canvas.draw()
         self._background = page_of(self._figure).copy()

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from simkit.errors import UserError
+from simkit.render.clip import Clip
 from simkit.render.color import color_scale
 from simkit.render.disks import Disks
 from simkit.render.figure import Size
@@ -15,56 +16,40 @@ from simkit.render.select import observed, periodic_box, together
 from simkit.render.sheet import Sheet
 from simkit.render.spheres import SpherePainter
 from simkit.render.style import INK
-from simkit.scenario.scenario import RenderSettings
 
 
 class ParticlePainter:
     """Draws particles in the plane, in a periodic box or in free space, colored by a quantity.
 
     Args:
-        frames: ``position`` (frames, N, 2), ``diameter`` (frames, N), ``box`` (frames, 2), which may be missing,
-            zero or infinite for free space, and ``settings.quantity`` (frames, N).
-        diagnostics: per-frame scalars with ``time`` or ``iteration``.
-        coordinates: not used.
-        title: upper left.
-        settings: what to draw.
+        clip: its frames hold ``position`` (frames, N, 2), ``diameter`` (frames, N), ``settings.quantity`` (frames, N),
+            and ``box`` (frames, 2), which may be missing, zero or infinite for free space.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
-        alongside: frames of other runs that the picture is compared with: color limits and window then suit all.
 
     Raises:
         UserError: if an array is missing or has another shape.
     """
 
-    def __init__(
-        self,
-        frames: Mapping[str, np.ndarray],
-        diagnostics: Mapping[str, np.ndarray],
-        coordinates: Mapping[str, np.ndarray],
-        title: str,
-        settings: RenderSettings,
-        size: Size,
-        alongside: Sequence[Mapping[str, np.ndarray]] = (),
-    ) -> None:
-        del coordinates
-        self._position = observed(frames, "position", axes=3).astype(float)
-        self._diameter = observed(frames, "diameter", axes=2).astype(float)
-        self._values = observed(frames, settings.quantity, axes=2)
+    def __init__(self, clip: Clip, size: Size) -> None:
+        self._position = observed(clip.frames, "position", axes=3).astype(float)
+        self._diameter = observed(clip.frames, "diameter", axes=2).astype(float)
+        self._values = observed(clip.frames, clip.settings.quantity, axes=2)
         count, number, dimension = self._position.shape
         if dimension != 2:
             raise UserError(f"particles have {dimension} coordinates; this view draws 2 or 3")
-        for name, array in (("diameter", self._diameter), (settings.quantity, self._values)):
+        for name, array in (("diameter", self._diameter), (clip.settings.quantity, self._values)):
             if array.shape != (count, number):
                 raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
-        self._box = periodic_box(frames, count, dimension)
-        runs = [frames, *alongside]
-        values = together(runs, settings.quantity, axes=2)
-        self._scale = color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True)
+        self._box = periodic_box(clip.frames, count, dimension)
+        runs = clip.runs
+        values = together(runs, clip.settings.quantity, axes=2)
+        self._scale = color_scale(values, clip.settings.colormap, clip.settings.limits, default="viridis", whole=True)
         self.sheet = Sheet(
             size,
-            title,
-            stamps(diagnostics, count),
+            clip.title,
+            stamps(clip.diagnostics, count),
             _window(runs, dimension),
-            bar=(self._scale, with_unit(settings.label, settings.unit)),
+            bar=(self._scale, with_unit(clip.settings.label, clip.settings.unit)),
         )
         self._disks = Disks(self.sheet, edge=0.5)
         self._outline = Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, linewidth=0.9)
@@ -92,23 +77,15 @@ class ParticlePainter:
         return self.sheet.picture(index, [self._disks.artist, self._outline])
 
 
-def particle_painter(
-    frames: Mapping[str, np.ndarray],
-    diagnostics: Mapping[str, np.ndarray],
-    coordinates: Mapping[str, np.ndarray],
-    title: str,
-    settings: RenderSettings,
-    size: Size,
-    alongside: Sequence[Mapping[str, np.ndarray]] = (),
-) -> "ParticlePainter | SpherePainter":
+def particle_painter(clip: Clip, size: Size) -> "ParticlePainter | SpherePainter":
     """Return the painter of disks in the plane, or of spheres in space; arguments are those of the painters.
 
     Raises:
         UserError: if an array is missing or misshapen.
     """
-    solid = observed(frames, "position", axes=3).shape[2] == 3
+    solid = observed(clip.frames, "position", axes=3).shape[2] == 3
     painter = SpherePainter if solid else ParticlePainter
-    return painter(frames, diagnostics, coordinates, title, settings, size, alongside)
+    return painter(clip, size)
 
 
 def periodic_images(position: np.ndarray, diameter: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """View of particles in space as shaded spheres in perspective, with bonds between those that touch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -12,13 +12,13 @@ from simkit.render.bodies.light import lamp, shade
 from simkit.render.bodies.lines import Line, draw_lines
 from simkit.render.bodies.raster import packed, shaded, visible
 from simkit.render.bodies.solids import BALL, Solid, rod
+from simkit.render.clip import Clip
 from simkit.render.color import color_scale
 from simkit.render.figure import Size, scale_of
 from simkit.render.labels import stamps, with_unit
 from simkit.render.select import observed, periodic_box, together
 from simkit.render.sheet import Sheet
 from simkit.render.style import INK, WALL
-from simkit.scenario.scenario import RenderSettings
 
 # Direction of the camera in degrees.
 _DIRECTION = (-68.0, 20.0)
@@ -41,52 +41,37 @@ class SpherePainter:
     """Draws particles in space, in a periodic box or in free space, colored by a quantity.
 
     Args:
-        frames: ``position`` (frames, N, 3), ``diameter`` (frames, N), ``box`` (frames, 3), which may be missing, zero
-            or infinite for free space, and ``settings.quantity`` (frames, N).
-        diagnostics: per-frame scalars with ``time`` or ``iteration``.
-        coordinates: not used.
-        title: upper left.
-        settings: what to draw.
+        clip: its frames hold ``position`` (frames, N, 3), ``diameter`` (frames, N), ``settings.quantity`` (frames, N),
+            and ``box`` (frames, 3), which may be missing, zero or infinite for free space.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
-        alongside: frames of other runs that the picture is compared with: colors and camera then suit all.
 
     Raises:
         UserError: if an array is missing or has another shape.
     """
 
-    def __init__(
-        self,
-        frames: Mapping[str, np.ndarray],
-        diagnostics: Mapping[str, np.ndarray],
-        coordinates: Mapping[str, np.ndarray],
-        title: str,
-        settings: RenderSettings,
-        size: Size,
-        alongside: Sequence[Mapping[str, np.ndarray]] = (),
-    ) -> None:
-        del coordinates
-        self._position = observed(frames, "position", axes=3).astype(float)
-        self._diameter = observed(frames, "diameter", axes=2).astype(float)
-        self._values = observed(frames, settings.quantity, axes=2)
+    def __init__(self, clip: Clip, size: Size) -> None:
+        self._position = observed(clip.frames, "position", axes=3).astype(float)
+        self._diameter = observed(clip.frames, "diameter", axes=2).astype(float)
+        self._values = observed(clip.frames, clip.settings.quantity, axes=2)
         count, number = self._position.shape[:2]
-        for name, array in (("diameter", self._diameter), (settings.quantity, self._values)):
+        for name, array in (("diameter", self._diameter), (clip.settings.quantity, self._values)):
             if array.shape != (count, number):
                 raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
-        self._box = periodic_box(frames, count, 3)
+        self._box = periodic_box(clip.frames, count, 3)
         if self._box is not None:
-            self._position = _in_box(self._position, self._box, steady="time" not in diagnostics)
-        runs = [frames, *alongside]
-        values = together(runs, settings.quantity, axes=2)
-        self._scale = color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True)
+            self._position = _in_box(self._position, self._box, steady="time" not in clip.diagnostics)
+        runs = clip.runs
+        values = together(runs, clip.settings.quantity, axes=2)
+        self._scale = color_scale(values, clip.settings.colormap, clip.settings.limits, default="viridis", whole=True)
         self._bonds = len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
         self._samples = 3 if number <= _MOST_SHADOWS else 2
         points, radii = (np.concatenate(parts) for parts in zip(*map(_extent, runs), strict=True))
         self.sheet = Sheet(
             size,
-            title,
-            stamps(diagnostics, count),
+            clip.title,
+            stamps(clip.diagnostics, count),
             seen_window(points, radii, *_DIRECTION),
-            bar=(self._scale, with_unit(settings.label, settings.unit)),
+            bar=(self._scale, with_unit(clip.settings.label, clip.settings.unit)),
             stretch=True,
         )
         box = self.sheet.box

@@ -7,6 +7,7 @@ import numpy as np
 
 from simkit.errors import UserError, nearest
 from simkit.render.bodies import body_painter
+from simkit.render.clip import Clip
 from simkit.render.field import FieldPainter
 from simkit.render.figure import USUAL, Size
 from simkit.render.line import LinePainter
@@ -17,16 +18,7 @@ from simkit.scenario.scenario import RenderSettings
 class Painter(Protocol):
     """Turns stored frames into pictures, drawing only once what stays the same."""
 
-    def __init__(
-        self,
-        frames: Mapping[str, np.ndarray],
-        diagnostics: Mapping[str, np.ndarray],
-        coordinates: Mapping[str, np.ndarray],
-        title: str,
-        settings: RenderSettings,
-        size: Size,
-        alongside: Sequence[Mapping[str, np.ndarray]] = (),
-    ) -> None:
+    def __init__(self, clip: Clip, size: Size) -> None:
         """Prepare everything that all frames share."""
 
     def __len__(self) -> int:
@@ -78,7 +70,7 @@ def new_painter(
     lengths = {name: len(array) for name, array in {**frames, **clocks}.items()}
     if len(set(lengths.values())) > 1:
         raise UserError(f"the stored arrays differ in their number of frames: {lengths}")
-    return VIEWS[settings.view](frames, diagnostics, coordinates, title, settings, size, alongside)
+    return VIEWS[settings.view](Clip(frames, diagnostics, coordinates, title, settings, alongside), size)
 
 
 class Pictures:

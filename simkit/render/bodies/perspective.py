@@ -1,6 +1,6 @@
 """Bodies in space: shaded balls, capsules and boxes on a floor that catches their shadows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.colors import to_rgb
@@ -13,6 +13,7 @@ from simkit.render.bodies.lines import Line, draw_lines, edges
 from simkit.render.bodies.motion import Bodies, body_colors, read_bodies
 from simkit.render.bodies.raster import packed, shaded, visible
 from simkit.render.bodies.solids import BALL, BOX, Solid, rod, solid
+from simkit.render.clip import Clip
 from simkit.render.figure import Size, scale_of
 from simkit.render.labels import stamps, with_unit
 from simkit.render.sheet import Sheet
@@ -37,44 +38,29 @@ class PerspectivePainter:
     """Draws bodies as seen by a camera a little above them.
 
     Args:
-        frames: as for ``read_bodies``; ``settings.quantity`` as for ``body_colors``.
-        diagnostics: per-frame scalars with ``time`` or ``iteration``.
-        coordinates: not used.
-        title: upper left.
-        settings: what to draw, and from where.
+        clip: its frames are as for ``read_bodies``; ``settings.quantity`` as for ``body_colors``.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
-        alongside: frames of other runs that the picture is compared with: colors and camera then suit all.
 
     Raises:
         UserError: if an array is missing or has another shape.
     """
 
-    def __init__(
-        self,
-        frames: Mapping[str, np.ndarray],
-        diagnostics: Mapping[str, np.ndarray],
-        coordinates: Mapping[str, np.ndarray],
-        title: str,
-        settings: RenderSettings,
-        size: Size,
-        alongside: Sequence[Mapping[str, np.ndarray]] = (),
-    ) -> None:
-        del coordinates
-        runs = [read_bodies(run) for run in (frames, *alongside)]
+    def __init__(self, clip: Clip, size: Size) -> None:
+        runs = [read_bodies(run) for run in clip.runs]
         self._bodies = runs[0]
         self._present = self._bodies.present
-        colors, scale = body_colors([frames, *alongside], settings, self._present.shape)
+        colors, scale = body_colors(clip.runs, clip.settings, self._present.shape)
         self._colors = linear(colors)
-        self._two_faced = settings.quantity == "orientation"
-        self._turn = settings.turn
-        points, radii, direction = self._measure(runs, settings)
+        self._two_faced = clip.settings.quantity == "orientation"
+        self._turn = clip.settings.turn
+        points, radii, direction = self._measure(runs, clip.settings)
         pivot = self._middle if self._turn else None
         self.sheet = Sheet(
             size,
-            title,
-            stamps(diagnostics, len(self), "s"),
+            clip.title,
+            stamps(clip.diagnostics, len(self), "s"),
             seen_window(points, radii, *direction, pivot),
-            bar=(scale, with_unit(settings.label, settings.unit)) if scale else None,
+            bar=(scale, with_unit(clip.settings.label, clip.settings.unit)) if scale else None,
             stretch=True,
         )
         self._scale, box = scale_of(self.sheet.size), self.sheet.box

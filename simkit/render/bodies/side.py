@@ -1,6 +1,6 @@
 """Side view of rigid bodies: floor, balls of true size with their spin, the path behind them and its apexes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.collections import LineCollection
@@ -8,6 +8,7 @@ from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
 from simkit.render.bodies.motion import Bodies, body_colors, read_bodies
+from simkit.render.clip import Clip
 from simkit.render.disks import Disks
 from simkit.render.figure import Size
 from simkit.render.labels import stamps, with_unit
@@ -15,7 +16,6 @@ from simkit.render.layout import Window
 from simkit.render.sheet import Sheet
 from simkit.render.spin import seam
 from simkit.render.style import ACCENT, FAINT, INK, MUTED, PAPER, WALL, house_style
-from simkit.scenario.scenario import RenderSettings
 
 # Paths and apexes of many bodies would be a tangle.
 _MOST_TRAILS = 32
@@ -27,30 +27,15 @@ class SidePainter:
     """Draws bodies as seen along +y: x to the right, z up, in meters; the floor is z = 0.
 
     Args:
-        frames: as for ``read_bodies``, balls only; ``settings.quantity`` as for ``body_colors``.
-        diagnostics: per-frame scalars with ``time`` or ``iteration``.
-        coordinates: not used.
-        title: upper left.
-        settings: what to draw.
+        clip: its frames are as for ``read_bodies``, balls only; ``settings.quantity`` as for ``body_colors``.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
-        alongside: frames of other runs that the picture is compared with: color limits and window then suit all.
 
     Raises:
         UserError: if an array is missing or has another shape, or a body is not a ball.
     """
 
-    def __init__(
-        self,
-        frames: Mapping[str, np.ndarray],
-        diagnostics: Mapping[str, np.ndarray],
-        coordinates: Mapping[str, np.ndarray],
-        title: str,
-        settings: RenderSettings,
-        size: Size,
-        alongside: Sequence[Mapping[str, np.ndarray]] = (),
-    ) -> None:
-        del coordinates
-        runs = [read_bodies(run) for run in (frames, *alongside)]
+    def __init__(self, clip: Clip, size: Size) -> None:
+        runs = [read_bodies(run) for run in clip.runs]
         if any(run.half_lengths[run.present].any() for run in runs):
             raise UserError('the camera "side" shows balls only; use camera = "perspective" for boxes and capsules')
         bodies = runs[0]
@@ -58,17 +43,17 @@ class SidePainter:
         self._bodies, self._radius, self._orientation = bodies, bodies.radius, bodies.orientation
         self._target = None if bodies.target is None else bodies.target[:, [0, 2]]
         self._place, self._depth = bodies.position[..., [0, 2]], bodies.position[..., 1]
-        self._colors, scale = body_colors([frames, *alongside], settings, (count, number))
+        self._colors, scale = body_colors(clip.runs, clip.settings, (count, number))
         # A bright color that stands for a value must stay readable on white; a body's own color may fade further.
         self._faintest = 0.6 if scale else 0.3
         self._apexes = apexes(self._place[..., 1]) if number <= _MOST_GHOSTS else np.empty((0, 2), int)
         self.sheet = Sheet(
             size,
-            title,
-            stamps(diagnostics, count, "s"),
+            clip.title,
+            stamps(clip.diagnostics, count, "s"),
             _window(runs),
             axis_labels=("$x$ (m)", "$z$ (m)"),
-            bar=(scale, with_unit(settings.label, settings.unit)) if scale else None,
+            bar=(scale, with_unit(clip.settings.label, clip.settings.unit)) if scale else None,
             stretch=True,
         )
         with house_style():

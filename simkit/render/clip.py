@@ -1,0 +1,36 @@
+"""What is drawn of a run: frames, diagnostics, coordinates, a title and settings."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from simkit.scenario.scenario import RenderSettings
+
+type Arrays = Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Clip:
+    """A run as painters take it.
+
+    Attributes:
+        frames: observed arrays by name, frame axis first.
+        diagnostics: scalars by name, frame axis first; ``time`` or ``iteration`` gives the time stamp.
+        coordinates: physical coordinates by name; a field needs its cell centers ``x`` and ``y``.
+        title: shown upper left.
+        settings: view, quantity, label, unit, color map, limits, speed and camera.
+        alongside: frames of other runs to be compared with: colors and window then suit all of them.
+    """
+
+    frames: Arrays
+    diagnostics: Arrays
+    coordinates: Arrays
+    title: str
+    settings: RenderSettings
+    alongside: Sequence[Arrays] = ()
+
+    @property
+    def runs(self) -> list[Arrays]:
+        """The frames of this run, and of those that it is compared with."""
+        return [self.frames, *self.alongside]
