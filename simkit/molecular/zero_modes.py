@@ -99,7 +99,7 @@ def unopposed(
     answers = jax.lax.map(change, jnp.concatenate([motions.displacement, random[None] / jnp.linalg.norm(random)]))
     opposition = answers[:-1] - jnp.einsum("na,kab->knb", value, motions.turn)
     scale = jnp.sqrt(jnp.max(jnp.sum(answers**2, axis=(1, 2))))
-    opposition, displacement = _orthogonalized(opposition, motions.displacement)
+    opposition, displacement = orthogonalized(opposition, motions.displacement)
     size = jnp.sqrt(jnp.sum(opposition**2, axis=(1, 2)))
     is_free = size <= ROUNDING * jnp.finfo(position.dtype).eps * scale
     return jax.lax.stop_gradient(jnp.where(is_free[:, None, None], displacement, 0) * _share(position, among))
@@ -121,8 +121,16 @@ def _share(position: jax.Array, among: jax.Array | None) -> jax.Array:
     return is_member[:, None].astype(position.dtype)
 
 
-def _orthogonalized(images: jax.Array, sources: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Rotate the sources of a linear map among each other until their images, (k, N, d) each, are orthogonal."""
+def orthogonalized(images: jax.Array, sources: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Rotate the sources of a linear map among each other until their images are orthogonal.
+
+    Args:
+        images: of each source, (k, ...).
+        sources: (k, ...), orthonormal, of the same number of axes.
+
+    Returns:
+        Both, rotated alike; images that vanish belong to sources that the map takes to zero.
+    """
     count = len(images)
     first, second = jnp.triu_indices(count, 1)
 

@@ -12,14 +12,20 @@ from simkit.molecular.spaces import Cell
 
 
 def thermodynamics(
-    interaction: Interaction, state: DynamicsState, cell: Cell, params: Params, mass: jax.Array, *, isolated: bool
+    interaction: Interaction,
+    state: DynamicsState,
+    cell: Cell,
+    params: Params,
+    mass: jax.Array,
+    *,
+    conserved: jax.Array,
 ) -> Arrays:
     """Return energies, temperature, momentum and, in a cell, the pressure of one moment.
 
         T = 2 K / f,    P = 2 K / (d V) - tr(stress) / d
 
-    with K the kinetic energy and f = d N; in an isolated system K is that of the motion about the center of mass, and
-    f = d (N - 1). k_B = 1.
+    with K the kinetic energy and f = d N, less what the conserved components of the total momentum hold: each takes
+    one degree of freedom and the motion of the center of mass along it. An isolated system has f = d (N - 1). k_B = 1.
 
     Args:
         interaction: what acts between the particles.
@@ -27,7 +33,8 @@ def thermodynamics(
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
         mass: scalar or (N, 1).
-        isolated: whether the motion of the center of mass is kept apart.
+        conserved: projection onto the directions along which the total momentum is conserved, (d, d), as from
+            `simkit.molecular.dynamics.conserved.conserved_directions`; zero in a bath.
 
     Returns:
         Scalars ``kinetic_energy``, ``potential_energy``, ``potential_energy_per_particle``, ``energy``,
@@ -36,10 +43,8 @@ def thermodynamics(
     count, dimension = state.velocity.shape
     kinetic = kinetic_energy(state.velocity, mass)
     potential = interaction.energy(state.position, cell, params, state.neighbors)
-    thermal, freedom = kinetic, dimension * count
-    if isolated:
-        drift = center_of_mass_velocity(state.velocity, mass)
-        thermal, freedom = kinetic_energy(state.velocity - drift, mass), dimension * (count - 1)
+    thermal = kinetic_energy(without_drift(state.velocity, mass, conserved), mass)
+    freedom = dimension * count - jnp.trace(conserved)
     numbers = {
         "kinetic_energy": kinetic,
         "potential_energy": potential,
@@ -73,6 +78,18 @@ def center_of_mass_velocity(velocity: jax.Array, mass: jax.Array) -> jax.Array:
         mass: scalar or (N, 1).
     """
     return momentum(velocity, mass) / jnp.sum(jnp.broadcast_to(mass, (len(velocity), 1)))
+
+
+def without_drift(velocity: jax.Array, mass: jax.Array, directions: jax.Array) -> jax.Array:
+    """Return velocities less that of the center of mass along some directions, (N, d).
+
+    Args:
+        velocity: (N, d).
+        mass: scalar or (N, 1).
+        directions: the projection onto them, (d, d).
+    """
+    # Written out: a matrix product may run in reduced precision on an accelerator.
+    return velocity - jnp.sum(directions * center_of_mass_velocity(velocity, mass), axis=1)
 
 
 def kinetic_energy(velocity: jax.Array, mass: jax.Array) -> jax.Array:

@@ -11,7 +11,8 @@ from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.dynamics.measures import thermodynamics
+from simkit.molecular.dynamics.conserved import conserved_directions
+from simkit.molecular.dynamics.measures import thermodynamics, without_drift
 from simkit.molecular.dynamics.protocol import DynamicsState, Method
 from simkit.molecular.dynamics.velocities import maxwell_boltzmann
 from simkit.molecular.interactions.interaction import Interaction
@@ -49,11 +50,12 @@ def motion(
         start: ``(params, key) -> position``, (N, d).
         method: how they move.
         params: the default parameters; with ``time_step``, and what the method asks for.
-        isolated: whether nothing outside holds or pushes the particles, so that their total momentum stays zero.
+        isolated: whether nothing but the interaction changes the total momentum; a bath does. The components that the
+            interaction conserves (`simkit.molecular.dynamics.conserved.conserved_directions`) are then set apart.
         cell: ``params -> cell``, as for `simkit.molecular.spaces.of_cell`; ``None`` for free space.
         mass: ``params -> mass``, scalar or (N,); ``None`` takes the parameter ``mass``.
         velocity: ``(params, key) -> velocity`` at the start, (N, d); ``None`` draws from the Maxwell-Boltzmann
-            distribution at the parameter ``temperature``, in an isolated system without motion of the center of mass.
+            distribution at the parameter ``temperature``, in an isolated system without the conserved momentum.
         observe: ``(state, cell, params) -> arrays``, what else a frame stores.
         measure: ``(state, cell, params) -> scalars``, further diagnostics.
         dimensions: the dimension names of what ``observe`` returns.
@@ -73,6 +75,11 @@ def motion(
     def cell_of(params: Params) -> Cell:
         return None if cell is None else cell(params)
 
+    def conserved(position: jax.Array, neighbors: Any, params: Params) -> jax.Array:
+        if isolated:
+            return conserved_directions(interaction, position, cell_of(params), params, neighbors)
+        return jnp.zeros((position.shape[1],) * 2, position.dtype)
+
     def evaluate(position: jax.Array, neighbors: Any, params: Params) -> tuple[jax.Array, Any]:
         neighbors = interaction.refresh(neighbors, position, cell_of(params), params)
         return interaction.force(position, cell_of(params), params, neighbors), neighbors
@@ -83,13 +90,14 @@ def motion(
         # 62,500 atoms.
         position = jax.lax.optimization_barrier(start(params, position_key))
         if isolated and len(position) < 2:
-            raise UserError("isolated = true needs at least 2 particles; one alone has no motion about its center")
+            raise UserError("isolated = true needs at least 2 particles; for one alone give isolated = false")
+        neighbors = interaction.prepare(position, cell_of(params), params)
         if velocity is None:
-            temperature, masses = params["temperature"], mass_of(params)
-            moving = maxwell_boltzmann(velocity_key, temperature, masses, position.shape, drift=not isolated)
+            masses = mass_of(params)
+            drawn = maxwell_boltzmann(velocity_key, params["temperature"], masses, position.shape, drift=True)
+            moving = without_drift(drawn, masses, conserved(position, neighbors, params))
         else:
             moving = velocity(params, velocity_key)
-        neighbors = interaction.prepare(position, cell_of(params), params)
         return DynamicsState(
             iteration=jnp.int32(0),
             position=position,
@@ -127,7 +135,8 @@ def motion(
         neighbors = interaction.refresh(state.neighbors, state.position, present, params)
         state = dataclasses.replace(state, neighbors=neighbors)
         numbers = {"time": state.iteration * params["time_step"]}
-        numbers |= thermodynamics(interaction, state, present, params, mass_of(params), isolated=isolated)
+        along = conserved(state.position, neighbors, params)
+        numbers |= thermodynamics(interaction, state, present, params, mass_of(params), conserved=along)
         return numbers if measure is None else numbers | measure(state, present, params)
 
     def again(larger: Interaction) -> Simulation:

@@ -38,7 +38,8 @@ def velocity_verlet(
         interaction: what acts between the particles; its force should be continuous, also at the cut-off.
         start: ``(params, key) -> position``, (N, d).
         params: the default parameters.
-        isolated: whether nothing outside acts, see `simkit.molecular.dynamics.motion.motion`; as are the others.
+        isolated: whether the conserved momentum is set apart, see `simkit.molecular.dynamics.motion.motion`; as are the
+            others.
         cell: ``params -> cell``; ``None`` for free space.
         mass: ``params -> mass``, scalar or (N,).
         velocity: ``(params, key) -> velocity`` at the start, (N, d).

@@ -29,6 +29,8 @@ class Interaction(NamedTuple):
         enlarge: ``(overflowed, neighbors) -> (interaction, neighbors)``, on the host: the same interaction with room
             for what the first lists needed (their own room if they did not overflow), and the second lists, which did
             not, in that room. Leading axes of members are kept.
+        is_translation_invariant: whether by construction the energy stays the same when all particles move together;
+            where false, molecular dynamics measures along which directions the total momentum is conserved.
     """
 
     prepare: Callable[[jax.Array, Cell, Params], Any]
@@ -38,6 +40,7 @@ class Interaction(NamedTuple):
     stress: Callable[[jax.Array, Cell, Params, Any], jax.Array]
     overflow: Callable[[Any], jax.Array]
     enlarge: Callable[[Any, Any], "tuple[Interaction, Any]"] = lambda overflowed, neighbors: _nothing_to_enlarge()
+    is_translation_invariant: bool = False
 
 
 def combined(*interactions: Interaction) -> Interaction:
@@ -79,6 +82,7 @@ def combined(*interactions: Interaction) -> Interaction:
         stress=summed("stress"),
         overflow=overflow,
         enlarge=enlarge,
+        is_translation_invariant=all(part.is_translation_invariant for part in interactions),
     )
 
 

@@ -174,6 +174,7 @@ def pair_interaction(
         stress=stress,
         overflow=overflow,
         enlarge=enlarge,
+        is_translation_invariant=True,
     )
 
 

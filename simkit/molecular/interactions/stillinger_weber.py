@@ -143,6 +143,7 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
         stress=stress,
         overflow=lambda neighbors: neighbors.overflowed,
         enlarge=enlarge,
+        is_translation_invariant=True,
     )
 
 

@@ -46,4 +46,5 @@ def uniform_tail(moment: Callable[[Params], jax.Array]) -> Interaction:
         force=lambda position, cell, params, _: jnp.zeros_like(position),
         stress=stress,
         overflow=lambda _: jnp.bool_(False),
+        is_translation_invariant=True,
     )

@@ -142,8 +142,8 @@ def fluid(
         }
 
     def sample(state: DynamicsState, params: Params) -> Arrays:
-        isolated = method == "velocity_verlet"
-        numbers = thermodynamics(interaction, state, box(params), params, one(params), isolated=isolated)
+        conserved = jnp.eye(3, dtype=state.position.dtype) * (method == "velocity_verlet")
+        numbers = thermodynamics(interaction, state, box(params), params, one(params), conserved=conserved)
         found = {name: numbers[name] for name in AVERAGES}
         shells = radial_distribution(state.position, box(params), reach=radial_reach, bins=radial_bins)
         return found | {"radial_distribution": shells}
