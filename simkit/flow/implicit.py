@@ -19,6 +19,7 @@ from simkit.flow.differences import (
 from simkit.flow.diffusion import second_difference
 from simkit.flow.domain import Domain, Velocity, end, prescribe
 from simkit.flow.equations import Equations, implicit_friction
+from simkit.flow.solvers.deferred import deferred
 from simkit.flow.solvers.diffusion import diffusion_solver
 from simkit.flow.solvers.modes import Periodic
 
@@ -42,7 +43,8 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
     domain, axes = equations.domain, equations.implicit
     grid = domain.grid
     solvers = [
-        diffusion_solver([_matrix(i, j, equations) for j in range(grid.dimension)]) for i in range(grid.dimension)
+        deferred(lambda i=i: diffusion_solver([_matrix(i, j, equations) for j in range(grid.dimension)]))
+        for i in range(grid.dimension)
     ]
     passes = bool(domain.of_kind("inflow"))
 

@@ -22,6 +22,7 @@ from simkit.flow.diffusion import second_difference_at_centers
 from simkit.flow.domain import Domain, Sides, Velocity, end, like
 from simkit.flow.grid import Grid
 from simkit.flow.sides import slope_at_side
+from simkit.flow.solvers.deferred import deferred
 from simkit.flow.solvers.diffusion import diffusion_solver
 from simkit.flow.solvers.modes import Periodic, SecondDifference
 
@@ -134,7 +135,9 @@ class TransportedScalar:
         if not axes:
             return None
         grid = self.domain.grid
-        solver = diffusion_solver([self._matrix(i) if i in axes else None for i in range(grid.dimension)])
+        solver = deferred(
+            lambda: diffusion_solver([self._matrix(i) if i in axes else None for i in range(grid.dimension)])
+        )
 
         def solve(
             change: jax.Array,

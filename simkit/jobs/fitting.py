@@ -1,5 +1,6 @@
 """What fits in memory: the frames of a run, and how many members of a sweep at once."""
 
+import math
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,13 +38,40 @@ def check_frames(state: Any, frame: "Arrays", plan: "Plan", output: Path | None)
     if kept > limit:
         raise UserError(
             f"the {plan.frames + 1} frames of this run need {show_size(kept)} and {show_size(limit)} may be used; "
-            f"{_fewer(plan)}"
+            f"{fewer(plan)}"
         )
     # Two checkpoints, and the one that is being written.
-    _check_disk(kept + 3 * size_of(state), output, _fewer(plan))
+    _check_disk(kept + 3 * size_of(state), output, fewer(plan))
 
 
-def _fewer(plan: "Plan") -> str:
+def check_declared(simulation: "Simulation", frames: int, remedy: str) -> None:
+    """Refuse frames that cannot fit in memory, by the dimensions that the simulation declares, without tracing it.
+
+    Args:
+        simulation: any; what it observes along dimensions without coordinates is not counted.
+        frames: number of frames that are kept.
+        remedy: what makes them fewer.
+
+    Raises:
+        UserError: if they take more than is free.
+    """
+    from simkit.engine.memory import available_bytes, show_size
+
+    lengths = {name: len(values) for name, values in simulation.coordinates.items()}
+    shapes = [[lengths.get(name, 0) for name in names] for names in simulation.dimensions.values()]
+    each = min((value.dtype.itemsize for value in simulation.params.values()), default=4)
+    need, free = frames * each * sum(math.prod(shape) for shape in shapes if shape), available_bytes()
+    if need > free:
+        kept = "1 frame needs" if frames == 1 else f"{frames} frames need"
+        raise UserError(f"{kept} {show_size(need)} and {show_size(free)} are free; {remedy}")
+
+
+def fewer(plan: "Plan") -> str:
+    """Return in words how a run stores less.
+
+    Args:
+        plan: steps and frames.
+    """
     remedy = "make the simulation smaller with --set"
     return f"store fewer with a larger every (now {plan.every}), or {remedy}" if plan.every < plan.steps else remedy
 

@@ -11,7 +11,7 @@ from simkit.core.precision import precision
 from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.engine.plan import plan_of
 from simkit.errors import UserError
-from simkit.jobs.fitting import check_frames
+from simkit.jobs.fitting import check_declared, check_frames, fewer
 from simkit.jobs.outcome import Outcome, Report, checked, execute
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
@@ -79,7 +79,7 @@ def start(
         check_output(output, overwrite=overwrite)
     plan = plan_of(scenario)
     with precision(scenario.run.precision):
-        simulation = build(scenario)
+        simulation = build(scenario, examine=lambda made: check_declared(made, plan.frames + 1, fewer(plan)))
         state, frame = shapes_of(simulation)
         check_frames(state, frame, plan, output)
         if output is None:

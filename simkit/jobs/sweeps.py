@@ -16,7 +16,7 @@ from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.engine.plan import plan_of
 from simkit.errors import UserError, nearest
 from simkit.jobs.chunks import Report, Sweep, execute, program_of
-from simkit.jobs.fitting import fitting_chunk
+from simkit.jobs.fitting import check_declared, fitting_chunk
 from simkit.jobs.outcome import RunFailedError
 from simkit.scenario import checks
 from simkit.scenario.build import build
@@ -142,9 +142,12 @@ def start_sweep(
     if output:
         check_output(output, overwrite=overwrite)
     with precision(scenario.run.precision):
-        simulation = build(scenario)
-        _check_corners(simulation, over, range(scenario.run.seed, scenario.run.seed + seeds))
         plan = Sweep(scenario, over, seeds, chunk or 1, final_frames)
+        kept = plan.members if final_frames else 0
+        simulation = build(
+            scenario, examine=lambda s: check_declared(s, kept, "pass --no-frames or sweep fewer values")
+        )
+        _check_corners(simulation, over, range(scenario.run.seed, scenario.run.seed + seeds))
         program = program_of(simulation, plan)
         shapes = shapes_of(simulation)
         fitting = fitting_chunk(simulation, shapes, plan, program, chunk, memory, output)

@@ -22,7 +22,7 @@ VIEW_ARRAYS = {
 }
 
 
-def build(scenario: "str | Path | Scenario") -> "Simulation":
+def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation], None] | None" = None) -> "Simulation":
     """Return the scenario's simulation, with the scenario's values as its default parameters.
 
     Arrays have the precision that JAX runs in at the time of the call; run the result in the same precision. A
@@ -31,6 +31,7 @@ def build(scenario: "str | Path | Scenario") -> "Simulation":
 
     Args:
         scenario: shipped name, path of a TOML file, or a `Scenario`.
+        examine: called with the simulation before it is traced, which takes seconds on a fine grid; may refuse it.
 
     Raises:
         UserError: if there is no such scenario, if the factory is unknown or refuses the configuration or the
@@ -47,6 +48,8 @@ def build(scenario: "str | Path | Scenario") -> "Simulation":
             "build and run inside `with jax.enable_x64(True):`"
         )
     simulation = _with_defaults(scenario, _made(scenario))
+    if examine is not None:
+        examine(simulation)
     if simulation.check is not None:
         try:
             simulation.check(simulation.params, jax.random.key(scenario.run.seed))

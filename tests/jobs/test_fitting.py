@@ -49,8 +49,39 @@ HUGE = {
     "unit cells": ["lennard_jones_fluid", "--set", "repeats=[8192, 8192, 8192]"],
     "atoms": ["lennard_jones_cluster", "--set", "particles=100000000"],
     "steps between": ["lennard_jones_fluid", "--set", "config.equilibration=1000000000000"],
+    "degrees": ["tollmien_schlichting", "--set", "points=[512, 512]"],
+    "harmonics": ["tollmien_schlichting", "--set", "points=[100000000, 49]"],
     "fine cylinder": ["cylinder_in_channel", "--set", "cells_per_diameter=100000000"],
 }
+
+
+FINE = {
+    "channel": ["channel_flow", "--set", "cells=[8192, 8192]", "--set", "time_step=1e-4"],
+    "channel at an unstable time step": ["channel_flow", "--set", "cells=[8192, 8192]"],
+    "cavity": ["lid_driven_cavity", "--set", "cells=8192", "--set", "time_step=1e-4"],
+    "heated cavity": ["heated_cavity", "--set", "cells=[4096, 4096]", "--set", "time_step=1e-4"],
+    "cylinder": ["cylinder_in_channel", "--set", "cells_per_diameter=1000"],
+    "waves": ["tollmien_schlichting", "--set", "cells=[8192, 8192]"],
+}
+
+
+@pytest.mark.parametrize("verb", ["run", "sweep"])
+@pytest.mark.parametrize("words", FINE.values(), ids=FINE)
+def test_fine_grids_are_refused_before_the_tables_of_their_solvers_are_made(words, verb, tmp_path, capsys, monkeypatch):
+    def told(*_, **__):
+        raise AssertionError("a table of a solver was made")
+
+    for table in ("modes.Transform", "tridiagonal.matrix_of_slopes", "tridiagonal.eliminate", "halves.eliminate"):
+        monkeypatch.setattr(f"simkit.flow.solvers.{table}", told)
+    monkeypatch.setattr("simkit.scenario.build._check_names", told)
+    # Ten frames of 4096 x 4096 numbers, of 4 bytes, of which the scenario stores more.
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**26)
+    swept = [] if verb == "run" else ["--seeds", "100"]
+    assert main([verb, *words, *swept, "--output", str(tmp_path / "run")]) == 2
+    refused = capsys.readouterr().err
+    assert refused.count("\n") == 1
+    assert "are free; " in refused or "stability limit" in refused
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("words", HUGE.values(), ids=HUGE)

@@ -10,6 +10,7 @@ import numpy as np
 
 from simkit.flow.differences import divergence, gradient
 from simkit.flow.grid import Axis, Grid
+from simkit.flow.solvers.deferred import deferred
 from simkit.flow.solvers.halves import has_halves, solver_of_halves
 from simkit.flow.solvers.modes import Periodic, SecondDifference, Transform
 from simkit.flow.solvers.tridiagonal import eliminate, matrix_of_slopes, substitute
@@ -33,7 +34,7 @@ def pressure_solver(grid: Grid, method: Method | None = None) -> Callable[[jax.A
             halves at once where `has_halves`. None takes what `fastest_method` says; a grid without bounded axes has
             modes only.
     """
-    return _symmetric(_solver(grid, method or fastest_method()), grid)
+    return _symmetric(deferred(lambda: _solver(grid, method or fastest_method())), grid)
 
 
 def _solver(grid: Grid, method: Method) -> Callable[[jax.Array], jax.Array]:

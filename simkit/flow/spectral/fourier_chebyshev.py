@@ -18,6 +18,8 @@ from simkit.flow.spectral.measures import extremes, growth, mean_flow, projectio
 from simkit.flow.spectral.stokes_modes import StokesModes, stokes_modes
 from simkit.flow.spectral.tollmien_schlichting import REYNOLDS, tollmien_schlichting_wave
 
+# Numbers in a table of the modes, (nx/2) ny^2; finding them takes a time in proportion to (nx/2) ny^3.
+MAX_NUMBERS = 2**24
 STARTS = ("tollmien_schlichting", "laminar", "rest")
 EDDIES_ACROSS = 4
 
@@ -99,6 +101,12 @@ def spectral_channel(
     points, cells = _pair("points", points, (4, 8), "[16, 49]"), _pair("cells", cells, (1, 1), "[96, 64]")
     if points[0] % 2:
         raise UserError(f"points = {list(points)} has an odd number along the channel; choose for example [16, 49]")
+    numbers = points[0] // 2 * points[1] ** 2
+    if numbers > MAX_NUMBERS:
+        raise UserError(
+            f"points = {list(points)} make tables of {numbers:.3g} numbers, more than {MAX_NUMBERS:.3g}; "
+            "choose fewer, for example [64, 129]"
+        )
     if isinstance(length, bool) or not isinstance(length, int | float) or not 0 < length < math.inf:
         raise UserError(f"length = {length!r} is not a positive number; choose for example length = 6.283185307179586")
     if start not in STARTS:
