@@ -1,5 +1,6 @@
 """Parts of a scene that a method of time stepping serves, and refusal by name of those it would drop."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import jax
@@ -103,6 +104,26 @@ def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, 
         out = np.abs(values[:, axes]).max(axis=1) > ROUNDING * np.abs(values).max(axis=1)
         for place in np.flatnonzero(out):
             raise _refusal(dynamics, others, TILTED_DISKS, f"body {disks[place]} is a disk whose {what} leaves it")
+
+
+def check_motion(motion: Motion) -> None:
+    """Refuse a start that is not made of finite numbers; on the host, with concrete ones.
+
+    Later checks would compare with it and report what they compute from it.
+
+    Args:
+        motion: at the start.
+
+    Raises:
+        UserError: that names the first such quantity and body.
+    """
+    for field in dataclasses.fields(motion):
+        values = np.stack([np.asarray(leaf) for leaf in jax.tree.leaves(getattr(motion, field.name))])
+        for body in np.flatnonzero(~np.isfinite(values).all(axis=0)):
+            raise UserError(
+                f"body {body} has no {field.name.replace('_', ' ')} at the start: for these parameters the start of "
+                "the scene divides by zero, takes a root of a negative number or overflows; choose others"
+            )
 
 
 def check_planes(planes: Planes) -> None:

@@ -106,7 +106,7 @@ class Dynamics(Protocol):
         ...
 
     def diagnose(self, motion: Motion, memory: Memory, setting: Setting) -> dict[str, jax.Array]:
-        """Return at least ``contacts``, their number, and ``penetration``, the largest in m."""
+        """Return what the method measures: where it looks for contacts, ``contacts`` and ``penetration`` in m."""
         ...
 
     def status(self, memory: Memory) -> jax.Array:

@@ -28,7 +28,7 @@ from simkit.rigid.free import Free
 from simkit.rigid.joints.joint import Joint
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.members import in_blocks, members_first, members_last
-from simkit.rigid.parts import check_disks, check_numbers, check_planes, check_structure, is_concrete
+from simkit.rigid.parts import check_disks, check_motion, check_numbers, check_planes, check_structure, is_concrete
 from simkit.rigid.planes import no_planes
 from simkit.rigid.scene import Dynamics, Memory, Planes, Scene, Setting
 
@@ -67,8 +67,8 @@ def simulate(scene: Scene) -> Simulation:
     """Return the simulation of a scene.
 
     It diagnoses ``time``, ``energy`` (kinetic, and potential of the loads that have one), ``momentum`` and
-    ``angular_momentum`` (lengths; the latter about the origin), ``contacts`` (their number), ``penetration`` (the
-    largest, in m), what else the method tells, and the measures of the scene.
+    ``angular_momentum`` (lengths; the latter about the origin), what the method tells (``contacts``, their number, and
+    ``penetration``, the largest in m, if it looks for contacts), and the measures of the scene.
 
     A step in which the method fails (more impacts than its budget, joints that do not close) is not taken: the state
     stays as it was before that step, whatever steps follow, and its status tells why.
@@ -168,6 +168,7 @@ def simulate(scene: Scene) -> Simulation:
         check_planes(here.planes)
         check_numbers(scene.dynamics, METHODS, here.bodies, here.planes)
         motion = draw(params, key)
+        check_motion(motion)
         check_disks(scene.dynamics, METHODS, here.bodies, here.planes, motion)
         scene.dynamics.check(motion, here)
 

@@ -153,8 +153,6 @@ class Jointed:
                 growth[unit] = jnp.maximum(growth[unit], jnp.max(rate[some], axis=0))
                 start += len(places)
         return {
-            "contacts": nothing.astype(jnp.int32),
-            "penetration": nothing,
             "joint_error": lacks["m"],
             "joint_tilt": lacks["rad"],
             "joint_error_rate": growth["m"],

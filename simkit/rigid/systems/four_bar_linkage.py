@@ -1,10 +1,14 @@
 """A four-bar linkage: crank, coupler and rocker in a closed loop of hinges, driven by a motor."""
 
+import dataclasses
+import math
+
 import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, stacked
 from simkit.rigid.bodies.bodies import Bodies, capsule, gather, with_inertia
@@ -81,7 +85,7 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
         curve of the position analysis at the same crank angle), ``freudenstein`` (what that equation lacks) and
         ``line_error`` (m^2, square of the distance of the point from the line, where it counts).
     """
-    return simulate(
+    simulation = simulate(
         Scene(
             params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
             bodies=_bodies,
@@ -99,6 +103,13 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
             },
         )
     )
+
+    def check(params: Params, key: jax.Array) -> None:
+        _check_closed(params)
+        if simulation.check is not None:
+            simulation.check(params, key)
+
+    return dataclasses.replace(simulation, check=check)
 
 
 def position_analysis(params: Params, crank_angle: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -120,6 +131,32 @@ def position_analysis(params: Params, crank_angle: jax.Array) -> tuple[jax.Array
     coupler_angle = jnp.arctan2(z, x) + jnp.arctan2(area, along)
     up, over = coupler * jnp.sin(coupler_angle) - z, coupler * jnp.cos(coupler_angle) - x
     return coupler_angle, jnp.arctan2(up, over)
+
+
+def _check_closed(params: Params) -> None:
+    """Refuse bars that do not close the loop at the start, or only just: on the host, with concrete numbers.
+
+    Raises:
+        UserError: that names the lengths of the coupler that do.
+    """
+    ground, crank, coupler, rocker, angle = (
+        float(params[name])
+        for name in ("ground_length", "crank_length", "coupler_length", "rocker_length", "crank_angle")
+    )
+    diagonal = math.hypot(ground - crank * math.cos(math.radians(angle)), crank * math.sin(math.radians(angle)))
+    least, most = abs(diagonal - rocker), diagonal + rocker
+    # Where coupler, rocker and diagonal lie on a line, the rocker would turn at an infinite rate.
+    margin = float(jnp.finfo(params["crank_angle"].dtype).eps) ** 0.5 * most
+    if not least + margin < coupler < most - margin:
+        remedy = (
+            f"coupler_length between {least:.4g} and {most:.4g} (|diagonal - rocker_length| and diagonal + "
+            "rocker_length), or other lengths"
+        )
+        raise UserError(
+            f"coupler_length = {coupler:g} m and rocker_length = {rocker:g} m do not close the loop at crank_angle = "
+            f"{angle:g} degrees, where the end of the crank is {diagonal:.4g} m from the pivot of the rocker; choose "
+            + (remedy if least + margin < most - margin else "another crank_angle or ground_length")
+        )
 
 
 def _bodies(params: Params) -> Bodies:
