@@ -31,6 +31,45 @@ def solve_symmetric(matvec: Callable[[Any], Any], b: Any, project: Callable[[Any
     return jax.lax.custom_linear_solve(regular, project(b), _conjugate_gradients, symmetric=True)
 
 
+def preconditioned(
+    matvec: Callable[[jax.Array], jax.Array],
+    b: jax.Array,
+    precondition: Callable[[jax.Array], jax.Array],
+    wanted: jax.Array,
+) -> jax.Array:
+    """Solve ``A x = b`` by preconditioned conjugate gradients, or do nothing; not differentiable.
+
+    Args:
+        matvec: ``x -> A x``, symmetric and positive definite.
+        b: (n,).
+        precondition: ``r -> x``, about the inverse of A, symmetric and positive definite.
+        wanted: whether to solve at all; otherwise not a single product is computed.
+
+    Returns:
+        x, (n,); NaN if the residual stays above round-off. Zero where it is not wanted.
+
+    Reference: Hestenes and Stiefel, J. Res. NBS 49, 409 (1952), doi:10.6028/jres.049.044.
+    """
+    tolerance = jnp.finfo(b.dtype).eps ** 0.75 * jnp.linalg.norm(b)
+
+    def unfinished(carry: tuple[jax.Array, ...]) -> jax.Array:
+        _, residual, _, _, iterations = carry
+        return wanted & (jnp.linalg.norm(residual) > tolerance) & (iterations < 10 * b.size)
+
+    def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        x, residual, direction, product, iterations = carry
+        image = matvec(direction)
+        alpha = product / (direction @ image)
+        x, residual = x + alpha * direction, residual - alpha * image
+        improved = precondition(residual)
+        next_product = residual @ improved
+        return x, residual, improved + next_product / product * direction, next_product, iterations + 1
+
+    first = precondition(b)
+    x, residual, *_ = jax.lax.while_loop(unfinished, step, (jnp.zeros_like(b), b, first, b @ first, jnp.int32(0)))
+    return jnp.where(wanted & ~(jnp.linalg.norm(residual) <= tolerance), jnp.nan, x)
+
+
 def _conjugate_gradients(matvec: Callable[[Any], Any], b: Any) -> Any:
     """Solve ``A x = b`` for a positive definite ``A``; NaN if a direction of no or negative curvature turns up.
 

@@ -50,7 +50,11 @@ class Obstacle(Protocol):
         ...
 
     def prepare(self, params: Params, parts: jax.Array, project: Callable) -> Any:
-        """Return what `hold` needs and parameters alone determine; ``parts``: lengths of the stages of a step."""
+        """Return what `at` takes, made once for a run from its first parameters; ``parts``: lengths of the stages."""
+        ...
+
+    def at(self, params: Params, hold: Any) -> Any:
+        """Return what `hold` needs under the parameters of a step, from what `prepare` returned."""
         ...
 
     def fluid(self, params: Params, dtype: Any) -> tuple[jax.Array, ...] | None:
@@ -71,7 +75,7 @@ class Obstacle(Protocol):
         """Return the solenoidal velocity with that of the body in it, the pressure, and the momentum that this took.
 
         ``velocity`` is that at the end of the stage but for the pressure, ``before`` and ``pressure`` those at its
-        start, ``held`` what `prepare` returned, ``part`` the length of the stage; momentum is force times time.
+        start, ``held`` what `at` returned, ``part`` the length of the stage; momentum is force times time.
         """
         ...
 

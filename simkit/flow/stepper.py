@@ -32,7 +32,8 @@ class FlowState:
         explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
         drive: the uniform acceleration along the first axis that holds the flow rate; zero unless it is held.
         load: mean force of the flow on the obstacle over the last step; empty where there is none.
-        hold: what the obstacle is held with, computed at the start; ``()`` where there is none.
+        hold: what the obstacle is held with, computed at the start and right under any parameters; ``()`` where there
+            is none.
         time: time passed, and its rounding error so far.
         time_step: length of the last step.
         iteration: number of steps taken, int32.
@@ -134,6 +135,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         length = like(state.time, equations.time_step(state.velocity, params))
         first = state.iteration == 0
         fluid = obstacle.fluid(params, state.time.dtype) if obstacle else None
+        body = obstacle.at(params, state.hold) if obstacle else ()
 
         def stage(carry, weights_and_index):
             velocity, pressure, scalar, before, drive, impulse = carry
@@ -169,7 +171,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 # Implicit friction has added the old pressure.
                 left = pressure if correction is None else jnp.zeros_like(pressure)
                 velocity, increment, momentum = obstacle.hold(
-                    velocity, started, left, params, state.hold, index, part, project
+                    velocity, started, left, params, body, index, part, project
                 )
                 impulse = impulse + momentum
             pressure = increment if correction is None else pressure + increment - correction(increment)

@@ -88,6 +88,10 @@ class DirectForcing:
         """Return nothing: this method keeps nothing between steps."""
         return ()
 
+    def at(self, params: Params, hold: tuple) -> tuple:
+        """Return nothing, likewise."""
+        return hold
+
     def fluid(self, params: Params, dtype: Any) -> None:
         """Return None: the velocity carries itself, inside the body too."""
         return None

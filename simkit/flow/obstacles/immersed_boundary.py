@@ -3,13 +3,14 @@
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
+from simkit.core.symmetric_solve import preconditioned
 from simkit.errors import UserError
 from simkit.flow.differences import inside, with_zero_ends
 from simkit.flow.domain import Domain, Velocity, like
@@ -34,15 +35,36 @@ RIDGE = 1e-4
 
 @pytree
 class Hold:
-    """What holds a body at rest on a grid, computed once for a run.
+    """The equations for the forces that hold a body on a grid, solved once at the start of a run.
 
     Attributes:
-        outline: points on the outline, n of them.
-        inverse: ``(stages, 2 n, 2 n)`` from the slip across and along the outline to the impulses that remove it.
+        inverse: ``(stages, 2 n, 2 n)`` from the slip across and along the outline, at n points, to the impulses that
+            remove it; of the body as it was at the start.
+        ridge: added to the diagonal of these equations.
+        made_for: the parameters of the start, in one vector.
     """
 
-    outline: Outline
     inverse: jax.Array
+    ridge: jax.Array
+    made_for: jax.Array
+
+
+class Held(NamedTuple):
+    """A body as it is in one step.
+
+    Attributes:
+        around: points on its outline, n of them.
+        kernels: their weights on the faces.
+        slip: slip along the outline per force and length of time, (n,).
+        hold: what was solved at the start.
+        is_current: whether the parameters are those of the start, bool.
+    """
+
+    around: Outline
+    kernels: list[list[jax.Array]]
+    slip: jax.Array
+    hold: Hold
+    is_current: jax.Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -128,9 +150,7 @@ class ImmersedBoundary:
         The matrix has one column for each force: the velocity that it, and the pressure that it causes, give the points
         of the outline.
         """
-        around = outline(self.shape(params), self.pivot(params), self.points, self.domain)
-        around = jax.tree.map(lambda f: like(parts, f), around)
-        kernels = self._kernels(around)
+        around, kernels, slip = self._geometry(params, parts.dtype)
 
         @jax.checkpoint
         def column(force: jax.Array) -> jax.Array:
@@ -138,17 +158,30 @@ class ImmersedBoundary:
 
         matrix = jax.lax.map(column, jnp.eye(2 * self.points, dtype=parts.dtype))
         matrix = (matrix + matrix.T) / 2
-        diagonal = jnp.full(2 * self.points, RIDGE * jnp.trace(matrix) / (2 * self.points))
-        slip = self._smearing(around) / (self.viscosity(params) * around.spacing)
+        ridge = RIDGE * jnp.trace(matrix) / (2 * self.points)
 
         def inverse(part: jax.Array) -> jax.Array:
-            total = matrix + jnp.diag(diagonal + jnp.concatenate([jnp.zeros_like(slip), slip / part]))
+            total = matrix + jnp.diag(ridge + jnp.concatenate([jnp.zeros_like(slip), slip / part]))
             # Friction along the outline may be a thousand times as stiff as pressure across it.
             scale = jax.lax.rsqrt(jnp.diagonal(total))
             factor = jax.scipy.linalg.cho_factor(scale[:, None] * total * scale)
             return scale[:, None] * jax.scipy.linalg.cho_solve(factor, jnp.diag(scale))
 
-        return Hold(outline=around, inverse=jax.vmap(inverse)(parts))
+        # Its derivative is never asked for: that of a solution follows from the equations.
+        inverses = jax.vmap(inverse)(jax.lax.stop_gradient(parts))
+        return Hold(inverse=jax.lax.stop_gradient(inverses), ridge=ridge, made_for=_vector(params, parts.dtype))
+
+    def at(self, params: Params, hold: Hold) -> Held:
+        """Return the body under the parameters of a step, which may differ from those of the start."""
+        around, kernels, slip = self._geometry(params, hold.inverse.dtype)
+        is_current = (hold.made_for == _vector(params, hold.inverse.dtype)).all()
+        return Held(around, kernels, slip, hold, is_current)
+
+    def _geometry(self, params: Params, dtype) -> tuple[Outline, list[list[jax.Array]], jax.Array]:
+        around = outline(self.shape(params), self.pivot(params), self.points, self.domain)
+        around = jax.tree.map(lambda f: jnp.asarray(f, dtype), around)
+        slip = self._smearing(around) / (self.viscosity(params) * around.spacing)
+        return around, self._kernels(around), slip
 
     def fluid(self, params: Params, dtype) -> tuple[jax.Array, ...]:
         """Return the fluid fraction phi on the faces of each component, which multiplies what advection carries."""
@@ -174,7 +207,7 @@ class ImmersedBoundary:
         before: Velocity,
         pressure: jax.Array,
         params: Params,
-        held: Hold,
+        held: Held,
         stage: jax.Array,
         part: jax.Array,
         project: "Project",
@@ -186,25 +219,46 @@ class ImmersedBoundary:
             before: not used.
             pressure: not used.
             params: parameters.
-            held: of `prepare`.
+            held: of `at`.
             stage: index of the stage.
             part: length of time that it covers.
             project: from a velocity to the solenoidal one and the pressure.
         """
-        around, pivot = held.outline, self.pivot(params)
+        around, kernels, pivot = held.around, held.kernels, self.pivot(params)
         arm = [x - c for x, c in zip(around.points, pivot, strict=True)]
         with jax.named_scope("obstacle"):
-            kernels = self._kernels(around)
             velocity, first = project(velocity, part)
             slip = self._read(velocity, around, kernels)
             if self.spin is not None:
                 rate = self.spin(params)
                 slip = slip - _across_and_along(-rate * arm[1], rate * arm[0], around)
-            force = -held.inverse[stage] @ slip
+            force = self._forces(-slip, held, stage, part, project)
             pushed = jax.tree.map(jnp.add, velocity, self._spread(force, around, kernels))
             velocity, second = project(pushed, part)
             x, y = _along_axes(force, around)
         return velocity, first + second, -jnp.stack([x.sum(), y.sum(), jnp.sum(arm[0] * y - arm[1] * x)])
+
+    def _forces(
+        self, change: jax.Array, held: Held, stage: jax.Array, part: jax.Array, project: "Project"
+    ) -> jax.Array:
+        """Return the impulses at the outline that change the velocity there, (2 n,).
+
+        At the parameters of the start the inverse that is kept gives them. At others it preconditions conjugate
+        gradients, which take some projections more. Derivatives are those of the solution of the equations either way.
+        """
+        nothing = jnp.zeros_like(held.slip)
+        diagonal = held.hold.ridge + jnp.concatenate([nothing, held.slip / part])
+        inverse = held.hold.inverse[stage]
+
+        def moved(force: jax.Array) -> jax.Array:
+            pushed, _ = project(self._spread(force, held.around, held.kernels), part)
+            return self._read(pushed, held.around, held.kernels) + diagonal * force
+
+        def solve(matvec: Callable[[jax.Array], jax.Array], b: jax.Array) -> jax.Array:
+            changed = preconditioned(matvec, b, lambda r: inverse @ r, ~held.is_current)
+            return jnp.where(held.is_current, inverse @ b, changed)
+
+        return jax.lax.custom_linear_solve(moved, change, solve, symmetric=True)
 
     def _kernels(self, around: Outline) -> list[list[jax.Array]]:
         """Return, for each component and axis, ``(n, faces)`` weights of its inner faces at each point."""
@@ -248,6 +302,12 @@ class ImmersedBoundary:
 def points_around(perimeter: float, spacing: float) -> int:
     """Return the number of points for an outline of the given length on cells of the given width."""
     return math.ceil(perimeter / (POINT_DISTANCE * spacing))
+
+
+def _vector(params: Params, dtype) -> jax.Array:
+    return jax.lax.stop_gradient(
+        jnp.concatenate([jnp.ravel(jnp.asarray(params[name], dtype)) for name in sorted(params)])
+    )
 
 
 def _across_and_along(x: jax.Array, y: jax.Array, around: Outline) -> jax.Array:
