@@ -57,6 +57,8 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
             raise UserError(f"{scenario.file}: [params]: {one_line(error)}") from error
     try:
         _check_names(scenario, simulation)
+        if scenario.simulation not in registry.FACTORIES:
+            _check_effects(scenario, simulation)
     except OverflowError as error:  # more numbers in an array than 32 bits count
         raise _refused(scenario, error) from error
     return simulation
@@ -175,6 +177,18 @@ def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
             f"{scenario.file}: render.quantity = '{render.quantity}' has {observed[render.quantity].ndim} axes; "
             "the view 'field' draws arrays with 2"
         )
+
+
+def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
+    """Refuse parameters of a package's simulation that change nothing; those of simkit's own are tested to have one."""
+    from simkit.core.dependence import idle_parameters
+
+    for name in idle_parameters(simulation):
+        if name in scenario.parameters:
+            raise UserError(
+                f"{scenario.file}: params.{name} has no effect on {scenario.simulation} with this configuration; "
+                "remove it, or let the simulation use it"
+            )
 
 
 def _refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -181,3 +181,10 @@ def test_building_computes_nothing(monkeypatch):
 def test_every_shipped_scenario_builds(scenario):
     with jax.enable_x64(scenario.run.precision == "float64"):
         build(scenario)
+
+
+def test_a_parameter_that_changes_nothing_in_a_package_s_simulation_is_refused(monkeypatch):
+    monkeypatch.delitem(registry.FACTORIES, "toy.decay")
+    monkeypatch.setattr(registry, "resolve", lambda name: decay)
+    # The toy has a matrix that no function reads.
+    assert "params.coupling has no effect on toy.decay with this configuration; remove it" in refusal(read())

@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from simkit.core import gradient
+from simkit.core.dependence import idle_parameters
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.engine.driver import Program, drive
@@ -244,6 +245,10 @@ def test_step_keeps_shapes_and_dtypes_without_weak_types(contract):
     for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(stepped), strict=True):
         assert (before.shape, before.dtype) == (after.shape, after.dtype)
         assert not before.weak_type and not after.weak_type
+
+
+def test_every_parameter_has_an_effect(name):
+    assert idle_parameters(built(name)[1]) == []
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

@@ -1,18 +1,21 @@
 """A user's own energy of all positions, as an interaction like any other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 
+from simkit.core.dependence import without_effect
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.spaces import Cell
 
 
-def user_energy(energy: Callable[[jax.Array, Cell, Params], jax.Array]) -> Interaction:
+def user_energy(
+    energy: Callable[[jax.Array, Cell, Params], jax.Array], *, parameters: Sequence[str] | None = None
+) -> Interaction:
     """Return the interaction of a given energy; force and stress follow by differentiation.
 
     ``F = -dE/dx`` and ``stress = (1/V) dE/dstrain`` for ``x -> x (1 + strain)``, cell likewise.
@@ -21,24 +24,48 @@ def user_energy(energy: Callable[[jax.Array, Cell, Params], jax.Array]) -> Inter
         energy: ``(position, cell, params) -> E``, scalar, for positions (N, d) that may lie outside the cell. It must
             be smooth, and in a periodic cell unchanged when a particle moves by a lattice vector:
             `simkit.molecular.spaces.of_cell` gives nearest images.
+        parameters: names of the params that the energy takes, and no others; ``None`` hands it all.
+
+    Raises:
+        UserError: when the energy is first asked for, if one of ``parameters`` is not among the params or has no
+            effect on it.
 
     Example: a spring from each particle to the origin, ``user_energy(lambda x, cell, p: p["k"] / 2 * jnp.sum(x**2))``.
     """
 
+    def evaluate(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
+        return energy(
+            position, cell, params if parameters is None else _chosen(energy, position, cell, params, parameters)
+        )
+
     def force(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
-        return -jax.grad(energy)(position, cell, params)
+        return -jax.grad(evaluate)(position, cell, params)
 
     def stress(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
-        return strain_derivative(energy, position, cell, params) / spaces.of_cell(cell, position.shape[1]).volume
+        return strain_derivative(evaluate, position, cell, params) / spaces.of_cell(cell, position.shape[1]).volume
 
     return Interaction(
         prepare=lambda position, cell, params: (),
         refresh=lambda neighbors, position, cell, params: neighbors,
-        energy=lambda position, cell, params, _: energy(position, cell, params),
+        energy=lambda position, cell, params, _: evaluate(position, cell, params),
         force=force,
         stress=stress,
         overflow=lambda _: jnp.bool_(False),
     )
+
+
+def _chosen(
+    energy: Callable[..., jax.Array], position: jax.Array, cell: Cell, params: Params, names: Sequence[str]
+) -> Params:
+    """Return the params of these names, refusing one without effect; while tracing, so that a run pays nothing."""
+    for name in names:
+        if name not in params:
+            raise UserError(f"user_energy: parameter '{name}' is not among the params{nearest(name, list(params))}")
+    chosen = {name: params[name] for name in names}
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), chosen)
+    for name in without_effect(lambda some: energy(position, cell, some), shapes):
+        raise UserError(f"user_energy: the energy does not depend on the parameter '{name}'; remove it from parameters")
+    return chosen
 
 
 def strain_derivative(

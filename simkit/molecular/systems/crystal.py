@@ -71,8 +71,8 @@ def crystal(
     material: str = "lennard_jones",
     lattice: str = "face_centered_cubic",
     repeats: Sequence[int] = (6, 6, 6),
-    cutoff: float = 4.0,
-    switch_on: float = 2.5,
+    cutoff: float | None = None,
+    switch_on: float | None = None,
     minimizer: str = "lbfgs",
     force_tolerance: float = 1e-10,
 ) -> Simulation:
@@ -91,8 +91,8 @@ def crystal(
         material: ``"lennard_jones"`` or ``"silicon"`` (eV and angstrom).
         lattice: ``"face_centered_cubic"``, ``"hexagonal_close_packed"`` or ``"diamond"``.
         repeats: unit cells along each axis; of 4, 4 and 8 atoms. Half the narrowest width must exceed the cut-off.
-        cutoff: in units of sigma; for Lennard-Jones, silicon has its own.
-        switch_on: in units of sigma; for Lennard-Jones.
+        cutoff: in units of sigma; 4 by default. For Lennard-Jones: silicon has its own.
+        switch_on: in units of sigma; 2.5 by default. For Lennard-Jones.
         minimizer: as for `simkit.molecular.minimizers.by_name`.
         force_tolerance: largest force left, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-3 in
             float32.
@@ -107,9 +107,15 @@ def crystal(
         raise UserError(f"unknown material '{material}'{nearest(material, list(MATERIALS))}")
     if lattice not in STRUCTURES:
         raise UserError(f"unknown lattice '{lattice}'{nearest(lattice, list(STRUCTURES))}")
+    structure, atoms = STRUCTURES[lattice], MATERIALS[material]
+    for name, value in (("cutoff", cutoff), ("switch_on", switch_on)):
+        if value is not None and atoms.reach is not None:
+            raise UserError(
+                f"{name} = {value:g} has no effect on {material}, whose energy ends by itself; leave it out"
+            )
+    cutoff, switch_on = 4.0 if cutoff is None else cutoff, 2.5 if switch_on is None else switch_on
     if not 0 < switch_on < cutoff:
         raise UserError(f"switch_on = {switch_on} is not between 0 and cutoff = {cutoff}; choose 2.5 and 4")
-    structure, atoms = STRUCTURES[lattice], MATERIALS[material]
     repeats = tuple(repeats)
     perfect = structure.build(repeats)
     reach = atoms.reach or cutoff

@@ -70,3 +70,25 @@ def test_free_space_has_no_stress(x64):
     assert bool(jnp.isfinite(interaction.force(position, None, params, ())).all())
     with pytest.raises(UserError, match="no volume"):
         interaction.stress(position, None, params, ())
+
+
+def test_declared_parameters_are_all_that_the_energy_takes(x64):
+    _, (position, cell, params) = user_energy(gaussians), random_particles()
+    declared, everything = user_energy(gaussians, parameters=["width", "height"]), user_energy(gaussians)
+    beside = {**params, "mass": jnp.asarray(1.0)}
+    for name in ("energy", "force", "stress"):
+        found, expected = (getattr(which, name)(position, cell, beside, ()) for which in (declared, everything))
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["width", "height", "mass"], "does not depend on the parameter 'mass'; remove it"),
+        (["width", "heigth"], "parameter 'heigth' is not among the params; did you mean 'height'"),
+    ],
+)
+def test_declared_parameters_without_effect_or_value_are_refused(x64, names, message):
+    _, (position, cell, params) = user_energy(gaussians), random_particles()
+    with pytest.raises(UserError, match=message):
+        user_energy(gaussians, parameters=names).force(position, cell, {**params, "mass": jnp.asarray(1.0)}, ())

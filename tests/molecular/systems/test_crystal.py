@@ -136,6 +136,8 @@ def test_start_is_stretched_and_shaken_as_asked(x64):
         ({"repeats": (2, 2, 2)}, "needs 8"),
         ({"repeats": (2, 2)}, "repeats"),
         ({"switch_on": 5.0}, "between 0 and cutoff"),
+        ({"material": "silicon", "lattice": "diamond", "cutoff": 3.0}, "cutoff = 3 has no effect on silicon"),
+        ({"material": "silicon", "lattice": "diamond", "switch_on": 2.0}, "switch_on = 2 has no effect on silicon"),
         ({"force_tolerance": 0.0}, "between 0 and 1"),
     ],
 )
