@@ -12,6 +12,7 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import stops
 from simkit.engine.driver import Program
+from simkit.engine.lane_records import fault_of
 from simkit.engine.plan import Plan
 from simkit.storage.store import Store
 
@@ -95,6 +96,10 @@ class Queue:
             found = store.restore(
                 template, warn, advance=(lambda lanes: program.advance(lanes.state, params)) if growing else None
             )
+            if found and (fault := self._fault(store.read(), found[1])):
+                warn(f"{store.folder}: its segments and checkpoint hold {fault}; starting from the beginning")
+                store.discard()
+                found = None
             if found:
                 index, current = found[0] + 1, found[1]
                 if _shapes(current.state) != _shapes(template.state):
@@ -114,6 +119,11 @@ class Queue:
 
     def _ended(self, current: Lanes) -> int:
         return int(current.waiting) - int(np.sum(np.asarray(current.member) < self.members))
+
+    def _fault(self, pieces: Sequence[Mapping[str, np.ndarray]], current: Lanes) -> str | None:
+        member, frame = np.asarray(current.member), np.asarray(current.frame)
+        counts = {"members": self.members, "frames": self.plan.frames}
+        return fault_of(pieces, member, frame, int(current.waiting), **counts)
 
     def _inputs(self, member: np.ndarray) -> tuple[Params, jax.Array]:
         # Where nobody is, the last member is repeated; what comes of it is dropped.

@@ -166,7 +166,7 @@ def _read(directory: RunDirectory) -> Outcome:
         if finished.get("segments") != len(pieces) - 1:
             raise DamagedFileError(f"{directory.path}: segment {len(pieces):06d}.npz is missing")
         status = np.asarray(finished.get("status_code"))
-    if not np.isin([*arrays["status"], status], list(Status)).all():
+    if not np.isin(status, list(Status)).all():
         raise DamagedFileError(f"{directory.path}: it holds a status that does not exist")
     datasets.check_labels(arrays, labels, directory.path)
     return Outcome(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.status import Status
 from simkit.storage.archives import UNBOUND, Layout, Seal, read_arrays, write_arrays
 from simkit.storage.files import DamagedFileError, make_folder, read_bytes, remove_leftovers, write_bytes
 from simkit.storage.regular_files import check_folder, check_regular
@@ -97,6 +98,13 @@ class Store:
         self._discard_after(found[0] if found else -1)
         return found
 
+    def discard(self) -> None:
+        """Remove all segments and checkpoints, from which the run cannot go on."""
+        for name in CHECKPOINTS:
+            if check_regular(self.folder / name):
+                (self.folder / name).unlink()
+        self._discard_after(-1)
+
     def read(self) -> list[dict[str, np.ndarray]]:
         """Return the stored segments in order.
 
@@ -143,7 +151,10 @@ class Store:
         return self._read_segment(index)
 
     def _read_segment(self, index: int) -> dict[str, np.ndarray]:
-        return read_arrays(self._segment(index), self._seal.of(f"segment {index}"), self._layout)
+        arrays = read_arrays(self._segment(index), self._seal.of(f"segment {index}"), self._layout)
+        if not np.isin(arrays.get("status", Status.OK), list(Status)).all():
+            raise DamagedFileError(f"{self._segment(index)}: it holds a status that does not exist")
+        return arrays
 
     def _segment(self, index: int) -> Path:
         return self.segments / f"{index:06d}.npz"

@@ -17,6 +17,7 @@ from simkit.engine.driver import Program
 from simkit.engine.lanes import SEGMENTS, Queue
 from simkit.engine.plan import Plan
 from simkit.jobs.sweeps import start_sweep
+from simkit.storage.archives import UNBOUND, read_arrays, write_arrays
 from simkit.storage.store import Store
 from tests.toys import SPRINGS, toy
 
@@ -60,7 +61,9 @@ def test_number_of_lanes_does_not_change_the_result(chunk):
             np.testing.assert_allclose(other[name], one[name], rtol=1e-12, atol=1e-14, err_msg=str(name))
 
 
-def countdown(store=None, *, lanes, values, plan=None, report=lambda fraction, words: None, calls=None):
+def countdown(
+    store=None, *, lanes, values, plan=None, report=lambda fraction, words: None, calls=None, warn=pytest.fail
+):
     """Run members that take as many steps as their value says, exactly, and return what came of each."""
     member = Simulation(
         init=lambda params, key: params["value"],
@@ -90,7 +93,7 @@ def countdown(store=None, *, lanes, values, plan=None, report=lambda fraction, w
         lambda members: ({"value": jnp.asarray(numbers[members])}, jax.vmap(jax.random.key)(members)),
         jax.jit(jax.vmap(member.observe, in_axes=(0, {"value": 0}))),
     )
-    return queue.run(program, store, report, pytest.fail)
+    return queue.run(program, store, report, warn)
 
 
 @pytest.mark.parametrize("lanes", [1, 3, 10])
@@ -175,3 +178,60 @@ def test_sweep_of_relaxations_goes_on_where_it_was_stopped(stop, tmp_path):
 
 def test_segments_are_short_beside_a_whole_run():
     assert Plan(8000, 10, SEGMENTS).segments == SEGMENTS
+
+
+VALUES = [30.5, 3.0, 17.0, 1.0, 9.0, 0.0, -1.0, 12.0, 40.5]
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """Return a folder with the first five segments of a sweep through two lanes, and the checkpoint after them."""
+
+    class Stopped(BaseException):
+        pass
+
+    told = []
+
+    def report(fraction, words):
+        told.append(fraction)
+        if len(told) == 5:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        countdown(Store(tmp_path), lanes=2, values=VALUES, report=report)
+    return tmp_path
+
+
+# File, array and value of what a file of the right checksum may hold, and what is told of it.
+CRAFTED = {
+    "negative member": ("segment 2", "member", [-1, 1], "a member outside 0 to 8"),
+    "member that does not exist": ("segment 2", "member", [1000, 1], "a member outside 0 to 8"),
+    "member in two lanes": ("segment 2", "member", [0, 0], "a member in two lanes"),
+    "frame out of range": ("segment 2", "frame", [0, 10**6], "a frame outside 0 to 40"),
+    "negative frame": ("segment 2", "frame", [-20, 0], "a frame outside 0 to 40"),
+    "end of a member that is not there": ("segment 0", "left", [7], "a member ends that is in no lane"),
+    "member of the checkpoint": ("checkpoint", "state.member", [-2, 1], "a member outside 0 to 8"),
+    "frame of the checkpoint": ("checkpoint", "state.frame", [99, 1], "a frame outside 0 to 40"),
+    "member that begins twice": ("checkpoint", "state.waiting", 0, "members that have begun more than once or not"),
+    "member that never begins": ("checkpoint", "state.waiting", 9, "members that have begun more than once or not"),
+}
+
+
+@pytest.mark.parametrize("case", CRAFTED)
+def test_indices_that_cannot_be_are_told_in_one_line_and_never_used(case, interrupted):
+    file, name, value, problem = CRAFTED[case]
+    number = file.removeprefix("segment ")
+    path = interrupted / ("checkpoint.npz" if file == "checkpoint" else f"segments/{int(number):06d}.npz")
+    arrays = read_arrays(path, UNBOUND.of(file))
+    shape = (1,) if name == "left" else arrays[name].shape
+    crafted = {name: np.broadcast_to(np.asarray(value, arrays[name].dtype), shape)}
+    if name == "left":
+        crafted["observed.state"] = np.zeros(1, np.float32)
+    write_arrays(path, arrays | crafted, UNBOUND.of(file))
+    told = []
+    found = countdown(Store(interrupted), lanes=2, values=VALUES, warn=told.append)
+    (line,) = told
+    assert f"hold {problem}" in line and line.endswith("; starting from the beginning") and "\n" not in line
+    for ours, theirs in zip(found, countdown(lanes=2, values=VALUES), strict=True):
+        for key in theirs:
+            np.testing.assert_array_equal(ours[key], theirs[key])

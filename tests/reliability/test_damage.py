@@ -17,6 +17,7 @@ from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.store import CHECKPOINTS, Store
 from tests.core.toys import oscillator
+from tests.reliability.faults import WORK, Stopped
 from tests.toys import toy
 
 FRAMES = 10
@@ -229,3 +230,15 @@ def test_damaged_optimization_goes_on_bit_for_bit(tmp_path):
     with pytest.warns(UserWarning, match="going on from segment 2"):
         simkit.resume(tmp_path / "spoiled")
     assert everything(tmp_path / "spoiled") == everything(tmp_path / "whole")
+
+
+def test_status_that_does_not_exist_in_a_segment_is_computed_again(tmp_path):
+    with pytest.raises(Stopped):
+        WORK["half a sweep"](tmp_path / "spoiled", 0)
+    WORK["sweep"](tmp_path / "whole", 0)
+    segment = sorted((tmp_path / "spoiled").glob("chunk_*/segments/*.npz"))[1]
+    arrays, seal = read_arrays(segment, seal_of(segment)), seal_of(segment)
+    write_arrays(segment, arrays | {"status": np.full_like(arrays["status"], 77)}, seal)
+    with pytest.warns(UserWarning, match="it holds a status that does not exist"):
+        found = simkit.resume(tmp_path / "spoiled")
+    assert found.identical(simkit.open_run(tmp_path / "whole"))
