@@ -247,8 +247,8 @@ def test_step_keeps_shapes_and_dtypes_without_weak_types(contract):
         assert not before.weak_type and not after.weak_type
 
 
-def test_every_parameter_has_an_effect(name):
-    assert idle_parameters(built(name)[1]) == []
+def test_every_parameter_has_an_effect(contract):
+    assert idle_parameters(contract.simulation) == []
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
