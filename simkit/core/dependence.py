@@ -20,8 +20,7 @@ def without_effect(function: Callable[..., Any], params: Params, *arguments: Any
         params: arrays, or their shapes, by name.
         *arguments: pytrees of arrays or of their shapes.
     """
-    traced = jax.make_jaxpr(function)(params, *arguments)
-    _, used = partial_eval.dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals))
+    used = _used(function, params, *arguments)
     # Arguments are flattened in order, the params first, by their sorted names.
     return [name for name, is_used in zip(sorted(params), used, strict=False) if not is_used]
 
@@ -40,3 +39,21 @@ def idle_parameters(simulation: Simulation) -> list[str]:
         return then, [function(then, params) for function in functions if function is not None]
 
     return without_effect(everything, simulation.params, jax.eval_shape(jax.random.key, 0))
+
+
+def depends(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Return whether what ``function(*arguments)`` returns depends on any of its arguments.
+
+    The function is traced and cut down as in `without_effect`.
+
+    Args:
+        function: of arrays.
+        *arguments: pytrees of arrays or of their shapes.
+    """
+    return any(_used(function, *arguments))
+
+
+def _used(function: Callable[..., Any], *arguments: Any) -> list[bool]:
+    """Return for each array among the arguments, in the order of their leaves, whether it has an effect."""
+    traced = jax.make_jaxpr(function)(*arguments)
+    return partial_eval.dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals))[1]

@@ -2,6 +2,7 @@
 
 import enum
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -76,7 +77,9 @@ def is_failure(code: jax.Array) -> jax.Array:
     Args:
         code: int32, of `Status`, any shape.
     """
-    return functools.reduce(jnp.logical_or, (code == failure for failure in FAILURES))
+    # One bit for each code: comparisons with all of them would be repeated in each array that a failure holds.
+    bits = functools.reduce(operator.or_, (1 << failure for failure in FAILURES))
+    return (jnp.int32(bits) >> code) & 1 == 1
 
 
 def stops(status: jax.Array | np.ndarray) -> Any:

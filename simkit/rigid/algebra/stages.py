@@ -1,4 +1,4 @@
-"""Stages of a derivative: where a compiled derivative is cut into passes, and plain programs are not."""
+"""Marks for derivatives: where they are cut into passes, and what they follow; plain programs are as without."""
 
 import functools
 from typing import Any
@@ -17,6 +17,28 @@ def staged[T](tree: T) -> T:
         tree: of arrays.
     """
     return jax.tree.map(_primitive().bind, tree)
+
+
+def with_tangents[T](tree: T) -> T:
+    """Return arrays as they are; in a derivative all of them have tangents, zero where there were none.
+
+    Which numbers of a loop depend on a parameter is found by differentiating its body again for each number found to,
+    and so many times as often for each loop around it. What a loop starts from is marked so where all of it will
+    depend on any parameter anyhow: its body is then differentiated once.
+
+    Args:
+        tree: of arrays.
+    """
+    return _with_tangents(tree)
+
+
+@jax.custom_jvp
+def _with_tangents(tree: Any) -> Any:
+    return tree
+
+
+# What was zero by its kind alone arrives here as an array of zeros.
+_with_tangents.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from simkit.core.pytree import pytree
 from simkit.core.rollout import recomputed, stored
 from simkit.core.status import Status
 from simkit.errors import UserError
+from simkit.rigid.algebra.stages import with_tangents
 from simkit.rigid.algebra.vector import computed_once, dot, norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
@@ -128,7 +129,7 @@ class Events:
             # Most steps hold no event, and are over with their first piece.
             return jax.lax.cond(jnp.any(moment.left > 0), go, lambda moment: moment, moment), None
 
-        moment = Moment(motion=motion, standing=memory, left=time_step)
+        moment = with_tangents(Moment(motion=motion, standing=memory, left=time_step))
         moment, _ = jax.lax.scan(onward, moment, jnp.arange(self.impacts + 1) == self.impacts)
         return moment.motion, moment.standing
 
@@ -193,13 +194,15 @@ class Events:
         event, reached, rate, comes, happens = computed_once(
             stored((event, reached, pick(chosen, rates), comes, happens))
         )
-        remaining = computed_once(left_to(event, reached, path, balls, planes, stand))
-        duration = jnp.where(happens, at_closing(reached, remaining, rate), left)
-        acceleration = path.acceleration.at(path.of_each(duration / time_step))
+        until = jnp.where(happens, reached, left)
+        arrived = computed_once(path.shifted(until))
+        remaining = left_to(event, arrived, path.pressing(until), balls, planes, stand)
+        # Zero, with the derivative of the time of the event.
+        late = computed_once(jnp.where(happens, at_closing(jnp.zeros_like(reached), remaining, rate), 0))
         motion, support, rolling = let_happen(
             event,
-            computed_once(path.at(duration)),
-            computed_once(acceleration),
+            computed_once(path.arrival(arrived, until, late)),
+            computed_once(path.acceleration.at(path.of_each(until / time_step))),
             balls,
             planes,
             support,
@@ -214,7 +217,7 @@ class Events:
                 impacts=standing.impacts + event.is_impact.astype(jnp.int32),
                 overflowed=standing.overflowed | (comes & last & (left > 0)),
             ),
-            left=jnp.where(happens, left - duration, 0),
+            left=jnp.where(happens, left - (until + late), 0),
         )
 
 

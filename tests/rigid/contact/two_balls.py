@@ -42,8 +42,19 @@ DEFAULTS = {
 }
 
 
-def two_balls(kind=sphere, impacts=4):
-    """Return the simulation; the force is ``amplitude sin(frequency t)`` along x and ``lift sin(frequency t)`` up."""
+def push(motion, bodies, time, p):
+    """Return the force on the first, ``amplitude sin(frequency t)`` along x and ``lift sin(frequency t)`` up."""
+    del motion
+    nothing, first = zeros(bodies.mass), jnp.asarray([1.0, 0.0], bodies.mass.dtype)
+    wave = jnp.sin(p["frequency"] * time) * first
+    return Wrench(force=Vector(p["amplitude"] * wave, nothing.y, p["lift"] * wave), torque=nothing)
+
+
+LOADS = (gravity(), applied(push))
+
+
+def two_balls(kind=sphere, impacts=4, loads=LOADS):
+    """Return the simulation."""
 
     def bodies(p):
         return gather(
@@ -65,12 +76,6 @@ def two_balls(kind=sphere, impacts=4):
             angular_velocity=Vector(nothing.x, pair("spin0", None), nothing.z),
         )
 
-    def push(motion, bodies, time, p):
-        del motion
-        nothing, first = zeros(bodies.mass), jnp.asarray([1.0, 0.0], bodies.mass.dtype)
-        wave = jnp.sin(p["frequency"] * time) * first
-        return Wrench(force=Vector(p["amplitude"] * wave, nothing.y, p["lift"] * wave), torque=nothing)
-
     params = {name: jnp.asarray(value, dtype=float) for name, value in {**DEFAULTS, "time_step": 0.01}.items()}
     return simulate(
         Scene(
@@ -79,7 +84,7 @@ def two_balls(kind=sphere, impacts=4):
             start=start,
             dynamics=Events(impacts=impacts),
             planes=lambda p: floor(),
-            loads=(gravity(), applied(push)),
+            loads=loads,
         )
     )
 

@@ -1,6 +1,8 @@
 """What may happen next to balls: two meet, one meets a plane, one stops slipping, one is lifted."""
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -35,7 +37,9 @@ class Candidates:
 
 
 def candidates(balls: int, planes: int) -> Candidates:
-    """Return all pairs, every ball with every plane, and every ball alone.
+    """Return all pairs, every ball with every plane, and every ball alone if there are planes to rest on.
+
+    There is at least one, for a single ball without planes an event that never happens.
 
     Args:
         balls: their number.
@@ -43,12 +47,13 @@ def candidates(balls: int, planes: int) -> Candidates:
     """
     one, other = np.triu_indices(balls, 1)
     ball, plane = np.tile(np.arange(balls), planes), np.repeat(np.arange(planes), balls)
-    alone, none = np.arange(balls), np.full(balls, -1)
+    alone = np.arange(balls if _may_rest(balls, planes) else 0)
+    none = np.full(len(alone), -1)
     rows = [
         (np.full(len(one), PAIR), one, other, np.full(len(one), -1)),
         (np.full(len(ball), PLANE), ball, np.full(len(ball), -1), plane),
-        (np.full(balls, GRIP), alone, none, none),
-        (np.full(balls, LIFT), alone, none, none),
+        (np.full(len(alone), GRIP), alone, none, none),
+        (np.full(len(alone), LIFT), alone, none, none),
     ]
     return Candidates(*(np.concatenate(column).astype(np.int32) for column in zip(*rows, strict=True)))
 
@@ -91,21 +96,31 @@ def times(
         rate at which what closes then does so. Without derivatives.
     """
     path, balls, planes, stand, horizon = jax.lax.stop_gradient((path, balls, planes, stand, horizon))
-    found = [_of_polynomials(path, balls, planes, support, stand, horizon)]
-    if balls.radius.shape[0] > 1:
-        found.insert(0, _of_pairs(path, balls, horizon))
+    count, found = balls.radius.shape[0], []
+    if count > 1:
+        found.append(_of_pairs(path, balls, horizon))
+    if _may_rest(count, planes.offset.shape[0]):
+        found.append(_of_polynomials(path, balls, planes, support, stand, horizon))
+    # Searched for in one loop, gaps of both kinds would be written and read at each pass, which takes longer.
     when, settled, rates = (jnp.concatenate(parts) for parts in zip(*found, strict=True))
     return computed_once((when, settled, rates))
+
+
+def _may_rest(balls: int, planes: int) -> bool:
+    return planes > 0 or balls == 1
 
 
 def _of_pairs(path: Path, balls: Balls, horizon: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Two balls meet when ``(D.D - R^2) / 2R`` closes, D between their centers: quadratic where loads are alike."""
     first, second = np.triu_indices(balls.radius.shape[0], 1)
-    distance, velocity, acceleration = each(
-        lambda values: values[first] - values[second],
-        (path.motion.position, path.motion.velocity, path.acceleration),
-    )
-    dt, reach = path.time_step, balls.radius[first] + balls.radius[second]
+    of_balls = (path.motion.position, path.motion.velocity, path.acceleration, norm(path.motion.velocity), balls.radius)
+    # All are taken from the balls at once, in a program a tenth as long as one by one.
+    arrays, tree = jax.tree.flatten(of_balls)
+    rows = jnp.stack(arrays)
+    one, other = (jnp.take(rows, index, axis=1, mode="clip") for index in (first, second))
+    distance, velocity, acceleration, *_ = jax.tree.unflatten(tree, list(one - other))
+    speeds, reach = one[-2:] + other[-2:]
+    dt = path.time_step
 
     def gap(time: jax.Array) -> tuple[jax.Array, jax.Array]:
         s = time / dt
@@ -113,14 +128,12 @@ def _of_pairs(path: Path, balls: Balls, horizon: jax.Array) -> tuple[jax.Array, 
         rate = velocity + dt * acceleration.integral(s)
         return (dot(now, now) - reach * reach) / (2 * reach), dot(now, rate) / reach
 
-    start, middle, end = _bounds(acceleration)
-    most = jnp.maximum(jnp.maximum(norm(start), norm(middle)), norm(end))
+    most = functools.reduce(jnp.maximum, [norm(point) for point in _bounds(acceleration)])
     speed = norm(velocity)
     farthest = norm(distance) + horizon * (speed + horizon / 2 * most)
     bend = (jnp.maximum(speed - horizon * most, 0) ** 2 - farthest * most) / reach
-    bend_now = (speed * speed + dot(distance, start)) / reach
-    speeds = norm(path.motion.velocity)
-    least = ROUNDINGS * jnp.finfo(speed.dtype).eps * (speeds[first] + speeds[second])
+    bend_now = (speed * speed + dot(distance, acceleration.constant)) / reach
+    least = ROUNDINGS * jnp.finfo(speed.dtype).eps * speeds
     return first_closing(gap, bend, bend_now, least, horizon)
 
 
@@ -129,11 +142,11 @@ def _of_polynomials(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """What closes as a polynomial in s = t / dt: gaps of planes, slips of contacts that do not grip, pressures."""
     kinds = (_planes(path, balls, planes, support), _grips(path, balls, stand), _lifts(path, stand))
-    columns = [jnp.concatenate(column) for column in zip(*kinds, strict=True)]
-    a, b, c, d, e, bend, bend_now, least, possible = columns
+    *factors, bend, bend_now, least, possible = (jnp.concatenate(column) for column in zip(*kinds, strict=True))
+    of_rate = [power * factor for power, factor in enumerate(factors)][1:]
 
     def gap(s: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return a + s * (b + s * (c + s * (d + s * e))), b + s * (2 * c + s * (3 * d + s * (4 * e)))
+        return _horner(factors, s), _horner(of_rate, s)
 
     dt = path.time_step
     s, settled, rate = first_closing(gap, bend, bend_now, least, horizon / dt)
@@ -148,8 +161,7 @@ def _planes(path: Path, balls: Balls, planes: Planes, support: jax.Array) -> tup
     planes = each_ball(planes)
     motion, acceleration = each(lambda values: values[None], (path.motion, path.acceleration))
     speed, size = norm(motion.velocity), norm(acceleration.constant)
-    acceleration = _along(acceleration, planes.normal)
-    start, middle, end = _bounds(acceleration)
+    acceleration = acceleration.map(lambda part: dot(part, planes.normal))
     eps = jnp.finfo(speed.dtype).eps
     # A moment later, since a load that just ceases to press is zero now, or what rounding makes of that.
     soon = acceleration.at(jnp.sqrt(eps))
@@ -158,12 +170,10 @@ def _planes(path: Path, balls: Balls, planes: Planes, support: jax.Array) -> tup
     columns = (
         dot(motion.position, planes.normal) - planes.offset - balls.radius,
         dt * dot(motion.velocity, planes.normal),
-        square * acceleration.constant / 2,
-        square * acceleration.linear / 6,
-        square * acceleration.square / 12,
-        square * jnp.minimum(jnp.minimum(start, middle), end),
+        *(square / whole * part for whole, part in zip((2, 6, 12), acceleration.parts, strict=False)),
+        square * functools.reduce(jnp.minimum, _bounds(acceleration)),
         square * soon,
-        (ROUNDINGS * eps * dt) * jnp.broadcast_to(speed, start.shape),
+        (ROUNDINGS * eps * dt) * jnp.broadcast_to(speed, soon.shape),
         support != places(count, support[None]),
     )
     return each(lambda values: values.reshape(-1, *values.shape[2:]), columns)
@@ -171,28 +181,32 @@ def _planes(path: Path, balls: Balls, planes: Planes, support: jax.Array) -> tup
 
 def _grips(path: Path, balls: Balls, stand: Footing) -> tuple[jax.Array, ...]:
     """A contact grips when its slip, along the direction it has now, ends."""
-    now, dt = (
-        dot(slip(path.motion.velocity, path.motion.angular_momentum, balls, stand.normal), stand.direction),
-        path.time_step,
-    )
-    rates = Quadratic(
-        *(
-            dot(slip(acceleration, torque, balls, stand.normal), stand.direction)
-            for acceleration, torque in zip(path.acceleration.parts, path.torque.parts, strict=True)
-        )
-    )
-    start, linear, square = rates.parts
-    nothing = jnp.zeros_like(now)
+
+    def along(velocity: Vector, angular_momentum: Vector) -> jax.Array:
+        return dot(slip(velocity, angular_momentum, balls, stand.normal), stand.direction)
+
+    now, dt = along(path.motion.velocity, path.motion.angular_momentum), path.time_step
+    rates = [along(*both) for both in zip(path.acceleration.parts, path.torque.parts, strict=True)]
+    slips, nothing = stand.held & ~stand.rolls, jnp.zeros_like(now)
+    if len(rates) == 1:
+        return now, dt * rates[0], nothing, nothing, nothing, nothing, slips
+    start, linear, square = rates
     bend = dt * jnp.minimum(linear, linear + 2 * square)
-    slips = stand.held & ~stand.rolls
     return now, dt * start, dt * linear / 2, dt * square / 3, nothing, bend, dt * linear, nothing, slips
 
 
 def _lifts(path: Path, stand: Footing) -> tuple[jax.Array, ...]:
     """A ball is lifted when the load ceases to press it to its plane."""
-    start, linear, square = path.pressure.parts
-    nothing = jnp.zeros_like(start)
-    return start, linear, square, nothing, nothing, 2 * square, 2 * square, nothing, stand.held
+    parts, nothing = path.pressure.parts, jnp.zeros_like(path.pressure.constant)
+    if len(parts) == 1:
+        return *parts, nothing, nothing, nothing, nothing, nothing, stand.held
+    twice = 2 * parts[-1]
+    return *parts, nothing, nothing, twice, twice, nothing, stand.held
+
+
+def _horner(factors: Sequence[jax.Array], s: jax.Array) -> jax.Array:
+    """Return the polynomial with the given factors of s^0, s^1 and so on."""
+    return functools.reduce(lambda higher, factor: factor + s * higher, factors[::-1])
 
 
 def each_ball(planes: Planes) -> Planes:
@@ -200,11 +214,9 @@ def each_ball(planes: Planes) -> Planes:
     return each(lambda values: values[:, None], planes)
 
 
-def _along(quadratic: Quadratic[Vector], direction: Vector) -> Quadratic[jax.Array]:
-    return Quadratic(*(dot(part, direction) for part in quadratic.parts))
-
-
-def _bounds[T: (Vector, jax.Array)](quadratic: Quadratic[T]) -> tuple[T, T, T]:
+def _bounds[T: (Vector, jax.Array)](quadratic: Quadratic[T]) -> tuple[T, ...]:
     """Return the control points of a quadratic on 0 <= s <= 1, among which it stays."""
+    if len(quadratic.parts) == 1:
+        return quadratic.parts
     start, linear, square = quadratic.parts
     return start, start + linear / 2, start + linear + square

@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, computed_once, cross, dot, norm, normalize, select, zeros
@@ -11,7 +12,6 @@ from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.contact.timing.balls import Balls
 from simkit.rigid.contact.timing.blow import blow
 from simkit.rigid.contact.timing.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, pick, places
-from simkit.rigid.contact.timing.path import Path
 from simkit.rigid.contact.timing.resting import ROUNDINGS, Footing, slip
 from simkit.rigid.scene import Planes
 
@@ -56,36 +56,31 @@ def happening(rows: Candidates, index: jax.Array, happens: jax.Array, balls: Bal
         happens: whether it happens at all.
         balls: what moves.
     """
-    kind, first, second, plane = (
-        jnp.where(happens, jnp.asarray(column)[index], -1)
-        for column in (rows.kind, rows.first, rows.second, rows.plane)
-    )
+    columns = np.stack([rows.kind, rows.first, rows.second, rows.plane])
+    kind, first, second, plane = jnp.where(happens, jnp.take(columns, index, axis=1, mode="clip"), -1)
     ball = places(balls.radius.shape[0], balls.radius)
     return Happening(kind=kind, first=ball == first, second=ball == second, plane=plane)
 
 
-def left_to(event: Happening, time: jax.Array, path: Path, balls: Balls, planes: Planes, stand: Footing) -> jax.Array:
+def left_to(
+    event: Happening, motion: Motion, pressure: jax.Array, balls: Balls, planes: Planes, stand: Footing
+) -> jax.Array:
     """Return what closes at an event: the gap of an impact, the slip of a grip, the pressure of a lift.
 
     Args:
         event: what happens.
-        time: of it.
-        path: of the balls.
+        motion: at its time.
+        pressure: likewise, in N.
         balls: what moves.
         planes: what stands.
         stand: how balls rest.
     """
-    first, meets = event.first, _plane_of(event, planes)
-    normal, offset = pick(meets, (planes.normal, planes.offset))
-    s = path.of_each(time) / path.of_each(path.time_step)
-    apart, reach = event.difference(path.position_at(time)), pick(event.struck, balls.radius)
+    normal, offset = pick(_plane_of(event, planes), (planes.normal, planes.offset))
+    apart, reach = event.difference(motion.position), pick(event.struck, balls.radius)
     of_impact = jnp.where(event.kind == PAIR, norm(apart), dot(apart, normal) - offset) - reach
-    # A slip is linear in velocity and spin, so it changes as they do.
-    start = slip(path.motion.velocity, path.motion.angular_momentum, balls, stand.normal)
-    gained = slip(path.acceleration.integral(s), path.torque.integral(s), balls, stand.normal)
-    slipping = pick(first, dot(start + path.of_each(path.time_step) * gained, stand.direction))
-    pressure = pick(first, path.pressure.at(s))
-    return jnp.where(event.is_impact, of_impact, jnp.where(event.kind == GRIP, slipping, pressure))
+    slipping = dot(slip(motion.velocity, motion.angular_momentum, balls, stand.normal), stand.direction)
+    of_rest = pick(event.first, jnp.where(event.kind == GRIP, slipping, pressure))
+    return jnp.where(event.is_impact, of_impact, of_rest)
 
 
 def let_happen(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core.dependence import depends
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.quaternion import turn
 from simkit.rigid.algebra.vector import Vector, each
@@ -21,29 +22,41 @@ class Quadratic[T: (Vector, jax.Array)]:
 
     Attributes:
         constant: a.
-        linear: b.
-        square: c.
+        linear: b; None for what never changes, of which no program computes more than a.
+        square: c; likewise.
     """
 
     constant: T
-    linear: T
-    square: T
+    linear: T | None = None
+    square: T | None = None
 
     @property
-    def parts(self) -> tuple[T, T, T]:
-        """The three coefficients."""
+    def parts(self) -> tuple[T, ...]:
+        """The three coefficients, or the only one."""
+        if self.linear is None or self.square is None:
+            return (self.constant,)
         return self.constant, self.linear, self.square
+
+    def map[R: (Vector, jax.Array)](self, function: Callable[[T], R]) -> "Quadratic[R]":
+        """Return the quadratic whose coefficients are a linear function of these."""
+        return Quadratic(*(function(part) for part in self.parts))
 
     def at(self, s: jax.Array) -> T:
         """Return the value at s."""
+        if self.linear is None or self.square is None:
+            return self.constant
         return self.constant + (self.linear + self.square * s) * s
 
     def integral(self, s: jax.Array) -> T:
         """Return the integral from 0 to s."""
+        if self.linear is None or self.square is None:
+            return self.constant * s
         return (self.constant + (self.linear / 2 + self.square * (s / 3)) * s) * s
 
     def double_integral(self, s: jax.Array) -> T:
         """Return the integral of the integral from 0 to s."""
+        if self.linear is None or self.square is None:
+            return self.constant / 2 * (s * s)
         return (self.constant / 2 + (self.linear / 6 + self.square * (s / 12)) * s) * (s * s)
 
 
@@ -67,23 +80,50 @@ class Path:
     inverse_moment: jax.Array
     time_step: jax.Array
 
-    def position_at(self, duration: jax.Array) -> Vector:
-        """Return the positions some time after the start, in s."""
-        dt, duration = self.of_each(self.time_step), self.of_each(duration)
-        way = dt * dt * self.acceleration.double_integral(duration / dt)
-        return self.motion.position + duration * self.motion.velocity + way
-
     def at(self, duration: jax.Array) -> Motion:
         """Return the motion some time after the start, in s."""
+        orientation = turn(self.motion.orientation, self._turned(duration))
+        return dataclasses.replace(self.shifted(duration), orientation=orientation)
+
+    def shifted(self, duration: jax.Array) -> Motion:
+        """Return the motion some time after the start, in s, with the orientations of the start."""
         motion, dt, duration = self.motion, self.of_each(self.time_step), self.of_each(duration)
         s = duration / dt
-        turned = duration * motion.angular_momentum + dt * dt * self.torque.double_integral(s)
-        return Motion(
-            position=self.position_at(duration),
-            orientation=turn(motion.orientation, turned * self.inverse_moment),
+        way = dt * dt * self.acceleration.double_integral(s)
+        return dataclasses.replace(
+            motion,
+            position=motion.position + duration * motion.velocity + way,
             velocity=motion.velocity + dt * self.acceleration.integral(s),
             angular_momentum=motion.angular_momentum + dt * self.torque.integral(s),
         )
+
+    def arrival(self, shifted: Motion, duration: jax.Array, late: jax.Array) -> Motion:
+        """Return the motion some time after the start, given all of it but the orientations.
+
+        Args:
+            shifted: as `shifted` gives it.
+            duration: in s.
+            late: zero, with the derivative by which the time differs from ``duration``; what changes at a rate has
+                that rate times this one, so nothing is followed twice.
+        """
+        s, late = self.of_each(duration / self.time_step), self.of_each(late)
+        turning = late * (shifted.angular_momentum * self.inverse_moment)
+        return Motion(
+            position=shifted.position + late * shifted.velocity,
+            orientation=turn(self.motion.orientation, self._turned(duration) + turning),
+            velocity=shifted.velocity + late * self.acceleration.at(s),
+            angular_momentum=shifted.angular_momentum + late * self.torque.at(s),
+        )
+
+    def pressing(self, duration: jax.Array) -> jax.Array:
+        """Return the pressure in N some time after the start, in s."""
+        return self.pressure.at(self.of_each(duration / self.time_step))
+
+    def _turned(self, duration: jax.Array) -> Vector:
+        """Return the vectors by which orientations turn, in rad."""
+        dt, duration = self.of_each(self.time_step), self.of_each(duration)
+        turned = duration * self.motion.angular_momentum + dt * dt * self.torque.double_integral(duration / dt)
+        return turned * self.inverse_moment
 
     def of_each(self, number: jax.Array) -> jax.Array:
         """Return a number for each ball; used many times, it then has one sum over the balls for its derivative."""
@@ -103,7 +143,8 @@ def path_under(
     Exact for loads that are constant or linear in time. Over many steps the error is of fourth order for loads that
     depend on time alone, of third for those that depend on position, of second for those that depend on velocity, and
     of first order where a load turns the direction of a slip. Orientations are exact about a fixed axis and of second
-    order where a torque turns it; nothing else depends on them.
+    order where a torque turns it; nothing else depends on them. A load that depends on neither motion nor time, such
+    as gravity, is sampled once.
 
     Args:
         load: ``(motion, time) -> Wrench``.
@@ -114,8 +155,8 @@ def path_under(
         time_step: in s; the way may be followed for that long.
     """
 
-    def path_of(*parts: tuple[Wrench, jax.Array]) -> Path:
-        wrenches, pressures = zip(*parts, strict=True)
+    def path_of(*parts: Wrench) -> Path:
+        wrenches, pressures = zip(*(with_reaction(part, balls, stand) for part in parts), strict=True)
         return Path(
             motion=motion,
             acceleration=Quadratic(*(wrench.force * balls.inverse_mass for wrench in wrenches)),
@@ -126,9 +167,9 @@ def path_under(
         )
 
     now = load(motion, time)
-    constant = with_reaction(now, balls, stand)
-    nothing = each(jnp.zeros_like, constant)
-    ahead = path_of(constant, nothing, nothing)
+    ahead = path_of(now)
+    if not depends(load, motion, time):
+        return ahead
     # As differences, so that three equal samples give exactly a constant.
     halfway, whole = (
         each(lambda later, start: later - start, load(ahead.at(after), time + after), now)
@@ -136,4 +177,4 @@ def path_under(
     )
     linear = each(lambda halfway, whole: 4 * halfway - whole, halfway, whole)
     square = each(lambda halfway, whole: 2 * whole - 4 * halfway, halfway, whole)
-    return path_of(constant, with_reaction(linear, balls, stand), with_reaction(square, balls, stand))
+    return path_of(now, linear, square)

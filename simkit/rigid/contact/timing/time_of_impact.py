@@ -35,26 +35,27 @@ def first_closing(
     Returns:
         The time, infinite where the gap stays open up to the horizon; True where it is the closing itself; the rate.
     """
-    at_start, rate = gap(jnp.zeros_like(bend))
-    touches = at_start <= 0
-    still = touches & (jnp.abs(rate) <= least_rate)
-    # What touches and neither moves nor is pressed stays open for now.
-    open_now = still & (bend_now >= 0)
-    wait = _descent(jnp.maximum(at_start, 0), jnp.where(still, 0, rate), bend)
-    wait = jnp.where(open_now, jnp.inf, wait)
 
-    def advance(_: int, reached: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        time = reached[0]
+    def advance(number: int, reached: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        time, _, step, _ = reached
+        at_start, time = number == 0, time + step
+        open_yet = time <= horizon
         left, rate = gap(jnp.minimum(time, horizon))
-        # Beyond the horizon the bound does not hold, and need not.
-        step = jnp.where(time <= horizon, _descent(jnp.maximum(left, 0), rate, bend), jnp.inf)
+        closed = left <= 0
+        # What touches and neither moves nor is pressed stays open for now.
+        still = at_start & closed & (jnp.abs(rate) <= least_rate)
+        following = _descent(jnp.maximum(left, 0), jnp.where(still, 0, rate), bend)
         # At its closing a gap may be zero and its rate positive by rounding alone.
-        step = jnp.where((left <= 0) & (time <= horizon), 0, step)
-        return time + step, step
+        following = jnp.where(closed & ~at_start, 0, following)
+        # Beyond the horizon the bound does not hold, and need not.
+        following = jnp.where(open_yet & ~(still & (bend_now >= 0)), following, jnp.inf)
+        return time, step, following, rate
 
-    time, step = jax.lax.fori_loop(0, ITERATIONS - 1, advance, (wait, wait))
+    # Each pass finds the way to the next place, and the last one the rate at the place reached.
+    nothing = jnp.zeros_like(bend)
+    time, step, _, rate = jax.lax.fori_loop(0, ITERATIONS + 1, advance, (nothing, nothing, nothing, nothing))
     time = jnp.where(time <= horizon, time, jnp.inf)
-    return time, step <= jnp.sqrt(jnp.finfo(step.dtype).eps) * horizon, gap(jnp.minimum(time, horizon))[1]
+    return time, step <= jnp.sqrt(jnp.finfo(step.dtype).eps) * horizon, rate
 
 
 def at_closing(time: jax.Array, gap: jax.Array, rate: jax.Array) -> jax.Array:
