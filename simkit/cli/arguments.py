@@ -48,7 +48,7 @@ def add_wrt(parser: argparse.ArgumentParser) -> None:
 def add_mode(parser: argparse.ArgumentParser) -> None:
     """Add how derivatives propagate."""
     modes = ("shortest", "reverse", "forward")
-    usual = "how derivatives propagate (default: shortest, forward for up to three numbers)"
+    usual = "how derivatives propagate (default: shortest, forward for few numbers, up to 16 of a short run)"
     parser.add_argument("--mode", default="shortest", choices=modes, help=usual)
 
 

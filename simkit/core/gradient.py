@@ -25,8 +25,11 @@ SAFETY, UNCERTAIN = 3.0, 0.1
 # What else a right derivative may differ by, relatively, in units of the cube root of the rounding unit.
 AGREEMENT = 2.0
 
-# Forward mode costs about a run per number, reverse mode about four of any number, and several times the compilation.
+# Forward mode costs about a run per number, reverse mode about four of any number, and two or three times the
+# compilation, which in forward mode hardly grows with the numbers.
 FEW = 3
+# So many runs take less time than that compilation where all states are little together: a few ms each, and seconds.
+FEW_OF_LITTLE = 16
 
 
 def value_and_grad(
@@ -40,7 +43,8 @@ def value_and_grad(
         objective: ``(params, key) -> scalar``, an `Objective` or any such function.
         wrt: names of parameters; each derivative has its parameter's shape.
         mode: ``"reverse"`` (cost independent of the number of parameters), ``"forward"`` (no stored states, shorter to
-            compile; cost proportional to the number of parameters), or ``"shortest"``: forward for up to three numbers.
+            compile; cost proportional to the number of parameters), or ``"shortest"``: forward for up to three numbers
+            (16 in `jitted`, for a run whose states are little together).
 
     Raises:
         UserError: if a name is not a parameter (when called).
@@ -55,7 +59,10 @@ def value_and_grad(
 
 
 def value_status_and_grad(
-    objective: Callable[[Params, jax.Array], tuple[jax.Array, jax.Array]], wrt: Sequence[str], mode: Mode = "shortest"
+    objective: Callable[[Params, jax.Array], tuple[jax.Array, jax.Array]],
+    wrt: Sequence[str],
+    mode: Mode = "shortest",
+    few: int = FEW,
 ) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Params]]:
     """Return ``(params, key) -> (value, status, {name: derivative})``: of a run that failed, no derivative is right.
 
@@ -63,6 +70,7 @@ def value_status_and_grad(
         objective: ``(params, key) -> (scalar, code)``, such as `simkit.core.objective.Objective.with_status`.
         wrt: as for `value_and_grad`.
         mode: likewise.
+        few: up to how many numbers the shortest mode is forward mode.
 
     Raises:
         UserError: if a name is not a parameter (when called).
@@ -71,7 +79,7 @@ def value_status_and_grad(
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Params]:
         chosen, of_chosen = _partial(lambda params: objective(params, key), params, wrt)
         numbers = sum(jnp.size(value) for value in chosen.values())
-        if mode == "reverse" or (mode == "shortest" and numbers > FEW):
+        if mode == "reverse" or (mode == "shortest" and numbers > few):
             (value, status), derivative = jax.value_and_grad(of_chosen, has_aux=True)(chosen)
             return value, status, derivative
 
@@ -98,7 +106,8 @@ def jitted(
     """Return `value_status_and_grad`, to be compiled in the time that suits the run.
 
     On a processor, a run whose states are little together takes less time than optimizing its machine code, which is
-    left out: compiling takes half as long (the cradle: 2.5 s for 5.6), running two or three times as long (4 ms).
+    left out: compiling takes half as long (the cradle: 2.5 s for 5.6), running two or three times as long (4 ms). The
+    shortest mode of such a run is forward mode for more numbers.
 
     Args:
         objective: what to differentiate.
@@ -107,12 +116,13 @@ def jitted(
         params: of which only the shapes count.
         key: likewise.
     """
-    options = None
-    if jax.default_backend() == "cpu" and not objective.converges:
+    little = False
+    if not objective.converges:
         state = jax.eval_shape(objective.simulation.init, params, key)
-        if objective.steps * size_in_bytes(state) <= LITTLE:
-            options = {"xla_backend_optimization_level": 0}
-    return jax.jit(value_status_and_grad(objective.with_status, wrt, mode), compiler_options=options)
+        little = objective.steps * size_in_bytes(state) <= LITTLE
+    options = {"xla_backend_optimization_level": 0} if little and jax.default_backend() == "cpu" else None
+    derive = value_status_and_grad(objective.with_status, wrt, mode, FEW_OF_LITTLE if little else FEW)
+    return jax.jit(derive, compiler_options=options)
 
 
 @dataclasses.dataclass(frozen=True)

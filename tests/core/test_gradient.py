@@ -1,5 +1,7 @@
 """Derivatives agree in reverse mode, forward mode and by central differences."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -97,3 +99,23 @@ def test_little_runs_are_compiled_without_optimizing_machine_code(monkeypatch):
     for steps in (10, 10**9):
         gradient.jitted(Objective(simulation, "energy", steps), ["frequency"], "forward", simulation.params, key)
     assert asked == [{"xla_backend_optimization_level": 0}, None]
+
+
+@pytest.mark.parametrize(
+    ("steps", "numbers", "expected"), [(10, 16, "forward"), (10, 17, "reverse"), (10**6, 4, "reverse")]
+)
+def test_the_shortest_mode_of_a_little_run_is_forward_for_more_numbers(steps, numbers, expected):
+    simulation, key = oscillator(), jax.random.key(0)
+    params = {**simulation.params, "push": jnp.zeros(numbers)}
+
+    def step(state, params):
+        after = simulation.step(state, params)
+        return dataclasses.replace(after, velocity=after.velocity + jnp.sum(params["push"]))
+
+    objective = Objective(dataclasses.replace(simulation, step=step), "energy", steps)
+    programs = {
+        mode: str(gradient.jitted(objective, ["push"], mode, params, key).trace(params, key).jaxpr)
+        for mode in ("shortest", "forward", "reverse")
+    }
+    assert programs["shortest"] == programs[expected]
+    assert programs["forward"] != programs["reverse"]
