@@ -305,6 +305,8 @@ def _lasting(last: Vector, now: Vector) -> Vector:
     Blows pass, weights stay: only what lasts is counted at the half step by which velocities are brought up to date.
     """
     squared = dot(now, now)
-    present = squared > 0
+    # The derivative of the share divides by the fourth power: of what fades away while a body comes to rest, that is
+    # zero before the force is.
+    present = squared > jnp.sqrt(jnp.finfo(squared.dtype).tiny)
     share = jnp.clip(dot(last, now) / jnp.where(present, squared, 1), 0, 1)
     return jnp.where(present, share, 0) * now

@@ -1,12 +1,14 @@
 """Blows that are passed on, momenta that are kept, bodies that come to rest."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from simkit.errors import UserError
+from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import box, sphere
-from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.contact.impulses import Impulses, _lasting
 from simkit.rigid.planes import floor
 from tests.rigid.contact.scenes import run, scene
 
@@ -75,3 +77,18 @@ def test_ball_on_the_floor_bounces_to_the_height_of_its_restitution(precision):
 def test_numbers_out_of_range_are_refused(wrong, message):
     with pytest.raises(UserError, match=message):
         Impulses(**wrong)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_the_derivative_of_a_force_that_fades_away_is_finite(x64, dtype):
+    # Impulses of a body that comes to rest shrink by the same factor in each sweep, down to the least numbers there are.
+    sizes = jnp.asarray([10.0**power for power in range(-300, 3) if 10.0**power > jnp.finfo(dtype).tiny], dtype)
+    now, ones = Vector(sizes, 0.3 * sizes, 0 * sizes), Vector(*[jnp.ones_like(sizes)] * 3)
+    for factor in (0.5, 1e9):
+        found = jax.jit(lambda now, factor=factor: jax.jvp(lambda now: _lasting(factor * now, now), (now,), (ones,)))(
+            now
+        )
+        assert all(np.isfinite(values).all() for values in jax.tree.leaves(found))
+        share = min(factor, 1)
+        seen = sizes > 1e-9
+        np.testing.assert_allclose(found[0].x[seen], share * sizes[seen], rtol=1e-6)
