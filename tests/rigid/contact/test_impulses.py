@@ -81,7 +81,7 @@ def test_numbers_out_of_range_are_refused(wrong, message):
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_the_derivative_of_a_force_that_fades_away_is_finite(x64, dtype):
-    # Impulses of a body that comes to rest shrink by the same factor in each sweep, down to the least numbers there are.
+    # Impulses of a body that comes to rest shrink by one factor in each sweep, down to the least numbers there are.
     sizes = jnp.asarray([10.0**power for power in range(-300, 3) if 10.0**power > jnp.finfo(dtype).tiny], dtype)
     now, ones = Vector(sizes, 0.3 * sizes, 0 * sizes), Vector(*[jnp.ones_like(sizes)] * 3)
     for factor in (0.5, 1e9):
