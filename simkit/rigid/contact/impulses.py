@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.rigid.algebra.stages import with_tangents
 from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, norm, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
@@ -116,7 +115,6 @@ class Impulses:
         self, motion: Motion, memory: Pressed, setting: Setting, time: jax.Array, time_step: jax.Array
     ) -> tuple[Motion, Pressed]:
         """Return the motion one step later, and the impulses that it took."""
-        motion, memory = with_tangents((motion, memory))
         # Its parts on their own, so that every program that takes this step rounds them alike.
         motion, memory, bodies, planes, time_step = computed_once(
             (motion, memory, setting.bodies, setting.planes, time_step)
