@@ -37,8 +37,9 @@ def differences(
 ) -> dict[str, Difference]:
     """Differentiate by central differences of two steps, one number at a time, and estimate their error.
 
-        D(h) = (f(p + h) - f(p - h)) / 2h,   value = (4 D(h) - D(2h)) / 3,   error = |D(h) - D(2h)| / 3 + eps |f| / h
+        D(h) = (f(p + h) - f(p - h)) / 2h,   value = (4 D(h) - D(2h)) / 3,   error = |D(h) - D(2h)| / 3 + noise / h
 
+    The noise is the change of the function between neighboring numbers, or its rounding unit, if that is larger.
     The step h is the fourth root of the rounding unit times the scale of the parameter: the largest magnitude in its
     array or a hundredth of the distance of its bounds, whichever is larger (1 where neither is known), so that small
     entries of an array take steps as long as the others. A step that turns out to be too long or too short is tried
@@ -84,8 +85,9 @@ def _of_one(
     """Return the derivative of a function of one number, and its error, by the best of several steps."""
     rounding = float(np.finfo(dtype).eps)
     best = (np.nan, np.inf)
+    noise = _noise(function, at, dtype, low, high)
     for factor in LADDER:
-        value, error = _quotient(function, at, dtype, factor * rounding**0.25 * scale, low, high)
+        value, error = _quotient(function, at, dtype, factor * rounding**0.25 * scale, low, high, noise)
         if error < best[1]:
             best = value, error
         if best[1] <= GOOD * abs(best[0]):
@@ -93,8 +95,24 @@ def _of_one(
     return best
 
 
+def _noise(function: Callable[[float], float], at: float, dtype: np.dtype, low: float, high: float) -> float:
+    """Return by how much a function changes between neighboring numbers: what cancels in it leaves more than its size.
+
+    Numbers outside of the bounds are left out.
+    """
+    spacing = float(np.spacing(dtype.type(abs(at) or 1)))
+    values = [function(number) for k in range(-2, 3) if low <= (number := at + k * spacing) <= high]
+    return float(np.ptp(values)) if values else 0.0
+
+
 def _quotient(
-    function: Callable[[float], float], at: float, dtype: np.dtype, step: float, low: float, high: float
+    function: Callable[[float], float],
+    at: float,
+    dtype: np.dtype,
+    step: float,
+    low: float,
+    high: float,
+    noise: float = 0.0,
 ) -> tuple[float, float]:
     sided = min(high - at, at - low) < 2 * step
     if sided:
@@ -112,6 +130,6 @@ def _quotient(
         return (slope_near * far - slope_far * near) / (far - near), largest
 
     (fine, largest), (coarse, _) = quotient(step), quotient(2 * step)
-    rounding = float(np.finfo(dtype).eps) * largest / abs(step)
+    rounding = max(float(np.finfo(dtype).eps) * largest, noise) / abs(step)
     error = abs(fine - coarse) / 3 + rounding
     return (4 * fine - coarse) / 3, error if np.isfinite(error) else np.inf

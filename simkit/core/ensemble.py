@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import asked_at_every_step, status_of, stops
+from simkit.errors import UserError, nearest
 
 
 def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
@@ -22,7 +23,13 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
     Args:
         simulation: the member.
         over: names of the parameters that differ between members.
+
+    Raises:
+        UserError: if a name is not a parameter.
     """
+    for name in over:
+        if name not in simulation.params:
+            raise UserError(f"unknown parameter '{name}'{nearest(name, list(simulation.params))}")
     axes = {name: 0 if name in over else None for name in simulation.params}
 
     def batched[**P](function: Callable[P, Any]) -> Callable[P, Any]:

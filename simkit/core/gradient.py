@@ -16,6 +16,9 @@ from simkit.core.status import Status
 from simkit.errors import UserError, nearest
 
 type Mode = Literal["reverse", "forward", "shortest"]
+
+MODES = ("reverse", "forward", "shortest")
+
 type Function = Callable[[Params, jax.Array], jax.Array]
 
 type Verdict = Literal["agrees", "differs", "uncertain"]
@@ -75,6 +78,8 @@ def value_status_and_grad(
     Raises:
         UserError: if a name is not a parameter (when called).
     """
+    if mode not in MODES:
+        raise UserError(f"mode = {mode!r} is unknown; choose one of {', '.join(MODES)}")
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Params]:
         chosen, of_chosen = _partial(lambda params: objective(params, key), params, wrt)

@@ -66,8 +66,16 @@ class Objective:
         """Refuse what has no meaning.
 
         Raises:
-            ValueError: if a simulation that converges is asked for anything but its final value.
+            ValueError: if a simulation that converges is asked for anything but its final value, or no step is taken.
+            UserError: if there is no such diagnostic.
         """
+        if self.steps < 1:
+            raise ValueError(f"steps = {self.steps} takes no step; give at least 1")
+        if isinstance(self.quantity, str):
+            state = jax.eval_shape(self.simulation.init, self.simulation.params, jax.eval_shape(jax.random.key, 0))
+            known = jax.eval_shape(self.simulation.diagnose, state, self.simulation.params)
+            if self.quantity not in known:
+                raise UserError(f"'{self.quantity}' is not a diagnostic{nearest(self.quantity, list(known))}")
         if self.converges and self.reduce != "final":
             raise ValueError(f"reduce = '{self.reduce}' needs a simulation that runs a fixed number of steps")
 

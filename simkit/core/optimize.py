@@ -17,6 +17,8 @@ type Method = Literal["adam", "lbfgs"]
 type Bounds = Mapping[str, tuple[float, float]]
 
 UNBOUNDED = (-math.inf, math.inf)
+# Where an optimization begins that is asked to begin at a bound, as a part of the interval.
+INSIDE = 1e-2
 
 
 QUANTITIES = {
@@ -68,7 +70,8 @@ def optimize(
 
     Each bounded parameter p in (a, b) is replaced by z with ``p = a + (b - a) / (1 + exp(-z))``, so that no step
     leaves the bounds and one learning rate serves parameters of any magnitude. ``done`` when the largest component of
-    the gradient with respect to z falls below ``tolerance * (1 + |value|)``.
+    the gradient with respect to z falls below ``tolerance * (1 + |value|)``; of those that lead away from a bound, the
+    gradient that they would have in the middle of the bounds.
 
     Args:
         objective: ``(params, key) -> scalar``.
@@ -156,7 +159,13 @@ def optimize(
         }
 
     def done(state: Optimization, params: Params) -> jax.Array:
-        return gradient_norm(state) <= tolerance * (1.0 + jnp.abs(state.value))
+        # Near a bound z hardly moves p: the gradient may be small there only where it leads out of the bounds.
+        left = {
+            name: jnp.max(jnp.abs(slope) / jnp.where(inward(state.position[name], slope, bounds, name), rate, 1))
+            for name, slope in state.gradient.items()
+            for rate in [rate_of(state.position[name], bounds, name)]
+        }
+        return jnp.stack(list(left.values())).max() <= tolerance * (1.0 + jnp.abs(state.value))
 
     def status(state: Optimization, params: Params) -> jax.Array:
         # An optimizer's memory may start at infinity; what must be finite is the objective and its gradient.
@@ -182,7 +191,7 @@ def to_unbounded(values: Params, bounds: Bounds) -> Params:
     With one bound only, ``z = log(exp(d) - 1)`` of the distance d to it.
 
     Args:
-        values: ``{name: array}``; a value at a bound is first moved inside by a millionth of the interval (of 1, with
+        values: ``{name: array}``; a value at a bound is first moved inside by a hundredth of the interval (of 1, with
             one bound only).
         bounds: as for `optimize`.
     """
@@ -192,9 +201,9 @@ def to_unbounded(values: Params, bounds: Bounds) -> Params:
         if not math.isfinite(low) and not math.isfinite(high):
             return value
         if math.isfinite(low) and math.isfinite(high):
-            fraction = jnp.clip((value - low) / (high - low), 1e-6, 1 - 1e-6)
+            fraction = jnp.clip((value - low) / (high - low), INSIDE, 1 - INSIDE)
             return jnp.log(fraction) - jnp.log1p(-fraction)
-        distance = jnp.maximum(value - low if math.isfinite(low) else high - value, 1e-6)
+        distance = jnp.maximum(value - low if math.isfinite(low) else high - value, INSIDE)
         return distance + jnp.log(-jnp.expm1(-distance))
 
     return {name: transform(name, value) for name, value in values.items()}
@@ -217,6 +226,28 @@ def to_bounded(position: Params, bounds: Bounds) -> Params:
         return high - jax.nn.softplus(value) if math.isfinite(high) else value
 
     return {name: transform(name, value) for name, value in position.items()}
+
+
+def rate_of(position: jax.Array, bounds: Bounds, name: str) -> jax.Array:
+    """Return how fast a parameter moves with its unbounded coordinate, relative to the middle of its bounds.
+
+    Args:
+        position: the coordinate.
+        bounds: as for `optimize`.
+        name: of the parameter.
+    """
+    low, high = bounds.get(name, UNBOUNDED)
+    if math.isfinite(low) and math.isfinite(high):
+        return 4 * jax.nn.sigmoid(position) * jax.nn.sigmoid(-position)
+    return jax.nn.sigmoid(position) if math.isfinite(low) or math.isfinite(high) else jnp.ones_like(position)
+
+
+def inward(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str) -> jax.Array:
+    """Tell whether a step against the gradient leads away from the nearest bound; arguments as for `rate_of`."""
+    low, high = bounds.get(name, UNBOUNDED)
+    both = math.isfinite(low) and math.isfinite(high)
+    # With one bound only, it is where the coordinate goes to minus infinity.
+    return gradient * position > 0 if both else gradient < 0
 
 
 def _with_gradient(evaluate: Callable[[Params], tuple[jax.Array, Params]]) -> Callable[[Params], jax.Array]:

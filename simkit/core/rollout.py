@@ -38,7 +38,12 @@ def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> 
         steps: number of steps, a Python integer.
         width: how many states each level of rematerialization may hold in reverse mode; ``None`` holds about the
             square root of ``steps``.
+
+    Raises:
+        ValueError: if ``steps`` is negative.
     """
+    if steps < 0:
+        raise ValueError(f"steps = {steps} is negative")
     advance = _advance(simulation)
 
     def run(state: State, params: Params) -> State:
@@ -199,6 +204,8 @@ def width_for(steps: int, memory: Memory) -> int:
     """
     if memory == "smallest":
         return SMALLEST_WIDTH
+    if memory != "balanced":
+        raise ValueError(f"memory = {memory!r} is unknown; choose 'balanced' or 'smallest'")
     # A divisor near the square root leaves no remainder to compile apart.
     root = max(math.isqrt(max(steps - 1, 0)) + 1, 2)
     return next((width for width in range(root, 2 * root + 1) if steps % width == 0), root)

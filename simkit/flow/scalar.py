@@ -62,7 +62,8 @@ class TransportedScalar:
         sides: for each axis the kinds of its lower and upper side; ``None`` where it is periodic.
         diffusivity: ``params -> D``.
         values: ``(params, time) -> ((lower, upper), ...)``, numbers or arrays of one layer, what the sides of kind
-            ``value`` and ``flux`` are given; ``None`` for a periodic axis. By default all are zero.
+            ``value`` and ``flux`` are given; ``None`` for a periodic axis, 0.0 for an insulated side. By default all
+            are zero.
         source: ``(scalar, velocity, params, time) -> array``, what is added per volume and time; or None.
         scheme: of advection, "central" or "bounded".
 
@@ -158,7 +159,22 @@ class TransportedScalar:
         """Return what the sides are given."""
         if self.values is None:
             return tuple(None if pair is None else (0.0, 0.0) for pair in self.sides)
-        return self.values(params, time)
+        values = self.values(params, time)
+        if len(values) != len(self.sides):
+            raise UserError(f"the values of the scalar are for {len(values)} axes; give a pair or None for each axis")
+        for i, (kinds, given) in enumerate(zip(self.sides, values, strict=True)):
+            needed = kinds is not None and set(kinds) != {"insulated"}
+            if kinds is None and given is not None:
+                raise UserError(f"the scalar is given values on axis {'xyz'[i]}, which is periodic; give None there")
+            if needed and (given is None or len(given) != 2):
+                raise UserError(f"the scalar needs two values on axis {'xyz'[i]}, for its sides {kinds}; give a pair")
+            for kind, value in zip(kinds or (), given or (), strict=False):
+                if kind == "insulated" and not (isinstance(value, int | float) and value == 0):
+                    raise UserError(
+                        f"the scalar is given a value on an insulated side of axis {'xyz'[i]}, which does not use it; "
+                        "give 0.0 there, or make the side a 'value' or a 'flux'"
+                    )
+        return values
 
     def side_flux(self, scalar: jax.Array, params: Params, time: jax.Array, axis: int, side: int) -> jax.Array:
         """Return what diffuses into the fluid through one side, per area and time, as an array of one layer.

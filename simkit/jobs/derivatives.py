@@ -53,7 +53,7 @@ def value_and_grad(
     """
     use_compilation_cache()
     found = load(scenario, values)
-    result = differentiate(found, [wrt] if isinstance(wrt, str) else list(wrt), objective, mode)
+    result = differentiate(found, names_of(wrt), objective, mode)
     if result.note:
         warnings.warn(result.note, stacklevel=2)
     return result.value, result.derivative
@@ -89,6 +89,17 @@ def differentiate(scenario: Scenario, wrt: Sequence[str], objective: "str | Meas
         value, status, derivative = gradient.jitted(function, wrt, mode, params, key)(params, key)
         exact = {name: np.asarray(derivative[name]) for name in wrt}
         return Derivative(float(value), exact, int(status), note_of(scenario, int(status)))
+
+
+def names_of(wrt: str | Sequence[str]) -> list[str]:
+    """Return the names of parameters that were given as one or as several.
+
+    Raises:
+        UserError: if it is something else.
+    """
+    if not isinstance(wrt, str | list | tuple):
+        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
+    return [wrt] if isinstance(wrt, str) else list(wrt)
 
 
 def note_of(scenario: Scenario, status: int) -> str:
@@ -156,6 +167,8 @@ def check_wrt(scenario: Scenario, wrt: Sequence[str]) -> None:
     Raises:
         UserError: with the nearest name.
     """
+    if not all(isinstance(name, str) for name in wrt):
+        raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
     for name in wrt:
         if name not in scenario.parameters:
             known = list(scenario.parameters)

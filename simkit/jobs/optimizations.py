@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from simkit.core.precision import precision
 from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.errors import UserError
-from simkit.jobs.derivatives import Mode, check_wrt, note_of, objective_name, objective_of, status_of_run
+from simkit.jobs.derivatives import Mode, check_wrt, names_of, note_of, objective_name, objective_of, status_of_run
 from simkit.jobs.outcome import Outcome, Report, checked, execute
 from simkit.jobs.runs import whole
+from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
 from simkit.storage.manifest import describe_frames
-from simkit.storage.run_directory import RunDirectory, check_output
+from simkit.storage.run_directory import RunDirectory, check_output, folder_of
 
 if TYPE_CHECKING:
     import xarray
@@ -59,10 +60,12 @@ class Request:
         objective_name(self.scenario, self.objective)
         if self.method not in ("lbfgs", "adam"):
             raise UserError(f"method '{self.method}' is unknown; choose lbfgs or adam")
+        if isinstance(self.iterations, bool) or not isinstance(self.iterations, int):
+            raise UserError(f"iterations = {self.iterations!r:.40} is not an integer; choose from 1 to 1000000")
         if not 1 <= self.iterations <= 1_000_000:
             raise UserError(f"iterations = {self.iterations} is not allowed; choose from 1 to 1000000")
-        if not 0 < self.learning_rate <= 10:
-            raise UserError(f"learning rate = {self.learning_rate} is not allowed; choose from above 0 to 10")
+        if not isinstance(self.learning_rate, int | float) or not 0 < self.learning_rate <= 10:
+            raise UserError(f"learning rate = {self.learning_rate!r:.40} is not allowed; choose from above 0 to 10")
         return self
 
 
@@ -104,12 +107,12 @@ def optimize(
 
     use_compilation_cache()
     found = load(scenario, values)
-    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
-    request = Request(found, names, objective_name(found, objective), method, iterations, learning_rate, mode)
+    names, count, rate = tuple(names_of(wrt)), checks.unwrapped(iterations), checks.unwrapped(learning_rate)
+    request = Request(found, names, objective_name(found, objective), method, count, rate, mode)
     with progress_of(found.name, iterations, "iterations", may_end_early=True) as update:
         outcome = start_optimization(
             request,
-            Path(output) if output else None,
+            folder_of(output) if output else None,
             overwrite=overwrite,
             report=lambda piece, total: update(piece.index / total),
         )

@@ -20,7 +20,7 @@ from simkit.storage import datasets
 from simkit.storage.files import DamagedFileError, read_sealed_json
 from simkit.storage.manifest import describe_frames
 from simkit.storage.regular_files import check_regular
-from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output
+from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output, folder_of
 
 if TYPE_CHECKING:
     import xarray
@@ -48,7 +48,7 @@ def run(
     with progress_of(found.name, found.run.steps) as update:
         outcome = start(
             found,
-            Path(output) if output else None,
+            folder_of(output) if output else None,
             overwrite=overwrite,
             report=lambda piece, total: update(piece.index / total),
         )

@@ -28,7 +28,7 @@ from simkit.storage.chunk_files import check_chunks
 from simkit.storage.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
 from simkit.storage.manifest import describe_frames
 from simkit.storage.regular_files import check_regular
-from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output
+from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output, folder_of
 
 if TYPE_CHECKING:
     import xarray
@@ -82,12 +82,12 @@ def sweep(
     with progress_of(found.name) as update:
         result = start_sweep(
             found,
-            {name: _points(found, name, points) for name, points in over.items()},
-            seeds=seeds,
-            output=Path(output) if output else None,
+            _grid(found, over),
+            seeds=checks.unwrapped(seeds),
+            output=folder_of(output) if output else None,
             overwrite=overwrite,
-            chunk=chunk,
-            memory=memory,
+            chunk=checks.unwrapped(chunk),
+            memory=checks.unwrapped(memory),
             final_frames=final_frames,
             report=update,
         )
@@ -103,6 +103,13 @@ def checked(result: "xarray.Dataset") -> "xarray.Dataset":
     return result
 
 
+def _grid(scenario: Scenario, over: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
+    """Return the values of all swept parameters, checked."""
+    if not isinstance(over, Mapping):
+        raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
+    return {name: _points(scenario, name, points) for name, points in over.items()}
+
+
 def _points(scenario: Scenario, name: str, points: Sequence[float]) -> tuple[float, ...]:
     """Return the values of one swept parameter, checked."""
     if name not in scenario.parameters:
@@ -113,6 +120,8 @@ def _points(scenario: Scenario, name: str, points: Sequence[float]) -> tuple[flo
     if not isinstance(values, list) or not values:
         raise UserError(f"{label} has no values; give a list of numbers")
     numbers = tuple(checks.number(value, label) for value in values)
+    if len(set(numbers)) < len(numbers):
+        raise UserError(f"{label} lists a value twice; keep one of them")
     for number in numbers:
         checks.inside(number, label, scenario.parameters[name].bounds)
     return numbers
@@ -138,7 +147,7 @@ def start_sweep(
     """
     from simkit.engine.memory import shapes_of
 
-    _check_counts(scenario, seeds, chunk)
+    _check_counts(scenario, seeds, chunk, memory)
     if output:
         check_output(output, overwrite=overwrite)
     with precision(scenario.run.precision):
@@ -166,12 +175,15 @@ def start_sweep(
             return _store_result(directory, execute(simulation, plan, program, directory, report, warnings.warn))
 
 
-def _check_counts(scenario: Scenario, seeds: int, chunk: int | None) -> None:
+def _check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int | None = None) -> None:
     """Refuse numbers of seeds or members that cannot be.
 
     Raises:
         UserError: that names the number and what is allowed.
     """
+    for name, count in (("seeds", seeds), ("chunk", chunk), ("memory", memory)):
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
+            raise UserError(f"{name} = {count!r:.40} is not an integer; give at least 1")
     if seeds < 1:
         raise UserError(f"seeds = {seeds} is not allowed; give at least 1")
     if scenario.run.seed + seeds > 2**31:

@@ -71,8 +71,10 @@ def with_values(
         if isinstance(value, Path):
             value = inlined.read_text(value, label)
         if section == "params" and name not in parameters:
-            doc = f"not described in {scenario.file}"
-            parameters[checks.name(name, label)] = Parameter(checks.numbers(value, label), UNBOUNDED, "1", doc)
+            # Not the file's name: a stored scenario has another one, and must be the same.
+            parameters[checks.name(name, label)] = Parameter(
+                checks.numbers(value, label), UNBOUNDED, "1", "not described in the scenario's file"
+            )
         elif section == "params":
             checked = parameter_value(scenario, name, value, label)
             parameters[name] = dataclasses.replace(parameters[name], default=checked)

@@ -114,7 +114,7 @@ class RunDirectory:
         Raises:
             UserError: if there is none, or its manifest is damaged or of another format.
         """
-        path = Path(path)
+        path = folder_of(path)
         if not os.path.lexists(path / "manifest.json"):  # unlike Path.exists, false for any path that cannot exist
             raise UserError(
                 f"{path} is not a run directory (it has no manifest.json); give the folder that a run wrote"
@@ -192,6 +192,17 @@ class RunDirectory:
                 )
             remove_leftovers(self.path)
             yield
+
+
+def folder_of(path: Path | str) -> Path:
+    """Return the path of a folder.
+
+    Raises:
+        UserError: if it is no path.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise UserError(f"{path!r:.80} is not the path of a folder; give a string or a pathlib.Path")
+    return Path(path)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import numpy as np
 
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
+from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.quantities import flow_quantities
@@ -195,6 +196,7 @@ def spectral_channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
+        check_positive(params, "reynolds", "time_step")
         effective = float(params["reynolds"] * params["forcing"])
         if wave is not None and not REYNOLDS[0] * (1 - 1e-6) <= effective <= REYNOLDS[1] * (1 + 1e-6):
             raise UserError(

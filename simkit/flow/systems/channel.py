@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.quantities import described
+from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import at_centers, divergence
@@ -140,6 +141,7 @@ def channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
+        check_positive(params, "reynolds", "time_step")
         reached = float(np.abs(steady_profile(across.faces, jax.device_get(params))).max())
         check_time_step(
             float(params["time_step"]), (reached, 0.0), 1 / float(params["reynolds"]), walls, equations.method, ()

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.quantities import described
+from simkit.core.ranges import check_positive
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import curl, divergence
@@ -165,6 +166,7 @@ def cylinder_in_channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
+        check_positive(params, "reynolds", "time_step")
         cylinder.check(params)
         # The flow beside the cylinder is about half as fast again as the fastest inflow.
         step, viscosity = float(params["time_step"]), 1 / float(params["reynolds"])

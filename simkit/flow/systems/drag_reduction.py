@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import check_positive
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import divergence
@@ -125,6 +126,7 @@ def drag_reduction(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
+        check_positive(params, "reynolds", "time_step")
         body.check(params)
         step, viscosity = float(params["time_step"]), 1 / float(params["reynolds"])
         check_time_step(step, 1.6, viscosity, tunnel, equations.method, equations.explicit)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.quantities import described
+from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers, divergence, mean_at_faces
@@ -121,6 +122,7 @@ def heated_cavity(*, cells: tuple[int, int] = (48, 48), stretching: float = 1.0)
 
     def check(params: Params, key: jax.Array) -> None:
         del key
+        check_positive(params, "rayleigh", "prandtl", "time_step")
         values = {name: float(value) for name, value in params.items()}
         # The rise along the wall of de Vahl Davis' tables is 0.2 to 0.22 of this.
         rise = 0.2 * math.sqrt(values["rayleigh"] * min(values["prandtl"], 1.0))

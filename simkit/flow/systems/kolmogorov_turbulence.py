@@ -1,5 +1,6 @@
 """Turbulence in the plane, driven by Kolmogorov's force, on the Fourier modes of jax-cfd."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import check_not_negative, check_positive
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.jax_cfd.compatibility import load
@@ -116,4 +118,11 @@ def kolmogorov_turbulence(*, cells: int = 256, wave_number: int = 4) -> Simulati
         }
 
     defaults = {"viscosity": 1e-3, "forcing": 1.0, "drag": 0.1, "initial_speed": 1.0, "time_step": 0.004}
-    return from_jax_cfd_spectral(step, grid, initial, defaults, diagnose=diagnose)
+
+    def check(params: Params, key: jax.Array) -> None:
+        del key
+        check_positive(params, "time_step")
+        check_not_negative(params, "viscosity", "drag")
+
+    simulation = from_jax_cfd_spectral(step, grid, initial, defaults, diagnose=diagnose)
+    return dataclasses.replace(simulation, check=check)

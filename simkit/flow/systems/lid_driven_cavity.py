@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.quantities import described
+from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers, divergence
@@ -118,6 +119,7 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0, wall_slope: 
 
     def check(params: Params, key: jax.Array) -> None:
         del key
+        check_positive(params, "reynolds", "time_step")
         lid = abs(float(params["lid_velocity"]))
         viscosity = 1 / float(params["reynolds"])
         check_time_step(float(params["time_step"]), (lid, 0.0), viscosity, box, METHOD, equations.explicit)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import check_not_negative, check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import at_centers, divergence
@@ -119,6 +120,8 @@ def taylor_green(*, cells: int = 64, waves: int = 1, method: str = "runge_kutta"
 
     def check(params: Params, key: jax.Array) -> None:
         del key
+        check_positive(params, "time_step")
+        check_not_negative(params, "viscosity")
         values = {name: abs(float(value)) for name, value in params.items()}
         # Where u is largest, v is that of the carrying flow.
         reached = values["carrying_velocity"] + values["vortex_velocity"], values["carrying_velocity"]

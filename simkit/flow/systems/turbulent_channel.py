@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.quantities import described
+from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import divergence, gradient
@@ -159,6 +160,7 @@ def turbulent_channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
+        check_positive(params, "friction_reynolds", "time_step")
         # The mean velocity in the middle; turbulence adds to it.
         speed = (float(reichardt(1.0, params["friction_reynolds"])), 0.0, 0.0)
         time_step, viscosity = float(params["time_step"]), float(_viscosity(params))

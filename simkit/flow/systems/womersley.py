@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers, divergence
@@ -124,6 +125,7 @@ def womersley(*, cells: tuple[int, int] = (64, 64), length: float = 4.0, stretch
 
     def check(params: Params, key: jax.Array) -> None:
         del key
+        check_positive(params, "womersley", "time_step")
         values = {name: float(value) for name, value in params.items()}
         viscosity, reached = values["womersley"] ** -2, (values["amplitude"], 0.0)
         check_time_step(values["time_step"], reached, viscosity, walls, METHOD, equations.explicit)
