@@ -17,8 +17,8 @@ type Method = Literal["adam", "lbfgs"]
 type Bounds = Mapping[str, tuple[float, float]]
 
 UNBOUNDED = (-math.inf, math.inf)
-# Where an optimization begins that is asked to begin at a bound, as a part of the interval.
-INSIDE = 1e-2
+# Where an optimization begins that is to begin at a bound, and how near counts as that, as parts of the interval.
+INSIDE, AT = 1e-2, 1e-6
 
 
 QUANTITIES = {
@@ -201,9 +201,11 @@ def to_unbounded(values: Params, bounds: Bounds) -> Params:
         if not math.isfinite(low) and not math.isfinite(high):
             return value
         if math.isfinite(low) and math.isfinite(high):
-            fraction = jnp.clip((value - low) / (high - low), INSIDE, 1 - INSIDE)
+            fraction = (value - low) / (high - low)
+            fraction = jnp.where(fraction < AT, INSIDE, jnp.where(fraction > 1 - AT, 1 - INSIDE, fraction))
             return jnp.log(fraction) - jnp.log1p(-fraction)
-        distance = jnp.maximum(value - low if math.isfinite(low) else high - value, INSIDE)
+        distance = value - low if math.isfinite(low) else high - value
+        distance = jnp.where(distance < AT, INSIDE, distance)
         return distance + jnp.log(-jnp.expm1(-distance))
 
     return {name: transform(name, value) for name, value in values.items()}

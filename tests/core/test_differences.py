@@ -84,3 +84,13 @@ def test_the_error_tells_how_far_a_difference_is_off():
         found = differences(lambda p: jnp.sin(30 * p["x"]), {"x": jnp.array(x)}, ["x"])["x"]
         exact = 30 * np.cos(30 * x)
         assert abs(found.value - exact) <= found.error < 1e-3 * 30
+
+
+def test_what_cancels_in_a_function_counts_as_its_noise(x64):
+    # Zero but for the rounding of terms of size 10: no difference of it says anything.
+    def function(params):
+        return (10.0 * params["p"] / 3.0) * 3.0 - 10.0 * params["p"]
+
+    found = differences(function, {"p": jnp.asarray(9.81)}, ["p"])["p"]
+    assert abs(found.value) <= found.error
+    assert gradient.verdict_of(np.array(-3e-15), found) != "differs"

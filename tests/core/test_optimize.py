@@ -8,6 +8,7 @@ import pytest
 from simkit.core.objective import Objective
 from simkit.core.optimize import optimize, to_bounded, to_unbounded
 from simkit.core.rollout import segment, trajectory
+from simkit.core.status import Status
 from tests.core.toys import oscillator
 
 BOUNDS = {"x": (-2.0, 6.0), "y": (-10.0, 10.0)}
@@ -95,3 +96,29 @@ def test_a_step_keeps_the_types_of_the_state(method):
     assert [(a.shape, a.dtype) for a in jax.tree.leaves(stepped)] == [
         (a.shape, a.dtype) for a in jax.tree.leaves(state)
     ]
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 3.0), (-1.0, np.inf), (-np.inf, 3.0), (-np.inf, np.inf)])
+def test_coordinates_of_any_bounds_invert_and_stay_inside(bounds, x64):
+    values = {"x": jnp.asarray([-0.9999, 0.0, 2.5])}
+    back = to_bounded(to_unbounded(values, {"x": bounds}), {"x": bounds})
+    np.testing.assert_allclose(back["x"], values["x"], rtol=1e-12, atol=1e-12)
+    far = to_bounded({"x": jnp.asarray([-50.0, 50.0])}, {"x": bounds})["x"]
+    assert (far >= bounds[0]).all() and (far <= bounds[1]).all()
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 10.0), (0.0, np.inf), (-np.inf, 0.0), (-10.0, 0.0)])
+def test_optimization_that_begins_at_a_bound_leaves_it(bounds, x64):
+    inside = 2.0 if bounds[0] == 0 else -2.0
+    start = {"x": jnp.asarray(0.0)}
+    simulation = optimize(lambda params, key: 0.01 * (params["x"] - inside) ** 2, start, ["x"], {"x": bounds})
+    state = jax.jit(segment(simulation, 60))(simulation.init(start, jax.random.key(0)), start)
+    assert float(state.best["x"]) == pytest.approx(inside, rel=1e-3)
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 10.0), (0.0, np.inf)])
+def test_optimization_whose_best_is_a_bound_converges_there(bounds, x64):
+    start = {"x": jnp.asarray(3.0)}
+    simulation = optimize(lambda params, key: params["x"] + 1.0, start, ["x"], {"x": bounds})
+    state = jax.jit(segment(simulation, 200))(simulation.init(start, jax.random.key(0)), start)
+    assert simulation.status(state, start) == Status.CONVERGED and float(state.best["x"]) < 1e-3

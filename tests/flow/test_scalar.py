@@ -333,3 +333,22 @@ def test_what_flows_in_must_be_given():
     place = domain((bounded_axis(8, 2.0), bounded_axis(6, 1.0)), (("inflow", "outflow"), WALLS))
     with pytest.raises(UserError, match="flows in along x is not given"):
         TransportedScalar(place, (("insulated", "insulated"),) * 2, lambda params: jnp.ones(()))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ((None, None), r"needs two values on axis y, for its sides \('value', 'insulated'\); give a pair"),
+        ((None, (1.0,)), "needs two values on axis y"),
+        (((1.0, 1.0), (0.0, 0.0)), "is given values on axis x, which is periodic; give None"),
+        ((None, (1.0, 5.0)), "is given a value on an insulated side of axis y, which does not use it"),
+        ((None, (1.0, 0.0), None), "are for 3 axes; give a pair or None for each axis"),
+    ],
+)
+def test_values_that_a_side_does_not_use_are_refused(values, message):
+    place = DOMAINS["even"]
+    scalar = TransportedScalar(
+        place, (None, ("value", "insulated")), lambda params: jnp.ones(()), values=lambda params, time: values
+    )
+    with pytest.raises(UserError, match=message):
+        scalar.rate(random_scalar(place), solenoidal_noise(place.grid, 5), {}, ZERO, (0, 1))

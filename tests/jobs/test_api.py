@@ -217,7 +217,9 @@ def test_optimization_refuses_what_makes_no_sense(options, message, tmp_path):
 
 
 def test_run_whose_frames_do_not_fit_is_refused_before_it_begins(tmp_path):
-    with pytest.raises(simkit.UserError, match=r"frames of this run need .* store fewer with a larger every \(now 1\)"):
+    with pytest.raises(
+        simkit.UserError, match=r"2147483648 frames .*need .* store fewer with a larger every \(now 1\)"
+    ):
         simkit.run(small("channel_flow", steps=2**31 - 1, every=1), output=tmp_path / "run")
     assert not list(tmp_path.iterdir())
 
@@ -258,3 +260,43 @@ def test_a_run_that_was_interrupted_is_read_back_as_unfinished(tmp_path):
     assert opened.attrs["status"] == "unfinished" and opened.attrs["failed"] == 0
     assert f"finish it with: simkit resume {tmp_path / 'run'}" in opened.attrs["message"]
     assert simkit.resume(tmp_path / "run").attrs["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, seeds=1.5), "seeds = 1.5 is not an integer"),
+        (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, seeds=True), "seeds = True is not an integer"),
+        (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, chunk="2"), "chunk = '2' is not an integer"),
+        (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, memory="x"), "memory = 'x' is not an integer"),
+        (lambda: simkit.sweep(toy(), [1.0]), "over is of type list; give {name of a parameter: list of values}"),
+        (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency lists a value twice"),
+        (lambda: simkit.optimize(toy(), "frequency", iterations="3"), "iterations = '3' is not an integer"),
+        (lambda: simkit.optimize(toy(), "frequency", learning_rate="a"), "learning rate = 'a' is not allowed"),
+        (lambda: simkit.value_and_grad(toy(), None), "wrt = None is not a name or a list of names"),
+        (lambda: simkit.value_and_grad(toy(), [5]), r"wrt = \[5\] is not a name or a list of names"),
+        (lambda: simkit.value_and_grad(toy(), "frequency", mode="x"), "mode = 'x' is unknown"),
+        (lambda: simkit.open_run(5), "5 is not the path of a folder"),
+        (lambda: simkit.resume(None), "None is not the path of a folder"),
+        (lambda: simkit.run(toy(), output=5), "5 is not the path of a folder"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_one_line(call, message):
+    with pytest.raises(simkit.UserError, match=message) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def test_numbers_of_numpy_count_members_and_iterations(tmp_path):
+    found = simkit.sweep(toy(), {"frequency": [1.0]}, seeds=np.int64(2), chunk=np.int32(1), output=tmp_path / "sweep")
+    assert found.sizes["seed"] == 2
+    best = simkit.optimize(toy(), "frequency", method="adam", iterations=np.int64(1), learning_rate=np.float32(0.1))
+    assert best.sizes["iteration"] == 2
+
+
+def test_run_with_a_parameter_that_its_file_leaves_out_is_stored(tmp_path):
+    start, end = PENDULUMS.index("[params.time_step]"), PENDULUMS.index("[run]")
+    (tmp_path / "mine.toml").write_text(PENDULUMS[:start] + PENDULUMS[end:])
+    run = simkit.run(tmp_path / "mine.toml", output=tmp_path / "run", **{"params.time_step": 0.02})
+    assert run.attrs["time_step"] == 0.02
+    xarray.testing.assert_identical(simkit.resume(tmp_path / "run"), run)

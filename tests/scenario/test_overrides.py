@@ -86,7 +86,11 @@ def test_a_config_prefix_reaches_arguments_that_the_file_leaves_at_their_default
 def test_a_params_prefix_reaches_parameters_that_the_file_does_not_mention(scenario):
     changed = apply_overrides(scenario, ["params.offset=4"])
     offset = changed.parameters["offset"]
-    assert (offset.default, offset.bounds, offset.doc) == (4.0, (-math.inf, math.inf), "not described in toy.toml")
+    assert (offset.default, offset.bounds, offset.doc) == (
+        4.0,
+        (-math.inf, math.inf),
+        "not described in the scenario's file",
+    )
     assert parse_over(changed, "offset=1,2") == ("offset", (1.0, 2.0))
     message = refusal(apply_overrides, scenario, ["offset=4"])
     assert "a parameter or argument of toy.decay that toy.toml does not mention is written params.offset" in message

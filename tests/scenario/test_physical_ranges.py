@@ -1,0 +1,50 @@
+"""Values of parameters that no flow can have, where a file's own bounds allow them, are one line."""
+
+import dataclasses
+
+import pytest
+
+from simkit.core.parameter import Parameter
+from simkit.errors import UserError
+from simkit.scenario.build import build
+from simkit.scenario.registry import FACTORIES
+from tests.scenarios.small import NAMES, small
+
+FLOWS = [name for name in NAMES if small(name).simulation.startswith("flow.")]
+NUMBERS = ("reynolds", "friction_reynolds", "womersley", "rayleigh", "prandtl", "time_step")
+
+
+def with_value(name, parameter, value):
+    scenario = small(name, precision="float32")
+    return dataclasses.replace(scenario, parameters=scenario.parameters | {parameter: Parameter(value)})
+
+
+@pytest.mark.parametrize("value", [0.0, -0.01])
+@pytest.mark.parametrize("name", FLOWS)
+def test_what_must_be_positive_is(name, value):
+    found = [parameter for parameter in small(name).parameters if parameter in NUMBERS]
+    assert "time_step" in found
+    for parameter in found:
+        with pytest.raises(UserError, match=rf"\[params\]: {parameter} = {value:g} is not positive"):
+            build(with_value(name, parameter, value))
+
+
+@pytest.mark.parametrize("name", ["taylor_green", "kolmogorov_turbulence"])
+def test_viscosity_is_not_negative(name):
+    with pytest.raises(UserError, match=r"viscosity = -0.01 is negative"):
+        build(with_value(name, "viscosity", -0.01))
+
+
+def test_check_that_fails_in_its_own_way_is_one_line(monkeypatch):
+    def channel(**config):
+        from simkit.flow.systems.channel import channel as real
+
+        def check(params, key):
+            raise ZeroDivisionError("division by zero")
+
+        return dataclasses.replace(real(**config), check=check)
+
+    monkeypatch.setitem(FACTORIES, "flow.channel", f"{__name__}:channel")
+    monkeypatch.setattr(f"{__name__}.channel", channel, raising=False)
+    with pytest.raises(UserError, match=r"flow.channel cannot run with these values \(division by zero\): .*reynolds"):
+        build(small("channel_flow", precision="float32"))
