@@ -75,7 +75,7 @@ MISTAKES = {
     ),
     "members beyond memory": (
         ["sweep", "channel_flow", *SMALL, "--seeds", "2000000000"],
-        ["results of 2000000000 members", "GiB", "sweep fewer"],
+        ["2000000000 frames need", "GiB", "sweep fewer"],
     ),
     "large seed": (["sweep", "channel_flow", "--seeds", "2", "--seed", "2147483647"], ["smaller seed"]),
     "negative seed": (["run", "channel_flow", "--seed", "-1"], ["run.seed = -1", "[0, 4294967295]"]),
