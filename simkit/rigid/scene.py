@@ -36,7 +36,7 @@ class Planes:
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """Something that acts on bodies.
+    """Something that acts on the bodies of one scene; `simkit.rigid.loads.wrench_of` maps it over members.
 
     Attributes:
         wrench: ``(motion, bodies, time, params) -> Wrench``, forces and torques.

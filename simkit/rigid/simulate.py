@@ -11,7 +11,6 @@ from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_failure, is_finite
 from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion, vector
-from simkit.rigid.algebra.vector import computed_once, zeros
 from simkit.rigid.bodies.bodies import Bodies, check_bodies
 from simkit.rigid.bodies.motion import (
     Motion,
@@ -27,6 +26,7 @@ from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
 from simkit.rigid.joints.joint import Joint
 from simkit.rigid.joints.rattle import Jointed
+from simkit.rigid.loads import wrench_of
 from simkit.rigid.members import in_blocks, members_first, members_last
 from simkit.rigid.parts import check_disks, check_motion, check_numbers, check_planes, check_structure, is_concrete
 from simkit.rigid.planes import no_planes
@@ -89,11 +89,7 @@ def simulate(scene: Scene) -> Simulation:
         bodies, planes, joints = parts
 
         def load(motion: Motion, time: jax.Array) -> Wrench:
-            nothing = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
-            each = (load.wrench(motion, bodies, time, params) for load in scene.loads)
-            # Fused with each other and with the step, several loads take minutes to compile (ten of them, with hinge
-            # angles: 55 s of CPU instead of 5); one is left to the step.
-            return sum(map(computed_once, each) if len(scene.loads) > 1 else each, nothing)
+            return wrench_of(scene.loads, motion, bodies, time, params)
 
         return Setting(bodies=bodies, planes=planes, load=load, params=params, joints=joints)
 

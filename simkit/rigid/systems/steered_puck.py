@@ -12,7 +12,6 @@ from simkit.rigid.algebra.vector import Vector, dot, norm, stacked, zeros
 from simkit.rigid.bodies.bodies import Bodies, disk, repeat
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
-from simkit.rigid.contact.timing.candidates import places
 from simkit.rigid.planes import floor
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
@@ -76,9 +75,8 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
     def force(time: jax.Array, params: Params) -> Vector:
         # In units of the distance between knots, time does not depend on the time step where a knot is.
         place = time / (steps_between * params["time_step"])
-        # Along the first axis, whatever axes of members follow.
-        weights = jnp.maximum(1 - jnp.abs(place - places(knots, params["force_x"])), 0)
-        x, z = (jnp.sum(weights * params[name], axis=0) for name in ("force_x", "force_z"))
+        weights = jnp.maximum(1 - jnp.abs(place - jnp.arange(knots)), 0)
+        x, z = (jnp.sum(weights * params[name]) for name in ("force_x", "force_z"))
         return Vector(x, jnp.zeros_like(x), z)
 
     def push(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
