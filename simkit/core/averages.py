@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
@@ -77,13 +78,12 @@ def averaged(
         current = advance(state.current, params)
         number = state.taken + 1 - skip
 
-        def change(mean: jax.Array, excess: jax.Array, value: jax.Array) -> jax.Array:
+        def change(mean: jax.Array, value: jax.Array) -> jax.Array:
             weight = jnp.where(number > 0, 1 / jnp.maximum(number, 1).astype(mean.dtype), 0)
-            return weight * (value - mean) - excess
+            return weight * (value - mean)
 
-        changes = jax.tree.map(change, state.mean, state.excess, sample(current, params))
-        mean = jax.tree.map(jnp.add, state.mean, changes)
-        excess = jax.tree.map(lambda new, old, change: (new - old) - change, mean, state.mean, changes)
+        changes = jax.tree.map(change, state.mean, sample(current, params))
+        mean, excess = compensated_sum(state.mean, state.excess, changes)
         return AveragedState(current=current, mean=mean, excess=excess, taken=state.taken + 1)
 
     def shown(of: Callable[[Arrays, Params], Arrays] | None, state: AveragedState, params: Params) -> Arrays:

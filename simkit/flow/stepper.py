@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.flow.differences import divergence, gradient, in_memory
@@ -201,17 +202,9 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             drive=drive,
             load=impulse / length,
             hold=state.hold,
-            time=_add(state.time, length),
+            time=jnp.stack(compensated_sum(*state.time, length)),
             time_step=length,
             iteration=state.iteration + 1,
         )
 
     return start, step
-
-
-def _add(time: jax.Array, step: jax.Array) -> jax.Array:
-    """Return the time after one more step, with the part that its format cannot hold kept beside it (Kahan)."""
-    total, lost = time
-    addend = step - lost
-    new = total + addend
-    return jnp.stack([new, (new - total) - addend])

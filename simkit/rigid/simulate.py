@@ -6,6 +6,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_failure, is_finite
@@ -53,6 +54,7 @@ class World:
         motion: of its bodies.
         memory: what the method of time stepping carries.
         time: in s.
+        excess: by how much rounding has made ``time`` too large, in s.
         failure: int32, the `simkit.core.status.Status` of the failure that the next step runs into, at which
             the state is held for good; OK where there is none.
     """
@@ -60,6 +62,7 @@ class World:
     motion: Motion
     memory: Memory
     time: jax.Array
+    excess: jax.Array
     failure: jax.Array
 
 
@@ -101,7 +104,8 @@ def simulate(scene: Scene) -> Simulation:
         motion = scene.start(params, here.bodies, key)
         time = jnp.zeros_like(params["time_step"])
         memory = scene.dynamics.start(motion, here)
-        return World(motion=motion, memory=memory, time=time, failure=jnp.full_like(time, Status.OK, dtype=jnp.int32))
+        failure = jnp.full_like(time, Status.OK, dtype=jnp.int32)
+        return World(motion=motion, memory=memory, time=time, excess=time, failure=failure)
 
     def step(state: World, params: Params) -> World:
         return advance(state, params, setting(params))
@@ -112,7 +116,8 @@ def simulate(scene: Scene) -> Simulation:
         code = scene.dynamics.status(memory)
         found = jnp.where(is_failure(code), code, jnp.int32(Status.OK))
         failure = jnp.where(state.failure == Status.OK, found, state.failure)
-        after = World(motion=motion, memory=memory, time=state.time + time_step, failure=failure)
+        time, excess = compensated_sum(state.time, state.excess, time_step)
+        after = World(motion=motion, memory=memory, time=time, excess=excess, failure=failure)
         before, held = dataclasses.replace(state, failure=failure), failure != Status.OK
         return jax.tree.map(lambda old, new: jnp.where(held, old, new), before, after)
 

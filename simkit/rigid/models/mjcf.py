@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
@@ -36,10 +37,12 @@ class Articulated:
     Attributes:
         memory: what the engine carries.
         time: in s.
+        excess: by how much rounding has made ``time`` too large, in s.
     """
 
     memory: Memory
     time: jax.Array
+    excess: jax.Array
 
 
 def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
@@ -116,7 +119,8 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         scatter = params["velocity_scatter"]
         change = scatter * jax.random.normal(key, params["initial_velocity"].shape, scatter.dtype)
         memory = engine.start(params, params["initial_position"], params["initial_velocity"] + change)
-        return Articulated(memory=memory, time=jnp.zeros_like(params["time_step"]))
+        start = jnp.zeros_like(params["time_step"])
+        return Articulated(memory=memory, time=start, excess=start)
 
     on_derivative = _warning(name) if engine.touches else silent
 
@@ -124,9 +128,9 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         # Fused with what stands around it in one program or another, a step would be rounded in different ways.
         state, params = jax.lax.optimization_barrier((state, params))
         memory = engine.advance(params, state.memory, controls(params, state.time))
-        time = state.time + substeps * params["time_step"]
-        memory, time = jax.lax.optimization_barrier((memory, time))
-        return Articulated(memory=watched(memory, on_derivative=on_derivative), time=time)
+        time, excess = compensated_sum(state.time, state.excess, substeps * params["time_step"])
+        memory, time, excess = jax.lax.optimization_barrier((memory, time, excess))
+        return Articulated(memory=watched(memory, on_derivative=on_derivative), time=time, excess=excess)
 
     def observe(state: Articulated, params: Params) -> Arrays:
         state, params = jax.lax.optimization_barrier((state, params))

@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
@@ -50,6 +51,7 @@ class BouncingBall:
         bounces: impacts so far; the endless series at the end of the bouncing is not counted.
         launch_apex: height in m that the lowest point reaches, or would have come from, in the first flight.
         time: in s.
+        excess: by how much rounding has made ``time`` too large, in s.
     """
 
     ball: Ball
@@ -57,6 +59,7 @@ class BouncingBall:
     bounces: jax.Array
     launch_apex: jax.Array
     time: jax.Array
+    excess: jax.Array
 
 
 @described(
@@ -112,6 +115,7 @@ def _init(params: Params, key: jax.Array) -> BouncingBall:
         bounces=jnp.int32(0),
         launch_apex=height + upward**2 / (2 * params["gravity"]),
         time=zero,
+        excess=zero,
     )
 
 
@@ -151,12 +155,14 @@ def _step(state: BouncingBall, params: Params) -> BouncingBall:
         velocity=dataclasses.replace(ball.velocity, z=upward - gravity * flight),
     )
     impacts = jnp.where(hits, 1 + jnp.where(stops, 0, series.impacts), 0)
+    time, excess = compensated_sum(state.time, state.excess, dt)
     return BouncingBall(
         ball=ball,
         resting=resting,
         bounces=state.bounces + impacts.astype(jnp.int32),
         launch_apex=state.launch_apex,
-        time=state.time + dt,
+        time=time,
+        excess=excess,
     )
 
 
