@@ -26,6 +26,7 @@ class Status(enum.IntEnum):
     BRIEF_CONTACT = 7
     JOINTS_APART = 8
     STEPPED_IMPACT = 9
+    DISK_OUT_OF_PLANE = 10
 
 
 MESSAGES = {
@@ -42,6 +43,8 @@ MESSAGES = {
     "those of the steps and, through these impacts, not those of the physics; take dynamics = Events for spheres and "
     "disks, or Compliant",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
+    Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
+    "another axis, or take dynamics = Free, Compliant or Jointed",
 }
 
 FAILURES = (
@@ -51,6 +54,7 @@ FAILURES = (
     Status.NEIGHBOR_OVERFLOW,
     Status.IMPACT_OVERFLOW,
     Status.JOINTS_APART,
+    Status.DISK_OUT_OF_PLANE,
 )
 # The run is fine and goes on, but derivatives of it are not those of the physics.
 CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT)

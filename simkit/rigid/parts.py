@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import stacked
+from simkit.rigid.algebra.vector import norm, stacked
 from simkit.rigid.bodies.bodies import KINDS, Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.joints.checks import name_of
@@ -97,11 +98,14 @@ def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, 
     for index in np.flatnonzero(np.abs(np.asarray(planes.normal.y)) > ROUNDING):
         raise _refusal(dynamics, others, TILTED_DISKS, f"plane {index} would push disks along y")
     for vectors, what, axes in (
+        (motion.orientation.v, "orientation", [0, 2]),
         (motion.velocity, "velocity", [1]),
         (motion.angular_momentum, "angular momentum", [0, 2]),
     ):
         values = np.asarray(stacked(vectors))[disks]
-        out = np.abs(values[:, axes]).max(axis=1) > ROUNDING * np.abs(values).max(axis=1)
+        # Of a turn, which is a part of a unit quaternion, the size is 1.
+        size = 1 if what == "orientation" else np.abs(values).max(axis=1)
+        out = np.abs(values[:, axes]).max(axis=1) > ROUNDING * size
         for place in np.flatnonzero(out):
             raise _refusal(dynamics, others, TILTED_DISKS, f"body {disks[place]} is a disk whose {what} leaves it")
 
@@ -124,6 +128,29 @@ def check_motion(motion: Motion) -> None:
                 f"body {body} has no {field.name.replace('_', ' ')} at the start: for these parameters the start of "
                 "the scene divides by zero, takes a root of a negative number or overflows; choose others"
             )
+
+
+def disks_leave(dynamics: Dynamics, bodies: Bodies, motion: Motion, time_step: jax.Array) -> jax.Array:
+    """Tell, in compiled code, whether a disk leaves the x-z plane under a method that serves none out of it.
+
+    A velocity along y or a spin about another axis counts from `ROUNDING` of the disk's own on, if a time step of it is
+    more than rounding of the radius, or of a radian.
+
+    Args:
+        dynamics: the method.
+        bodies: of the scene.
+        motion: of the bodies.
+        time_step: in s, a number or (members,).
+    """
+    disks = np.flatnonzero(np.asarray(bodies.kinds) == "disk")
+    if TILTED_DISKS in dynamics.serves or not disks.size:
+        return jnp.zeros_like(time_step, bool)
+    velocity, spin = motion.velocity[disks], motion.angular_momentum[disks]
+    resolved = jnp.finfo(time_step.dtype).eps / time_step
+    along = jnp.abs(velocity.y) > ROUNDING * norm(velocity) + resolved * bodies.radius[disks]
+    across = jnp.maximum(jnp.abs(spin.x), jnp.abs(spin.z))
+    about = across > ROUNDING * norm(spin) + resolved * bodies.inertia.y[disks]
+    return jnp.any(along | about, axis=0)
 
 
 def check_planes(planes: Planes) -> None:

@@ -29,7 +29,15 @@ from simkit.rigid.joints.joint import Joint
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import wrench_of
 from simkit.rigid.members import in_blocks, members_first, members_last
-from simkit.rigid.parts import check_disks, check_motion, check_numbers, check_planes, check_structure, is_concrete
+from simkit.rigid.parts import (
+    check_disks,
+    check_motion,
+    check_numbers,
+    check_planes,
+    check_structure,
+    disks_leave,
+    is_concrete,
+)
 from simkit.rigid.planes import no_planes
 from simkit.rigid.scene import Dynamics, Memory, Planes, Scene, Setting
 
@@ -115,6 +123,8 @@ def simulate(scene: Scene) -> Simulation:
         motion, memory = scene.dynamics.step(state.motion, state.memory, here, state.time, time_step)
         code = scene.dynamics.status(memory)
         found = jnp.where(is_failure(code), code, jnp.int32(Status.OK))
+        leaves = disks_leave(scene.dynamics, here.bodies, motion, time_step)
+        found = jnp.where((found == Status.OK) & leaves, jnp.int32(Status.DISK_OUT_OF_PLANE), found)
         failure = jnp.where(state.failure == Status.OK, found, state.failure)
         time, excess = compensated_sum(state.time, state.excess, time_step)
         after = World(motion=motion, memory=memory, time=time, excess=excess, failure=failure)

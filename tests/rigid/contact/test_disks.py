@@ -1,0 +1,119 @@
+"""Disks whose method keeps them in the x-z plane: what would push them out of it ends the run with a status."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.ensemble import ensemble
+from simkit.core.rollout import segment
+from simkit.core.status import MESSAGES, Status, failed, status_of
+from simkit.errors import UserError
+from simkit.rigid.algebra.quaternion import exponential
+from simkit.rigid.algebra.vector import Vector, vector, zeros
+from simkit.rigid.bodies.bodies import disk, gather, repeat, sphere
+from simkit.rigid.bodies.motion import Wrench, motion_of
+from simkit.rigid.contact.events import Events
+from simkit.rigid.contact.impulses import Impulses
+from simkit.rigid.free import Free
+from simkit.rigid.scene import Load, Scene
+from simkit.rigid.simulate import simulate
+
+KEY = jax.random.key(0)
+STILL = {"x": 0.5, "y": 0.0, "vx": 0.0, "vy": 0.0, "spin_z": 0.0, "push_y": 0.0, "twist_x": 0.0, "push_x": 0.0}
+# What a sphere does to a disk at rest at the origin of the plane, or a load.
+STAYS = {
+    "a push in the plane": {"push_x": 1.0},
+    "a hit in the plane": {"x": -0.5, "vx": 3.0},
+    "a sphere that passes by": {"x": -0.5, "y": 0.3, "vx": 3.0},
+}
+LEAVES = {
+    "a hit along y": {"x": 0.0, "y": -0.5, "vy": 2.0},
+    "a hit beside the plane": {"x": -0.5, "y": 0.1, "vx": 3.0},
+    "friction of a sphere that spins about z": {"x": -0.5, "vx": 3.0, "spin_z": 30.0},
+    "a load along y": {"push_y": 1e-3},
+    "a torque about x": {"twist_x": 1e-3},
+}
+
+
+def beside(dynamics):
+    """Return the simulation of a disk and a sphere."""
+    surface = (0.3, 1.0) if isinstance(dynamics, Events | Impulses) else ()
+
+    def bodies(params):
+        return gather([disk(1.0, 0.1, *surface), sphere(1.0, 0.1, *surface)])
+
+    def start(params, bodies, key):
+        here = jnp.zeros_like(params["x"])
+        of_sphere = vector(jnp.array([[0.0], [1.0]])[..., None] * jnp.ones(3))[:, 0]
+        return motion_of(
+            bodies,
+            Vector(of_sphere.x * params["x"], of_sphere.y * params["y"], jnp.full(2, 0.1)),
+            velocity=Vector(of_sphere.x * params["vx"], of_sphere.y * params["vy"], here),
+            angular_velocity=Vector(here, here, of_sphere.z * params["spin_z"]),
+        )
+
+    def push(motion, bodies, time, params):
+        still, of_disk = zeros(bodies.mass), jnp.array([1.0, 0.0])
+        return Wrench(
+            force=still + Vector(of_disk * params["push_x"], of_disk * params["push_y"], 0.0),
+            torque=still + Vector(of_disk * params["twist_x"], 0.0, 0.0),
+        )
+
+    return simulate(
+        Scene(
+            params={**STILL, "time_step": 5e-3},
+            bodies=bodies,
+            start=start,
+            dynamics=dynamics,
+            loads=(Load(wrench=push),),
+        )
+    )
+
+
+# Events compile for ten seconds and more.
+@pytest.mark.parametrize("dynamics", [pytest.param(Events(impacts=4), marks=pytest.mark.slow), Impulses()])
+def test_what_pushes_a_disk_out_of_the_plane_is_told_by_the_status(dynamics):
+    cases = {**STAYS, **LEAVES}
+    simulation = beside(dynamics)
+    values = {name: jnp.array([(STILL | case)[name] for case in cases.values()]) for name in STILL}
+    together = ensemble(simulation, list(STILL))
+    params = simulation.params | values
+    start = together.init(params, jax.random.split(KEY, len(cases)))
+    states = jax.jit(segment(together, 60))(start, params)
+    codes = dict(zip(cases, np.asarray(status_of(together)(states, params)), strict=True))
+    assert {name: Status(int(codes[name])) for name in LEAVES} == dict.fromkeys(LEAVES, Status.DISK_OUT_OF_PLANE)
+    assert not any(failed(codes[name]) for name in STAYS)
+    # The step that would leave the plane is not taken.
+    for index, name in enumerate(cases):
+        moves = states.motion.velocity.y[index, 0], states.motion.angular_momentum.x[index, 0]
+        np.testing.assert_allclose(moves, 0, atol=1e-5, err_msg=name)
+        assert (states.time[index] < 0.29) == (name in LEAVES)
+
+
+def test_the_status_names_the_methods_that_serve_such_disks():
+    assert "Compliant" in MESSAGES[Status.DISK_OUT_OF_PLANE]
+    assert failed(np.asarray(Status.DISK_OUT_OF_PLANE))
+
+
+@pytest.mark.parametrize("dynamics", [Events(), Impulses()])
+def test_a_disk_that_starts_tilted_is_refused(dynamics):
+    def start(params, bodies, key):
+        nothing = jnp.zeros(1)
+        return motion_of(bodies, Vector(*jnp.ones((3, 1))), exponential(Vector(nothing + 0.3, nothing, nothing)))
+
+    simulation = simulate(
+        Scene(
+            params={"time_step": 0.01}, bodies=lambda params: repeat(disk(1.0, 0.1), 1), start=start, dynamics=dynamics
+        )
+    )
+    with pytest.raises(UserError, match="body 0 is a disk whose orientation leaves it"):
+        simulation.check(simulation.params, KEY)
+
+
+def test_a_method_that_serves_such_disks_lets_them_go():
+    simulation = beside(Free())
+    params = simulation.params | {"push_y": jnp.asarray(1.0)}
+    state = jax.jit(segment(simulation, 5))(simulation.init(params, KEY), params)
+    assert simulation.status(state, params) == Status.OK
+    assert state.motion.velocity.y[0] > 0.01
