@@ -70,8 +70,9 @@ class Events:
     same time are followed as a sequence of impacts.
 
     A ball whose bounce would last no longer than ``reach`` time steps stays on the plane; friction then takes from it
-    what it would take during the endless bounces it stands for. There it slips until it rolls, and may be hit, lifted,
-    or made to slip again by its load, which is noticed at the next event or step.
+    what it would take during the endless bounces it stands for. With a restitution of 1 bounces have no end, and each
+    is followed: in a long step they may overflow the budget. On the plane a ball slips until it rolls, and may be hit,
+    lifted, or made to slip again by its load, which is noticed at the next event or step.
 
     A ball rests on one plane at a time and never on another ball. Where one is pressed into a groove, or two are
     pressed together, bounces follow ever faster and the budget overflows: the scene is held before that step.

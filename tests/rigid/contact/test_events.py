@@ -86,6 +86,33 @@ def test_bouncing_ends_in_rest_that_stays():
     assert seen["penetration"] == 0
 
 
+LOW = {"z0": 0.002, "z1": 0.0, "restitution": 1.0, "gravity": GRAVITY}
+
+
+@pytest.mark.parametrize("time_step", [0.04, 0.05, 0.1])
+def test_an_elastic_ball_bounces_for_ever_however_short_its_flights_are(time_step):
+    # Flights of 0.0404 s: with e = 1 no endless bounces end in the rest that stands for them.
+    time, fall = 2.0, np.sqrt(2 * 0.002 / GRAVITY)
+    seen = end(time, round(time / time_step), **LOW)
+    since, speed = (time - fall) % (2 * fall), GRAVITY * fall
+    np.testing.assert_allclose(seen["position"][0, 2] - 0.1, speed * since - GRAVITY * since**2 / 2, atol=1e-12)
+    np.testing.assert_allclose(seen["energy"], 0.5 * GRAVITY * 0.202, rtol=1e-13)
+    assert seen["impacts"] == np.floor((time - fall) / (2 * fall)) + 1
+    # The other ball lies still from the start.
+    assert (seen["contacts"], seen["position"][1, 2], seen["status"]) == (1, 0.1, Status.OK)
+
+
+def test_more_elastic_bounces_in_a_step_than_the_budget_are_told():
+    seen = end(2.0, 5, **LOW)
+    assert (seen["status"], seen["time"], seen["position"][0, 2]) == (Status.IMPACT_OVERFLOW, 0, 0.1 + 0.002)
+
+
+def test_elastic_balls_that_lie_on_the_floor_stay_there_when_they_hit_each_other():
+    seen = end(2.0, 20, z0=0.0, z1=0.0, x1=1.0, vx0=2.0, restitution=1.0, gravity=GRAVITY)
+    assert (seen["contacts"], seen["impacts"], seen["status"]) == (2, 1, Status.OK)
+    np.testing.assert_allclose(seen["velocity"][:, 0], [0, 2], atol=1e-14)
+
+
 def test_a_periodic_force_lifts_a_ball_when_it_exceeds_the_weight():
     # Up at sin(w t1) = m g / A, then m v = integral of A sin(w t) - m g.
     weight, amplitude, w, time = 0.5 * GRAVITY, 8.0, 5.0, 0.3

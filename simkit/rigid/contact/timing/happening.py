@@ -95,7 +95,8 @@ def let_happen(
 ) -> tuple[Motion, jax.Array, jax.Array]:
     """Return the motion after an event, on which plane each ball then rests, and which contacts grip.
 
-    A ball that would leave the plane for less than ``least_flight`` stays there: it bounces with no restitution.
+    A ball that would leave the plane for less than ``least_flight`` stays there: it bounces with no restitution. With a
+    restitution of 1 it goes on bouncing.
 
     Args:
         event: what happens.
@@ -129,6 +130,11 @@ def let_happen(
     approach, pressing = -dot(velocity, normal), -dot(pick(first, acceleration), normal)
     stays = (event.kind == PLANE) & (pick(first, support + 1) == 0) & (pressing > 0)
     stays = stays & (2 * restitution * approach <= least_flight * pressing)
+    # Bounces of restitution 1 never end: the rest that stands for endless ones would take their energy. One that
+    # approaches by rounding only lies on the plane.
+    speed = pick(first, norm(motion.velocity))
+    rounding = ROUNDINGS * jnp.finfo(approach.dtype).eps
+    stays = stays & ((restitution < 1) | (approach <= rounding * speed))
     impulse, along = computed_once(
         blow(velocity, normal, inverse_mass, slips, jnp.where(stays, 0, restitution), friction)
     )
