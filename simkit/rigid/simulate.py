@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
+from simkit.core.ranges import check_positive
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_failure, is_finite
 from simkit.errors import UserError
@@ -174,6 +175,7 @@ def simulate(scene: Scene) -> Simulation:
     draw = jax.jit(lambda params, key: scene.start(params, scene.bodies(params), key))
 
     def check(params: Params, key: jax.Array) -> None:
+        check_positive(params, "time_step")
         here = setting(params)
         check_bodies(here.bodies)
         check_planes(here.planes)

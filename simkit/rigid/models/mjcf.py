@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
+from simkit.core.ranges import check_not_negative, check_positive
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.models.description import Description, describe, place
@@ -180,12 +181,8 @@ def _defaults(description: Description) -> Params:
 
 
 def _check(engine: Engine, description: Description, params: Params) -> None:
-    for name in ("time_step", "mass_scale", "mass"):
-        if not bool(jnp.all(params[name] > 0)):
-            raise UserError(f"{name} = {float(jnp.min(params[name])):g} is not positive; choose a value above 0")
-    for name in ("friction_scale", "velocity_scatter"):
-        if not float(params[name]) >= 0:
-            raise UserError(f"{name} = {float(params[name]):g} is negative; choose 0 or more")
+    check_positive(params, "time_step", "mass_scale", "mass")
+    check_not_negative(params, "friction_scale", "velocity_scatter")
     _check_quaternions(description, params)
     engine.check(params)
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, dot, stacked, zeros
@@ -66,7 +67,15 @@ def asymmetric_top(*, integrator: str = "velocity_verlet") -> Simulation:
         measures=_measures,
         observe=_observe,
     )
-    return simulate(scene)
+    return within_ranges(
+        simulate(scene),
+        positive=(
+            "moment_x",
+            "moment_y",
+            "moment_z",
+            "mass",
+        ),
+    )
 
 
 def _bodies(params: Params) -> Bodies:

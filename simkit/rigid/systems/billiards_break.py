@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, norm, zeros
@@ -128,16 +129,31 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
         ends = jnp.stack([params["length"] * along, params["width"] * across, height], axis=-1)
         return {"links": jnp.stack([ends, jnp.roll(ends, -1, axis=0)], axis=1)}
 
-    return simulate(
-        Scene(
-            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-            bodies=bodies,
-            start=start,
-            dynamics=Events(impacts=impacts),
-            planes=planes,
-            loads=(gravity(),),
-            measures=measures,
-            observe=observe,
-            dimensions={"links": ("cushion_piece", "end", "space")},
-        )
+    return within_ranges(
+        simulate(
+            Scene(
+                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+                bodies=bodies,
+                start=start,
+                dynamics=Events(impacts=impacts),
+                planes=planes,
+                loads=(gravity(),),
+                measures=measures,
+                observe=observe,
+                dimensions={"links": ("cushion_piece", "end", "space")},
+            )
+        ),
+        positive=(
+            "radius",
+            "mass",
+            "length",
+            "width",
+        ),
+        not_negative=(
+            "ball_friction",
+            "cloth_friction",
+            "cushion_friction",
+            "gravity",
+        ),
+        shares=("restitution",),
     )

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.vector import Vector, computed_once, dot, norm
@@ -92,8 +93,14 @@ def bouncing_ball() -> Simulation:
         ``distance_to_target`` and ``penetration``.
     """
     params = {name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()}
-    return Simulation(
+    simulation = Simulation(
         init=_init, step=_step, observe=_observe, diagnose=_diagnose, params=params, dimensions=DIMENSIONS
+    )
+    return within_ranges(
+        simulation,
+        positive=("radius", "mass", "gravity", "time_step"),
+        not_negative=("launch_height", "launch_scatter", "friction"),
+        shares=("restitution",),
     )
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
@@ -79,14 +80,22 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
         built = params["shift"] * ((boxes - 1) % 2)
         return {"top": motion.position.z[-1], "lean": x[-1] - built, "distance": x[0]}
 
-    return simulate(
-        Scene(
-            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-            bodies=bodies,
-            start=start,
-            dynamics=Impulses(sweeps=sweeps),
-            planes=lambda params: floor(),
-            loads=(gravity(),),
-            measures=measures,
-        )
+    return within_ranges(
+        simulate(
+            Scene(
+                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+                bodies=bodies,
+                start=start,
+                dynamics=Impulses(sweeps=sweeps),
+                planes=lambda params: floor(),
+                loads=(gravity(),),
+                measures=measures,
+            )
+        ),
+        positive=("length",),
+        not_negative=(
+            "drop",
+            "friction",
+            "gravity",
+        ),
     )

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
@@ -76,14 +77,26 @@ def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "v
         height, upward = motion.position.z[-1] - params["radius"], motion.velocity.z[-1]
         return {"height": height, "upward": upward, "apex": height + upward**2 / (2 * params["gravity"])}
 
-    return simulate(
-        Scene(
-            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-            bodies=bodies,
-            start=start,
-            dynamics=Compliant(substeps=substeps, integrator=integrator),
-            planes=lambda params: floor(),
-            loads=(gravity(),),
-            measures=measures,
-        )
+    return within_ranges(
+        simulate(
+            Scene(
+                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+                bodies=bodies,
+                start=start,
+                dynamics=Compliant(substeps=substeps, integrator=integrator),
+                planes=lambda params: floor(),
+                loads=(gravity(),),
+                measures=measures,
+            )
+        ),
+        positive=(
+            "stiffness",
+            "radius",
+            "mass",
+        ),
+        not_negative=(
+            "height",
+            "dissipation",
+            "gravity",
+        ),
     )

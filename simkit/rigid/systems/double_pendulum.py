@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential, rotate
 from simkit.rigid.algebra.vector import Vector, cross, stacked
@@ -65,18 +66,28 @@ def double_pendulum(*, order: int = 4, iterations: int = 8) -> Simulation:
         The simulation; it diagnoses beside the usual ``upper_angle`` and ``lower_angle`` (rad, of each rod from
         straight down, within half a turn), ``tip_x`` and ``tip_z`` (m) and ``distance_to_target`` (m^2: its square).
     """
-    return simulate(
-        Scene(
-            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-            bodies=_bodies,
-            start=_start,
-            dynamics=Jointed(order=order, iterations=iterations),
-            joints=_joints,
-            loads=(gravity(),),
-            measures=_measures,
-            observe=_observe,
-            dimensions={"tip": ("space",), "trace": ("traced_point", "space"), "pivots": ("pivot", "space")},
-        )
+    return within_ranges(
+        simulate(
+            Scene(
+                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+                bodies=_bodies,
+                start=_start,
+                dynamics=Jointed(order=order, iterations=iterations),
+                joints=_joints,
+                loads=(gravity(),),
+                measures=_measures,
+                observe=_observe,
+                dimensions={"tip": ("space",), "trace": ("traced_point", "space"), "pivots": ("pivot", "space")},
+            )
+        ),
+        positive=(
+            "upper_length",
+            "lower_length",
+            "upper_mass",
+            "lower_mass",
+            "radius",
+        ),
+        not_negative=("gravity",),
     )
 
 

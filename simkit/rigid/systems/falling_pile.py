@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
@@ -113,16 +114,29 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
             "spread": jnp.sqrt(jnp.mean(x * x + y * y, axis=0)),
         }
 
-    return simulate(
-        Scene(
-            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-            bodies=bodies,
-            start=start,
-            dynamics=Impulses(sweeps=sweeps),
-            planes=planes,
-            loads=(gravity(),),
-            measures=measures,
-        )
+    return within_ranges(
+        simulate(
+            Scene(
+                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+                bodies=bodies,
+                start=start,
+                dynamics=Impulses(sweeps=sweeps),
+                planes=planes,
+                loads=(gravity(),),
+                measures=measures,
+            )
+        ),
+        positive=(
+            "length",
+            "spacing",
+            "room",
+        ),
+        not_negative=(
+            "throw",
+            "friction",
+            "gravity",
+        ),
+        shares=("restitution",),
     )
 
 

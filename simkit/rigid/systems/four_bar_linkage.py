@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
@@ -109,7 +110,19 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
         if simulation.check is not None:
             simulation.check(params, key)
 
-    return dataclasses.replace(simulation, check=check)
+    return within_ranges(
+        dataclasses.replace(simulation, check=check),
+        positive=(
+            "ground_length",
+            "crank_length",
+            "coupler_length",
+            "rocker_length",
+            "point_distance",
+            "mass_per_length",
+            "radius",
+        ),
+        not_negative=("flywheel_inertia", "motor_damping", "gravity"),
+    )
 
 
 def position_analysis(params: Params, crank_angle: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import Quaternion, exponential, rotate, unrotate
 from simkit.rigid.algebra.quaternion import stacked as quaternions
@@ -89,7 +90,17 @@ def heavy_top(*, integrator: str = "velocity_verlet") -> Simulation:
             "links": ("link", "end", "space"),
         },
     )
-    return simulate(scene)
+    return within_ranges(
+        simulate(scene),
+        positive=(
+            "width",
+            "thickness",
+        ),
+        not_negative=(
+            "arm",
+            "gravity",
+        ),
+    )
 
 
 def _bodies(params: Params) -> Bodies:

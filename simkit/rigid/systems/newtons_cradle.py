@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, zeros
@@ -74,13 +75,21 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
         velocity = motion.velocity.x
         return {"last_speed": velocity[-1], "last_position": motion.position.x[-1], "first_speed": velocity[0]}
 
-    return simulate(
-        Scene(
-            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-            bodies=bodies,
-            start=start,
-            # Every incoming ball may hit its way through the whole row within one step, and slower ones follow.
-            dynamics=Events(impacts=2 * incoming * (balls - incoming) + 2),
-            measures=measures,
-        )
+    return within_ranges(
+        simulate(
+            Scene(
+                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+                bodies=bodies,
+                start=start,
+                # Every incoming ball may hit its way through the whole row within one step, and slower ones follow.
+                dynamics=Events(impacts=2 * incoming * (balls - incoming) + 2),
+                measures=measures,
+            )
+        ),
+        positive=(
+            "radius",
+            "mass",
+        ),
+        not_negative=("distance",),
+        shares=("restitution",),
     )

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential, rotate
 from simkit.rigid.algebra.vector import Vector, norm, stacked, zeros
@@ -73,7 +74,19 @@ def projectile(*, integrator: str = "runge_kutta") -> Simulation:
         observe=_observe,
         dimensions={"target": ("space",)},
     )
-    return simulate(scene)
+    return within_ranges(
+        simulate(scene),
+        positive=(
+            "mass",
+            "radius",
+            "length",
+        ),
+        not_negative=(
+            "drag",
+            "spin_drag",
+            "gravity",
+        ),
+    )
 
 
 def _bodies(params: Params) -> Bodies:

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
@@ -69,14 +70,21 @@ def rolling_ball() -> Simulation:
         speed = motion.velocity.x[0]
         return {"distance": motion.position.x[0], "speed": speed, "slip": speed - params["radius"] * spin}
 
-    return simulate(
-        Scene(
-            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-            bodies=bodies,
-            start=start,
-            dynamics=Impulses(sweeps=2),
-            planes=lambda params: floor(),
-            loads=(gravity(),),
-            measures=measures,
-        )
+    return within_ranges(
+        simulate(
+            Scene(
+                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+                bodies=bodies,
+                start=start,
+                dynamics=Impulses(sweeps=2),
+                planes=lambda params: floor(),
+                loads=(gravity(),),
+                measures=measures,
+            )
+        ),
+        positive=("radius",),
+        not_negative=(
+            "friction",
+            "gravity",
+        ),
     )

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, dot
@@ -83,16 +84,22 @@ def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), swee
         down, _ = slope_of(params)
         return {"distance": dot(motion.position, down)[0], "speed": dot(motion.velocity, down)[0]}
 
-    return simulate(
-        Scene(
-            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-            bodies=bodies,
-            start=start,
-            dynamics=Impulses(sweeps=sweeps),
-            planes=planes,
-            loads=(gravity(),),
-            measures=measures,
-            observe=observe,
-            dimensions={"planes": ("plane", "normal_and_offset")},
-        )
+    return within_ranges(
+        simulate(
+            Scene(
+                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+                bodies=bodies,
+                start=start,
+                dynamics=Impulses(sweeps=sweeps),
+                planes=planes,
+                loads=(gravity(),),
+                measures=measures,
+                observe=observe,
+                dimensions={"planes": ("plane", "normal_and_offset")},
+            )
+        ),
+        not_negative=(
+            "friction",
+            "gravity",
+        ),
     )

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, dot, norm, stacked, zeros
@@ -112,7 +113,20 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
         observe=observe,
         dimensions={"target": ("space",), "links": ("link", "end", "space")},
     )
-    return simulate(scene)
+    return within_ranges(
+        simulate(scene),
+        positive=(
+            "mass",
+            "radius",
+        ),
+        not_negative=(
+            "start_gap",
+            "goal_gap",
+            "position_weight",
+            "velocity_weight",
+        ),
+        shares=("restitution",),
+    )
 
 
 def _bodies(params: Params) -> Bodies:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.averages import AveragedState
 from simkit.core.quantities import described
+from simkit.core.ranges import within_ranges
 from simkit.core.recording import beside_recording
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
@@ -100,7 +101,12 @@ def system_identification(
         planes=lambda params: floor(),
         loads=(gravity(), Load(wrench=_push)),
     )
-    tried = simulate(scene)
+    tried = within_ranges(
+        simulate(scene),
+        positive=("mass", "radius"),
+        not_negative=("launch_height", "friction", "gravity"),
+        shares=("restitution",),
+    )
 
     def observe(state: World, params: Params) -> dict[str, jax.Array]:
         return tried.observe(state, params) | _measure(state, params)
@@ -129,7 +135,7 @@ def system_identification(
             "recorded_place": seen["recorded_place"],
         }
 
-    return dataclasses.replace(
+    shown = dataclasses.replace(
         pair,
         observe=observe_both,
         dimensions={
@@ -141,6 +147,7 @@ def system_identification(
             "recorded_place": ("plane",),
         },
     )
+    return within_ranges(shown, positive=("noise",))
 
 
 def _bodies(params: Params) -> Bodies:
