@@ -202,7 +202,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             drive=drive,
             load=impulse / length,
             hold=state.hold,
-            time=jnp.stack(compensated_sum(*state.time, length)),
+            time=jnp.stack(compensated_sum(state.time[0], state.time[1], length)),
             time_step=length,
             iteration=state.iteration + 1,
         )
