@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from simkit.core.pytree import pytree
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, norm, zeros
+from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
 from simkit.rigid.collision.nearby import nearby
@@ -24,8 +24,8 @@ from simkit.rigid.integrators.velocity_verlet import rotate_freely
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Setting
 
-# An approach slower than what the loads give a body in this many steps is not an impact: the bodies rest. An overlap
-# that such an approach reaches in one step is left as it is.
+# An approach slower than what the loads give the two bodies in this many steps is not an impact: the bodies rest. An
+# overlap that such an approach reaches in one step is left as it is.
 RESTING_STEPS = 2.0
 
 
@@ -71,8 +71,8 @@ class Impulses:
         sweeps: over all contacts for the resting impulses.
         impacts: passes over all contacts for the impacts: links of a row of bodies through which a blow passes in a
             step; 0 makes all impacts plastic.
-        correction: part of an overlap that a step removes, above one of ``2 a dt^2`` with the largest acceleration a by
-            the loads; without that allowance a stack never comes to rest.
+        correction: part of an overlap that a step removes, above one of ``2 a dt^2`` with the larger acceleration a of
+            the two bodies by loads; without that allowance a stack never comes to rest.
         warm: whether sweeps start from the impulses of the last step, without which stacks need many.
 
     Raises:
@@ -125,9 +125,9 @@ class Impulses:
         kicked = kick(behind, bodies, load, time_step)
         mobility = mobility_of(bodies, motion)
         before = Velocities(linear=kicked.velocity, angular=mobility.angular @ kicked.angular_momentum)
-        slow = RESTING_STEPS * time_step * jnp.max(norm(load.force) / bodies.mass, axis=0)
+        loaded = (RESTING_STEPS * time_step / bodies.mass) * load.force
         near = nearby(bodies, motion.position, kicked.velocity, time_step)
-        answer = self._answered(before, motion, setting, mobility, near, memory.pushes, slow, time_step)
+        answer = self._answered(before, motion, setting, mobility, near, memory.pushes, loaded, time_step)
         before, struck, after, pushes = computed_once((before, answer.struck, answer.after, answer.pushes))
         pressed = computed_once(_wrench((after - struck) / time_step, bodies, motion))
         lasting = load + Wrench(
@@ -179,22 +179,22 @@ class Impulses:
         mobility: Mobility,
         near: jax.Array,
         last: Touches,
-        slow: jax.Array,
+        loaded: Vector,
         time_step: jax.Array,
     ) -> "_Answer":
         """Return what contacts do to velocities within a step."""
-        on_planes = touching_planes(motion, setting, mobility)
+        on_planes = touching_planes(motion, setting, mobility, loaded)
 
         def answer(between: Touch | None, known: Push | None) -> _Answer:
             touches, pushes = Touches(planes=on_planes, pairs=between), Touches(planes=last.planes, pairs=known)
-            struck, impact = self._impacts(before, mobility, touches, slow, time_step)
-            after, pushes = self._rest(struck, mobility, touches, pushes, slow, time_step)
+            struck, impact = self._impacts(before, mobility, touches, pushes, time_step)
+            after, pushes = self._rest(struck, mobility, touches, pushes, time_step)
             return _Answer(struck=struck, after=after, pushes=pushes, impact=impact, deepest=_deepest(touches))
 
         def with_pairs(pairs: Push | None) -> _Answer:
             # Pairs that are not near count nothing, whoever else is: members of an ensemble do not feel others.
             pairs = each(lambda values: jnp.where(near[:, None], values, 0), pairs)
-            return answer(touching_pairs(motion, setting, mobility, near), pairs)
+            return answer(touching_pairs(motion, setting, mobility, loaded, near), pairs)
 
         def without(pairs: Push | None) -> _Answer:
             alone = answer(None, None)
@@ -206,13 +206,21 @@ class Impulses:
         return jax.lax.cond(jnp.any(near), with_pairs, without, last.pairs)
 
     def _impacts(
-        self, velocities: Velocities, mobility: Mobility, touches: Touches, slow: jax.Array, time_step: jax.Array
+        self, velocities: Velocities, mobility: Mobility, touches: Touches, last: Touches, time_step: jax.Array
     ) -> tuple[Velocities, jax.Array]:
         """Return the velocities after the impacts, and whether there was one."""
 
+        def pressed(touch: Touch, push: Push) -> Touch:
+            # What rested with an impulse before, which other bodies may have passed on, goes on resting.
+            speed = RESTING_STEPS * push.along / touch.normal_mass
+            return dataclasses.replace(touch, slow=computed_once(jnp.maximum(touch.slow, speed)))
+
+        pairs = None if touches.pairs is None else pressed(touches.pairs, last.pairs)
+        touches = Touches(planes=pressed(touches.planes, last.planes), pairs=pairs)
+
         def respond(velocity: Vector, touch: Touch, known: jax.Array) -> tuple[Vector, jax.Array]:
             speed = dot(velocity, touch.normal)
-            approaches = (speed < -slow) & (touch.gap + time_step * speed < 0)
+            approaches = (speed < -touch.slow) & (touch.gap + time_step * speed < 0)
             if self.impacts == 0:
                 # Rest ends an approach just when the gap closes; only friction then depends on the step of the impact.
                 return zeros(touch.gap), known | (approaches & (touch.friction > 0))
@@ -233,7 +241,6 @@ class Impulses:
         mobility: Mobility,
         touches: Touches,
         last: Touches,
-        slow: jax.Array,
         time_step: jax.Array,
     ) -> tuple[Velocities, Touches]:
         def again(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
@@ -241,7 +248,7 @@ class Impulses:
             return push.along * touch.normal + push.friction, push
 
         def respond(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
-            removed = self.correction * jnp.maximum(-touch.gap - slow * time_step, 0)
+            removed = self.correction * jnp.maximum(-touch.gap - touch.slow * time_step, 0)
             new = resting(velocity, push, touch, (removed - jnp.maximum(touch.gap, 0)) / time_step)
             return (new.along - push.along) * touch.normal + (new.friction - push.friction), new
 

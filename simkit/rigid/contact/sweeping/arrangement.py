@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, zeros
+from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, norm, zeros
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import Points
@@ -28,18 +28,19 @@ def touches_of(motion: Motion, setting: Setting, mobility: Mobility) -> Touches:
         setting: bodies and planes.
         mobility: how the bodies yield.
     """
-    alone = len(setting.bodies.kinds) == 1
-    pairs = None if alone else touching_pairs(motion, setting, mobility)
-    return Touches(planes=touching_planes(motion, setting, mobility), pairs=pairs)
+    alone, nothing = len(setting.bodies.kinds) == 1, zeros(motion.position.x)
+    pairs = None if alone else touching_pairs(motion, setting, mobility, nothing)
+    return Touches(planes=touching_planes(motion, setting, mobility, nothing), pairs=pairs)
 
 
-def touching_planes(motion: Motion, setting: Setting, mobility: Mobility) -> Touch:
+def touching_planes(motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector) -> Touch:
     """Return where bodies may touch planes, (planes, slots, bodies, ...).
 
     Args:
         motion: as for `touches_of`, like the others.
         setting: its bodies and planes.
         mobility: of the bodies.
+        loaded: velocity that loads give each body (bodies, ...) in the time in which it may still be called at rest.
     """
     bodies, planes = setting.bodies, setting.planes
     points = computed_once(plane_contacts(bodies, motion, planes))
@@ -53,16 +54,20 @@ def touching_planes(motion: Motion, setting: Setting, mobility: Mobility) -> Tou
         _answers([(mobility, points.position - motion.position)], points.normal, bodies.kinds),
         jnp.maximum(bodies.friction, of_planes[0]),
         jnp.maximum(bodies.restitution, of_planes[1]),
+        norm(loaded),
     )
 
 
-def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, near: jax.Array | None = None) -> Touch:
+def touching_pairs(
+    motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector, near: jax.Array | None = None
+) -> Touch:
     """Return where bodies may touch each other, (rounds, slots, pairs per round, ...).
 
     Args:
         motion: as for `touches_of`, like the others.
         setting: its bodies.
         mobility: of the bodies.
+        loaded: as for `touching_planes`.
         near: which pairs count, (rounds, pairs per round, ...); the others are as far apart as can be.
     """
     bodies = setting.bodies
@@ -70,7 +75,7 @@ def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, near: j
     points = each(lambda values: _split(values, *sides[0].shape), computed_once(contacts(bodies, motion)))
     if near is not None:
         points = dataclasses.replace(points, gap=jnp.where(near[:, None], points.gap, FAR))
-    everyone = each(made_even, (motion.position, mobility, bodies.friction, bodies.restitution))
+    everyone = each(made_even, (motion.position, mobility, bodies.friction, bodies.restitution, loaded))
     first, second = computed_once(
         tuple(each(lambda values, side=side: _those(values, side), everyone) for side in sides)
     )
@@ -81,6 +86,7 @@ def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, near: j
         _answers([(first[1], arms[0]), (second[1], arms[1])], points.normal, bodies.kinds),
         jnp.maximum(first[2], second[2]),
         jnp.maximum(first[3], second[3]),
+        jnp.maximum(jnp.maximum(norm(first[4]), norm(second[4])), norm(first[4] - second[4])),
     )
 
 
@@ -91,6 +97,7 @@ def _touch(
     answers: tuple[Vector, jax.Array, jax.Array],
     friction: jax.Array,
     restitution: jax.Array,
+    slow: jax.Array,
 ) -> Touch:
     answer, normal_mass, slip_mass = computed_once(answers)
     nothing = jnp.zeros_like(points.gap)
@@ -104,6 +111,7 @@ def _touch(
         gap=points.gap,
         friction=friction + nothing,
         restitution=restitution + nothing,
+        slow=slow + nothing,
     )
 
 

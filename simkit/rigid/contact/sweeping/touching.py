@@ -23,6 +23,7 @@ class Touch:
         gap: of the surfaces in m, negative where they overlap.
         friction: coefficient.
         restitution: coefficient.
+        slow: speed of approach in m/s below which the two bodies rest instead of bouncing.
     """
 
     normal: Vector
@@ -34,6 +35,7 @@ class Touch:
     gap: jax.Array
     friction: jax.Array
     restitution: jax.Array
+    slow: jax.Array
 
 
 @pytree
