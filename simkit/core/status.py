@@ -27,6 +27,7 @@ class Status(enum.IntEnum):
     JOINTS_APART = 8
     STEPPED_IMPACT = 9
     DISK_OUT_OF_PLANE = 10
+    BOXES_MET = 11
 
 
 MESSAGES = {
@@ -42,6 +43,8 @@ MESSAGES = {
     Status.STEPPED_IMPACT: "ran all its steps; its bodies hit each other or a plane at whole steps, so derivatives are "
     "those of the steps and, through these impacts, not those of the physics; take dynamics = Events for spheres and "
     "disks, or Compliant",
+    Status.BOXES_MET: "ran all its steps, but boxes touched boxes, where the force of Compliant jumps from corner to "
+    "corner: energy is not kept, and derivatives are not those of the physics; take dynamics = Impulses for such scenes",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
@@ -57,7 +60,7 @@ FAILURES = (
     Status.DISK_OUT_OF_PLANE,
 )
 # The run is fine and goes on, but derivatives of it are not those of the physics.
-CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT)
+CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET)
 # Of these, what a run that is not differentiated need not be warned of: its motion is as good as without.
 ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 

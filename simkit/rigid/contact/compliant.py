@@ -11,11 +11,13 @@ from simkit.core.simulation import Params
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
+from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import Points
 from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.collision.slots import FAR
+from simkit.rigid.contact.sides import have_sides, pushes
 from simkit.rigid.integrators import integrator_named
 from simkit.rigid.parts import FRICTION, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
@@ -26,15 +28,17 @@ FEWEST_STEPS = 20
 
 @pytree
 class Durations:
-    """How long contacts last, in substeps.
+    """How long contacts last, in substeps, and what has been in contact.
 
     Attributes:
-        now: of each contact, up to now, int32: with planes and between pairs, one after the other.
+        now: of each contact, up to now, int32: of points with planes, and of pairs, one after the other.
         shortest: of the contacts that have ended, int32.
+        boxes_met: whether boxes have touched each other, at points between which the force jumps.
     """
 
     now: tuple[jax.Array, ...]
     shortest: jax.Array
+    boxes_met: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +49,13 @@ class Compliant:
 
     with the overlap d, its rate d', and the slip s. The force does not jump at touch, so the motion is smooth enough to
     be differentiated through: with enough substeps in every contact, derivatives converge to those of the equations of
-    motion. A ball that hits at speed v leaves with e v, where ``(1 + e) x = ln((1 + x) / (1 - e x))`` and
+    motion. The sides of capsules push capsules and boxes by the same law along their whole length, see
+    `simkit.rigid.contact.sides`. Without dissipation and friction, the force is that of an energy, and so the motion
+    keeps its energy, except where boxes touch boxes: there it jumps from corner to corner, which the status tells of. A
+    ball that hits at speed v leaves with e v, where ``(1 + e) x = ln((1 + x) / (1 - e x))`` and
     ``x = 3/2 a v``: ``e = 1 - a v`` for small speeds. Restitution is not a parameter here.
 
-    A contact that lasts fewer than 20 substeps is told of by the status of the run.
+    A contact that lasts fewer than 20 substeps is told of by the status of the run, too.
 
     Attributes:
         substeps: in each time step. Good values: what gives 30 or more in the shortest contact.
@@ -84,11 +91,11 @@ class Compliant:
 
     def start(self, motion: Motion, setting: Setting) -> Durations:
         """Return that nothing has touched for any time."""
-        gaps = [points.gap for points in _points(motion, setting)]
         like = motion.position.x[0]
         return Durations(
-            now=tuple(jnp.zeros(gap.shape, jnp.int32) for gap in gaps),
+            now=tuple(jnp.zeros_like(touching, jnp.int32) for touching in _touching(_points(motion, setting))),
             shortest=jnp.full(like.shape, np.iinfo(np.int32).max, jnp.int32),
+            boxes_met=jnp.zeros(like.shape, bool),
         )
 
     def step(
@@ -103,7 +110,7 @@ class Compliant:
         def body(carry: tuple[Motion, Durations], index: jax.Array) -> tuple[tuple[Motion, Durations], None]:
             motion, durations = carry
             motion = advance(motion, setting.bodies, load, time + index * substep, substep)
-            return (motion, _lasting(durations, _points(motion, setting))), None
+            return (motion, _lasting(durations, setting.bodies, _points(motion, setting))), None
 
         indices = jnp.arange(self.substeps, dtype=time_step.dtype)
         return jax.lax.scan(body, (motion, memory), indices)[0]
@@ -128,29 +135,49 @@ class Compliant:
             each(lambda values: jnp.concatenate([values] * count), everyone) if count else _rows(everyone, np.arange(0))
         )
         rough = jnp.maximum(body.friction, jnp.repeat(planes.friction, kinds, axis=0))
-        received = _received(on_planes, self._push(on_planes, body.at(on_planes), rough, setting.params), body)
+        push = self._push(on_planes, body.at(on_planes), rough, setting.params)
+        received = _received(on_planes, push, body)
         wrench = each(lambda values: jnp.sum(values.reshape(count, kinds, *values.shape[1:]), axis=0), received)
         if kinds < 2:
             return wrench
 
         first, second = (side.ravel() for side in rounds(kinds))
-        a, b = _rows(everyone, first), _rows(everyone, second)
-        push = self._push(between, a.at(between) - b.at(between), jnp.maximum(a.friction, b.friction), setting.params)
-        for side, index, force in ((a, first, push), (b, second, -push)):
-            received = _received(between, force, side)
-            # Nobody, whom the one left over in a round meets, is past the end and dropped.
-            wrench = each(lambda onto, values, index=index: onto.at[index].add(values, mode="drop"), wrench, received)
+        pushing = [(first, second, between, None)]
+        if have_sides(bodies.kinds, first, second).any():
+            of_points = dataclasses.replace(between, gap=_without_sides(bodies, between.gap))
+            pushing = [(first, second, of_points, None)]
+            pushing += [(one, other, found.points, found.strength) for one, other, found in pushes(bodies, motion)]
+        for first, second, points, strength in pushing:
+            a, b = _rows(everyone, first), _rows(everyone, second)
+            rough, velocity = jnp.maximum(a.friction, b.friction), a.at(points) - b.at(points)
+            push = self._push(points, velocity, rough, setting.params, strength)
+            for side, index, force in ((a, first, push), (b, second, -push)):
+                received = _received(points, force, side)
+                # Nobody, whom the one left over in a round meets, is past the end and dropped.
+                wrench = each(
+                    lambda onto, values, index=index: onto.at[index].add(values, mode="drop"), wrench, received
+                )
         return wrench
 
     def check(self, motion: Motion, setting: Setting) -> None:
         """Accept any start: what overlaps is pushed apart."""
         del motion, setting
 
-    def _push(self, points: Points, velocity: Vector, friction: jax.Array, params: Params) -> Vector:
-        overlap, rate = jnp.maximum(-points.gap, 0), -dot(velocity, points.normal)
-        # The root of no overlap has no derivative, and is not needed there.
-        root = jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
-        spring = params[self.stiffness] * overlap * root
+    def _push(
+        self,
+        points: Points,
+        velocity: Vector,
+        friction: jax.Array,
+        params: Params,
+        strength: jax.Array | None = None,
+    ) -> Vector:
+        rate = -dot(velocity, points.normal)
+        if strength is None:
+            overlap = jnp.maximum(-points.gap, 0)
+            # The root of no overlap has no derivative, and is not needed there.
+            spring = params[self.stiffness] * overlap * jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
+        else:
+            spring = params[self.stiffness] * strength
         along = spring * jnp.maximum(1 + 1.5 * params[self.dissipation] * rate, 0)
         slip = velocity + rate * points.normal
         return along * points.normal - (friction * along / jnp.sqrt(dot(slip, slip) + self.creep_speed**2)) * slip
@@ -165,8 +192,9 @@ class Compliant:
         }
 
     def status(self, memory: Durations) -> jax.Array:
-        """Return whether a contact was too short for derivatives through it."""
-        return jnp.where(memory.shortest < FEWEST_STEPS, jnp.int32(Status.BRIEF_CONTACT), jnp.int32(Status.OK))
+        """Return whether boxes met, or else whether a contact was too short for derivatives through it."""
+        code = jnp.where(memory.shortest < FEWEST_STEPS, jnp.int32(Status.BRIEF_CONTACT), jnp.int32(Status.OK))
+        return jnp.where(memory.boxes_met, jnp.int32(Status.BOXES_MET), code)
 
 
 @pytree
@@ -196,6 +224,12 @@ def _points(motion: Motion, setting: Setting) -> tuple[Points, Points]:
     return plane_contacts(bodies, motion, setting.planes), _once(contacts(bodies, motion))
 
 
+def _without_sides(bodies: Bodies, gap: jax.Array) -> jax.Array:
+    """Return gaps with those of pairs out of reach whose force is that of a capsule's side."""
+    sides = have_sides(bodies.kinds, *(side.ravel() for side in rounds(len(bodies.kinds))))
+    return jnp.where(sides.reshape(-1, *(1,) * (gap.ndim - 2)), FAR, gap)
+
+
 def _once(points: Points) -> Points:
     """Return points of which those that an earlier slot has, too, are put out of reach: each pushes only once."""
     slots = [points.position[slot] for slot in range(points.gap.shape[0])]
@@ -208,12 +242,22 @@ def _once(points: Points) -> Points:
     return dataclasses.replace(points, gap=jnp.stack(gaps))
 
 
-def _lasting(durations: Durations, points: tuple[Points, Points]) -> Durations:
+def _touching(points: tuple[Points, Points]) -> tuple[jax.Array, jax.Array]:
+    """Return which points touch planes, and which pairs touch, whose points may come and go meanwhile."""
+    on_planes, between = points
+    return on_planes.gap < 0, jnp.any(between.gap < 0, axis=0, keepdims=True)
+
+
+def _lasting(durations: Durations, bodies: Bodies, points: tuple[Points, Points]) -> Durations:
     """Return durations one substep later."""
-    now, shortest = [], durations.shortest
-    for before, place in zip(durations.now, points, strict=True):
-        touching = place.gap < 0
+    now, shortest, boxes_met = [], durations.shortest, durations.boxes_met
+    for before, touching in zip(durations.now, _touching(points), strict=True):
         ended = jnp.where(~touching & (before > 0), before, np.iinfo(np.int32).max)
         shortest = jnp.minimum(shortest, jnp.min(ended, axis=(0, 1), initial=np.iinfo(np.int32).max))
         now.append(jnp.where(touching, before + 1, 0))
-    return Durations(now=tuple(now), shortest=shortest)
+    kinds = np.array([*bodies.kinds, "nobody"])
+    first, second = (kinds[side.ravel()] for side in rounds(len(bodies.kinds)))
+    boxes = np.flatnonzero((first == "box") & (second == "box"))
+    if boxes.size:
+        boxes_met = boxes_met | jnp.any(points[1].gap[:, boxes] < 0, axis=(0, 1))
+    return Durations(now=tuple(now), shortest=shortest, boxes_met=boxes_met)
