@@ -44,7 +44,7 @@ MESSAGES = {
     "those of the steps and, through these impacts, not those of the physics; take dynamics = Events for spheres and "
     "disks, or Compliant",
     Status.BOXES_MET: "ran all its steps, but boxes touched boxes, where the force of Compliant jumps from corner to "
-    "corner: energy is not kept, and derivatives are not those of the physics; take dynamics = Impulses for such scenes",
+    "corner: energy is not kept, and derivatives are not those of the physics; take dynamics = Impulses there",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
