@@ -116,7 +116,7 @@ def _seen_from(a: Placed, b: Placed, boxes: bool) -> Pushes:
         overlap = jnp.maximum(-points.gap, 0)
         # The root of no overlap has no derivative, and is not needed there.
         strength = overlap * jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
-        found = _in_turn(found, Pushes(points=points, strength=strength))
+        found = _in_turn(found, staged(computed_once(Pushes(points=points, strength=strength))))
     return found
 
 
@@ -180,4 +180,4 @@ def _sorted(values: list[jax.Array]) -> list[jax.Array]:
 
 
 def _in_turn(one: Pushes, other: Pushes) -> Pushes:
-    return each(lambda *values: jnp.concatenate(values), one, other)
+    return staged(computed_once(each(lambda *values: jnp.concatenate(values), one, other)))
