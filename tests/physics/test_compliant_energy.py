@@ -100,7 +100,7 @@ def ratios(*shapes):
     "shapes",
     [
         ("capsule", "capsule"),
-        ("capsule", "box"),
+        pytest.param(("capsule", "box"), marks=pytest.mark.slow),
         pytest.param(("sphere", "box"), marks=pytest.mark.slow),
         pytest.param(("sphere", "capsule"), marks=pytest.mark.slow),
         pytest.param(("capsule",), marks=pytest.mark.slow),
@@ -247,7 +247,8 @@ def test_capsules_that_cross_at_a_right_angle_push_as_balls_do():
         assert float(force) == pytest.approx(overlap**1.5, rel=tolerance)
 
 
-@pytest.mark.parametrize("kind", ["capsule", pytest.param("box", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["capsule", "box"])
 def test_derivatives_of_the_force_equal_central_differences(kind):
     _, wrench = wrench_of(kind)
 
