@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+from simkit.errors import UserError
+
 type Numbers = float | tuple[Numbers, ...]
 
 
@@ -21,3 +23,14 @@ class Parameter:
     bounds: tuple[float, float] = (-math.inf, math.inf)
     unit: str = "1"
     doc: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that are none.
+
+        Raises:
+            UserError: if they are not two numbers, the lower one first.
+        """
+        pair = isinstance(self.bounds, tuple | list) and len(self.bounds) == 2
+        numbers = pair and all(isinstance(end, int | float) for end in self.bounds)
+        if not numbers or not self.bounds[0] < self.bounds[1]:
+            raise UserError(f"bounds = {self.bounds!r:.60} are not (low, high); either may be infinite")

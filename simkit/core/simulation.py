@@ -109,6 +109,9 @@ class Simulation:
         Raises:
             UserError: if a parameter is not made of real numbers.
         """
+        if not isinstance(self.params, Mapping):
+            kind = type(self.params).__name__
+            raise UserError(f"params are of type {kind}; give a dictionary of numbers, arrays or Parameter by name")
         declared = {name: value for name, value in self.params.items() if isinstance(value, Parameter)}
         object.__setattr__(self, "parameters", {**self.parameters, **declared})
         object.__setattr__(self, "params", {name: _parameter(name, value) for name, value in self.params.items()})

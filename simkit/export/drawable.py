@@ -33,7 +33,7 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
     for key in changed:
         if key not in (*RENDER_KEYS, "title"):
             raise UserError(f"'{key}' is not a setting of drawing{nearest(key, (*RENDER_KEYS, 'title'))}")
-    parts, own, title = _parts(result)
+    parts, own, title, units = _parts(result)
     quantity = changed.get("quantity")
     if own is None or changed.get("view", own.view) != own.view:
         observed, diagnosed = (
@@ -42,19 +42,23 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
         )
         lengths = {name: np.shape(values) for name, values in parts["coordinates"].items()}
         view, quantity = likely_view(observed, diagnosed, lengths, changed.get("view"), quantity)
-        given = {"view": view, "quantity": quantity}
+        given = {"view": view, "quantity": quantity, "unit": units.get(quantity) or "1"}
     else:
         given = {key: value for key, value in dataclasses.asdict(own).items() if value is not None and value != 0.0}
         if quantity not in (None, own.quantity):
             # Label, unit and limits are those of the other quantity.
             given = {key: value for key, value in given.items() if key not in ("label", "unit", "limits")}
+            given |= {"unit": units.get(quantity) or "1"}
     given |= {key: value for key, value in changed.items() if key != "title"}
     settings = parse_render(given, "animate")
     return {**parts, "settings": settings, "title": str(changed.get("title", title))}
 
 
-def _parts(result: Any) -> tuple[dict[str, Any], RenderSettings | None, str]:
-    """Return frames, diagnostics and coordinates; how they are drawn, if that is known; and a title."""
+type _Run = tuple[dict[str, Any], RenderSettings | None, str, dict[str, str]]
+
+
+def _parts(result: Any) -> _Run:
+    """Return frames, diagnostics and coordinates; how they are drawn, if that is known; a title; and units by name."""
     import xarray
 
     if isinstance(result, str | Path):
@@ -70,15 +74,16 @@ def _parts(result: Any) -> tuple[dict[str, Any], RenderSettings | None, str]:
         return _of_dataset(result) if outcome is None else _of_outcome(outcome)
     if isinstance(result, tuple) and len(result) in (2, 3) and all(isinstance(part, Mapping) for part in result[-2:]):
         frames, diagnostics = ({name: np.asarray(array) for name, array in part.items()} for part in result[-2:])
-        return {"frames": frames, "diagnostics": diagnostics, "coordinates": {}}, None, "Simulation"
+        return {"frames": frames, "diagnostics": diagnostics, "coordinates": {}}, None, "Simulation", {}
     raise UserError(
         f"{type(result).__name__} cannot be drawn; give what simkit.run returned, the folder of a run, or "
         "(frames, diagnostics)"
     )
 
 
-def _of_outcome(outcome: "Outcome") -> tuple[dict[str, Any], RenderSettings, str]:
-    return parts_of(outcome.arrays, outcome.labels), outcome.scenario.render, outcome.scenario.title
+def _of_outcome(outcome: "Outcome") -> _Run:
+    units = {name: known["unit"] for name, known in outcome.labels.get("quantities", {}).items()}
+    return parts_of(outcome.arrays, outcome.labels), outcome.scenario.render, outcome.scenario.title, units
 
 
 def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,11 +98,13 @@ def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dic
     return {"frames": observed, "diagnostics": diagnosed, "coordinates": coordinates}
 
 
-def _of_dataset(dataset: "xarray.Dataset") -> tuple[dict[str, Any], None, str]:
+def _of_dataset(dataset: "xarray.Dataset") -> _Run:
     """Return what a data set of a run holds: arrays along its clock, fields with x before y again."""
     clock = next((name for name in (*CLOCKS, "frame") if name in dataset.dims), None)
     if clock is None:
         raise UserError("the data set has no axis time, iteration or frame, so that nothing in it can be animated")
+    if "seed" in dataset.dims:
+        raise UserError("the data set is that of a sweep; choose one run, and draw what simkit.run gives for it")
     frames, diagnostics = {}, {}
     for name, variable in dataset.variables.items():
         if variable.dims[:1] != (clock,) or variable.dtype.kind not in "fiu":
@@ -108,4 +115,5 @@ def _of_dataset(dataset: "xarray.Dataset") -> tuple[dict[str, Any], None, str]:
         (diagnostics if array.ndim == 1 else frames)[plain] = array
     coordinates = {str(name): values.values for name, values in dataset.coords.items() if name != clock}
     parts = {"frames": frames, "diagnostics": diagnostics, "coordinates": coordinates}
-    return parts, None, str(dataset.attrs.get("title", "Simulation"))
+    units = {str(name): str(variable.attrs.get("units", "1")) for name, variable in dataset.variables.items()}
+    return parts, None, str(dataset.attrs.get("title", "Simulation")), units

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.errors import UserError
 from simkit.export.drawable import parts_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Drawing:
 
     Attributes:
         data: the file's bytes.
-        kind: ``"gif"`` or ``"png"``.
+        kind: ``"gif"``, ``"mp4"`` or ``"png"``.
         title: what it shows.
     """
 
@@ -71,11 +72,16 @@ class Drawing:
             path: where.
 
         Raises:
-            UserError: if the file cannot be written.
+            UserError: if the path names a file of another kind, or cannot be written.
         """
         from simkit.storage.files import make_folder, write_bytes
 
         path = Path(path)
+        if path.suffix != f".{self.kind}":
+            remedy = f"name it {path.stem}.{self.kind}"
+            if self.kind in ("gif", "mp4") and path.suffix in (".gif", ".mp4"):
+                remedy += f", or draw with animate(..., kind='{path.suffix[1:]}')"
+            raise UserError(f"{path} cannot hold this drawing, which is a {self.kind}; {remedy}")
         make_folder(path.parent)
         write_bytes(path, self.data)
         return path
@@ -85,6 +91,8 @@ class Drawing:
         import html
 
         encoded = base64.b64encode(self.data).decode()
+        if self.kind == "mp4":
+            return f'<video controls loop src="data:video/mp4;base64,{encoded}"></video>'
         return f'<img src="data:image/{self.kind};base64,{encoded}" alt="{html.escape(self.title, quote=True)}">'
 
     def __repr__(self) -> str:
@@ -92,21 +100,26 @@ class Drawing:
         return f"<Drawing of {self.title}: {self.kind}, {len(self.data)} bytes; save(path) writes it>"
 
 
-def animate(result: Any, *, size: tuple[int, int] | int = 480 * 270, frames: int = 60, **settings: Any) -> Drawing:
-    """Return the animation of a run, for a notebook, or to be saved as a GIF.
+def animate(
+    result: Any, *, size: tuple[int, int] | int = 480 * 270, frames: int = 60, kind: str = "gif", **settings: Any
+) -> Drawing:
+    """Return the animation of a run, for a notebook, or to be saved.
 
     Args:
         result: what `simkit.run` returned or any part of it in time; the folder of a run; or
             ``(frames, diagnostics)`` of `simkit.core.rollout.trajectory`.
         size: width and height in pixels, or their product for a shape that suits what is shown.
         frames: it is thinned to about this many.
+        kind: ``"gif"`` or ``"mp4"``.
         **settings: ``view``, ``quantity``, ``label``, ``unit``, ``colormap``, ``limits``, ``frames_per_second``,
             ``title`` and others of a scenario's ``[render]``, instead of those of the run.
 
     Raises:
         UserError: if there is nothing to draw, or a setting is not possible.
     """
-    return _drawing(result, "gif", settings, size=size, maximum_frames=frames)
+    if kind not in ("gif", "mp4"):
+        raise UserError(f"kind = {kind!r:.40} is no animation; choose 'gif' or 'mp4'")
+    return _drawing(result, kind, settings, size=size, maximum_frames=frames)
 
 
 def picture(result: Any, *, frame: int = -1, size: tuple[int, int] | int = 640 * 360, **settings: Any) -> Drawing:
@@ -128,9 +141,9 @@ def _drawing(result: Any, kind: str, settings: dict[str, Any], **options: Any) -
     import tempfile
 
     from simkit.export.drawable import drawable_of
-    from simkit.render.animate import check_size, render
+    from simkit.render.animate import check_size, parse_size, render
 
-    check_size(options["size"])
+    options["size"] = parse_size(options["size"]) if isinstance(options["size"], str) else check_size(options["size"])
     shown = drawable_of(result, settings)
     with tempfile.TemporaryDirectory() as folder:
         file = render(**shown, output=Path(folder) / f"drawing.{kind}", format=kind, **options)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simkit.engine.compilation_cache import use_compilation_cache
+from simkit.errors import UserError
 from simkit.jobs import sweeps
 from simkit.jobs.optimizations import proceed_optimization
 from simkit.jobs.outcome import checked
@@ -27,6 +28,10 @@ def resume(directory: Path | str, *, simulation: "Simulation | None" = None) -> 
         UserError: if it is not a run directory, cannot be read back, or is of another simulation.
         RunFailedError: if the run turns non-finite.
     """
+    from simkit.core.simulation import Simulation
+
+    if simulation is not None and not isinstance(simulation, Simulation):
+        raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
     use_compilation_cache()
     opened = RunDirectory.open(directory, simulation)
     if opened.kind == "sweep":

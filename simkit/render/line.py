@@ -14,7 +14,7 @@ _MARGIN = 0.08
 # Lengths of the design at 640 x 360 pixels.
 _PADDING, _BASELINE = 14, 28
 # Left, bottom, right and top of the axes, as fractions of the page.
-_AXES = (0.12, 0.15, 0.965, 0.88)
+_AXES = (0.12, 0.15, 0.965, 0.85)
 
 
 class LinePainter:

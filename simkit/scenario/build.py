@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simkit.errors import UserError, nearest
 from simkit.scenario import checks, registry
 from simkit.scenario.catalog import find_scenario
+from simkit.scenario.record_checks import check_record
 from simkit.scenario.scenario import IN_PYTHON, Scenario
 from simkit.scenario.toml import one_line
 
@@ -61,9 +62,12 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
             raise UserError(
                 f"{scenario.file}: [params]: {scenario.simulation} cannot run with these values ({reason}): {values}"
             ) from error
+    foreign = scenario.simulation not in registry.FACTORIES
     try:
+        if foreign and scenario.made is None:  # that of one made in Python was checked before its scenario was made
+            check_record(simulation, scenario.file)
         _check_names(scenario, simulation)
-        if scenario.simulation not in registry.FACTORIES:
+        if foreign:
             _check_effects(scenario, simulation)
     except OverflowError as error:  # more numbers in an array than 32 bits count
         raise _refused(scenario, error) from error
@@ -192,7 +196,7 @@ def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
     for name in idle_parameters(simulation):
         if name in scenario.parameters:
             raise UserError(
-                f"{scenario.file}: params.{name} has no effect on {scenario.simulation} with this configuration; "
+                f"{scenario.file}: params.{name} has no effect: nothing that the simulation does depends on it; "
                 "remove it, or let the simulation use it"
             )
 

@@ -29,7 +29,7 @@ def likely_view(
         quantity: what it draws, if that is known.
     """
     possible = {each: _drawn(each, observed, diagnosed, coordinates) for each in VIEWS}
-    view = view or next(each for each, names in possible.items() if names)
+    view = view or next((each for each, names in possible.items() if names), "chart")
     return view, quantity or next(iter(possible.get(view, ())), "time")
 
 

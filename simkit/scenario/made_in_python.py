@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from simkit.core.precision import precision
 from simkit.errors import UserError, nearest
 from simkit.scenario.likely_view import CLOCKS, likely_view
+from simkit.scenario.record_checks import check_record
 from simkit.scenario.scenario import IN_PYTHON, Scenario
 from simkit.scenario.schema import parse_scenario
 from simkit.scenario.toml import to_toml
@@ -48,12 +49,18 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     for key in left:
         if key.removeprefix("params.") not in simulation.params:
             known = [*SETTINGS, *simulation.params]
+            if key == "precision":
+                raise UserError(
+                    "the precision of a simulation is that of its parameters; make it inside "
+                    "`with jax.enable_x64(True):` for float64"
+                )
             raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{nearest(key, known)}")
     if "steps" not in given:
         raise UserError("how far to run is missing; give steps=1000, and every=10 for a frame every tenth step")
     name = checks.identifier(given.get("name", "simulation"), "name")
     steps = checks.run_setting("steps", given["steps"], "steps")
     with precision(precision_of(simulation)):
+        check_record(simulation, name)
         observed, diagnosed = _shapes(simulation)
         program = fingerprint(simulation)
     lengths = {axis: np.shape(values) for axis, values in simulation.coordinates.items()}

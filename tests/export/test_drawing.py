@@ -8,6 +8,7 @@ import xarray
 from PIL import Image
 
 import simkit
+from simkit.export.drawable import drawable_of
 from tests.scenarios.small import small
 
 SIZE = (160, 120)
@@ -62,6 +63,27 @@ def test_drawing_is_saved(flow, tmp_path):
     assert repr(drawing) == f"<Drawing of {drawing.title}: png, {len(drawing.data)} bytes; save(path) writes it>"
 
 
+def test_file_of_another_kind_is_refused(flow, tmp_path):
+    drawing = simkit.picture(flow[0], size="160x120")
+    assert pixels(drawing).shape == (120, 160, 3)
+    with pytest.raises(simkit.UserError, match=r"cannot hold this drawing, which is a png; name it a.png"):
+        drawing.save(tmp_path / "a.txt")
+    film = simkit.animate(flow[0], size=SIZE, frames=2)
+    with pytest.raises(simkit.UserError, match=r"name it a.gif, or draw with animate\(..., kind='mp4'\)"):
+        film.save(tmp_path / "a.mp4")
+    assert not list(tmp_path.iterdir())
+    film = simkit.animate(flow[0], size=SIZE, frames=2, kind="mp4")
+    assert film.save(tmp_path / "a.mp4").read_bytes()[4:8] == b"ftyp" and "<video" in film._repr_html_()
+    with pytest.raises(simkit.UserError, match="kind = 'avi' is no animation"):
+        simkit.animate(flow[0], kind="avi")
+
+
+def test_unit_is_that_of_what_is_drawn(flow):
+    assert drawable_of(flow[0], {"quantity": "vorticity"})["settings"].unit == "U/h"
+    assert drawable_of(flow[0], {"view": "chart", "quantity": "bulk_velocity"})["settings"].unit == "U"
+    assert drawable_of(flow[0].isel(time=slice(0, 2)), {"quantity": "vorticity"})["settings"].unit == "U/h"
+
+
 def test_another_quantity_brings_its_own_colors(flow):
     run, _ = flow
     assert simkit.picture(run, size=SIZE, quantity="vorticity").data != simkit.picture(run, size=SIZE).data
@@ -92,6 +114,8 @@ def test_what_is_no_run_is_refused(flow, tmp_path):
         simkit.animate(3)
     with pytest.raises(simkit.UserError, match="no axis time, iteration or frame"):
         simkit.animate(flow[0].isel(time=0))
-    simkit.sweep(small("bouncing_ball"), {"launch_speed": [3.0, 4.0]}, output=tmp_path / "sweep")
+    swept = simkit.sweep(small("bouncing_ball"), {"launch_speed": [3.0, 4.0]}, output=tmp_path / "sweep")
+    with pytest.raises(simkit.UserError, match="is that of a sweep; choose one run"):
+        simkit.picture(swept)
     with pytest.raises(simkit.UserError, match="holds no run but work of the kind 'sweep'"):
         simkit.animate(tmp_path / "sweep")

@@ -215,11 +215,98 @@ def test_bad_settings_are_one_line(values, message):
     assert "\n" not in str(error.value)
 
 
+def with_start(**leaves):
+    """Return a swing whose state begins otherwise."""
+    simulation = swing()
+    return dataclasses.replace(simulation, init=lambda params, key: simulation.init(params, key) | leaves)
+
+
+def told(name, value):
+    """Return a swing that observes or diagnoses something else."""
+    return swing(**{name: lambda state, params: value(state)})
+
+
+BROKEN = {
+    "integer in the state": (
+        lambda: with_start(count=0),
+        r"init gives state\['count'\] as an integer; make it an array",
+    ),
+    "step changes a type": (
+        lambda: swing(step=lambda state, params: state | {"count": state["count"] + 0.5}),
+        r"step changes state\['count'\] from int32\[\] to float32\[\]",
+    ),
+    "step loses the state": (
+        lambda: swing(step=lambda state, params: state["motion"]),
+        "step gives another structure than init",
+    ),
+    "list observed": (
+        lambda: told("observe", lambda state: {"a": [state["count"]]}),
+        "observe gives 'a' as a list; return an array",
+    ),
+    "array observed": (
+        lambda: told("observe", lambda state: state["motion"]),
+        "observe gives .* return a dictionary of arrays",
+    ),
+    "number diagnosed": (lambda: told("diagnose", lambda state: {"one": 1.0}), "diagnose gives 'one' as a float"),
+    "array diagnosed": (
+        lambda: told("diagnose", lambda state: {"a": state["motion"]}),
+        r"diagnose gives 'a' of shape \(2,\)",
+    ),
+    "name of two words": (
+        lambda: told("diagnose", lambda state: {"two words": state["count"]}),
+        "'two words' is not a name",
+    ),
+    "parameter of two words": (lambda: swing(params={"two words": 1.0}), "'two words' is not a name"),
+    "dimensions of nothing": (
+        lambda: swing(dimensions={"moton": ("part",)}),
+        "'moton', which is not observed; did you mean 'motion'",
+    ),
+    "too many dimensions": (
+        lambda: swing(dimensions={"motion": ("a", "b")}),
+        r"its shape is \(2,\), give a tuple of 1 names",
+    ),
+    "dimension in a string": (lambda: swing(dimensions={"motion": "part"}), "give a tuple of 1 names"),
+    "dimension of time": (
+        lambda: swing(dimensions={"motion": ("time",)}),
+        "has an axis named time, a name that is taken",
+    ),
+    "coordinates too long": (
+        lambda: swing(dimensions={"motion": ("part",)}, coordinates={"part": np.arange(3)}),
+        "coordinates of 'part' are 3 values; the axis has 2 entries",
+    ),
+    "quantity of nothing": (
+        lambda: swing(quantities={"heigth": simkit.Quantity("m", "h")}),
+        "did you mean 'height'",
+    ),
+    "quantity in a tuple": (lambda: swing(quantities={"height": ("m", "h")}), "is of type tuple; write Quantity"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), BROKEN.values(), ids=BROKEN)
+def test_record_that_does_not_fit_together_is_one_line(make, message):
+    with pytest.raises(simkit.UserError, match=message) as error:
+        simkit.run(make(), steps=10)
+    assert "\n" not in str(error.value)
+
+
+def test_parameters_and_simulations_of_a_wrong_kind_are_one_line(tmp_path):
+    with pytest.raises(simkit.UserError, match=r"bounds = 10.0 are not \(low, high\)"):
+        simkit.Parameter(1.0, 10.0)
+    with pytest.raises(simkit.UserError, match=r"bounds = \(2, 1\) are not"):
+        simkit.Parameter(1.0, (2, 1))
+    with pytest.raises(simkit.UserError, match="params are of type list; give a dictionary"):
+        swing(params=[1.0])
+    with pytest.raises(simkit.UserError, match=r"simulation is of type function; give a simkit.Simulation"):
+        simkit.resume(tmp_path, simulation=swing)
+    with pytest.raises(simkit.UserError, match=r"precision of a simulation is that of its parameters; make it inside"):
+        simkit.run(swing(), steps=1, precision="float64")
+
+
 def test_objective_must_be_named_where_there_are_several():
     simulation = swing().with_quantities(whole=lambda state, params: state["motion"].sum())
     with pytest.raises(simkit.UserError, match="which objective is not said; give objective= one of height, whole"):
         simkit.optimize(simulation, "gravity", steps=2)
-    without = dataclasses.replace(swing(), diagnose=lambda state, params: {"time": jnp.float32(0)})
+    without = dataclasses.replace(swing(), diagnose=lambda state, params: {"time": jnp.float32(0)}, quantities={})
     with pytest.raises(simkit.UserError, match=r"no objectives; give it one with simulation.with_quantities"):
         simkit.value_and_grad(without, "gravity", steps=2)
 

@@ -187,4 +187,4 @@ def test_a_parameter_that_changes_nothing_in_a_package_s_simulation_is_refused(m
     monkeypatch.delitem(registry.FACTORIES, "toy.decay")
     monkeypatch.setattr(registry, "resolve", lambda name: decay)
     # The toy has a matrix that no function reads.
-    assert "params.coupling has no effect on toy.decay with this configuration; remove it" in refusal(read())
+    assert "params.coupling has no effect: nothing that the simulation does depends on it; remove it" in refusal(read())

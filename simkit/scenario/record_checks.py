@@ -1,0 +1,131 @@
+"""Whether the functions of a simulation give what its record promises, found by tracing them; nothing is computed."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from simkit.errors import UserError, nearest
+from simkit.scenario import checks
+from simkit.scenario.toml import one_line
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation
+
+
+def check_record(simulation: "Simulation", where: str) -> None:
+    """Refuse a simulation whose functions do not fit together, before it runs.
+
+    Args:
+        simulation: made by somebody else.
+        where: what to call it in an error.
+
+    Raises:
+        UserError: if its state is not made of arrays, a step changes their shapes or types, ``observe`` or ``diagnose``
+            give no dictionaries of arrays (``diagnose``: of single numbers), or dimensions, coordinates or quantities
+            do not fit them.
+    """
+    import jax
+
+    for name in simulation.params:
+        checks.name(str(name), f"{where}: the parameter {checks.show(str(name))}")
+    key = jax.eval_shape(jax.random.key, 0)
+    state = _traced(simulation.init, where, "init", _arrays_of_state, simulation.params, key)
+    stepped = jax.eval_shape(simulation.step, state, simulation.params)
+    _check_step(state, stepped, where)
+    observed = _traced(simulation.observe, where, "observe", _arrays_by_name, state, simulation.params)
+    diagnosed = _traced(simulation.diagnose, where, "diagnose", _arrays_by_name, state, simulation.params)
+    for name, array in diagnosed.items():
+        if array.shape:
+            raise UserError(
+                f"{where}: diagnose gives '{name}' of shape {array.shape}; it gives single numbers, let observe give "
+                "arrays"
+            )
+    _check_dimensions(simulation, observed, where)
+    _check_quantities(simulation, {*observed, *diagnosed}, where)
+
+
+def _traced(
+    function: Callable[..., Any], where: str, what: str, check: Callable[[Any, str], None], *arguments: Any
+) -> Any:
+    """Return the shapes of what a function gives, which is looked at while it is traced."""
+    import jax
+
+    def looked_at(*arguments: Any) -> Any:
+        found = function(*arguments)
+        check(found, f"{where}: {what}")
+        return found
+
+    return jax.eval_shape(looked_at, *arguments)
+
+
+def _arrays_of_state(state: Any, where: str) -> None:
+    import jax
+
+    for path, leaf in jax.tree.leaves_with_path(state):
+        if not hasattr(leaf, "dtype"):
+            raise UserError(
+                f"{where} gives state{jax.tree_util.keystr(path)} as {checks.kind(leaf)}; make it an array, such as "
+                "jnp.asarray(0.0, dtype=float)"
+            )
+
+
+def _arrays_by_name(found: Any, where: str) -> None:
+    if not isinstance(found, Mapping):
+        raise UserError(f"{where} gives {type(found).__name__}; return a dictionary of arrays by name")
+    for name, array in found.items():
+        checks.name(str(name), f"{where}: {checks.show(str(name))}")
+        if not hasattr(array, "dtype"):
+            raise UserError(
+                f"{where} gives '{name}' as {checks.kind(array)}; return an array, such as jnp.stack([...]) or "
+                "jnp.asarray(value)"
+            )
+
+
+def _check_step(state: Any, stepped: Any, where: str) -> None:
+    import jax
+
+    if jax.tree.structure(state) != jax.tree.structure(stepped):
+        names = [one_line(jax.tree.structure(tree), 100) for tree in (state, stepped)]
+        raise UserError(f"{where}: step gives another structure than init: {names[1]} instead of {names[0]}")
+    leaves = zip(jax.tree.leaves_with_path(state), jax.tree.leaves(stepped), strict=True)
+    for (path, before), after in leaves:
+        if (before.shape, before.dtype) != (after.shape, after.dtype):
+            kinds = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in (before, after)]
+            raise UserError(
+                f"{where}: step changes state{jax.tree_util.keystr(path)} from {kinds[0]} to {kinds[1]}; it must give "
+                "back the shapes and types that init made"
+            )
+
+
+def _check_dimensions(simulation: "Simulation", observed: Mapping[str, Any], where: str) -> None:
+    lengths: dict[str, int] = {}
+    for name, axes in simulation.dimensions.items():
+        if name not in observed:
+            raise UserError(f"{where}: dimensions names '{name}', which is not observed{nearest(name, list(observed))}")
+        shape = observed[name].shape
+        if isinstance(axes, str) or len(axes) != len(shape):
+            raise UserError(
+                f"{where}: dimensions of '{name}' are {checks.show(axes)}; its shape is {shape}, give a tuple of "
+                f"{len(shape)} names"
+            )
+        if clash := {"time", "iteration", "frame", "member"} & set(axes):
+            raise UserError(f"{where}: '{name}' has an axis named {clash.pop()}, a name that is taken; choose another")
+        lengths |= zip(axes, shape, strict=True)
+    for axis, values in simulation.coordinates.items():
+        if axis in lengths and len(values) != lengths[axis]:
+            raise UserError(
+                f"{where}: coordinates of '{axis}' are {len(values)} values; the axis has {lengths[axis]} entries"
+            )
+
+
+def _check_quantities(simulation: "Simulation", told: set[str], where: str) -> None:
+    from simkit.core.simulation import Quantity
+
+    axes = {axis for names in simulation.dimensions.values() for axis in names}
+    known = sorted(told | axes | set(simulation.coordinates))
+    for name, quantity in simulation.quantities.items():
+        if not isinstance(quantity, Quantity):
+            raise UserError(
+                f"{where}: quantities['{name}'] is of type {type(quantity).__name__}; write Quantity(unit, meaning)"
+            )
+        if name not in known:
+            raise UserError(f"{where}: quantities names '{name}', which it does not tell{nearest(name, known)}")
