@@ -5,7 +5,7 @@ SUITABLE := import sys; sys.exit(sys.version_info < (3, 12))
 # A pyenv shim may answer to a name and still refuse to run, so each candidate is tried, not just looked up.
 CANDIDATES := $(PYTHON) python3.12 python3.13 python3.14 python3 python $(wildcard $(HOME)/.pyenv/versions/*/bin/python3)
 
-.PHONY: install demo test slow check gallery clean
+.PHONY: install demo test thorough slow check gallery clean
 
 install: $(STAMP)
 
@@ -30,6 +30,9 @@ demo: install
 
 test: install
 	$(VENV)/bin/python -m pytest -n auto --dist loadgroup
+
+thorough: install
+	$(VENV)/bin/python -m pytest -n auto --dist loadgroup -m "thorough and not slow"
 
 slow: install
 	$(VENV)/bin/python -m pytest -m slow

@@ -17,7 +17,15 @@ from tests.docs.pages import PAGES, REPOSITORY, assert_shown, blocks, run_page
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
-@every_page
+# Pages that a newcomer begins with; the code of the others takes minutes together.
+FIRST = ("README", "concepts", "writing_a_scenario", "writing_a_simulation", "reliability", "structures")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page if page.stem in FIRST else pytest.param(page, marks=pytest.mark.thorough) for page in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_every_example_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -36,7 +36,13 @@ def simkit(*words):
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.parametrize(("words", "segments"), WORK.values(), ids=WORK)
+@pytest.mark.parametrize(
+    ("words", "segments"),
+    [
+        pytest.param(*work, id=name, marks=() if name == "rigid" else pytest.mark.thorough)
+        for name, work in WORK.items()
+    ],
+)
 def test_work_killed_at_random_moments_resumes_bit_identically(words, segments, tmp_path):
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     simkit(*words.split(), "--output", str(whole))
