@@ -97,7 +97,7 @@ def test_combination_conserves_what_it_should(row):
             None if pair is None else tuple("value" if kind == "inflow" else "insulated" for kind in pair)
             for pair in place.sides
         )
-        ones = tuple(None if pair is None else (1.0, 1.0) for pair in place.sides)
+        ones = tuple(pair and tuple(1.0 if kind == "value" else 0.0 for kind in pair) for pair in kinds)
         scalar = TransportedScalar(
             place, kinds, lambda params: params["diffusivity"], lambda params, time: ones, scheme=carried
         )
