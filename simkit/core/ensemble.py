@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import check_known
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import asked_at_every_step, status_of, stops
-from simkit.errors import UserError, nearest
 
 
 def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
@@ -27,9 +27,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
     Raises:
         UserError: if a name is not a parameter.
     """
-    for name in over:
-        if name not in simulation.params:
-            raise UserError(f"unknown parameter '{name}'{nearest(name, list(simulation.params))}")
+    check_known(over, simulation.params)
     axes = {name: 0 if name in over else None for name in simulation.params}
 
     def batched[**P](function: Callable[P, Any]) -> Callable[P, Any]:

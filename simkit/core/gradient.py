@@ -10,10 +10,11 @@ import numpy as np
 
 from simkit.core.differences import Difference, differences
 from simkit.core.objective import Objective
+from simkit.core.parameter import check_known
 from simkit.core.rollout import LITTLE, size_in_bytes
 from simkit.core.simulation import Params
 from simkit.core.status import Status
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 
 type Mode = Literal["reverse", "forward", "shortest"]
 
@@ -215,7 +216,5 @@ def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
 def _partial[T](
     function: Callable[[Params], T], params: Params, wrt: Sequence[str]
 ) -> tuple[Params, Callable[[Params], T]]:
-    for name in wrt:
-        if name not in params:
-            raise UserError(f"unknown parameter '{name}'{nearest(name, list(params))}")
+    check_known(wrt, params)
     return {name: params[name] for name in wrt}, lambda chosen: function({**params, **chosen})

@@ -133,7 +133,8 @@ class Objective:
         if not self.converges:
             return lambda params: self(params, key)
         larger, found = converge_with_growth(self.simulation, self.steps)(params, key)
-        return lambda params: dataclasses.replace(self, simulation=larger).from_state(found.state, params)
+        roomier = dataclasses.replace(self, simulation=larger)
+        return lambda params: roomier.from_state(found.state, params)
 
     def _value_of(self, last: State, params: Params) -> jax.Array:
         if callable(self.quantity):

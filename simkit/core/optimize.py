@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from simkit.core.gradient import Function, Mode, value_and_grad
+from simkit.core.parameter import UNBOUNDED
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation
 from simkit.core.status import Status, is_finite
@@ -16,7 +17,6 @@ from simkit.core.status import Status, is_finite
 type Method = Literal["adam", "lbfgs"]
 type Bounds = Mapping[str, tuple[float, float]]
 
-UNBOUNDED = (-math.inf, math.inf)
 # Where an optimization begins that is to begin at a bound, and how near counts as that, as parts of the interval.
 INSIDE, AT = 1e-2, 1e-6
 

@@ -1,11 +1,14 @@
-"""What a parameter is: its default, unit, meaning and bounds."""
+"""Declarations of parameters: default, bounds, unit and meaning."""
 
 import dataclasses
 import math
+from collections.abc import Collection
 
-from simkit.errors import UserError
+from simkit.errors import UserError, nearest
 
 type Numbers = float | tuple[Numbers, ...]
+
+UNBOUNDED = (-math.inf, math.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Parameter:
     """
 
     default: Numbers
-    bounds: tuple[float, float] = (-math.inf, math.inf)
+    bounds: tuple[float, float] = UNBOUNDED
     unit: str = "1"
     doc: str = ""
 
@@ -34,3 +37,18 @@ class Parameter:
         numbers = pair and all(isinstance(end, int | float) for end in self.bounds)
         if not numbers or not self.bounds[0] < self.bounds[1]:
             raise UserError(f"bounds = {self.bounds!r:.60} are not (low, high); either may be infinite")
+
+
+def check_known(names: Collection[str], known: Collection[str]) -> None:
+    """Refuse names that are not those of parameters.
+
+    Args:
+        names: given.
+        known: of the parameters.
+
+    Raises:
+        UserError: with the nearest name.
+    """
+    for name in names:
+        if name not in known:
+            raise UserError(f"unknown parameter '{name}'{nearest(name, list(known))}")

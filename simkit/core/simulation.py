@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from simkit.core.parameter import Parameter
-from simkit.errors import UserError, nearest
+from simkit.core.parameter import Parameter, check_known
+from simkit.errors import UserError
 
 type State = Any
 type Params = dict[str, jax.Array]
@@ -136,10 +136,9 @@ class Simulation:
         Raises:
             UserError: if a name is unknown or a shape does not fit.
         """
+        check_known(values, self.params)
         params = dict(self.params)
         for name, value in values.items():
-            if name not in params:
-                raise UserError(f"unknown parameter '{name}'{nearest(name, list(params))}")
             array = jnp.asarray(value, dtype=params[name].dtype)
             if array.shape != params[name].shape:
                 raise UserError(f"parameter '{name}' has shape {array.shape}; expected {params[name].shape}")

@@ -1,4 +1,4 @@
-"""Where compiled programs are kept between processes."""
+"""Folder of compiled programs that processes share."""
 
 import os
 import warnings

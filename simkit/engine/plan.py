@@ -1,4 +1,4 @@
-"""How a run is cut into segments."""
+"""Segments of a run: their number and length."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""What leaves simkit: programs for other runtimes, pictures, files of other formats."""
+"""Programs for other runtimes, pictures, and files of other formats."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

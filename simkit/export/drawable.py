@@ -1,4 +1,4 @@
-"""What a painter needs of a run, whatever form the run has: a data set, a folder, or arrays."""
+"""Frames, diagnostics and settings to be drawn, from a data set, a run directory or arrays."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""What users ask for: runs, sweeps, derivatives, optimizations, validations."""
+"""Runs, sweeps, derivatives, optimizations and validations."""

@@ -1,4 +1,4 @@
-"""What is drawn of a run: frames, diagnostics, coordinates, a title and settings."""
+"""Arguments of painters: frames, diagnostics, coordinates, title and settings of a run."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

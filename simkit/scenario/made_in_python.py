@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,12 @@ from simkit.core.precision import precision
 from simkit.errors import UserError, nearest
 from simkit.scenario.likely_view import CLOCKS, likely_view
 from simkit.scenario.record_checks import check_record
-from simkit.scenario.scenario import IN_PYTHON, Scenario
+from simkit.scenario.scenario import IN_PYTHON, Parameter, Scenario
 from simkit.scenario.schema import parse_scenario
 from simkit.scenario.toml import to_toml
 
 if TYPE_CHECKING:
-    from simkit.core.simulation import Arrays, Simulation
+    from simkit.core.simulation import Simulation
 
 # What may be said of a simulation beside the values of its parameters.
 SETTINGS = ("name", "title", "steps", "every", "seed", "view", "quantity", "frames_per_second")
@@ -60,8 +60,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     name = checks.identifier(given.get("name", "simulation"), "name")
     steps = checks.run_setting("steps", given["steps"], "steps")
     with precision(precision_of(simulation)):
-        check_record(simulation, name)
-        observed, diagnosed = _shapes(simulation)
+        observed, diagnosed = check_record(simulation, name)
         program = fingerprint(simulation)
     lengths = {axis: np.shape(values) for axis, values in simulation.coordinates.items()}
     view, quantity = likely_view(observed, diagnosed, lengths, given.get("view"), given.get("quantity"))
@@ -153,20 +152,10 @@ def fingerprint(simulation: "Simulation") -> str:
     return found.hexdigest()[:32]
 
 
-def _shapes(simulation: "Simulation") -> "tuple[Arrays, Arrays]":
-    import jax
-
-    state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-    functions: tuple[Callable[..., Any], ...] = (simulation.observe, simulation.diagnose)
-    observed, diagnosed = (jax.eval_shape(function, state, simulation.params) for function in functions)
-    return observed, diagnosed
-
-
 def _declared(simulation: "Simulation", name: str) -> dict[str, Any]:
-    declared = simulation.parameters.get(name)
-    bounds, unit, doc = (declared.bounds, declared.unit, declared.doc) if declared else ((-math.inf, math.inf), "1", "")
-    table = {"default": _shortest(simulation.params[name]), "bounds": list(bounds), "unit": unit}
-    return table | {"doc": doc or "not described"}
+    declared = simulation.parameters.get(name, Parameter(0.0))
+    table = {"default": _shortest(simulation.params[name]), "bounds": list(declared.bounds), "unit": declared.unit}
+    return table | {"doc": declared.doc or "not described"}
 
 
 def _shortest(array: Any) -> Any:

@@ -15,7 +15,6 @@ from simkit.scenario.toml import one_line, parse_value
 RUN_KEYS = ("steps", "every", "precision", "seed")
 MAX_COUNT = 100_000
 # A parameter that the file does not mention has no bounds but those that the simulation checks.
-UNBOUNDED = (-math.inf, math.inf)
 
 
 def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
@@ -73,7 +72,7 @@ def with_values(
         if section == "params" and name not in parameters:
             # Not the file's name: a stored scenario has another one, and must be the same.
             parameters[checks.name(name, label)] = Parameter(
-                checks.numbers(value, label), UNBOUNDED, "1", "not described in the scenario's file"
+                checks.numbers(value, label), doc="not described in the scenario's file"
             )
         elif section == "params":
             checked = parameter_value(scenario, name, value, label)

@@ -8,11 +8,11 @@ from simkit.scenario import checks
 from simkit.scenario.toml import one_line
 
 if TYPE_CHECKING:
-    from simkit.core.simulation import Simulation
+    from simkit.core.simulation import Arrays, Simulation
 
 
-def check_record(simulation: "Simulation", where: str) -> None:
-    """Refuse a simulation whose functions do not fit together, before it runs.
+def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]":
+    """Return the shapes of what is observed and diagnosed, refusing functions that do not fit together.
 
     Args:
         simulation: made by somebody else.
@@ -41,6 +41,7 @@ def check_record(simulation: "Simulation", where: str) -> None:
             )
     _check_dimensions(simulation, observed, where)
     _check_quantities(simulation, {*observed, *diagnosed}, where)
+    return observed, diagnosed
 
 
 def _traced(
