@@ -17,7 +17,7 @@ from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import Points
 from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.collision.slots import FAR
-from simkit.rigid.contact.sides import have_sides, pushes
+from simkit.rigid.contact.sides import have_sides, kinds_of, pushes
 from simkit.rigid.integrators import integrator_named
 from simkit.rigid.parts import FRICTION, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
@@ -153,7 +153,7 @@ class Compliant:
             push = self._push(points, velocity, rough, setting.params, strength)
             for side, index, force in ((a, first, push), (b, second, -push)):
                 received = _received(points, force, side)
-                # Nobody, whom the one left over in a round meets, is past the end and dropped.
+                # In an odd number of bodies one has no partner in a round: its number is past the end, and dropped.
                 wrench = each(
                     lambda onto, values, index=index: onto.at[index].add(values, mode="drop"), wrench, received
                 )
@@ -255,8 +255,7 @@ def _lasting(durations: Durations, bodies: Bodies, points: tuple[Points, Points]
         ended = jnp.where(~touching & (before > 0), before, np.iinfo(np.int32).max)
         shortest = jnp.minimum(shortest, jnp.min(ended, axis=(0, 1), initial=np.iinfo(np.int32).max))
         now.append(jnp.where(touching, before + 1, 0))
-    kinds = np.array([*bodies.kinds, "nobody"])
-    first, second = (kinds[side.ravel()] for side in rounds(len(bodies.kinds)))
+    first, second = (kinds_of(bodies.kinds, side.ravel()) for side in rounds(len(bodies.kinds)))
     boxes = np.flatnonzero((first == "box") & (second == "box"))
     if boxes.size:
         boxes_met = boxes_met | jnp.any(points[1].gap[:, boxes] < 0, axis=(0, 1))

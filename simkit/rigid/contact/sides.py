@@ -51,16 +51,25 @@ class Pushes:
     strength: jax.Array
 
 
+def kinds_of(kinds: tuple[str, ...], index: np.ndarray) -> np.ndarray:
+    """Return the shapes of bodies by number, ``"none"`` for a number past the end, which stands for no body.
+
+    Args:
+        kinds: of the bodies.
+        index: numbers, of any shape.
+    """
+    return np.array([*kinds, "none"])[index]
+
+
 def have_sides(kinds: tuple[str, ...], first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return of which pairs the contact is that of a capsule's side: capsules with capsules and boxes.
 
     Args:
         kinds: of the bodies.
-        first: numbers of the first bodies; a number past the end is nobody.
+        first: numbers of the first bodies; a number past the end stands for no body.
         second: likewise.
     """
-    known = np.array([*kinds, "nobody"])
-    one, other = known[first], known[second]
+    one, other = kinds_of(kinds, first), kinds_of(kinds, second)
     flat = ("capsule", "box")
     return ((one == "capsule") & np.isin(other, flat)) | ((other == "capsule") & np.isin(one, flat))
 
