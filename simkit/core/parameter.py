@@ -9,6 +9,10 @@ from simkit.errors import UserError, nearest
 type Numbers = float | tuple[Numbers, ...]
 
 UNBOUNDED = (-math.inf, math.inf)
+# The smallest normal number of single precision stands for the open end: smaller ones are flushed to zero.
+POSITIVE = (2.0**-126, math.inf)
+NOT_NEGATIVE = (0.0, math.inf)
+SHARE = (0.0, 1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +21,8 @@ class Parameter:
 
     Attributes:
         default: the value, or nested tuples of values for an array.
-        bounds: lowest and highest value allowed, for every entry of an array; either may be infinite.
+        bounds: lowest and highest value allowed, for every entry of an array; either may be infinite. `POSITIVE`,
+            `NOT_NEGATIVE` and `SHARE` are the usual ones.
         unit: physical unit; ``"1"`` for a pure number.
         doc: what it means.
     """

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import averaged
+from simkit.core.parameter import Parameter
 from simkit.core.pytree import pytree
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Arrays, Params, Simulation, State
@@ -34,7 +35,7 @@ def beside_recording(
     measure: Callable[[State, Params], Arrays],
     *,
     every: int,
-    noise: float,
+    noise: Parameter | float,
     start: Callable[[jax.Array], jax.Array] = lambda key: key,
     fixed: Collection[str] = (),
 ) -> Simulation:
@@ -56,7 +57,7 @@ def beside_recording(
         true: parameters of the recorded one, by name.
         measure: ``(state, params) -> {name: array}``.
         every: steps between recorded frames.
-        noise: default of the parameter ``noise``.
+        noise: the parameter ``noise``.
         start: key of the run -> key that both start from; the noise has the run's own.
         fixed: names of parameters that keep their defaults and are not parameters of what is returned.
     """
@@ -70,7 +71,7 @@ def beside_recording(
 
     def every_one(params: Params) -> Params:
         """Return the parameters of the tried one, those included that are fixed."""
-        return {name: params.get(name, value) for name, value in simulation.params.items()}
+        return simulation.params | {name: params[name] for name in simulation.params if name in params}
 
     def init(params: Params, key: jax.Array) -> Recording:
         pair = jax.vmap(simulation.init, (0, None))(both(params), start(key))
@@ -114,9 +115,8 @@ def beside_recording(
         return simulation.diagnose(*own(state, params)) | {"distance": distance}
 
     def check(params: Params, key: jax.Array) -> None:
-        if simulation.check is not None:
-            for shown in (every_one(params), {name: value[1] for name, value in both(params).items()}):
-                simulation.check(shown, start(key))
+        for shown in (every_one(params), {name: value[1] for name, value in both(params).items()}):
+            simulation.check_values(shown, start(key))
 
     status_of_one = status_of(simulation)
 
@@ -132,12 +132,13 @@ def beside_recording(
         step=step,
         observe=observe,
         diagnose=diagnose,
-        params={**free, "noise": jnp.asarray(noise, dtype=float)},
+        params={**free, "noise": noise},
         status=status,
         watched=asked_at_every_step(simulation),
         check=check,
         dimensions=simulation.dimensions,
         coordinates=simulation.coordinates,
+        parameters={name: told for name, told in simulation.parameters.items() if name in free},
     )
     return averaged(pair, sample, every=every, skip=0, diagnose=lambda mean, params: dict(mean))
 

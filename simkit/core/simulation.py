@@ -11,6 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from simkit.core.parameter import Parameter, check_known
+from simkit.core.ranges import check_bounds
 from simkit.errors import UserError
 
 type State = Any
@@ -75,7 +76,7 @@ class Simulation:
             and the earlier state in that room. The room of a first state that did not overflow is enough. Its other
             functions must take states of any capacity.
         check: ``(params, key) -> None``, on the host before a run, with what ``init`` will get; raises `UserError` for
-            values, or a start that the key draws, which it could not run with.
+            values, or a start that the key draws, which it could not run with. Called by `check_values`.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
             with a leading member axis; ``None`` maps ``step``. For kernels that know a better layout for a batch.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
@@ -90,7 +91,7 @@ class Simulation:
     step: Callable[[State, Params], State]
     observe: Callable[[State, Params], Arrays]
     diagnose: Callable[[State, Params], Arrays]
-    params: Params
+    params: dict[str, Any]
     done: Callable[[State, Params], jax.Array] | None = None
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
@@ -109,12 +110,9 @@ class Simulation:
         Raises:
             UserError: if a parameter is not made of real numbers.
         """
-        if not isinstance(self.params, Mapping):
-            kind = type(self.params).__name__
-            raise UserError(f"params are of type {kind}; give a dictionary of numbers, arrays or Parameter by name")
-        declared = {name: value for name, value in self.params.items() if isinstance(value, Parameter)}
+        object.__setattr__(self, "params", as_arrays(params := self.params))
+        declared = {name: value for name, value in params.items() if isinstance(value, Parameter)}
         object.__setattr__(self, "parameters", {**self.parameters, **declared})
-        object.__setattr__(self, "params", {name: _parameter(name, value) for name, value in self.params.items()})
 
     def __repr__(self) -> str:
         """Return one line: the parameters, shapes in place of arrays."""
@@ -126,6 +124,20 @@ class Simulation:
             f"<tr><td>{html.escape(name)}</td><td>{_shown(value)}</td></tr>" for name, value in self.params.items()
         )
         return f"<table><tr><th>parameter</th><th>default</th></tr>{rows}</table>"
+
+    def check_values(self, params: Params, key: jax.Array) -> None:
+        """Refuse values that the simulation cannot run with: out of declared bounds, or refused by its own ``check``.
+
+        Args:
+            params: as ``init`` will get them, not traced.
+            key: likewise.
+
+        Raises:
+            UserError: that names the first parameter out of bounds; and whatever ``check`` raises.
+        """
+        check_bounds(self.parameters, params)
+        if self.check is not None:
+            self.check(params, key)
 
     def with_params(self, **values: Any) -> "Simulation":
         """Return the same simulation with other default parameters.
@@ -172,6 +184,21 @@ class Simulation:
             return told
 
         return dataclasses.replace(self, observe=joined(self.observe, arrays), diagnose=joined(self.diagnose, scalars))
+
+
+def as_arrays(params: Mapping[str, Any]) -> Params:
+    """Return parameters as arrays of the working precision.
+
+    Args:
+        params: numbers, arrays or `Parameter`, whose default counts, by name.
+
+    Raises:
+        UserError: if one is not made of real numbers.
+    """
+    if not isinstance(params, Mapping):
+        kind = type(params).__name__
+        raise UserError(f"params are of type {kind}; give a dictionary of numbers, arrays or Parameter by name")
+    return {name: _parameter(name, value) for name, value in params.items()}
 
 
 def draws(simulation: Simulation) -> bool:

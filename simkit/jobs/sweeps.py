@@ -205,7 +205,7 @@ def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]],
 
     from simkit.core.simulation import draws
 
-    if simulation.check is None:
+    if simulation.check is None and not simulation.parameters:
         return
     ends = [sorted({int(np.argmin(values)), int(np.argmax(values))}) for values in over.values()]
     drawn = seeds if draws(simulation) else seeds[:1]
@@ -214,7 +214,7 @@ def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]],
     for seed, places in itertools.islice(corners, CHECKED):
         chosen = {name: values[place] for (name, values), place in zip(over.items(), places, strict=True)}
         try:
-            simulation.check(simulation.with_params(**chosen).params, jax.random.key(seed))
+            simulation.check_values(simulation.with_params(**chosen).params, jax.random.key(seed))
         except UserError as error:
             index = np.ravel_multi_index(places, [len(values) for values in over.values()]) if places else 0
             member = int(index) * len(seeds) + seed - seeds[0]

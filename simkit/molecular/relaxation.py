@@ -46,7 +46,7 @@ def relaxation(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],
     *,
-    params: Params,
+    params: dict[str, Any],
     scale: Callable[[Params], Scale],
     cell: Callable[[Params], jax.Array] | None = None,
     minimizer: Minimizer | str = "lbfgs",
@@ -71,7 +71,8 @@ def relaxation(
     Args:
         interaction: what acts between the particles.
         start: ``(params, key) -> position``, (N, d).
-        params: the default parameters; with ``pressure``, energy / length^d, where the cell relaxes.
+        params: the default parameters, numbers, arrays or `simkit.core.parameter.Parameter`; with ``pressure``,
+            energy / length^d, where the cell relaxes.
         scale: ``params -> Scale``: a particle diameter and the stiffness of a contact.
         cell: ``params -> cell``, (d, d), rows are the lattice vectors; ``None`` for free space.
         minimizer: a `Minimizer` or the name of one.

@@ -128,7 +128,7 @@ class Scene:
     What the method does not serve (joints, planes, a shape, friction, restitution) is refused by name.
 
     Attributes:
-        params: default parameters; ``time_step`` is one of them.
+        params: default parameters, numbers, arrays or `simkit.core.parameter.Parameter`; ``time_step`` is one of them.
         bodies: ``params -> Bodies``.
         start: ``(params, bodies, key) -> Motion``.
         dynamics: how the bodies are followed in time.
@@ -140,7 +140,7 @@ class Scene:
         dimensions: names of the axes of what ``observe`` returns.
     """
 
-    params: Params
+    params: Mapping[str, Any]
     bodies: Callable[[Params], Bodies]
     start: Callable[[Params, Bodies, jax.Array], Motion]
     dynamics: Dynamics

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.compensated import compensated_sum
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytree import pytree
-from simkit.core.ranges import check_positive
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
 from simkit.core.status import Status, is_failure, is_finite
 from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion, vector
@@ -175,7 +175,6 @@ def simulate(scene: Scene) -> Simulation:
     draw = jax.jit(lambda params, key: scene.start(params, scene.bodies(params), key))
 
     def check(params: Params, key: jax.Array) -> None:
-        check_positive(params, "time_step")
         here = setting(params)
         check_bodies(here.bodies)
         check_planes(here.planes)
@@ -186,12 +185,15 @@ def simulate(scene: Scene) -> Simulation:
         scene.dynamics.check(motion, here)
 
     _check_parts(scene, parts_of)
+    time_step = scene.params["time_step"]
+    if not isinstance(time_step, Parameter):
+        time_step = Parameter(time_step, POSITIVE, "s", "time step")
     return Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
-        params=scene.params,
+        params={**scene.params, "time_step": time_step},
         status=status,
         # A step holds what failed by itself.
         watched=False,
@@ -205,10 +207,11 @@ def _check_parts(scene: Scene, parts_of: Callable[[Params], tuple[Bodies, Planes
     """Refuse what the method of a scene would drop; of numbers, those of the default parameters."""
     if "time_step" not in scene.params:
         raise UserError("the scene has no parameter 'time_step'; add it to its params, in s")
-    bodies, planes, joints = jax.eval_shape(parts_of, scene.params)
+    params = as_arrays(scene.params)
+    bodies, planes, joints = jax.eval_shape(parts_of, params)
     check_structure(scene.dynamics, METHODS, bodies, planes, joints)
     # Also while something else is being traced, these are numbers.
     with jax.ensure_compile_time_eval():
-        bodies, planes, _ = parts_of(scene.params)
+        bodies, planes, _ = parts_of(params)
     if is_concrete((bodies, planes)):
         check_numbers(scene.dynamics, METHODS, bodies, planes)

@@ -51,17 +51,16 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
     simulation = _with_defaults(scenario, _made(scenario))
     if examine is not None:
         examine(simulation)
-    if simulation.check is not None:
-        try:
-            simulation.check(simulation.params, jax.random.key(scenario.run.seed))
-        except UserError as error:
-            raise UserError(f"{scenario.file}: [params]: {one_line(error)}") from error
-        except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # of a check that is not prepared for it
-            reason = one_line(error) or type(error).__name__
-            values = ", ".join(f"{name} = {one_line(value, 40)}" for name, value in simulation.params.items())
-            raise UserError(
-                f"{scenario.file}: [params]: {scenario.simulation} cannot run with these values ({reason}): {values}"
-            ) from error
+    try:
+        simulation.check_values(simulation.params, jax.random.key(scenario.run.seed))
+    except UserError as error:
+        raise UserError(f"{scenario.file}: [params]: {one_line(error)}") from error
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # of a check that is not prepared for it
+        reason = one_line(error) or type(error).__name__
+        values = ", ".join(f"{name} = {one_line(value, 40)}" for name, value in simulation.params.items())
+        raise UserError(
+            f"{scenario.file}: [params]: {scenario.simulation} cannot run with these values ({reason}): {values}"
+        ) from error
     foreign = scenario.simulation not in registry.FACTORIES
     try:
         if foreign and scenario.made is None:  # that of one made in Python was checked before its scenario was made

@@ -1,12 +1,15 @@
 """Mistakes in the use of the transformations are refused by name."""
 
-import jax
+import math
+
+import numpy as np
 import pytest
 
 from simkit.core import gradient
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
-from simkit.core.ranges import check_not_negative, check_positive
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
+from simkit.core.ranges import check_bounds
 from simkit.core.rollout import segment, trajectory
 from simkit.errors import UserError
 from tests.core.toys import oscillator
@@ -40,15 +43,18 @@ def test_unknown_ways_to_differentiate_and_to_hold_states():
         trajectory(oscillator(), 10, 1, memory="tiny")
 
 
-def test_physical_ranges_name_the_parameter():
-    params = {"mass": jax.numpy.asarray([1.0, -2.0]), "drag": jax.numpy.asarray(0.0)}
-    check_positive({"mass": params["mass"][:1]}, "mass")
-    check_not_negative(params, "drag")
-    with pytest.raises(UserError, match="mass = -2 is not positive; choose a value above 0"):
-        check_positive(params, "mass")
-    with pytest.raises(UserError, match="drag = 0 is not positive"):
-        check_positive(params, "drag")
-    with pytest.raises(UserError, match="mass = -2 is negative; choose 0 or a value above"):
-        check_not_negative(params, "drag", "mass")
-    with pytest.raises(UserError, match="drag = nan is not positive"):
-        check_positive({"drag": jax.numpy.asarray(float("nan"))}, "drag")
+@pytest.mark.parametrize(
+    ("bounds", "good", "bad", "told"),
+    [
+        (POSITIVE, [1.0, 2.0**-126], [1.0, 0.0], "x = 0 is not positive; choose a value above 0"),
+        (POSITIVE, [3.0], [math.nan], "x = nan is not positive"),
+        (NOT_NEGATIVE, [0.0, 5.0], [5.0, -2.0], "x = -2 is negative; choose 0 or a value above"),
+        (SHARE, [0.0, 1.0], [1.5], r"x = 1.5 is outside \[0, 1\]; choose one within"),
+        ((-3.0, 2.0), [-3.0, 2.0], [-3.5], r"x = -3.5 is outside \[-3, 2\]; choose one within"),
+    ],
+)
+def test_bounds_name_the_parameter(bounds, good, bad, told):
+    declared = {"free": Parameter(0.0), "x": Parameter(1.0, bounds)}
+    check_bounds(declared, {"free": np.asarray(math.nan), "x": np.asarray(good)})
+    with pytest.raises(UserError, match=told):
+        check_bounds(declared, {"free": np.asarray(0.0), "x": np.asarray(bad)})

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from simkit.core.ranges import within_ranges
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.simulation import Simulation
 from simkit.errors import UserError
 from simkit.rigid.systems.asymmetric_top import asymmetric_top
@@ -56,23 +56,22 @@ def test_a_parameter_out_of_its_range_is_named_with_its_value(make):
     simulation = make()
     for name, value in (WRONG[make] | {"time_step": -0.01}).items():
         with pytest.raises(UserError, match=rf"^{name} = {value:g} is (not positive|negative|outside \[0, 1\])"):
-            simulation.check(simulation.params | {name: jnp.asarray(value)}, jax.random.key(0))
+            simulation.check_values(simulation.params | {name: jnp.asarray(value)}, jax.random.key(0))
     with pytest.raises(UserError, match=r"^time_step = 0 is not positive; choose a value above 0$"):
-        simulation.check(simulation.params | {"time_step": jnp.asarray(0.0)}, jax.random.key(0))
+        simulation.check_values(simulation.params | {"time_step": jnp.asarray(0.0)}, jax.random.key(0))
 
 
-def test_ranges_are_checked_before_what_a_simulation_checks_itself():
+def test_bounds_are_checked_before_what_a_simulation_checks_itself():
     asked = []
     simulation = Simulation(
         init=lambda params, key: params["x"],
         step=lambda state, params: state,
         observe=lambda state, params: {},
         diagnose=lambda state, params: {},
-        params={"x": 1.0},
+        params={"x": Parameter(1.0, POSITIVE)},
         check=lambda params, key: asked.append(float(params["x"])),
     )
-    ranged = within_ranges(simulation, positive=("x",))
-    ranged.check(ranged.params, jax.random.key(0))
+    simulation.check_values(simulation.params, jax.random.key(0))
     with pytest.raises(UserError, match="x = -1"):
-        ranged.check({"x": jnp.asarray(-1.0)}, jax.random.key(0))
+        simulation.check_values({"x": jnp.asarray(-1.0)}, jax.random.key(0))
     assert asked == [1.0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from simkit.core.dependence import without_effect
 from simkit.core.pytree import pytree
-from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
 from simkit.errors import UserError
 from simkit.flow.jax_cfd.compatibility import on_current_jax, told_in_one_line
 
@@ -63,7 +63,7 @@ def stepping(
     """
     if "time_step" not in params:
         raise UserError("params has no 'time_step'; add it, and let the step take params['time_step']")
-    defaults = {name: jnp.asarray(value, dtype=float) for name, value in params.items()}
+    defaults = as_arrays(params)
     kind = jnp.result_type(float)
 
     def start(params: Params, key: jax.Array) -> Any:
@@ -119,7 +119,7 @@ def stepping(
         step=move,
         observe=observe,
         diagnose=diagnose,
-        params=defaults,
+        params=dict(params),
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,
     )

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
-from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.quantities import flow_quantities
@@ -42,6 +42,21 @@ class SpectralState:
     iteration: jax.Array
 
 
+PARAMETERS = {
+    "reynolds": Parameter(
+        10000.0, POSITIVE, "1", "Reynolds number U h / nu, with the velocity U on the centerline and the half-width h"
+    ),
+    "forcing": Parameter(
+        1.0,
+        unit="2 U^2 / (h reynolds)",
+        doc="mean pressure gradient per density; 1 sustains the velocity U on the centerline",
+    ),
+    "perturbation": Parameter(0.0001, unit="U", doc="root-mean-square speed of the wave at the start"),
+    "wall_velocity": Parameter(0.0, unit="U", doc="velocity of the upper wall"),
+    "time_step": Parameter(0.2, POSITIVE, "h/U", "time step; keep courant_number below 0.7"),
+}
+
+
 @described(
     flow_quantities("h", "U"),
     vorticity_fluctuation=("U/h", "vorticity less its mean along the channel"),
@@ -65,12 +80,7 @@ def spectral_channel(
     (two thirds of it are the mean velocity): ``u = F (1 - y^2) + W (1 + y)/2``. Two-dimensional waves grow on it above
     Re = 5772.
 
-    Parameters (all may be swept or differentiated):
-        reynolds: Re = U h/nu; 10000.
-        forcing: F, the mean pressure gradient divided by 2/Re; 1.
-        perturbation: root-mean-square speed of the wave, or of random eddies, at the start, unit U; 1e-4.
-        wall_velocity: W, the velocity of the upper wall, unit U; 0.
-        time_step: unit h/U; keep ``courant_number`` below 0.7; 0.2.
+    F is the parameter ``forcing`` and W ``wall_velocity``; all of `PARAMETERS` may be swept and differentiated.
 
     Diagnostics, besides those that explain themselves:
         growth_rate: that of the first harmonic since the start, ``log(amplitude ratio)/time``, unit U/h; 0 at first.
@@ -196,7 +206,6 @@ def spectral_channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        check_positive(params, "reynolds", "time_step")
         effective = float(params["reynolds"] * params["forcing"])
         if wave is not None and not REYNOLDS[0] * (1 - 1e-6) <= effective <= REYNOLDS[1] * (1 + 1e-6):
             raise UserError(
@@ -204,14 +213,13 @@ def spectral_channel(
                 "Tollmien-Schlichting wave is known; choose a value in that range, or start = 'laminar'"
             )
 
-    defaults = {"reynolds": 10000.0, "forcing": 1.0, "perturbation": 1e-4, "wall_velocity": 0.0, "time_step": 0.2}
     plane = ("speed", "vorticity", "vorticity_fluctuation", "u", "v")
     return Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         check=check,
         dimensions={name: ("x", "y") for name in plane} | {"profile": ("y",)},
         coordinates={"x": x, "y": y, "sides": np.array(["periodic", "periodic", "wall", "wall"])},

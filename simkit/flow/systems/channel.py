@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import at_centers, divergence
@@ -22,6 +22,22 @@ from simkit.flow.stepper import FlowState, stepper
 from simkit.flow.time_step import check_time_step, fixed_time_step
 
 DRIVES = ("pressure_gradient", "flow_rate")
+
+
+PARAMETERS = {
+    "reynolds": Parameter(
+        100.0,
+        POSITIVE,
+        "1",
+        "bulk Reynolds number U h / nu of the flow that the pressure gradient sustains at forcing = 1",
+    ),
+    "forcing": Parameter(
+        1.0, unit="3 U^2 / (h reynolds)", doc="mean pressure gradient per density; 1 sustains the bulk velocity U"
+    ),
+    "perturbation": Parameter(0.0, unit="U", doc="root-mean-square speed of the random eddies at the start"),
+    "wall_velocity": Parameter(0.0, unit="U", doc="velocity of the upper wall"),
+    "time_step": Parameter(0.015, POSITIVE, "h/U", "time step; keep courant_number below 0.5"),
+}
 
 
 @described(flow_quantities("h", "U"))
@@ -44,12 +60,7 @@ def channel(
     velocity ``F + W/2``, for which G is found in every step. Below Re = 3848 small disturbances die, and in both cases
     ``u = 3/2 F (1 - y^2) + W (1 + y)/2`` remains after about ``t = 3 Re``.
 
-    Parameters (all may be swept or differentiated):
-        reynolds: bulk Reynolds number Re = U h/nu; 100.
-        forcing: F; 1.
-        perturbation: root-mean-square speed of the random eddies of the start, unit U; 0 starts from rest.
-        wall_velocity: W, the velocity of the upper wall, unit U; 0.
-        time_step: unit h/U; keep ``courant_number`` below 0.5; 0.015.
+    F is the parameter ``forcing`` and W ``wall_velocity``; all of `PARAMETERS` may be swept and differentiated.
 
     Diagnostics, besides those that explain themselves:
         bulk_velocity: flow rate per unit area.
@@ -141,19 +152,17 @@ def channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        check_positive(params, "reynolds", "time_step")
         reached = float(np.abs(steady_profile(across.faces, jax.device_get(params))).max())
         check_time_step(
             float(params["time_step"]), (reached, 0.0), 1 / float(params["reynolds"]), walls, equations.method, ()
         )
 
-    defaults = {"reynolds": 100.0, "forcing": 1.0, "perturbation": 0.0, "wall_velocity": 0.0, "time_step": 0.015}
     return Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         check=check,
         dimensions={name: ("x", "y") for name in ("speed", "vorticity", "u", "v")}
         | {"profile": ("y",), "side_velocity": ("side",)},

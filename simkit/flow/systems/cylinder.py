@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import check_positive
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import curl, divergence
@@ -30,6 +30,21 @@ CENTER = (2.0, 2.0)
 FINE = (0.7, 0.8), (0.7, 0.7)
 
 
+PARAMETERS = {
+    "reynolds": Parameter(
+        100.0, POSITIVE, "1", "Reynolds number U D / nu of the mean inflow; below about 50 the flow becomes steady"
+    ),
+    "center_x": Parameter(2.0, unit="D", doc="distance of the center from the inflow"),
+    "center_y": Parameter(2.0, unit="D", doc="height of the center; the channel is 4.1 high"),
+    "diameter": Parameter(1.0, unit="D", doc="of the cylinder, which is 1 in the benchmark"),
+    "spin": Parameter(0.0, unit="U/D", doc="rate at which the cylinder turns, counterclockwise"),
+    "disturbance": Parameter(
+        0.5, unit="U", doc="amplitude of a cross flow behind the cylinder at the start, which makes it shed soon"
+    ),
+    "time_step": Parameter(0.02, POSITIVE, "D/U", "time step; keep courant_number below 1"),
+}
+
+
 @described(flow_quantities("D", "U"))
 def cylinder_in_channel(
     *, cells_per_diameter: int = 20, growth: float = 0.015, method: str = "immersed_boundary", pulse: float = 0.0
@@ -42,13 +57,7 @@ def cylinder_in_channel(
     is 22 long and 4.1 high, with the center of the cylinder at (2, 2). At Re = 20 the flow becomes steady; at Re = 100
     the cylinder sheds vortices.
 
-    Parameters (all may be swept or differentiated):
-        reynolds: Re = U D/nu; 100.
-        center_x, center_y: of the cylinder; (2, 2).
-        diameter: of the cylinder; 1.
-        spin: rate at which it turns, counterclockwise, unit U/D; 0.
-        disturbance: amplitude of a cross flow behind the cylinder at the start, unit U; 0.5 makes it shed soon.
-        time_step: unit D/U; keep ``courant_number`` below 1.
+    All of `PARAMETERS` may be swept and differentiated.
 
     Diagnostics, besides those that explain themselves:
         drag_coefficient, lift_coefficient: ``2 F/(U^2 diameter)``, F the mean force over the last step.
@@ -166,27 +175,17 @@ def cylinder_in_channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        check_positive(params, "reynolds", "time_step")
         cylinder.check(params)
         # The flow beside the cylinder is about half as fast again as the fastest inflow.
         step, viscosity = float(params["time_step"]), 1 / float(params["reynolds"])
         check_time_step(step, 2.25, viscosity, channel, equations.method, equations.explicit)
 
-    defaults = {
-        "reynolds": 100.0,
-        "center_x": CENTER[0],
-        "center_y": CENTER[1],
-        "diameter": 1.0,
-        "spin": 0.0,
-        "disturbance": 0.5,
-        "time_step": 0.02,
-    }
     return Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         check=check,
         dimensions={name: ("x", "y") for name in ("vorticity", "speed", "body_distance")},
         coordinates={"x": axes[0].centers, "y": axes[1].centers, "sides": channel.side_kinds()},

@@ -5,8 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import check_positive
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import divergence
@@ -25,6 +25,18 @@ from simkit.flow.time_step import check_time_step, fixed_time_step
 LENGTH, HEIGHT = 8.0, 5.0
 
 
+PARAMETERS = {
+    "reynolds": Parameter(
+        40.0, POSITIVE, "1", "Reynolds number U D / nu, with D the diameter of the circle of the same area"
+    ),
+    "slenderness": Parameter(1.8, unit="1", doc="axis along the body / axis across it, at the same area"),
+    "angle": Parameter(50.0, unit="deg", doc="of the first axis, counterclockwise from the stream"),
+    "center_x": Parameter(0.0, unit="D", doc="place of the body along the stream"),
+    "center_y": Parameter(0.3, unit="D", doc="place of the body across the stream"),
+    "time_step": Parameter(0.045, POSITIVE, "D/U", "time step; keep courant_number below 1"),
+}
+
+
 @described(flow_quantities("D", "U"))
 def drag_reduction(
     *, cells_per_diameter: int = 12, exponent: float = 2.0, method: str = "immersed_boundary"
@@ -38,12 +50,7 @@ def drag_reduction(
     pressure before and the wake behind it; one that is drawn out along the stream by friction. Between them is a shape
     of least drag.
 
-    Parameters (all may be swept or differentiated):
-        reynolds: U D/nu; 40.
-        slenderness: axis along the body / axis across it; 1.8.
-        angle: of the first axis, counterclockwise from the stream, in degrees; 50.
-        center_x, center_y: of the body; (0, 0.3).
-        time_step: unit D/U; keep ``courant_number`` below 1.
+    All of `PARAMETERS` may be swept and differentiated.
 
     Diagnostics, besides those that explain themselves:
         drag_coefficient, lift_coefficient: ``2 F/(U^2 D)``, F the mean force over the last step.
@@ -126,25 +133,16 @@ def drag_reduction(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        check_positive(params, "reynolds", "time_step")
         body.check(params)
         step, viscosity = float(params["time_step"]), 1 / float(params["reynolds"])
         check_time_step(step, 1.6, viscosity, tunnel, equations.method, equations.explicit)
 
-    defaults = {
-        "reynolds": 40.0,
-        "slenderness": 1.8,
-        "angle": 50.0,
-        "center_x": 0.0,
-        "center_y": 0.3,
-        "time_step": 0.045,
-    }
     return Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         check=check,
         dimensions={name: ("x", "y") for name in ("speed", "vorticity", "body_distance")},
         coordinates={"x": axes[0].centers, "y": axes[1].centers, "sides": tunnel.side_kinds()},

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers, divergence, mean_at_faces
@@ -22,6 +22,15 @@ from simkit.flow.time_step import check_time_step, fixed_time_step
 
 HOT, COLD = 0.5, -0.5
 METHOD = "runge_kutta"
+
+
+PARAMETERS = {
+    "rayleigh": Parameter(
+        100000.0, POSITIVE, "1", "Rayleigh number g beta dT H^3 / (nu kappa): how strongly the heat drives the flow"
+    ),
+    "prandtl": Parameter(0.71, POSITIVE, "1", "Prandtl number nu / kappa; 0.71 for air"),
+    "time_step": Parameter(4e-05, POSITIVE, "H^2/kappa", "time step; keep courant_number below 1.7"),
+}
 
 
 @described(
@@ -43,10 +52,7 @@ def heated_cavity(*, cells: tuple[int, int] = (48, 48), stretching: float = 1.0)
     (Boussinesq's approximation: density varies in the weight alone). The unit of length is the side H, of time
     H^2/kappa, of temperature the difference between the walls. The flow is steady at the end up to Ra = 1e8 or so.
 
-    Parameters (all may be swept or differentiated):
-        rayleigh: Ra = g beta dT H^3/(nu kappa); 1e5.
-        prandtl: Pr = nu/kappa; 0.71, air.
-        time_step: unit H^2/kappa; 4e-5.
+    All of `PARAMETERS` may be swept and differentiated.
 
     Diagnostics, besides those that explain themselves:
         nusselt: heat through the hot wall, relative to conduction through fluid at rest, the mean over the wall.
@@ -122,19 +128,17 @@ def heated_cavity(*, cells: tuple[int, int] = (48, 48), stretching: float = 1.0)
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        check_positive(params, "rayleigh", "prandtl", "time_step")
         values = {name: float(value) for name, value in params.items()}
         # The rise along the wall of de Vahl Davis' tables is 0.2 to 0.22 of this.
         rise = 0.2 * math.sqrt(values["rayleigh"] * min(values["prandtl"], 1.0))
         check_time_step(values["time_step"], (0.0, rise), values["prandtl"], cavity, METHOD, (0, 1), diffusivity=1.0)
 
-    defaults = {"rayleigh": 1e5, "prandtl": 0.71, "time_step": 4e-5}
     return Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         check=check,
         dimensions={name: ("x", "y") for name in ("temperature", "speed", "u", "v")},
         coordinates={"x": axes[0].centers, "y": axes[1].centers, "sides": np.array(["hot", "cold", "wall", "wall"])},

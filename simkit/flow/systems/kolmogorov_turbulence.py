@@ -1,14 +1,13 @@
 """Turbulence in the plane, driven by Kolmogorov's force, on the Fourier modes of jax-cfd."""
 
-import dataclasses
 import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import check_not_negative, check_positive
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.jax_cfd.compatibility import load
@@ -17,6 +16,20 @@ from simkit.flow.quantities import flow_quantities
 
 # The eddies of the start are about 2 pi / 4 wide.
 STARTING_WAVE_NUMBER = 4.0
+
+
+PARAMETERS = {
+    "viscosity": Parameter(
+        0.001,
+        NOT_NEGATIVE,
+        "1",
+        "kinematic viscosity nu; the lower, the finer the threads, and the more cells they need",
+    ),
+    "forcing": Parameter(1.0, unit="1", doc="amplitude of the force per mass, F sin(k y) along x"),
+    "drag": Parameter(0.1, NOT_NEGATIVE, "1", "rate at which friction with the ground slows the whole flow"),
+    "initial_speed": Parameter(1.0, unit="1", doc="root-mean-square speed of the random eddies at the start"),
+    "time_step": Parameter(0.004, POSITIVE, "1", "time step; keep courant_number below 1"),
+}
 
 
 @described(
@@ -41,12 +54,8 @@ def kolmogorov_turbulence(*, cells: int = 256, wave_number: int = 4) -> Simulati
     2/3 rule, Williamson's Runge-Kutta method of third order for advection and force, Crank-Nicolson for
     viscosity and drag. Lengths and times have no unit.
 
-    Parameters (all may be swept or differentiated):
-        viscosity: nu; 1e-3.
-        forcing: F, force per mass; 1.
-        drag: alpha, rate at which the whole flow is braked; 0.1.
-        initial_speed: root-mean-square speed of the eddies at the start; 1.
-        time_step: keep ``courant_number`` below 1; 0.004.
+    nu is the parameter ``viscosity``, F ``forcing`` and alpha ``drag``; all of `PARAMETERS` may be swept and
+    differentiated.
 
     Diagnostics, besides those that explain themselves, per unit mass:
         energy_input: power of the force, ``F <u sin(k y)>``.
@@ -117,12 +126,4 @@ def kolmogorov_turbulence(*, cells: int = 256, wave_number: int = 4) -> Simulati
             "energy_imbalance": rate - (gained - dissipated - dragged),
         }
 
-    defaults = {"viscosity": 1e-3, "forcing": 1.0, "drag": 0.1, "initial_speed": 1.0, "time_step": 0.004}
-
-    def check(params: Params, key: jax.Array) -> None:
-        del key
-        check_positive(params, "time_step")
-        check_not_negative(params, "viscosity", "drag")
-
-    simulation = from_jax_cfd_spectral(step, grid, initial, defaults, diagnose=diagnose)
-    return dataclasses.replace(simulation, check=check)
+    return from_jax_cfd_spectral(step, grid, initial, PARAMETERS, diagnose=diagnose)

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers, divergence
@@ -18,6 +18,15 @@ from simkit.flow.stepper import FlowState, stepper
 from simkit.flow.time_step import check_time_step, fixed_time_step
 
 METHOD = "adams_bashforth"
+
+
+PARAMETERS = {
+    "reynolds": Parameter(
+        400.0, POSITIVE, "1", "Reynolds number: side of the box times unit of velocity over viscosity"
+    ),
+    "lid_velocity": Parameter(1.0, unit="1", doc="velocity of the lid"),
+    "time_step": Parameter(0.0036, POSITIVE, "1", "time step, unit side over velocity; keep courant_number below 0.5"),
+}
 
 
 @described(
@@ -43,10 +52,7 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0, wall_slope: 
     the far end of the lid and moves toward the middle; smaller ones remain in the lower corners. Up to Reynolds numbers
     of several thousand the flow becomes steady, within about t = 20 at Re = 100 and t = 60 at Re = 400.
 
-    Parameters (all may be swept or differentiated):
-        reynolds: Re, side times unit velocity over viscosity; 400.
-        lid_velocity: L; 1.
-        time_step: unit side/velocity; keep ``courant_number`` below 0.5; 0.0036.
+    L is the parameter ``lid_velocity``; all of `PARAMETERS` may be swept and differentiated.
 
     Diagnostics, besides those that explain themselves:
         vortex_x, vortex_y: center of the largest vortex, where the stream function is lowest (L > 0).
@@ -119,19 +125,17 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0, wall_slope: 
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        check_positive(params, "reynolds", "time_step")
         lid = abs(float(params["lid_velocity"]))
         viscosity = 1 / float(params["reynolds"])
         check_time_step(float(params["time_step"]), (lid, 0.0), viscosity, box, METHOD, equations.explicit)
 
-    defaults = {"reynolds": 400.0, "lid_velocity": 1.0, "time_step": 0.0036}
     return Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
         check=check,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         dimensions={name: ("x", "y") for name in ("speed", "vorticity", "u", "v")}
         | {"stream_function": ("x_face", "y_face"), "side_velocity": ("side",)},
         coordinates={

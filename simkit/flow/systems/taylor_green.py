@@ -5,8 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import check_not_negative, check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import at_centers, divergence
@@ -21,6 +21,14 @@ from simkit.flow.time_step import check_time_step, fixed_time_step
 METHODS = ("runge_kutta", "adams_bashforth")
 # Cells that a wave needs for differences of second order to carry it at all well.
 CELLS_PER_WAVE = 8
+
+
+PARAMETERS = {
+    "viscosity": Parameter(0.01, NOT_NEGATIVE, "1", "kinematic viscosity nu"),
+    "vortex_velocity": Parameter(1.0, unit="1", doc="largest velocity of the vortices at the start"),
+    "carrying_velocity": Parameter(1.0, unit="1", doc="velocity of the uniform flow, along both axes"),
+    "time_step": Parameter(0.02, POSITIVE, "1", "time step; keep courant_number below 1.7"),
+}
 
 
 @described(
@@ -39,11 +47,8 @@ def taylor_green(*, cells: int = 64, waves: int = 1, method: str = "runge_kutta"
     advection on a grid as well, and much that may be wrong goes unseen; the uniform flow brings it to light. In two
     dimensions the solution is stable but for slow instabilities of many vortices, which start from rounding errors.
 
-    Parameters (all may be swept or differentiated); lengths and times have no unit:
-        viscosity: nu; 0.01.
-        vortex_velocity: V, the largest velocity of the vortices at the start; 1.
-        carrying_velocity: U along both axes; 1.
-        time_step: keep ``courant_number`` below 1.7 (Runge-Kutta) or 0.5 (Adams-Bashforth); 0.02.
+    nu is the parameter ``viscosity``, V ``vortex_velocity`` and U ``carrying_velocity``; all of `PARAMETERS` may be
+    swept and differentiated. Keep ``courant_number`` below 1.7 (Runge-Kutta) or 0.5 (Adams-Bashforth).
 
     Diagnostics, besides those that explain themselves:
         vortex_energy: kinetic energy without that of the mean flow; ``V^2 exp(-4 nu k^2 t) / 4`` in the exact solution.
@@ -120,21 +125,18 @@ def taylor_green(*, cells: int = 64, waves: int = 1, method: str = "runge_kutta"
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        check_positive(params, "time_step")
-        check_not_negative(params, "viscosity")
         values = {name: abs(float(value)) for name, value in params.items()}
         # Where u is largest, v is that of the carrying flow.
         reached = values["carrying_velocity"] + values["vortex_velocity"], values["carrying_velocity"]
         check_time_step(values["time_step"], reached, values["viscosity"], square, method, equations.explicit)
 
-    defaults = {"viscosity": 0.01, "vortex_velocity": 1.0, "carrying_velocity": 1.0, "time_step": 0.02}
     return Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
         check=check,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         dimensions={name: ("x", "y") for name in ("vorticity", "speed", "u", "v")},
         coordinates={"x": axis.centers, "y": axis.centers},
     )

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.flow.differences import divergence, gradient
@@ -29,6 +29,20 @@ WAVES_ALONG, WAVES_ACROSS = 3, 3
 
 # Between the two slices that are drawn, unit h.
 GAP = 0.2
+
+
+PARAMETERS = {
+    "friction_reynolds": Parameter(
+        180.0,
+        POSITIVE,
+        "1",
+        "Reynolds number u_tau h / nu of the friction velocity that the pressure gradient sustains",
+    ),
+    "perturbation": Parameter(2.0, unit="u_tau", doc="root-mean-square speed of the random waves at the start"),
+    "time_step": Parameter(0.004, POSITIVE, "h/u_tau", "time step; keep courant_number below 1.7"),
+}
+# Where the flow rate is held.
+FLOW_RATE = {"bulk_velocity": Parameter(15.7, unit="u_tau", doc="flow rate per unit area")}
 
 
 @described(
@@ -72,11 +86,9 @@ def turbulent_channel(
     One step is ``sample_every`` time steps and one sample. Statistics are those of all samples after the first
     ``settle``; until then they are NaN. See `simkit.flow.statistics.ChannelStatistics`.
 
-    Parameters (all may be swept or differentiated; in a chaotic flow derivatives say little after a few units of time):
-        friction_reynolds: Re_tau = u_tau h/nu; 180.
-        bulk_velocity: the flow rate per area that is held if ``drive`` is "flow_rate"; 15.7.
-        perturbation: root-mean-square speed of the waves at the start; 2.
-        time_step: keep ``courant_number`` below 1.7; 0.004.
+    Re_tau is the parameter ``friction_reynolds``; where ``drive`` is "flow_rate", the parameter ``bulk_velocity`` is
+    held. All of `PARAMETERS` may be swept and differentiated, but in a chaotic flow derivatives say little after a few
+    units of time.
 
     Diagnostics, besides those that explain themselves and those of the statistics:
         bulk_velocity: flow rate per unit area.
@@ -160,15 +172,11 @@ def turbulent_channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        check_positive(params, "friction_reynolds", "time_step")
         # The mean velocity in the middle; turbulence adds to it.
         speed = (float(reichardt(1.0, params["friction_reynolds"])), 0.0, 0.0)
         time_step, viscosity = float(params["time_step"]), float(_viscosity(params))
         check_time_step(time_step, speed, viscosity, walls, equations.method, equations.explicit)
 
-    defaults = {"friction_reynolds": 180.0, "perturbation": 2.0, "time_step": 0.004}
-    if held:
-        defaults["bulk_velocity"] = 15.7
     # Both slices side by side: their x and z, with a gap of two cells between.
     width, edge = axes[0].length, axes[0].length + GAP
     beside = [2 * width - axes[0].centers[-1], edge - axes[2].centers[0]]
@@ -181,7 +189,7 @@ def turbulent_channel(
         step=step,
         observe=observe,
         diagnose=diagnose,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS | (FLOW_RATE if held else {}),
         dimensions={"u": ("x_cell", "y"), "w": ("x_cell", "y"), "slices": ("x", "y")},
         coordinates={
             "x": places,
@@ -193,7 +201,8 @@ def turbulent_channel(
         },
         check=check,
     )
-    expected = np.asarray(reichardt(1 - np.abs(axes[1].centers), defaults["friction_reynolds"]), dtype=np.float64)
+    usual = float(simulation.params["friction_reynolds"])
+    expected = np.asarray(reichardt(1 - np.abs(axes[1].centers), usual), dtype=np.float64)
     statistics = ChannelStatistics(walls, _viscosity, reference=expected)
     return with_statistics(simulation, statistics, every=sample_every, skip=settle)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import AveragedState
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.recording import beside_recording
 from simkit.core.simulation import Params, Simulation
@@ -21,6 +22,15 @@ from simkit.flow.systems.channel import channel
 EDDIES_SEED = 0
 # Rows of cells at rest, a wall, between both pictures.
 GAP = 3
+
+
+PARAMETERS = {
+    "reynolds": Parameter(60.0, POSITIVE, "1", "bulk Reynolds number that is tried"),
+    "forcing": Parameter(0.6, unit="3 U^2 / (h reynolds)", doc="mean pressure gradient per density that is tried"),
+    "perturbation": Parameter(0.5, unit="U", doc="root-mean-square speed of the known eddies at the start"),
+    "time_step": Parameter(0.02, POSITIVE, "h/U", "time step; keep courant_number below 0.5"),
+    "noise": Parameter(0.1, POSITIVE, "U", "standard deviation of the errors of the recorded velocities"),
+}
 
 
 @described(
@@ -50,12 +60,8 @@ def viscosity_from_frames(
     is about 1 where the parameters explain the frames. Its minimum is their estimate of greatest likelihood; how far it
     lies from the truth is told by `simkit.core.recording.standard_errors`.
 
-    Parameters (all may be swept or differentiated):
-        reynolds: bulk Reynolds number that is tried; 60.
-        forcing: that is tried; 0.6.
-        perturbation: root-mean-square speed of the eddies at the start, of both flows, unit U; 0.5.
-        noise: standard deviation of the errors, unit U; 0.1.
-        time_step: of both flows; keep ``courant_number`` below 0.5; 0.02.
+    The parameters ``reynolds`` and ``forcing`` are those that are tried; the others are those of both flows. All of
+    `PARAMETERS` may be swept and differentiated.
 
     Diagnostics, besides those of `simkit.flow.channel`:
         misfit: as above, up to now.
@@ -86,7 +92,7 @@ def viscosity_from_frames(
         {"reynolds": true_reynolds, "forcing": true_forcing},
         measure,
         every=frame_every,
-        noise=0.1,
+        noise=PARAMETERS["noise"],
         start=lambda key: jax.random.key(EDDIES_SEED),
         fixed=("wall_velocity",),
     )
@@ -97,9 +103,9 @@ def viscosity_from_frames(
         return {"comparison": jnp.concatenate([seen["u"], gap, seen["recorded_u"]], axis=1)} | seen
 
     rows = 2 / cells[1] * (np.arange(2 * cells[1] + GAP) - cells[1] - (GAP - 1) / 2)
-    defaults = {"reynolds": 60.0, "forcing": 0.6, "perturbation": 0.5, "time_step": 0.02}
     return dataclasses.replace(
-        pair.with_params(**defaults),
+        pair,
+        params=pair.params | PARAMETERS,
         observe=observe,
         dimensions={"comparison": ("x", "y")} | {n: ("x", "y_cell") for n in ("u", "v", "recorded_u", "recorded_v")},
         coordinates={

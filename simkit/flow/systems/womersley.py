@@ -5,8 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import check_positive
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.flow.differences import at_centers, divergence
@@ -21,6 +21,25 @@ from simkit.flow.time_step import check_time_step, fixed_time_step
 
 METHOD = "runge_kutta"
 DYE_WAVES = 3
+
+
+PARAMETERS = {
+    "womersley": Parameter(
+        8.0,
+        POSITIVE,
+        "1",
+        "Womersley number h sqrt(omega / nu): half-width over the thickness of the layers at the walls",
+    ),
+    "amplitude": Parameter(
+        1.0,
+        unit="h",
+        doc="amplitude of the pressure gradient per density and omega^2: how far a fluid without friction would swing",
+    ),
+    "initial_share": Parameter(
+        1.0, unit="1", doc="share of the periodic flow that is there at the start; 0 starts from rest"
+    ),
+    "time_step": Parameter(2 * math.pi / 200, POSITIVE, "1/omega", "time step; the period is 2 pi"),
+}
 
 
 @described(
@@ -47,11 +66,7 @@ def womersley(*, cells: tuple[int, int] = (64, 64), length: float = 4.0, stretch
 
     Viscosity is implicit, and the whole of second order in time.
 
-    Parameters (all may be swept or differentiated):
-        womersley: alpha = h sqrt(omega/nu); 8.
-        amplitude: A; 1.
-        initial_share: share of the oscillation above that is there at the start: 1 for all, 0 to start from rest; 1.
-        time_step: unit 1/omega; keep ``courant_number`` below 1.7; 0.03.
+    alpha is the parameter ``womersley`` and A ``amplitude``; all of `PARAMETERS` may be swept and differentiated.
 
     Diagnostics, besides those that explain themselves:
         bulk_velocity: flow rate per unit area.
@@ -125,19 +140,17 @@ def womersley(*, cells: tuple[int, int] = (64, 64), length: float = 4.0, stretch
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        check_positive(params, "womersley", "time_step")
         values = {name: float(value) for name, value in params.items()}
         viscosity, reached = values["womersley"] ** -2, (values["amplitude"], 0.0)
         check_time_step(values["time_step"], reached, viscosity, walls, METHOD, equations.explicit)
 
-    defaults = {"womersley": 8.0, "amplitude": 1.0, "initial_share": 1.0, "time_step": 2 * math.pi / 200}
     return Simulation(
         init=init,
         step=step,
         observe=observe,
         diagnose=diagnose,
         check=check,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         dimensions={name: ("x", "y") for name in ("dye", "u", "v")} | {"profile": ("y",), "displacement": ("y",)},
         coordinates={"x": axes[0].centers, "y": across.centers, "sides": walls.side_kinds()},
     )

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ def langevin(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],
     *,
-    params: Params,
+    params: dict[str, Any],
     cell: Callable[[Params], jax.Array] | None = None,
     mass: Callable[[Params], jax.Array] | None = None,
     velocity: Callable[[Params, jax.Array], jax.Array] | None = None,

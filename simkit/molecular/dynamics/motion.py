@@ -27,7 +27,7 @@ def motion(
     start: Callable[[Params, jax.Array], jax.Array],
     method: Method,
     *,
-    params: Params,
+    params: dict[str, Any],
     isolated: bool,
     cell: Callable[[Params], jax.Array] | None = None,
     mass: Callable[[Params], jax.Array] | None = None,
@@ -49,7 +49,8 @@ def motion(
         interaction: what acts between the particles.
         start: ``(params, key) -> position``, (N, d).
         method: how they move.
-        params: the default parameters; with ``time_step``, and what the method asks for.
+        params: the default parameters, numbers, arrays or `simkit.core.parameter.Parameter`; with ``time_step``, and
+            what the method asks for.
         isolated: whether nothing but the interaction changes the total momentum; a bath does. The components that the
             interaction conserves (`simkit.molecular.dynamics.conserved.conserved_directions`) are then set apart.
         cell: ``params -> cell``, as for `simkit.molecular.spaces.of_cell`; ``None`` for free space.

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 
@@ -15,7 +16,7 @@ def velocity_verlet(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],
     *,
-    params: Params,
+    params: dict[str, Any],
     isolated: bool = True,
     cell: Callable[[Params], jax.Array] | None = None,
     mass: Callable[[Params], jax.Array] | None = None,

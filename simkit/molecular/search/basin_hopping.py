@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, Parameter
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
@@ -52,6 +53,21 @@ class BasinHoppingState:
     evaluations: jax.Array
 
 
+PARAMETERS = {
+    "temperature": Parameter(
+        0.8,
+        NOT_NEGATIVE,
+        "epsilon",
+        "temperature of the walk: how readily it climbs to a higher minimum; 0 only goes downhill",
+    ),
+    "step_size": Parameter(
+        0.36,
+        NOT_NEGATIVE,
+        doc="furthest an atom is shaken along each axis, in bond lengths; below 0.3 the cluster falls back",
+    ),
+}
+
+
 @described(
     particle_quantities(dimension="3"),
     energy=("energy", "energy of the lowest minimum so far"),
@@ -82,9 +98,8 @@ def basin_hopping(
     one set up, in the same step. So many walkers run as one `simkit.core.ensemble.ensemble` and none waits for
     another's quench. The derivative of the end is that of the minimum, whatever the walk that led there.
 
-    Parameters: ``epsilon``, ``sigma`` and, for Morse, ``rho``, as for `simkit.molecular.systems.clusters.cluster`;
-    ``temperature`` T in units of epsilon; ``step_size``, the furthest an atom is shaken along each axis, in bond
-    lengths. Good values: 0.8 and 0.36; shaken less a cluster falls back where it was, shaken more it melts.
+    T is the parameter ``temperature``. Shaken by less than ``step_size`` = 0.36 a cluster falls back where it was,
+    shaken by more it melts.
 
     Args:
         particles: number of atoms, at least 2.
@@ -111,10 +126,7 @@ def basin_hopping(
     if quench_steps < 1:
         raise UserError(f"quench_steps = {quench_steps} is below 1; choose 500")
     model = cluster_model(particles=particles, potential=potential, spread=spread)
-    params = model.params | {
-        "temperature": jnp.asarray(0.8, dtype=float),
-        "step_size": jnp.asarray(0.36, dtype=float),
-    }
+    params = model.params | PARAMETERS
     # A trial takes as many iterations with twice the memory, and these longer.
     minimizer = lbfgs(memory=4)
 

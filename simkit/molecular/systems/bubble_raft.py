@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
@@ -26,6 +27,30 @@ from simkit.molecular.spaces import Cell
 DIMENSION = 2
 # A force evaluated anew differs from the one the minimizer kept by round-off only.
 SAME_FORCE = 2.0
+
+
+PARAMETERS = {
+    "diameter_ratio": Parameter(
+        1.1, POSITIVE, doc="large / small diameter, at the same total area; 1 makes all bubbles equal"
+    ),
+    "packing_fraction": Parameter(
+        1.08, POSITIVE, doc="area of all bubbles / area of the box; equal bubbles touch at 0.907"
+    ),
+    "stiffness": Parameter(
+        1.0, POSITIVE, "energy", "energy scale k of a contact, (k / exponent) (1 - distance / sum of radii)^exponent"
+    ),
+    "diameter": Parameter(1.0, POSITIVE, "length", "root mean square diameter of the bubbles"),
+    "disorder": Parameter(
+        0.05,
+        NOT_NEGATIVE,
+        doc="furthest a bubble starts from its lattice site along each axis, in lattice spacings",
+    ),
+    "target_shear_modulus": Parameter(
+        0.1,
+        unit="energy / length^2",
+        doc="the wanted shear modulus; equal bubbles at the default packing fraction have 0.1536",
+    ),
+}
 
 
 @described(
@@ -53,10 +78,8 @@ def bubble_raft(
     affine strain, and are averaged over directions; they are zero until the raft is at rest, and NaN if it is at rest
     at a saddle.
 
-    Parameters: ``diameter_ratio`` q of large to small; ``packing_fraction`` phi, area of all bubbles over that of the
-    box, 0.907 where equal bubbles just touch; ``stiffness`` k, energy; ``diameter`` d, length; ``disorder``, furthest
-    a bubble starts from its site along each axis, in lattice spacings; ``target_shear_modulus``, energy / length^2,
-    the wish from which ``distance_to_target`` measures.
+    q is the parameter ``diameter_ratio``, phi ``packing_fraction``, k ``stiffness`` and d ``diameter``;
+    ``distance_to_target`` is measured from ``target_shear_modulus``.
 
     Args:
         repeats: unit cells of two bubbles along each axis; N = 2 repeats[0] repeats[1], at least [4, 3].
@@ -158,18 +181,10 @@ def bubble_raft(
             "rattler_fraction": (~bearing).astype(position.dtype).mean(),
         }
 
-    defaults = {
-        "diameter_ratio": 1.1,
-        "packing_fraction": 1.08,
-        "stiffness": 1.0,
-        "diameter": 1.0,
-        "disorder": 0.05,
-        "target_shear_modulus": 0.1,
-    }
     return relaxation(
         interaction,
         start,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         scale=scale,
         cell=cell,
         minimizer=minimizer,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import Parameter
 from simkit.core.simulation import Arrays, Params
 from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
@@ -14,6 +15,7 @@ from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors import pairs
+from simkit.molecular.parameters import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS
 from simkit.molecular.potentials import lennard_jones, morse
 from simkit.molecular.sizes import MAX_PARTICLES_IN_PAIRS, check_particles
 from simkit.molecular.spaces import Cell
@@ -27,7 +29,7 @@ class ClusterModel(NamedTuple):
     """A cluster whose energy is a sum over all its pairs.
 
     Attributes:
-        params: defaults of ``epsilon``, ``sigma`` and, for Morse, ``rho``.
+        params: ``epsilon``, ``sigma`` and, for Morse, ``rho``.
         bond: distance at which a pair's energy is lowest, in units of sigma.
         radius: that of a close-packed ball of the atoms, in units of sigma.
         interaction: the sum over all pairs.
@@ -38,7 +40,7 @@ class ClusterModel(NamedTuple):
         observe: ``(position, cell, params) -> arrays``: ``diameter`` and ``energy_of_particle``.
     """
 
-    params: Params
+    params: dict[str, Parameter]
     bond: float
     radius: float
     interaction: Interaction
@@ -72,7 +74,7 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
     bond = 1 if is_morse else 2 ** (1 / 6)
     # A close-packed crystal has sqrt(2) atoms per cubed bond length.
     radius = bond * (3 * particles / (4 * math.pi * math.sqrt(2))) ** (1 / 3)
-    defaults = {"epsilon": 1.0, "sigma": 1.0} | ({"rho": 6.0} if is_morse else {})
+    params = MORSE_PARAMETERS if is_morse else LENNARD_JONES_PARAMETERS
 
     def start(params: Params, key: jax.Array) -> jax.Array:
         heading_key, distance_key = jax.random.split(key)
@@ -92,7 +94,7 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
 
     def energies(position: jax.Array, params: Params) -> jax.Array:
         apart = pairs.all_pairs(position, spaces.free(DIMENSION))
-        return pairs.energy_per_particle(apart, pair, **{name: params[name] for name in defaults})
+        return pairs.energy_per_particle(apart, pair, **{name: params[name] for name in params})
 
     def observe(position: jax.Array, cell: Cell, params: Params) -> Arrays:
         del cell
@@ -102,10 +104,10 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
         }
 
     return ClusterModel(
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=params,
         bond=bond,
         radius=radius,
-        interaction=pair_interaction(pair, cutoff=None, parameters=list(defaults), method="all_pairs"),
+        interaction=pair_interaction(pair, cutoff=None, parameters=list(params), method="all_pairs"),
         scale=scale,
         force_unit=lambda params: params["epsilon"] / params["sigma"],
         start=start,

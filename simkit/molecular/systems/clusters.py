@@ -23,8 +23,8 @@ def cluster(
     walk downhill until no force exceeds the tolerance. Which of the many minima they end in depends on the key;
     `simkit.molecular.search.basin_hopping.basin_hopping` searches for the lowest.
 
-    Parameters: ``epsilon``, the depth of the pair potential, energy; ``sigma``, its zero (Lennard-Jones) or minimum
-    (Morse), length; for Morse ``rho``, the range: 3 long, 6 like Lennard-Jones, 14 sticky.
+    The parameters are ``epsilon``, the depth of the pair potential, ``sigma``, its zero (Lennard-Jones) or minimum
+    (Morse), and for Morse ``rho``: 3 for a long range, 6 for one like that of Lennard-Jones, 14 for sticky atoms.
 
     Args:
         particles: number of atoms, at least 2.

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
@@ -33,7 +34,20 @@ CORE = 0.6
 # Curvature of the potential at the published well: 2 * 40 * 0.4.
 STIFFNESS = 32.0
 # What the published potential is made of, and a place for its well that is not the published one, 1.823.
-POTENTIAL = {"attraction": 5.89, "repulsion": 17.9, "decay": 2.49, "well_depth": 0.4, "well_distance": 2.0}
+POTENTIAL = {
+    "attraction": Parameter(5.89, doc="strength of the term -attraction / r^10"),
+    "repulsion": Parameter(17.9, doc="strength of the shoulder repulsion exp(-decay r)"),
+    "decay": Parameter(2.49, doc="how fast the shoulder falls off"),
+    "well_depth": Parameter(0.4, doc="depth of the well; 0.4 in the published potential"),
+    "well_distance": Parameter(
+        2.0, doc="where the Gaussian well of the potential lies; 1.823 in the published honeycomb potential"
+    ),
+}
+PARAMETERS = POTENTIAL | {
+    "bond": Parameter(1.0525, POSITIVE, doc="distance of nearest neighbors in the honeycomb; sets the density"),
+    "push": Parameter(0.3, NOT_NEGATIVE, doc="root mean square of the fixed random forces on the particles"),
+    "disorder": Parameter(0.05, NOT_NEGATIVE, doc="furthest a particle starts from its site along each axis, in bonds"),
+}
 
 
 @described(
@@ -63,9 +77,7 @@ def colloid_assembly(
     substrate would; it makes the deviation a smooth measure of how firmly the honeycomb stands, where without it the
     deviation, and its slope, would vanish as soon as the honeycomb stands at all.
 
-    Parameters: ``attraction`` a, ``repulsion`` b, ``decay`` c, ``well_depth`` w, ``well_distance`` s; ``bond``,
-    distance of nearest neighbors in the honeycomb, which sets the density; ``push``, root mean square of the fixed
-    forces; ``disorder``, furthest a particle starts from its site along each axis, in bonds.
+    a is the parameter ``attraction``, b ``repulsion``, c ``decay``, w ``well_depth`` and s ``well_distance``.
 
     Args:
         repeats: unit cells of four particles along each axis; half the box must exceed the cut-off.
@@ -158,11 +170,10 @@ def colloid_assembly(
             "triangular_energy": triangular,
         }
 
-    defaults = POTENTIAL | {"bond": 1.0525, "push": 0.3, "disorder": 0.05}
     return relaxation(
         interaction,
         begin,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         scale=lambda params: Scale(length=params["bond"], stiffness=jnp.full_like(params["bond"], STIFFNESS)),
         cell=cell,
         minimizer=minimizer,

@@ -8,13 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import NOT_NEGATIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
 from simkit.molecular import lattices, spaces
 from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
-from simkit.molecular.interactions.stillinger_weber import SILICON, stillinger_weber
+from simkit.molecular.interactions.stillinger_weber import stillinger_weber
 from simkit.molecular.minimizers import Scale
+from simkit.molecular.parameters import LENNARD_JONES_PARAMETERS, SILICON_PARAMETERS
 from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
@@ -45,13 +47,13 @@ class Material(NamedTuple):
         bond: distance of nearest neighbors at rest, in units of sigma.
         stiffness: curvature of the energy of a bond, in units of epsilon / sigma^2.
         reach: distance at which atoms stop to interact, in units of sigma; ``None`` if that is to be chosen.
-        parameters: default values.
+        parameters: of its potential.
     """
 
     bond: float
     stiffness: float
     reach: float | None
-    parameters: Mapping[str, float]
+    parameters: Mapping[str, Parameter]
 
 
 STRUCTURES = {
@@ -60,8 +62,18 @@ STRUCTURES = {
     "diamond": Structure(lattices.diamond, 4 / math.sqrt(3), 8 / (3 * math.sqrt(3))),
 }
 MATERIALS = {
-    "lennard_jones": Material(1.0901730, 57.146, None, {"epsilon": 1.0, "sigma": 1.0}),
-    "silicon": Material(2 ** (1 / 6), 20.879, 1.8, SILICON),
+    "lennard_jones": Material(1.0901730, 57.146, None, LENNARD_JONES_PARAMETERS),
+    "silicon": Material(2 ** (1 / 6), 20.879, 1.8, SILICON_PARAMETERS),
+}
+
+PARAMETERS = {
+    "pressure": Parameter(0.0, unit="energy / length^3", doc="external pressure; a crystal under tension may tear"),
+    "initial_strain": Parameter(0.05, doc="by how much the crystal is stretched at the start"),
+    "disorder": Parameter(
+        0.1,
+        NOT_NEGATIVE,
+        doc="furthest an atom starts from its site along each axis, in nearest-neighbor distances",
+    ),
 }
 
 
@@ -83,9 +95,7 @@ def crystal(
     at ``switch_on`` to 0 at ``cutoff``; what S takes away is put back as if it came from a uniform medium. At the
     default cut-off that leaves an error of 3e-5 of the energy.
 
-    Parameters: ``epsilon``, energy; ``sigma``, length; for silicon ``tetrahedral_strength``; ``pressure``,
-    energy / length^3; ``initial_strain``, by how much the start is stretched; ``disorder``, furthest an atom starts
-    from its site along each axis, in nearest-neighbor distances. Far above 0.2 the crystal may not heal.
+    Far above a ``disorder`` of 0.2 the crystal may not heal.
 
     Args:
         material: ``"lennard_jones"`` or ``"silicon"`` (eV and angstrom).
@@ -170,11 +180,10 @@ def crystal(
             "largest_displacement": displacement(position, deformed).max(),
         }
 
-    defaults = dict(atoms.parameters) | {"pressure": 0.0, "initial_strain": 0.05, "disorder": 0.1}
     return relaxation(
         interaction,
         start,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params={**atoms.parameters, **PARAMETERS},
         scale=scale,
         cell=cell,
         minimizer=minimizer,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.averages import averaged
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
@@ -20,7 +21,16 @@ from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
 from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.spaces import Cell
 
-DEFAULTS = {"density": 0.86, "temperature": 0.9, "friction": 1.0, "time_step": 0.005}
+PARAMETERS = {
+    "density": Parameter(0.86, POSITIVE, "1 / sigma^3", "number of atoms / volume"),
+    "temperature": Parameter(
+        0.9, NOT_NEGATIVE, "epsilon / k_B", "temperature of the bath, and of the velocities at the start"
+    ),
+    "friction": Parameter(1.0, NOT_NEGATIVE, "sqrt(epsilon / mass) / sigma", "rate at which the bath damps velocities"),
+    "time_step": Parameter(
+        0.005, POSITIVE, "sigma sqrt(mass / epsilon)", "time step; sample_every of them are one step of the run"
+    ),
+}
 SKIN = 0.1
 # Neighbors that the most crowded atom has, in terms of the mean.
 ROOM = 1.3
@@ -71,9 +81,6 @@ def fluid(
     means, in diagnostics that begin with ``mean_`` and in the observed ``radial_distribution``, are those of all
     samples after the first ``equilibration``; until then they are NaN.
 
-    Parameters: ``density``, N / V; ``temperature``, of the bath and of the velocities at the start; ``friction``, of
-    the bath; ``time_step``.
-
     Args:
         repeats: unit cells of 4 atoms along each axis at the start.
         method: ``"langevin"``, constant temperature; ``"velocity_verlet"``, constant energy, no bath: half of the
@@ -102,14 +109,15 @@ def fluid(
     # In units of the box, so that the density may be traced.
     edges = np.diag(np.asarray(lattice.cell, np.float64))
     sites, count = np.asarray(lattice.position, np.float64) / edges, len(lattice.position)
+    density = cast(float, PARAMETERS["density"].default)
     shape = edges / edges.prod() ** (1 / 3)
-    width = float(shape.min() * (count / DEFAULTS["density"]) ** (1 / 3))
+    width = float(shape.min() * (count / density) ** (1 / 3))
     if width < 2 * max(cutoff, radial_reach):
         raise UserError(
-            f"repeats = {list(repeats)} make a box {width:.3g} wide at density {DEFAULTS['density']}; "
+            f"repeats = {list(repeats)} make a box {width:.3g} wide at density {density}; "
             f"cutoff and radial_reach need {2 * max(cutoff, radial_reach):g}"
         )
-    room = math.ceil(ROOM * DEFAULTS["density"] * 4 / 3 * math.pi * ((1 + SKIN) * cutoff) ** 3)
+    room = math.ceil(ROOM * density * 4 / 3 * math.pi * ((1 + SKIN) * cutoff) ** 3)
 
     def one(params: Params) -> jax.Array:
         return jnp.ones_like(params["density"])
@@ -158,12 +166,11 @@ def fluid(
         del cell
         return {"mean_square_displacement": jnp.mean(displacement(state, params) ** 2)}
 
-    names = [name for name in DEFAULTS if method == "langevin" or name != "friction"]
     dynamics = langevin if method == "langevin" else velocity_verlet
     moving = dynamics(
         interaction,
         lambda params, key: home(params),
-        params={name: jnp.asarray(DEFAULTS[name], dtype=float) for name in names},
+        params={name: told for name, told in PARAMETERS.items() if method == "langevin" or name != "friction"},
         cell=box,
         mass=one,
         velocity=velocity,

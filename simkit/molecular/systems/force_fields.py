@@ -1,23 +1,27 @@
 """What acts between the atoms of a structure, chosen by name, with the parameters it brings along."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import Parameter
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.interactions.stillinger_weber import stillinger_weber
 from simkit.molecular.minimizers import Scale
+from simkit.molecular.parameters import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS
 from simkit.molecular.potentials import PairPotential, lennard_jones, morse, soft_sphere, switched
 from simkit.molecular.systems.cluster_model import LENNARD_JONES_STIFFNESS
 from simkit.molecular.systems.crystal import MATERIALS, ROOM, SKIN
 
+PAIR_PARAMETERS = ("epsilon", "sigma")
 POTENTIALS = ("lennard_jones", "morse", "silicon", "soft_sphere")
 # Beyond this the sum over all pairs of a structure in free space would need gigabytes.
 MOST_WITHOUT_CUTOFF = 4000
@@ -28,7 +32,7 @@ class ForceField(NamedTuple):
 
     Attributes:
         interaction: the energy and its derivatives.
-        params: default values by name; a table (S, S) where they depend on two of S species.
+        params: of the potential, by name; the default is a table (S, S) where they depend on two of S species.
         reach: ``values -> length`` on the host, where the interaction ends; infinite if nowhere.
         scale: ``params -> Scale`` of a bond.
         force_unit: ``params -> force``, epsilon / sigma.
@@ -36,7 +40,7 @@ class ForceField(NamedTuple):
     """
 
     interaction: Interaction
-    params: Mapping[str, Any]
+    params: dict[str, Parameter]
     reach: Callable[[Mapping[str, np.ndarray]], float]
     scale: Callable[[Params], Scale]
     force_unit: Callable[[Params], jax.Array]
@@ -102,7 +106,7 @@ def _silicon(count: int) -> ForceField:
     reach = silicon.reach
     return ForceField(
         interaction=stillinger_weber(skin=SKIN),
-        params=silicon.parameters,
+        params=dict(silicon.parameters),
         reach=lambda values: reach * float(values["sigma"]),
         scale=lambda params: Scale(
             length=silicon.bond * params["sigma"],
@@ -126,7 +130,8 @@ def _pairs(
     **others: float,
 ) -> ForceField:
     """Return a pair potential: up to sigma (no ``cutoff``), to a cut-off, or endless (``cutoff`` zero)."""
-    table = 1.0 if kinds == 1 else np.ones((kinds, kinds)).tolist()
+    known = MORSE_PARAMETERS if "rho" in others else LENNARD_JONES_PARAMETERS
+    table = 1.0 if kinds == 1 else ((1.0,) * kinds,) * kinds
 
     def of_pairs(params: Params) -> dict[str, jax.Array]:
         # The mean of both orders, so that action equals reaction whatever the table.
@@ -160,7 +165,10 @@ def _pairs(
             skin=SKIN,
             capacity=room,
         ),
-        params={"epsilon": table, "sigma": table, **others},
+        params={
+            name: dataclasses.replace(known[name], default=table) if name in PAIR_PARAMETERS else known[name]
+            for name in (*PAIR_PARAMETERS, *others)
+        },
         reach=lambda values: float(np.max(values["sigma"])) if cutoff is None else cutoff or math.inf,
         scale=lambda params: Scale(
             length=bond * unit(params, "sigma"),

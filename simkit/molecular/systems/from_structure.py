@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import NOT_NEGATIVE, UNBOUNDED, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.errors import UserError
@@ -17,13 +17,12 @@ from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 from simkit.molecular.structures import Structure, check_symbol, widths
-from simkit.molecular.systems.force_fields import ForceField, force_field
+from simkit.molecular.systems.force_fields import PAIR_PARAMETERS, ForceField, force_field
 
 DIMENSION = 3
 # The symbol of an atom of no species, as in reduced units.
 ANY = "X"
 # What every pair potential takes for each pair of species.
-PAIR_PARAMETERS = ("epsilon", "sigma")
 # Atoms nearer than this, in units of the structure's size, are in one place: no force can tell them apart.
 SAME_PLACE = 1e-9
 
@@ -50,11 +49,9 @@ def relaxed_structure(
 
     Lengths are in the unit of the structure. Atoms move in free space, or in the cell if it is periodic.
 
-    Parameters: ``epsilon``, energy, and ``sigma``, length, of the potential, for S > 1 species symmetric tables (S, S),
-    which have a default for silicon and for atoms ``"X"`` only (1) and must be given for other elements; for silicon
-    ``tetrahedral_strength``, for Morse ``rho``; ``reference_energy``, per atom (of each species), what
-    ``formation_energy`` is counted from; ``disorder``, furthest an atom starts from its place along each axis, length;
-    ``pressure``, energy / length^3, if the cell relaxes.
+    The parameters ``epsilon`` and ``sigma`` of S > 1 species are symmetric tables (S, S); they have a default for
+    silicon and for atoms ``"X"`` only, and must be given for other elements. ``reference_energy``, one number per
+    species, is what ``formation_energy`` is counted from.
 
     Args:
         structure: extended XYZ text.
@@ -110,16 +107,24 @@ def relaxed_structure(
             "displacement": displacement(position, deformed),
         }
 
-    zero = 0.0 if len(names) == 1 else [0.0] * len(names)
-    defaults: dict[str, Any] = dict(field.params) | {"reference_energy": zero, "disorder": 0.0}
+    zero = 0.0 if len(names) == 1 else (0.0,) * len(names)
+    params = field.params | {
+        "reference_energy": Parameter(
+            zero, unit="energy", doc="energy of an atom of each species, from which the formation energy is counted"
+        ),
+        "disorder": Parameter(
+            0.0, NOT_NEGATIVE, "length", "furthest an atom starts from its place in the file along each axis"
+        ),
+    }
     if potential != "silicon" and set(names) != {ANY}:
         # No element has a parameter of one by nature: NaN until it is given, which `check` refuses.
-        defaults |= {name: np.full(np.shape(defaults[name]), np.nan) for name in PAIR_PARAMETERS}
-    defaults |= {"pressure": 0.0} if relax_cell else {}
+        params |= {name: _unknown(params[name]) for name in PAIR_PARAMETERS}
+    if relax_cell:
+        params |= {"pressure": Parameter(0.0, unit="energy / length^3", doc="external pressure")}
     simulation = relaxation(
         field.interaction,
         start,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=params,
         scale=field.scale,
         cell=None if box is None else cell,
         minimizer=minimizer,
@@ -138,6 +143,13 @@ def relaxed_structure(
 
     simulation = dataclasses.replace(simulation, check=check)
     return _with_formation_energy(simulation, counts)
+
+
+def _unknown(parameter: Parameter) -> Parameter:
+    """Return a parameter without a value; that it is missing is told before what it may be."""
+    return dataclasses.replace(
+        parameter, default=np.full(np.shape(parameter.default), np.nan).tolist(), bounds=UNBOUNDED
+    )
 
 
 def _with_formation_energy(simulation: Simulation, counts: np.ndarray) -> Simulation:

@@ -5,13 +5,15 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
-from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
+from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation, as_arrays
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.molecular import minimizers
 from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.parameters import MIXTURE_PARAMETERS
 from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.spaces import Cell
@@ -39,6 +41,23 @@ class JammingState:
     stage: jax.Array
 
 
+PARAMETERS = {
+    "pressure": Parameter(
+        1e-5,
+        POSITIVE,
+        "stiffness / small_diameter^2",
+        "pressure left at the end; the smaller, the nearer to the onset",
+    ),
+    **MIXTURE_PARAMETERS,
+    "packing_fraction": Parameter(
+        0.85,
+        POSITIVE,
+        doc="area of all disks / area of the box at the start; below 0.842 the box shrinks until the disks jam, above "
+        "it swells",
+    ),
+}
+
+
 @described(particle_quantities())
 def jamming(
     *,
@@ -56,8 +75,7 @@ def jamming(
     fraction is that of jamming, phi_J, its contacts are as few as can hold it. The end is an equilibrium at that
     pressure, so the derivative of phi_J is the implicit one.
 
-    Parameters: ``pressure`` p, the last one, in units of stiffness / small diameter^d; ``packing_fraction``, of the
-    start; ``diameter_ratio`` of large to small spheres; ``stiffness`` k, energy; ``small_diameter``, length.
+    p is the parameter ``pressure``, the last one, in units of stiffness / small diameter^d; k is ``stiffness``.
 
     Args:
         particles: how many, even, at least 16 (64 in three dimensions).
@@ -75,18 +93,10 @@ def jamming(
     if not 0 < force_tolerance <= BALANCE_ON_THE_WAY:
         raise UserError(f"force_tolerance = {force_tolerance} is not between 0 and {BALANCE_ON_THE_WAY}; choose 1e-6")
     spheres = mixture(particles, dimension, exponent, "packing_fraction")
-    defaults = {
-        "pressure": 1e-5,
-        "packing_fraction": 0.85,
-        "diameter_ratio": 1.4,
-        "stiffness": 1.0,
-        "small_diameter": 1.0,
-    }
-    params = {name: jnp.asarray(value, dtype=float) for name, value in defaults.items()}
     bare = relaxation(
         _held(spheres.interaction()),
         spheres.start,
-        params=_at_stage(spheres, params, jnp.int32(0), force_tolerance),
+        params=_at_stage(spheres, as_arrays(PARAMETERS), jnp.int32(0), force_tolerance),
         scale=spheres.scale,
         cell=spheres.cell,
         minimizer=minimizers.by_name(minimizer)._replace(patience=PATIENCE),
@@ -96,7 +106,7 @@ def jamming(
         isotropic=True,
         loose=spheres.rattlers,
     )
-    return _staged(spheres, bare, params, force_tolerance)
+    return _staged(spheres, bare, force_tolerance)
 
 
 def _held(interaction: Interaction) -> Interaction:
@@ -126,7 +136,7 @@ def _at_stage(spheres: Mixture, params: Params, stage: jax.Array, force_toleranc
     }
 
 
-def _staged(spheres: Mixture, bare: Simulation, params: Params, force_tolerance: float) -> Simulation:
+def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simulation:
     """Return the simulation that relaxes at one pressure after the other, by a relaxation at one."""
     solved, own_status = bare.equilibrium, status_of(bare)
     assert bare.done is not None and solved is not None and bare.grow is not None
@@ -166,7 +176,7 @@ def _staged(spheres: Mixture, bare: Simulation, params: Params, force_tolerance:
     def grow(overflowed: JammingState, earlier: JammingState) -> tuple[Simulation, JammingState]:
         larger, relaxation = grown(overflowed.relaxation, earlier.relaxation)
         again = dataclasses.replace(earlier, relaxation=relaxation)
-        return _staged(spheres, larger, params, force_tolerance), again
+        return _staged(spheres, larger, force_tolerance), again
 
     def replace(state: JammingState, coordinates: jax.Array) -> JammingState:
         return dataclasses.replace(state, relaxation=solved.replace(state.relaxation, coordinates))
@@ -176,7 +186,7 @@ def _staged(spheres: Mixture, bare: Simulation, params: Params, force_tolerance:
         step=step,
         observe=lambda state, params: spheres.observe(*current(state, params)),
         diagnose=diagnose,
-        params=params,
+        params=PARAMETERS,
         done=done,
         equilibrium=Equilibrium(
             unknowns=lambda state: solved.unknowns(state.relaxation),

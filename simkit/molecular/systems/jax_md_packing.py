@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
@@ -23,6 +24,15 @@ from simkit.molecular.spaces import Cell
 DIMENSION = 2
 
 
+PARAMETERS = {
+    "epsilon": Parameter(
+        1.0, POSITIVE, "energy", "energy scale of a contact, (epsilon / exponent) (1 - distance / sigma)^exponent"
+    ),
+    "sigma": Parameter(1.0, POSITIVE, "length", "diameter of the disks"),
+    "packing_fraction": Parameter(0.95, POSITIVE, doc="area of all disks / area of the box"),
+}
+
+
 @described(particle_quantities())
 def jax_md_soft_spheres(
     *, particles: int = 64, exponent: float = 2.0, minimizer: str = "lbfgs", force_tolerance: float = 1e-10
@@ -33,8 +43,7 @@ def jax_md_soft_spheres(
     overlapping pairs. The square has the side ``L = sigma sqrt(N pi / (4 phi))``; disks start at uniformly random
     positions.
 
-    Parameters: ``epsilon``, energy; ``sigma``, the diameter, length; ``packing_fraction`` phi. Equal disks crystallize,
-    mostly with defects, above 0.84.
+    Equal disks crystallize, mostly with defects, above a packing fraction of 0.84.
 
     Args:
         particles: number of disks, at least 16.
@@ -76,11 +85,10 @@ def jax_md_soft_spheres(
         each = pairs.energy_per_particle(apart, own, epsilon=params["epsilon"], sigma=params["sigma"])
         return {"overlap_energy": each}
 
-    defaults = {"epsilon": 1.0, "sigma": 1.0, "packing_fraction": 0.95}
     return relaxation(
         interaction,
         start,
-        params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+        params=PARAMETERS,
         scale=lambda params: Scale(length=params["sigma"], stiffness=params["epsilon"] / params["sigma"] ** 2),
         cell=cell,
         minimizer=minimizer,

@@ -2,10 +2,9 @@
 
 import dataclasses
 
-import jax.numpy as jnp
-
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.molecular.parameters import MIXTURE_PARAMETERS
 from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.systems.mixture import Mixture, mixture
@@ -31,8 +30,7 @@ def soft_sphere_packing(
     Positions are kept in units of the box side: a change of packing fraction carries the particles along. Rattlers,
     which nothing holds, stay where they are when derivatives are taken.
 
-    Parameters: ``packing_fraction`` phi; ``diameter_ratio`` of large to small spheres (1 for equal ones);
-    ``stiffness`` k, energy; ``small_diameter``, length.
+    phi is the parameter ``packing_fraction`` and k ``stiffness``.
 
     Args:
         particles: how many, even, at least 16 (64 in three dimensions).
@@ -48,13 +46,12 @@ def soft_sphere_packing(
     Reference: O'Hern, Silbert, Liu, Nagel, Phys. Rev. E 68, 011306 (2003), doi:10.1103/PhysRevE.68.011306.
     """
     spheres = mixture(particles, dimension, exponent, "packing_fraction")
-    defaults = {"packing_fraction": 0.9, "diameter_ratio": 1.4, "stiffness": 1.0, "small_diameter": 1.0}
     return _presented(
         spheres,
         relaxation(
             spheres.interaction(),
             spheres.start,
-            params={name: jnp.asarray(value, dtype=float) for name, value in defaults.items()},
+            params=MIXTURE_PARAMETERS,
             scale=spheres.scale,
             cell=spheres.cell,
             minimizer=minimizer,

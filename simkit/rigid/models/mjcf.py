@@ -6,11 +6,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.compensated import compensated_sum
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
-from simkit.core.ranges import check_not_negative, check_positive
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.models.description import Description, describe, place
@@ -51,12 +52,10 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
 
     Actuators are driven open loop, ``u_i(t) = c_i + a_i sin(2 pi f t + phi_i)``, within their own limits.
 
-    The parameters, all of which may be swept: ``gravity`` (m/s^2, along the model's own direction), ``mass`` (kg, one
-    per body; moments of inertia follow), ``mass_scale`` and ``friction_scale`` (factors on every mass and every
-    friction coefficient), ``initial_position`` and ``initial_velocity`` (joint coordinates and velocities, in MuJoCo's
-    order and units), ``velocity_scatter`` (standard deviation of random changes of these velocities, drawn from the
-    key), ``time_step`` (s); for a model with actuators ``control`` c, ``control_amplitude`` a, ``control_phase`` phi
-    (rad), one per actuator, and ``control_frequency`` f (Hz).
+    The parameters, all of which may be swept, are ``gravity`` (along the model's own direction), ``mass`` (one per
+    body; moments of inertia follow), factors on every mass and friction coefficient, joint coordinates and velocities
+    at the start in MuJoCo's order and units, and for a model with actuators ``control`` c, ``control_amplitude`` a,
+    ``control_phase`` phi, one per actuator, and ``control_frequency`` f.
 
     Derivatives: of the motion between contacts, physical. Through a contact, those of the engine's own equations,
     which agree with its finite differences but not with physics; a warning says so. ``mujoco`` has none, and ``mjx``
@@ -156,33 +155,43 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         step=step,
         observe=observe,
         diagnose=diagnose,
-        params=_defaults(description),
+        params=_parameters(description),
         check=lambda params, key: _check(engine, description, params),
         dimensions=DIMENSIONS,
     )
 
 
-def _defaults(description: Description) -> Params:
-    values: dict[str, Any] = {
-        "gravity": description.gravity,
-        "mass": description.mass,
-        "mass_scale": 1.0,
-        "friction_scale": 1.0,
-        "initial_position": description.position,
-        "initial_velocity": description.velocity,
-        "velocity_scatter": 0.0,
-        "time_step": description.mujoco.opt.timestep,
+def _parameters(description: Description) -> dict[str, Parameter]:
+    def of(values: Any, *told: Any, **named: Any) -> Parameter:
+        return Parameter(np.asarray(values, np.float64).tolist(), *told, **named)
+
+    known = {
+        "gravity": of(description.gravity, unit="m/s^2", doc="acceleration of free fall"),
+        "mass": of(description.mass, POSITIVE, "kg", "of the bodies that move"),
+        "mass_scale": of(1.0, POSITIVE, "1", "factor on every mass"),
+        "friction_scale": of(1.0, NOT_NEGATIVE, "1", "factor on every friction coefficient of the model"),
+        "initial_position": of(description.position, unit="1", doc="joint coordinates, in m, quaternions and rad"),
+        "initial_velocity": of(description.velocity, unit="1", doc="joint velocities, in m/s and rad/s"),
+        "velocity_scatter": of(
+            0.0,
+            NOT_NEGATIVE,
+            "1",
+            "standard deviation of random changes of the initial velocities; above 0, every seed is another start",
+        ),
+        "time_step": of(description.mujoco.opt.timestep, POSITIVE, "s", "time step"),
     }
-    if description.mujoco.nu:
-        still = 0 * description.control
-        values |= {"control": description.control, "control_amplitude": still, "control_phase": still}
-        values["control_frequency"] = 1.0
-    return {name: jnp.asarray(value, dtype=float) for name, value in values.items()}
+    if not description.mujoco.nu:
+        return known
+    still = 0 * description.control
+    return known | {
+        "control": of(description.control, unit="1", doc="mean of each actuator's control"),
+        "control_amplitude": of(still, unit="1", doc="amplitude of each actuator's control"),
+        "control_phase": of(still, unit="rad", doc="phase of each actuator's control"),
+        "control_frequency": of(1.0, unit="Hz", doc="frequency of the controls"),
+    }
 
 
 def _check(engine: Engine, description: Description, params: Params) -> None:
-    check_positive(params, "time_step", "mass_scale", "mass")
-    check_not_negative(params, "friction_scale", "velocity_scatter")
     _check_quaternions(description, params)
     engine.check(params)
 

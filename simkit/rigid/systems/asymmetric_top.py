@@ -5,8 +5,8 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import rotate, unrotate
 from simkit.rigid.algebra.vector import Vector, dot, stacked, zeros
@@ -17,16 +17,20 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "moment_x": 1.0,
-    "moment_y": 2.0,
-    "moment_z": 3.0,
-    "spin_x": 0.1,
-    "spin_y": 3.0,
-    "spin_z": 0.1,
-    "mass": 12.0,
-    "height": 1.0,
-    "time_step": 0.002,
+PARAMETERS = {
+    "moment_x": Parameter(
+        1.0, POSITIVE, "kg m^2", "moment of inertia about the body's axis x; none may exceed the sum of the other two"
+    ),
+    "moment_y": Parameter(
+        2.0, POSITIVE, "kg m^2", "moment of inertia about the body's axis y, the middle one by default"
+    ),
+    "moment_z": Parameter(3.0, POSITIVE, "kg m^2", "moment of inertia about the body's axis z"),
+    "spin_x": Parameter(0.1, unit="rad/s", doc="angular velocity about x at the start"),
+    "spin_y": Parameter(3.0, unit="rad/s", doc="angular velocity about y at the start"),
+    "spin_z": Parameter(0.1, unit="rad/s", doc="angular velocity about z at the start"),
+    "mass": Parameter(12.0, POSITIVE, "kg", "mass; sets how large the body is drawn, not how it turns"),
+    "height": Parameter(1.0, unit="m", doc="height at which it floats"),
+    "time_step": Parameter(0.002, POSITIVE, "s", "time step; the error is in proportion to its square"),
 }
 
 # Of the thinnest plate that is drawn, in parts of its size: a flat body would have no faces.
@@ -47,9 +51,7 @@ def asymmetric_top(*, integrator: str = "velocity_verlet") -> Simulation:
     functions. Rotation about the axis of the middle moment is unstable: the body turns over within a few turns,
     stays so for a while, and turns back (Landau and Lifshitz, Mechanics, section 37).
 
-    The parameters, all of which may be swept and differentiated: ``moment_x``, ``moment_y``, ``moment_z`` (kg m^2;
-    none above the sum of the others), ``spin_x``, ``spin_y``, ``spin_z`` (rad/s), ``mass`` (kg; with it the moments
-    are those of the box drawn), ``height`` (m, of the picture's center) and ``time_step`` (s).
+    None of the moments may exceed the sum of the others; with ``mass`` they are those of the box drawn.
 
     Args:
         integrator: "velocity_verlet", "runge_kutta" or "semi_implicit_euler"; all keep the angular momentum to the
@@ -60,22 +62,14 @@ def asymmetric_top(*, integrator: str = "velocity_verlet") -> Simulation:
         and ``uprightness``, the cosine of the angle between the body's axis y and the angular momentum.
     """
     scene = Scene(
-        params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+        params=PARAMETERS,
         bodies=_bodies,
         start=_start,
         dynamics=Free(integrator=integrator),
         measures=_measures,
         observe=_observe,
     )
-    return within_ranges(
-        simulate(scene),
-        positive=(
-            "moment_x",
-            "moment_y",
-            "moment_z",
-            "mass",
-        ),
-    )
+    return simulate(scene)
 
 
 def _bodies(params: Params) -> Bodies:

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, norm, zeros
@@ -18,22 +18,30 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Planes, Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "speed": 7.0,
-    "angle": 0.5,
-    "offset": 0.0,
-    "spin": 0.0,
-    "gap": 1e-3,
-    "radius": 0.028575,
-    "mass": 0.17,
-    "restitution": 0.95,
-    "ball_friction": 0.05,
-    "cloth_friction": 0.2,
-    "cushion_friction": 0.15,
-    "length": 2.54,
-    "width": 1.27,
-    "gravity": 9.81,
-    "time_step": 0.005,
+PARAMETERS = {
+    "speed": Parameter(7.0, unit="m/s", doc="of the cue ball at the start"),
+    "angle": Parameter(0.5, unit="deg", doc="of its way from the long axis of the table"),
+    "offset": Parameter(0.0, unit="m", doc="of its start sideways from the long axis"),
+    "spin": Parameter(0.0, unit="rad/s", doc="of the cue ball at the start; positive is top spin"),
+    "gap": Parameter(0.001, unit="m", doc="between neighbors in the rack"),
+    "radius": Parameter(0.028575, POSITIVE, "m", "of the balls"),
+    "mass": Parameter(0.17, POSITIVE, "kg", "of each ball; sets energy and momentum, not the motion"),
+    "restitution": Parameter(
+        0.95, SHARE, "1", "coefficient of restitution of balls, between each other and on cushions and cloth"
+    ),
+    "ball_friction": Parameter(0.05, NOT_NEGATIVE, "1", "coefficient of friction between balls"),
+    "cloth_friction": Parameter(
+        0.2, NOT_NEGATIVE, "1", "coefficient of friction on the cloth, if larger than that between balls"
+    ),
+    "cushion_friction": Parameter(
+        0.15, NOT_NEGATIVE, "1", "coefficient of friction on the cushions, if larger than that between balls"
+    ),
+    "length": Parameter(2.54, POSITIVE, "m", "of the table, along x"),
+    "width": Parameter(1.27, POSITIVE, "m", "of the table, along y"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "time_step": Parameter(
+        0.005, POSITIVE, "s", "time step; between two frames, as impacts are found at their exact times"
+    ),
 }
 
 
@@ -54,11 +62,7 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
     A break is chaotic: every impact multiplies small differences by about the way between impacts over the radius, so
     derivatives grow from one to the next, and hold for ever smaller changes.
 
-    The parameters: ``speed`` (m/s), ``angle`` (degrees from the long axis) and ``spin`` (rad/s, top spin) of the cue
-    ball, its ``offset`` (m) sideways, ``gap`` (m) between neighbors of the rack, ``radius``, ``mass``, ``restitution``,
-    ``ball_friction`` between balls, ``cloth_friction``, ``cushion_friction``, ``length`` and ``width`` (m) of the
-    table, ``gravity``, ``time_step``. Good values: restitution 0.92 to 0.98, friction between balls 0.03 to 0.08, on
-    cloth 0.15 to 0.4.
+    Good values: restitution 0.92 to 0.98, friction between balls 0.03 to 0.08, on cloth 0.15 to 0.4.
 
     Args:
         rows: of the triangle, 1 to 5.
@@ -129,31 +133,16 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
         ends = jnp.stack([params["length"] * along, params["width"] * across, height], axis=-1)
         return {"links": jnp.stack([ends, jnp.roll(ends, -1, axis=0)], axis=1)}
 
-    return within_ranges(
-        simulate(
-            Scene(
-                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-                bodies=bodies,
-                start=start,
-                dynamics=Events(impacts=impacts),
-                planes=planes,
-                loads=(gravity(),),
-                measures=measures,
-                observe=observe,
-                dimensions={"links": ("cushion_piece", "end", "space")},
-            )
-        ),
-        positive=(
-            "radius",
-            "mass",
-            "length",
-            "width",
-        ),
-        not_negative=(
-            "ball_friction",
-            "cloth_friction",
-            "cushion_friction",
-            "gravity",
-        ),
-        shares=("restitution",),
+    return simulate(
+        Scene(
+            params=PARAMETERS,
+            bodies=bodies,
+            start=start,
+            dynamics=Events(impacts=impacts),
+            planes=planes,
+            loads=(gravity(),),
+            measures=measures,
+            observe=observe,
+            dimensions={"links": ("cushion_piece", "end", "space")},
+        )
     )

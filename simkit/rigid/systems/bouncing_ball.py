@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.compensated import compensated_sum
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.algebra.vector import Vector, computed_once, dot, norm
@@ -18,19 +18,28 @@ from simkit.rigid.bounces.series import bounce_series
 from simkit.rigid.bounces.sphere import Ball, push, slip_velocity
 from simkit.rigid.quantities import RIGID
 
-DEFAULTS = {
-    "launch_speed": 4.0,
-    "launch_angle": 60.0,
-    "launch_height": 1.0,
-    "launch_scatter": 0.0,
-    "spin": -30.0,
-    "restitution": 0.75,
-    "friction": 0.06,
-    "radius": 0.1,
-    "mass": 0.5,
-    "gravity": 9.81,
-    "target": 6.5,
-    "time_step": 0.01,
+PARAMETERS = {
+    "launch_speed": Parameter(4.0, unit="m/s", doc="speed at the start; 5.134860358 m/s reaches the default target"),
+    "launch_angle": Parameter(60.0, unit="deg", doc="direction at the start above the horizontal"),
+    "launch_height": Parameter(
+        1.0, NOT_NEGATIVE, "m", "height of the ball's lowest point above the floor at the start"
+    ),
+    "launch_scatter": Parameter(
+        0.0,
+        NOT_NEGATIVE,
+        "1",
+        "standard deviation of random relative changes of launch speed and angle; above 0, every seed is another throw",
+    ),
+    "spin": Parameter(-30.0, unit="rad/s", doc="spin at the start about the axis y; negative is back spin"),
+    "restitution": Parameter(
+        0.75, SHARE, "1", "coefficient of restitution: vertical speed after an impact over that before it"
+    ),
+    "friction": Parameter(0.06, NOT_NEGATIVE, "1", "coefficient of Coulomb friction between ball and floor"),
+    "radius": Parameter(0.1, POSITIVE, "m", "radius of the ball"),
+    "mass": Parameter(0.5, POSITIVE, "kg", "mass of the ball; sets its energy, not its motion"),
+    "gravity": Parameter(9.81, POSITIVE, "m/s^2", "acceleration of free fall"),
+    "target": Parameter(6.5, unit="m", doc="where along x the ball should be at the end"),
+    "time_step": Parameter(0.01, POSITIVE, "s", "time step; the motion is exact at any"),
 }
 
 DIMENSIONS = {
@@ -78,12 +87,6 @@ def bouncing_ball() -> Simulation:
     spin; then slipping with deceleration ``mu g`` and rolling. Every part is solved in closed form, with all the
     impacts within a step at their exact times, so results and derivatives do not depend on the time step.
 
-    The parameters, all of which may be swept and differentiated: ``launch_speed`` (m/s), ``launch_angle`` (degrees
-    above the horizontal), ``launch_height`` (m, of the lowest point), ``launch_scatter`` (standard deviation of
-    relative random changes of speed and angle, drawn from the key), ``spin`` (rad/s about y; positive is top spin),
-    ``restitution`` (0 to 1), ``friction`` (0 or more), ``radius`` (m), ``mass`` (kg; only the energy depends on it),
-    ``gravity`` (m/s^2, positive), ``target`` (m along x) and ``time_step`` (s).
-
     Derivatives are those at a fixed number of bounces. Good values: restitution 0.5 to 0.9 (a tennis ball
     0.75), friction 0.1 to 1, any time step that shows what one wants to see.
 
@@ -92,16 +95,11 @@ def bouncing_ball() -> Simulation:
         ``apex_height`` of the current flight, ``apex_ratio`` to that of the first, ``bounces``,
         ``distance_to_target`` and ``penetration``.
     """
-    params = {name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()}
+    params = PARAMETERS
     simulation = Simulation(
         init=_init, step=_step, observe=_observe, diagnose=_diagnose, params=params, dimensions=DIMENSIONS
     )
-    return within_ranges(
-        simulation,
-        positive=("radius", "mass", "gravity", "time_step"),
-        not_negative=("launch_height", "launch_scatter", "friction"),
-        shares=("restitution",),
-    )
+    return simulation
 
 
 def _init(params: Params, key: jax.Array) -> BouncingBall:

@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
@@ -17,14 +17,14 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "length": 0.2,
-    "shift": 0.02,
-    "drop": 0.0,
-    "push": 0.0,
-    "friction": 0.5,
-    "gravity": 9.81,
-    "time_step": 0.004,
+PARAMETERS = {
+    "length": Parameter(0.2, POSITIVE, "m", "length of the edges"),
+    "shift": Parameter(0.02, unit="m", doc="shift of every second box along x"),
+    "drop": Parameter(0.0, NOT_NEGATIVE, "m", "air below each box at the start"),
+    "push": Parameter(0.0, unit="m/s", doc="speed of the lowest box along x at the start"),
+    "friction": Parameter(0.5, NOT_NEGATIVE, "1", "coefficient of Coulomb friction"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "time_step": Parameter(0.004, POSITIVE, "s", "time step"),
 }
 # In kg; it sets energies and forces but cancels from the motion.
 MASS = 1.0
@@ -39,10 +39,7 @@ MASS = 1.0
 def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
     """Return a tower of cubes on a level floor, each second one shifted.
 
-    The parameters, all of which may be swept and differentiated: ``length`` (of the edges, m), ``shift`` (of every
-    second box along x, m; the tower stands below half a length), ``drop`` (m of air below every box at the start),
-    ``push`` (m/s, speed of the lowest box along x at the start), ``friction``, ``gravity`` (m/s^2) and
-    ``time_step`` (s).
+    The tower stands while ``shift`` is below half a length.
 
     Good values: friction above 0.3; time steps of 1 to 5 ms; more sweeps for a taller tower.
 
@@ -80,22 +77,14 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
         built = params["shift"] * ((boxes - 1) % 2)
         return {"top": motion.position.z[-1], "lean": x[-1] - built, "distance": x[0]}
 
-    return within_ranges(
-        simulate(
-            Scene(
-                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-                bodies=bodies,
-                start=start,
-                dynamics=Impulses(sweeps=sweeps),
-                planes=lambda params: floor(),
-                loads=(gravity(),),
-                measures=measures,
-            )
-        ),
-        positive=("length",),
-        not_negative=(
-            "drop",
-            "friction",
-            "gravity",
-        ),
+    return simulate(
+        Scene(
+            params=PARAMETERS,
+            bodies=bodies,
+            start=start,
+            dynamics=Impulses(sweeps=sweeps),
+            planes=lambda params: floor(),
+            loads=(gravity(),),
+            measures=measures,
+        )
     )

@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
@@ -17,15 +17,19 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "height": 1.0,
-    "spacing": 0.35,
-    "stiffness": 2e6,
-    "dissipation": 0.1,
-    "radius": 0.1,
-    "mass": 1.0,
-    "gravity": 9.81,
-    "time_step": 0.004,
+PARAMETERS = {
+    "height": Parameter(
+        1.0, NOT_NEGATIVE, "m", "of the lowest point of the last ball, which falls from highest, at the start"
+    ),
+    "spacing": Parameter(0.35, unit="m", doc="between the centers of neighbors"),
+    "stiffness": Parameter(2000000.0, POSITIVE, "N/m^(3/2)", "force of a contact over the power 3/2 of its depth"),
+    "dissipation": Parameter(
+        0.1, NOT_NEGATIVE, "s/m", "part of its speed that a slow ball loses, per m/s of its speed"
+    ),
+    "radius": Parameter(0.1, POSITIVE, "m", "of the balls"),
+    "mass": Parameter(1.0, POSITIVE, "kg", "of each ball"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "time_step": Parameter(0.004, POSITIVE, "s", "time step, of several substeps; a contact should last 30 of these"),
 }
 
 
@@ -42,9 +46,7 @@ def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "v
     Contact is that of Hunt and Crossley, see `simkit.rigid.contact.compliant.Compliant`: a ball that hits at speed v
     leaves with about ``1 - a v`` of it, so that slow balls bounce better.
 
-    Parameters (all may be swept or differentiated): ``height`` of the last ball's lowest point (m), ``spacing`` of the
-    balls (m), ``stiffness`` k (N/m^(3/2)), ``dissipation`` a (s/m), ``radius`` (m), ``mass`` (kg), ``gravity`` (m/s^2)
-    and ``time_step`` (s).
+    k is the parameter ``stiffness`` and a ``dissipation``.
 
     Diagnostics, besides those of every scene: ``height``, of the last ball's lowest point, ``upward``, its vertical
     velocity, ``apex``, the height that these would take it to, and ``shortest_contact``, in substeps.
@@ -77,26 +79,14 @@ def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "v
         height, upward = motion.position.z[-1] - params["radius"], motion.velocity.z[-1]
         return {"height": height, "upward": upward, "apex": height + upward**2 / (2 * params["gravity"])}
 
-    return within_ranges(
-        simulate(
-            Scene(
-                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-                bodies=bodies,
-                start=start,
-                dynamics=Compliant(substeps=substeps, integrator=integrator),
-                planes=lambda params: floor(),
-                loads=(gravity(),),
-                measures=measures,
-            )
-        ),
-        positive=(
-            "stiffness",
-            "radius",
-            "mass",
-        ),
-        not_negative=(
-            "height",
-            "dissipation",
-            "gravity",
-        ),
+    return simulate(
+        Scene(
+            params=PARAMETERS,
+            bodies=bodies,
+            start=start,
+            dynamics=Compliant(substeps=substeps, integrator=integrator),
+            planes=lambda params: floor(),
+            loads=(gravity(),),
+            measures=measures,
+        )
     )

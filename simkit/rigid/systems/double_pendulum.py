@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential, rotate
 from simkit.rigid.algebra.vector import Vector, cross, stacked
@@ -18,20 +18,20 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "upper_length": 1.0,
-    "lower_length": 1.0,
-    "upper_mass": 1.0,
-    "lower_mass": 1.0,
-    "radius": 0.04,
-    "upper_angle": 90.0,
-    "lower_angle": 90.0,
-    "upper_rate": 0.0,
-    "lower_rate": 0.0,
-    "gravity": 9.81,
-    "target_x": -0.5,
-    "target_z": -1.5,
-    "time_step": 2e-3,
+PARAMETERS = {
+    "upper_length": Parameter(1.0, POSITIVE, "m", "distance of the upper rod's hinges"),
+    "lower_length": Parameter(1.0, POSITIVE, "m", "distance of the lower rod's hinge from its tip"),
+    "upper_mass": Parameter(1.0, POSITIVE, "kg", "mass of the upper rod"),
+    "lower_mass": Parameter(1.0, POSITIVE, "kg", "mass of the lower rod"),
+    "radius": Parameter(0.04, POSITIVE, "m", "radius of both rods, which are capsules"),
+    "upper_angle": Parameter(90.0, unit="deg", doc="angle of the upper rod at the start, from straight down toward +x"),
+    "lower_angle": Parameter(90.0, unit="deg", doc="angle of the lower rod at the start, from straight down toward +x"),
+    "upper_rate": Parameter(0.0, unit="rad/s", doc="angular velocity of the upper rod at the start"),
+    "lower_rate": Parameter(0.0, unit="rad/s", doc="angular velocity of the lower rod at the start"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "target_x": Parameter(-0.5, unit="m", doc="where along x the tip should be at the end"),
+    "target_z": Parameter(-1.5, unit="m", doc="how high the tip should be at the end; the upper hinge is at 0"),
+    "time_step": Parameter(0.002, POSITIVE, "s", "time step"),
 }
 # A rod that turns about it by a positive angle swings up toward +x.
 AXIS = (0.0, -1.0, 0.0)
@@ -66,28 +66,18 @@ def double_pendulum(*, order: int = 4, iterations: int = 8) -> Simulation:
         The simulation; it diagnoses beside the usual ``upper_angle`` and ``lower_angle`` (rad, of each rod from
         straight down, within half a turn), ``tip_x`` and ``tip_z`` (m) and ``distance_to_target`` (m^2: its square).
     """
-    return within_ranges(
-        simulate(
-            Scene(
-                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-                bodies=_bodies,
-                start=_start,
-                dynamics=Jointed(order=order, iterations=iterations),
-                joints=_joints,
-                loads=(gravity(),),
-                measures=_measures,
-                observe=_observe,
-                dimensions={"tip": ("space",), "trace": ("traced_point", "space"), "pivots": ("pivot", "space")},
-            )
-        ),
-        positive=(
-            "upper_length",
-            "lower_length",
-            "upper_mass",
-            "lower_mass",
-            "radius",
-        ),
-        not_negative=("gravity",),
+    return simulate(
+        Scene(
+            params=PARAMETERS,
+            bodies=_bodies,
+            start=_start,
+            dynamics=Jointed(order=order, iterations=iterations),
+            joints=_joints,
+            loads=(gravity(),),
+            measures=_measures,
+            observe=_observe,
+            dimensions={"tip": ("space",), "trace": ("traced_point", "space"), "pivots": ("pivot", "space")},
+        )
     )
 
 

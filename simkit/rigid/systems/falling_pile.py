@@ -5,8 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
@@ -20,16 +20,18 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Planes, Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "length": 0.2,
-    "spacing": 0.35,
-    "tilt": 0.4,
-    "throw": 0.3,
-    "room": 0.5,
-    "friction": 0.5,
-    "restitution": 0.1,
-    "gravity": 9.81,
-    "time_step": 0.004,
+PARAMETERS = {
+    "length": Parameter(
+        0.2, POSITIVE, "m", "length of the edges of boxes and of the capsules, and diameter of the balls"
+    ),
+    "spacing": Parameter(0.35, POSITIVE, "m", "distance of the bodies at the start"),
+    "tilt": Parameter(0.4, unit="rad", doc="how far bodies are turned at the start, at random"),
+    "throw": Parameter(0.3, NOT_NEGATIVE, "m/s", "random speeds at the start"),
+    "room": Parameter(0.5, POSITIVE, "m", "half the distance of opposite walls"),
+    "friction": Parameter(0.5, NOT_NEGATIVE, "1", "coefficient of Coulomb friction"),
+    "restitution": Parameter(0.1, SHARE, "1", "coefficient of restitution"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "time_step": Parameter(0.004, POSITIVE, "s", "time step"),
 }
 # In kg, of each; it sets energies and forces but cancels from the motion.
 MASS = 1.0
@@ -48,11 +50,6 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
     """Return bodies of three shapes that are dropped between four walls, and come to rest on one another.
 
     A pile is chaotic: any change grows with every impact, so derivatives mean something over the first impacts only.
-
-    The parameters, all of which may be swept and differentiated: ``length`` (of the boxes' edges and the capsules, and
-    diameter of the balls, m), ``spacing`` (of the bodies at the start, m), ``tilt`` (rad, how far they are turned at
-    the start, at random), ``throw`` (m/s, their random speeds at the start), ``room`` (m, from wall to wall halved),
-    ``friction``, ``restitution``, ``gravity`` (m/s^2) and ``time_step`` (s).
 
     Good values: spacing above sqrt(3) lengths, where no two bodies can overlap at the start; room above 1.3 spacings;
     time steps of 2 to 5 ms; 8 sweeps or more.
@@ -114,29 +111,16 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
             "spread": jnp.sqrt(jnp.mean(x * x + y * y, axis=0)),
         }
 
-    return within_ranges(
-        simulate(
-            Scene(
-                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-                bodies=bodies,
-                start=start,
-                dynamics=Impulses(sweeps=sweeps),
-                planes=planes,
-                loads=(gravity(),),
-                measures=measures,
-            )
-        ),
-        positive=(
-            "length",
-            "spacing",
-            "room",
-        ),
-        not_negative=(
-            "throw",
-            "friction",
-            "gravity",
-        ),
-        shares=("restitution",),
+    return simulate(
+        Scene(
+            params=PARAMETERS,
+            bodies=bodies,
+            start=start,
+            dynamics=Impulses(sweeps=sweeps),
+            planes=planes,
+            loads=(gravity(),),
+            measures=measures,
+        )
     )
 
 

@@ -6,8 +6,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
@@ -23,21 +23,29 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "ground_length": 0.4,
-    "crank_length": 0.2,
-    "coupler_length": 0.46,
-    "rocker_length": 0.5,
-    "point_distance": 1.0,
-    "mass_per_length": 1.0,
-    "radius": 0.02,
-    "crank_angle": 120.0,
-    "crank_speed": 3.0,
-    "flywheel_inertia": 0.05,
-    "motor_damping": 10.0,
-    "gravity": 9.81,
-    "line_height": 0.8,
-    "time_step": 1e-3,
+PARAMETERS = {
+    "ground_length": Parameter(0.4, POSITIVE, "m", "distance of the two fixed pivots"),
+    "crank_length": Parameter(0.2, POSITIVE, "m", "distance of the crank's hinges"),
+    "coupler_length": Parameter(
+        0.46, POSITIVE, "m", "distance of the coupler's hinges; 0.5 draws the straightest line"
+    ),
+    "rocker_length": Parameter(0.5, POSITIVE, "m", "distance of the rocker's hinges"),
+    "point_distance": Parameter(
+        1.0, POSITIVE, "m", "length of the coupler from the crank's end to the point that draws"
+    ),
+    "mass_per_length": Parameter(1.0, POSITIVE, "kg/m", "mass of all rods by their length"),
+    "radius": Parameter(0.02, POSITIVE, "m", "radius of all rods, which are capsules"),
+    "crank_angle": Parameter(120.0, unit="deg", doc="angle of the crank at the start, from +x toward +z"),
+    "crank_speed": Parameter(
+        3.0, unit="rad/s", doc="angular velocity of the crank at the start, which the motor keeps up"
+    ),
+    "flywheel_inertia": Parameter(0.05, NOT_NEGATIVE, "kg m^2", "moment of inertia of a flywheel on the crank"),
+    "motor_damping": Parameter(
+        10.0, NOT_NEGATIVE, "N m s/rad", "torque that the motor gives for each rad/s the crank lags behind"
+    ),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "line_height": Parameter(0.8, unit="m", doc="height of the line that the point should follow"),
+    "time_step": Parameter(0.001, POSITIVE, "s", "time step"),
 }
 # A rod along its own axis z that turns about it by a positive angle swings from +x up to +z.
 AXIS = (0.0, -1.0, 0.0)
@@ -65,12 +73,7 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
 
     Four hinges in space hold a planar loop three times too often; what is redundant drops out.
 
-    Parameters: ``ground_length`` g, ``crank_length`` a, ``coupler_length`` b, ``rocker_length`` c, ``point_distance``
-    (of the point from the crank's end, where the coupler ends), ``radius`` of the rods (all m), ``mass_per_length``
-    (kg/m), ``flywheel_inertia`` (kg m^2, what the crank carries beside its own), ``crank_angle`` (degrees, at the
-    start) and ``crank_speed`` (rad/s, of the motor and at the start), ``motor_damping`` (N m s, torque per rad/s that
-    the crank lags behind), ``gravity`` (m/s^2), ``line_height`` (m) of a line that the point should follow while the
-    crank points away from the rocker, and ``time_step`` (s).
+    g is the parameter ``ground_length``, a ``crank_length``, b ``coupler_length`` and c ``rocker_length``.
 
     Good values: a + b at most g + c and the crank the shortest, so that it can turn all the way round. Hoecken's
     proportions a = 1, g = 2, b = c = 2.5, point at 5, give a curve with a nearly straight side at height 4. The motor
@@ -88,7 +91,7 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
     """
     simulation = simulate(
         Scene(
-            params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+            params=PARAMETERS,
             bodies=_bodies,
             start=_start,
             dynamics=Jointed(order=order, iterations=iterations),
@@ -110,19 +113,7 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
         if simulation.check is not None:
             simulation.check(params, key)
 
-    return within_ranges(
-        dataclasses.replace(simulation, check=check),
-        positive=(
-            "ground_length",
-            "crank_length",
-            "coupler_length",
-            "rocker_length",
-            "point_distance",
-            "mass_per_length",
-            "radius",
-        ),
-        not_negative=("flywheel_inertia", "motor_damping", "gravity"),
-    )
+    return dataclasses.replace(simulation, check=check)
 
 
 def position_analysis(params: Params, crank_angle: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -5,8 +5,8 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import Quaternion, exponential, rotate, unrotate
 from simkit.rigid.algebra.quaternion import stacked as quaternions
@@ -18,17 +18,21 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "tilt": 50.0,
-    "spin": 80.0,
-    "precession_rate": 0.0,
-    "nutation_rate": 0.0,
-    "width": 0.2,
-    "thickness": 0.04,
-    "arm": 0.15,
-    "gravity": 9.81,
-    "pivot_height": 0.3,
-    "time_step": 0.002,
+PARAMETERS = {
+    "tilt": Parameter(50.0, unit="deg", doc="how far the axis leans from upright at the start"),
+    "spin": Parameter(80.0, unit="rad/s", doc="angular velocity about the axis, which stays what it is"),
+    "precession_rate": Parameter(
+        0.0,
+        unit="rad/s",
+        doc="rate at which the axis goes round the vertical at the start; at 3.050236 rad/s it stays steady",
+    ),
+    "nutation_rate": Parameter(0.0, unit="rad/s", doc="rate at which the axis tilts at the start"),
+    "width": Parameter(0.2, POSITIVE, "m", "width of the square plate"),
+    "thickness": Parameter(0.04, POSITIVE, "m", "thickness of the plate"),
+    "arm": Parameter(0.15, NOT_NEGATIVE, "m", "length of the light rod from the pivot to the center of the plate"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "pivot_height": Parameter(0.3, unit="m", doc="height of the pivot above the floor of the picture"),
+    "time_step": Parameter(0.002, POSITIVE, "s", "time step; the error is in proportion to its square"),
 }
 
 # In kg; it sets energy and momenta but cancels from the motion.
@@ -57,11 +61,7 @@ def heavy_top(*, integrator: str = "velocity_verlet") -> Simulation:
     ``(p_phi - p_psi cos theta)^2 / (2 I_1 sin^2 theta) + m g l cos theta``, and ``u = cos theta`` is
     ``u_1 + (u_2 - u_1) sn^2`` (Landau and Lifshitz, Mechanics, section 35).
 
-    The parameters, all of which may be swept and differentiated: ``tilt`` (degrees from upright, at the start),
-    ``spin`` (omega_3 in rad/s, kept for ever), ``precession_rate`` and ``nutation_rate`` (rad/s, of the axis about the
-    vertical and of its tilt, at the start), ``width``,
-    ``thickness`` (m, of the plate), ``arm`` (l in m, from the pivot to its center), ``gravity`` (m/s^2),
-    ``pivot_height`` (m) and ``time_step`` (s).
+    omega_3 is the parameter ``spin`` and l ``arm``.
 
     Good values: steady precession without nutation has ``I_1 cos(tilt) rate^2 - I_3 spin rate + m g l = 0``. A time
     step of 0.1 / spin is followed to about 1e-3, and to its square in proportion.
@@ -76,7 +76,7 @@ def heavy_top(*, integrator: str = "velocity_verlet") -> Simulation:
         and ``vertical_momentum`` (p_phi).
     """
     scene = Scene(
-        params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+        params=PARAMETERS,
         bodies=_bodies,
         start=_start,
         dynamics=Free(integrator=integrator),
@@ -90,17 +90,7 @@ def heavy_top(*, integrator: str = "velocity_verlet") -> Simulation:
             "links": ("link", "end", "space"),
         },
     )
-    return within_ranges(
-        simulate(scene),
-        positive=(
-            "width",
-            "thickness",
-        ),
-        not_negative=(
-            "arm",
-            "gravity",
-        ),
-    )
+    return simulate(scene)
 
 
 def _bodies(params: Params) -> Bodies:

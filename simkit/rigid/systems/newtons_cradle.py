@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, zeros
@@ -15,14 +15,14 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "speed": 1.0,
-    "distance": 0.3,
-    "gap": 1e-4,
-    "radius": 0.05,
-    "mass": 0.2,
-    "restitution": 1.0,
-    "time_step": 0.005,
+PARAMETERS = {
+    "speed": Parameter(1.0, unit="m/s", doc="speed of the incoming balls"),
+    "distance": Parameter(0.3, NOT_NEGATIVE, "m", "by which the incoming balls start farther away than the gap"),
+    "gap": Parameter(0.0001, unit="m", doc="between neighbors in the row"),
+    "radius": Parameter(0.05, POSITIVE, "m", "of the balls"),
+    "mass": Parameter(0.2, POSITIVE, "kg", "of each ball; sets energy and momentum, not the motion"),
+    "restitution": Parameter(1.0, SHARE, "1", "coefficient of restitution: speed of separation over that of approach"),
+    "time_step": Parameter(0.005, POSITIVE, "s", "time step; the motion is exact at any"),
 }
 
 
@@ -40,9 +40,7 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
     one, as small gaps between the balls make them (Hutzler, Delaney, Weaire and MacLeod, American Journal of Physics
     72, 1508 (2004)).
 
-    The parameters: ``speed`` (m/s) of the incoming balls, ``distance`` (m) from the last of them to the row, ``gap``
-    (m) between neighbors, ``radius`` (m), ``mass`` (kg), ``restitution`` (0 to 1), ``time_step`` (s). Good values: a
-    gap of 1e-6 to 1e-2 of the radius, restitution 0.9 (steel) to 1.
+    Good values: a gap of 1e-6 to 1e-2 of the radius, restitution 0.9 (steel) to 1.
 
     Args:
         balls: how many in all, 2 or more.
@@ -75,21 +73,13 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
         velocity = motion.velocity.x
         return {"last_speed": velocity[-1], "last_position": motion.position.x[-1], "first_speed": velocity[0]}
 
-    return within_ranges(
-        simulate(
-            Scene(
-                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-                bodies=bodies,
-                start=start,
-                # Every incoming ball may hit its way through the whole row within one step, and slower ones follow.
-                dynamics=Events(impacts=2 * incoming * (balls - incoming) + 2),
-                measures=measures,
-            )
-        ),
-        positive=(
-            "radius",
-            "mass",
-        ),
-        not_negative=("distance",),
-        shares=("restitution",),
+    return simulate(
+        Scene(
+            params=PARAMETERS,
+            bodies=bodies,
+            start=start,
+            # Every incoming ball may hit its way through the whole row within one step, and slower ones follow.
+            dynamics=Events(impacts=2 * incoming * (balls - incoming) + 2),
+            measures=measures,
+        )
     )

@@ -5,8 +5,8 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential, rotate
 from simkit.rigid.algebra.vector import Vector, norm, stacked, zeros
@@ -18,21 +18,23 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "launch_speed": 8.0,
-    "launch_angle": 60.0,
-    "launch_height": 1.5,
-    "attitude": 30.0,
-    "spin": 6.0,
-    "drag": 0.02,
-    "spin_drag": 0.0005,
-    "mass": 0.4,
-    "radius": 0.05,
-    "length": 0.6,
-    "gravity": 9.81,
-    "target_x": 5.0,
-    "target_height": 2.0,
-    "time_step": 0.01,
+PARAMETERS = {
+    "launch_speed": Parameter(8.0, unit="m/s", doc="speed of the center at the start"),
+    "launch_angle": Parameter(60.0, unit="deg", doc="direction at the start above the horizontal"),
+    "launch_height": Parameter(1.5, unit="m", doc="height of the center at the start"),
+    "attitude": Parameter(30.0, unit="deg", doc="how far the club leans from upright towards +x at the start"),
+    "spin": Parameter(
+        6.0, unit="rad/s", doc="angular velocity about y at the start; positive turns the head towards +x"
+    ),
+    "drag": Parameter(0.02, NOT_NEGATIVE, "kg/s", "force of the air on the center over its speed"),
+    "spin_drag": Parameter(0.0005, NOT_NEGATIVE, "kg m^2/s", "torque of the air over the angular velocity"),
+    "mass": Parameter(0.4, POSITIVE, "kg", "mass of the club, a uniform capsule"),
+    "radius": Parameter(0.05, POSITIVE, "m", "radius of the club"),
+    "length": Parameter(0.6, POSITIVE, "m", "length of the club between the centers of its round ends"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "target_x": Parameter(5.0, unit="m", doc="where along x the target is"),
+    "target_height": Parameter(2.0, unit="m", doc="height of the target"),
+    "time_step": Parameter(0.01, POSITIVE, "s", "time step"),
 }
 
 
@@ -49,11 +51,7 @@ def projectile(*, integrator: str = "runge_kutta") -> Simulation:
     ``m v' = -m g z - c v`` and ``L' = -c_r omega``: in a viscous medium both fall off exponentially, over m / c and
     I / c_r. With c = 0 the center follows the parabola that every integrator but the first-order one has exactly.
 
-    The parameters, all of which may be swept and differentiated: ``launch_speed`` (m/s), ``launch_angle`` (degrees
-    above the horizontal), ``launch_height`` (m, of the center), ``attitude`` (degrees that the club leans from
-    upright towards +x at the start), ``spin`` (rad/s about y, which turns its head towards +x), ``drag`` (c in kg/s),
-    ``spin_drag`` (c_r in kg m^2/s), ``mass`` (kg), ``radius`` and ``length`` (m, of a capsule), ``gravity`` (m/s^2),
-    ``target_x`` and ``target_height`` (m) and ``time_step`` (s). Nothing stops the club at the ground.
+    c is the parameter ``drag`` and c_r ``spin_drag``. Nothing stops the club at the ground.
 
     Args:
         integrator: "runge_kutta", "velocity_verlet" or "semi_implicit_euler"; drag depends on velocity, which only
@@ -65,7 +63,7 @@ def projectile(*, integrator: str = "runge_kutta") -> Simulation:
         head from the target.
     """
     scene = Scene(
-        params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
+        params=PARAMETERS,
         bodies=_bodies,
         start=_start,
         dynamics=Free(integrator=integrator),
@@ -74,19 +72,7 @@ def projectile(*, integrator: str = "runge_kutta") -> Simulation:
         observe=_observe,
         dimensions={"target": ("space",)},
     )
-    return within_ranges(
-        simulate(scene),
-        positive=(
-            "mass",
-            "radius",
-            "length",
-        ),
-        not_negative=(
-            "drag",
-            "spin_drag",
-            "gravity",
-        ),
-    )
+    return simulate(scene)
 
 
 def _bodies(params: Params) -> Bodies:

@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
@@ -16,13 +16,13 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "speed": 3.5,
-    "back_spin": 10.0,
-    "friction": 0.2,
-    "radius": 0.1,
-    "gravity": 9.81,
-    "time_step": 0.005,
+PARAMETERS = {
+    "speed": Parameter(3.5, unit="m/s", doc="speed at the start"),
+    "back_spin": Parameter(10.0, unit="rad/s", doc="spin at the start, that of a ball rolling backwards"),
+    "friction": Parameter(0.2, NOT_NEGATIVE, "1", "coefficient of Coulomb friction between ball and floor"),
+    "radius": Parameter(0.1, POSITIVE, "m", "radius of the ball"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "time_step": Parameter(0.005, POSITIVE, "s", "time step"),
 }
 # In kg; it sets energies and forces but cancels from the motion.
 MASS = 1.0
@@ -40,9 +40,7 @@ def rolling_ball() -> Simulation:
     Friction slows it by ``mu g`` and spins it up until, after ``2 (v + r w) / (7 mu g)``, it rolls with the speed
     ``(5 v - 2 r w) / 7`` for ever. That speed does not depend on friction, gravity or mass.
 
-    The parameters, all of which may be swept and differentiated: ``speed`` (v at the start, m/s along x), ``back_spin``
-    (w at the start, rad/s, that of a ball rolling backwards), ``friction`` (mu), ``radius`` (r, m), ``gravity`` (m/s^2)
-    and ``time_step`` (s).
+    v is the parameter ``speed``, w ``back_spin``, mu ``friction`` and r ``radius``.
 
     Good values: time steps of 1 to 10 ms.
 
@@ -70,21 +68,14 @@ def rolling_ball() -> Simulation:
         speed = motion.velocity.x[0]
         return {"distance": motion.position.x[0], "speed": speed, "slip": speed - params["radius"] * spin}
 
-    return within_ranges(
-        simulate(
-            Scene(
-                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-                bodies=bodies,
-                start=start,
-                dynamics=Impulses(sweeps=2),
-                planes=lambda params: floor(),
-                loads=(gravity(),),
-                measures=measures,
-            )
-        ),
-        positive=("radius",),
-        not_negative=(
-            "friction",
-            "gravity",
-        ),
+    return simulate(
+        Scene(
+            params=PARAMETERS,
+            bodies=bodies,
+            start=start,
+            dynamics=Impulses(sweeps=2),
+            planes=lambda params: floor(),
+            loads=(gravity(),),
+            measures=measures,
+        )
     )

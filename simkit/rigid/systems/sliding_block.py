@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, dot
@@ -17,12 +17,12 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Planes, Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "speed": 2.0,
-    "slope": 15.0,
-    "friction": 0.6,
-    "gravity": 9.81,
-    "time_step": 0.00025,
+PARAMETERS = {
+    "speed": Parameter(2.0, unit="m/s", doc="speed down the slope at the start"),
+    "slope": Parameter(15.0, unit="deg", doc="slope of the ground"),
+    "friction": Parameter(0.6, NOT_NEGATIVE, "1", "coefficient of Coulomb friction between block and ground"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "time_step": Parameter(0.00025, POSITIVE, "s", "time step"),
 }
 # In kg; it sets energies and forces but cancels from the motion.
 MASS = 1.0
@@ -39,9 +39,7 @@ def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), swee
     It slides with the acceleration ``g (sin a - mu cos a)`` down the slope. If that is negative the block comes to rest
     after ``v^2 / (2 g (mu cos a - sin a))`` and stays there.
 
-    The parameters, all of which may be swept and differentiated: ``speed`` (m/s down the slope at the start),
-    ``slope`` (a, in degrees), ``friction`` (mu), ``gravity`` (m/s^2) and
-    ``time_step`` (s).
+    a is the parameter ``slope`` and mu ``friction``.
 
     Good values: a flat block, which does not tip over; friction 0.2 to 0.8; time steps up to 5 ms, with
     which the distance is right to about 1e-5 m. Its derivatives need shorter ones: they are off by up to two steps over
@@ -84,22 +82,16 @@ def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), swee
         down, _ = slope_of(params)
         return {"distance": dot(motion.position, down)[0], "speed": dot(motion.velocity, down)[0]}
 
-    return within_ranges(
-        simulate(
-            Scene(
-                params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()},
-                bodies=bodies,
-                start=start,
-                dynamics=Impulses(sweeps=sweeps),
-                planes=planes,
-                loads=(gravity(),),
-                measures=measures,
-                observe=observe,
-                dimensions={"planes": ("plane", "normal_and_offset")},
-            )
-        ),
-        not_negative=(
-            "friction",
-            "gravity",
-        ),
+    return simulate(
+        Scene(
+            params=PARAMETERS,
+            bodies=bodies,
+            start=start,
+            dynamics=Impulses(sweeps=sweeps),
+            planes=planes,
+            loads=(gravity(),),
+            measures=measures,
+            observe=observe,
+            dimensions={"planes": ("plane", "normal_and_offset")},
+        )
     )

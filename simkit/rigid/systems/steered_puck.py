@@ -4,9 +4,10 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, dot, norm, stacked, zeros
@@ -18,16 +19,18 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
 
-DEFAULTS = {
-    "mass": 0.5,
-    "radius": 0.1,
-    "restitution": 1.0,
-    "start_gap": 0.8,
-    "goal_x": 2.0,
-    "goal_gap": 0.8,
-    "position_weight": 1000.0,
-    "velocity_weight": 1000.0,
-    "time_step": 0.05,
+PARAMETERS = {
+    "mass": Parameter(0.5, POSITIVE, "kg", "mass of the puck"),
+    "radius": Parameter(0.1, POSITIVE, "m", "radius of the puck"),
+    "restitution": Parameter(1.0, SHARE, "1", "coefficient of restitution of the cushion"),
+    "start_gap": Parameter(0.8, NOT_NEGATIVE, "m", "between puck and cushion at the start"),
+    "goal_x": Parameter(2.0, unit="m", doc="how far along the cushion the goal is"),
+    "goal_gap": Parameter(0.8, NOT_NEGATIVE, "m", "between puck and cushion at the goal"),
+    "position_weight": Parameter(
+        1000.0, NOT_NEGATIVE, "N^2 s/m^2", "weight of the square of the distance from the goal"
+    ),
+    "velocity_weight": Parameter(1000.0, NOT_NEGATIVE, "N^2 s^3/m^2", "weight of the square of the speed"),
+    "time_step": Parameter(0.05, POSITIVE, "s", "time step; stretches the plan with it"),
 }
 # Length at which frames show a force, m/N.
 DRAWN = 0.3
@@ -55,9 +58,8 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
     Which way is found depends on the plan that the search starts from: derivatives do not tell of an impact that does
     not happen. By default it starts from one that sends the puck to the cushion.
 
-    Parameters: ``force_x`` and ``force_z`` (N, ``knots`` numbers each), the plan; ``mass`` (kg), ``radius`` (m),
-    ``restitution`` of the cushion, ``start_gap`` and ``goal_gap`` between puck and cushion at start and goal (m),
-    ``goal_x`` (m), ``position_weight`` w_x (N^2 s/m^2), ``velocity_weight`` w_v (N^2 s^3/m^2), ``time_step`` (s).
+    w_x is the parameter ``position_weight`` and w_v ``velocity_weight``; ``force_x`` and ``force_z``, ``knots`` numbers
+    each, are the plan.
 
     Diagnostics, besides those of every scene: ``cost`` as if the run ended now, ``effort`` of the whole plan (N^2 s),
     ``miss``, distance from the goal now (m), and ``speed`` now (m/s).
@@ -99,11 +101,11 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
         return {"target": stacked(_goal(params)), "links": jnp.stack([stacked(center), stacked(tip)])[None]}
 
     plan = {
-        "force_x": jnp.linspace(1.0, -1.0, knots, dtype=float),
-        "force_z": jnp.linspace(-1.5, 0.5, knots, dtype=float),
+        "force_x": Parameter(_line(1.0, -1.0, knots), unit="N", doc="force along the cushion at the knots"),
+        "force_z": Parameter(_line(-1.5, 0.5, knots), unit="N", doc="force away from the cushion at the knots"),
     }
     scene = Scene(
-        params={name: jnp.asarray(value, dtype=float) for name, value in DEFAULTS.items()} | plan,
+        params=PARAMETERS | plan,
         bodies=_bodies,
         start=_start,
         dynamics=Events(impacts=4),
@@ -113,20 +115,11 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
         observe=observe,
         dimensions={"target": ("space",), "links": ("link", "end", "space")},
     )
-    return within_ranges(
-        simulate(scene),
-        positive=(
-            "mass",
-            "radius",
-        ),
-        not_negative=(
-            "start_gap",
-            "goal_gap",
-            "position_weight",
-            "velocity_weight",
-        ),
-        shares=("restitution",),
-    )
+    return simulate(scene)
+
+
+def _line(first: float, last: float, count: int) -> tuple[float, ...]:
+    return tuple(np.linspace(first, last, count).tolist())
 
 
 def _bodies(params: Params) -> Bodies:

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.averages import AveragedState
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.quantities import described
-from simkit.core.ranges import within_ranges
 from simkit.core.recording import beside_recording
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
@@ -22,17 +22,23 @@ from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import World, simulate
 
-DEFAULTS = {
-    "mass": 0.4,
-    "friction": 0.02,
-    "restitution": 0.7,
-    "launch_height": 1.0,
-    "force": 1.0,
-    "frequency": 1.0,
-    "gravity": 9.81,
-    "time_step": 0.01,
+PARAMETERS = {
+    "mass": Parameter(0.4, POSITIVE, "kg", "mass that is tried"),
+    "friction": Parameter(
+        0.02, NOT_NEGATIVE, "1", "coefficient of Coulomb friction between ball and floor that is tried"
+    ),
+    "restitution": Parameter(0.7, SHARE, "1", "coefficient of restitution that is tried"),
+    "launch_height": Parameter(
+        1.0, NOT_NEGATIVE, "m", "height of the ball's lowest point above the floor at the start"
+    ),
+    "force": Parameter(1.0, unit="N", doc="amplitude of the known force along the floor"),
+    "frequency": Parameter(1.0, unit="Hz", doc="frequency of the known force"),
+    "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
+    "time_step": Parameter(
+        0.01, POSITIVE, "s", "time step; the push is followed to fourth order, impacts are found at their exact times"
+    ),
 }
-NOISE = 0.01
+NOISE = Parameter(0.01, POSITIVE, "m", "standard deviation of the errors of the recorded coordinates")
 
 
 @described(
@@ -62,9 +68,8 @@ def system_identification(
     Impacts are events at their exact times: the misfit is a smooth function of all parameters while their number does
     not change, and a continuous one where it does.
 
-    Parameters (all may be swept or differentiated): ``mass`` (kg), ``friction`` and ``restitution``, which are tried;
-    ``launch_height`` of the lowest point (m), ``force`` F (N) and its ``frequency`` f (Hz), ``gravity`` (m/s^2),
-    ``time_step`` (s) and ``noise`` (m), which are known. Launch speed and radius are none: they shift both balls alike.
+    F is the parameter ``force`` and f ``frequency``. Launch speed and radius are arguments: they shift both balls
+    alike.
 
     Diagnostics, besides those of every scene: ``misfit``, up to now, and ``distance``, root of the mean square
     difference of the coordinates to the recorded ball now, without the errors, in m.
@@ -92,21 +97,16 @@ def system_identification(
     for name, (value, low, high) in ranges.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise UserError(f"{name} = {value!r} is not a number in [{low:g}, {high:g}]; choose one within")
-    shared = {"launch_speed": launch_speed, "radius": radius}
+    shared = {"launch_speed": Parameter(launch_speed), "radius": Parameter(radius)}
     scene = Scene(
-        params={name: jnp.asarray(value, dtype=float) for name, value in (DEFAULTS | shared).items()},
+        params=PARAMETERS | shared,
         bodies=_bodies,
         start=_start,
         dynamics=Events(impacts=4),
         planes=lambda params: floor(),
         loads=(gravity(), Load(wrench=_push)),
     )
-    tried = within_ranges(
-        simulate(scene),
-        positive=("mass", "radius"),
-        not_negative=("launch_height", "friction", "gravity"),
-        shares=("restitution",),
-    )
+    tried = simulate(scene)
 
     def observe(state: World, params: Params) -> dict[str, jax.Array]:
         return tried.observe(state, params) | _measure(state, params)
@@ -147,7 +147,7 @@ def system_identification(
             "recorded_place": ("plane",),
         },
     )
-    return within_ranges(shown, positive=("noise",))
+    return shown
 
 
 def _bodies(params: Params) -> Bodies:
