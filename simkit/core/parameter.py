@@ -44,6 +44,19 @@ class Parameter:
             raise UserError(f"bounds = {self.bounds!r:.60} are not (low, high); either may be infinite")
 
 
+def out_of_bounds(bounds: tuple[float, float]) -> str:
+    """Return what is wrong with a value out of bounds, and what to do.
+
+    Args:
+        bounds: that it is out of.
+    """
+    if bounds == POSITIVE:
+        return "is not positive; choose a value above 0"
+    if bounds == NOT_NEGATIVE:
+        return "is negative; choose 0 or a value above"
+    return f"is outside [{bounds[0]:g}, {bounds[1]:g}]; choose one within"
+
+
 def check_known(names: Collection[str], known: Collection[str]) -> None:
     """Refuse names that are not those of parameters.
 

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
+from simkit.core.parameter import Parameter, out_of_bounds
 from simkit.errors import UserError
 
 
@@ -27,12 +27,4 @@ def check_bounds(declared: Mapping[str, Parameter], params: Mapping[str, Any]) -
         values = np.ravel(jax.device_get(params[name]))
         wrong = values[~((values >= low) & (values <= high))]
         if wrong.size:
-            raise UserError(f"{name} = {wrong[0]:g} {_problem(low, high)}")
-
-
-def _problem(low: float, high: float) -> str:
-    if (low, high) == POSITIVE:
-        return "is not positive; choose a value above 0"
-    if (low, high) == NOT_NEGATIVE:
-        return "is negative; choose 0 or a value above"
-    return f"is outside [{low:g}, {high:g}]; choose one within"
+            raise UserError(f"{name} = {wrong[0]:g} {out_of_bounds(parameter.bounds)}")

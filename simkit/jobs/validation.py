@@ -15,6 +15,7 @@ from simkit.jobs.outcome import Outcome, Report
 from simkit.jobs.runs import start
 from simkit.scenario.loading import load
 from simkit.scenario.scenario import Scenario, Validation
+from simkit.scenario.validations import check_validations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +56,9 @@ def validate(scenario: Scenario, report: Report = lambda piece, total: None) -> 
         report: told after every segment of a run.
 
     Raises:
-        UserError: if the scenario cannot be built.
+        UserError: if the scenario cannot be built, or does not have what a validation sets or differentiates by.
     """
+    check_validations(scenario)
     use_compilation_cache()
     outcomes: dict[str, Outcome] = {}
     for validation in scenario.validations:

@@ -1,14 +1,16 @@
 """From a scenario to a simulation: call the factory and check that the two fit."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 from simkit.scenario import checks, registry
 from simkit.scenario.catalog import find_scenario
+from simkit.scenario.declared import declared_in, merged
+from simkit.scenario.making import make, refuse_unknown, refused
 from simkit.scenario.record_checks import check_record
-from simkit.scenario.scenario import IN_PYTHON, Scenario
+from simkit.scenario.scenario import Scenario
 from simkit.scenario.toml import one_line
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
             f"{scenario.file}: run.precision = 'float64' but JAX runs in 32 bits; "
             "build and run inside `with jax.enable_x64(True):`"
         )
-    simulation = _with_defaults(scenario, _made(scenario))
+    simulation = _with_defaults(scenario, make(scenario))
     if examine is not None:
         examine(simulation)
     try:
@@ -69,86 +71,25 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
         if foreign:
             _check_effects(scenario, simulation)
     except OverflowError as error:  # more numbers in an array than 32 bits count
-        raise _refused(scenario, error) from error
+        raise refused(scenario, error) from error
     return simulation
-
-
-def _made(scenario: Scenario) -> "Simulation":
-    """Return the simulation with its own defaults: the one that was handed over, or what the factory makes."""
-    if scenario.made is not None:
-        return scenario.made
-    if scenario.simulation == IN_PYTHON:
-        raise UserError(
-            f"{scenario.file}: its simulation was made in Python and is not in the file; hand it over with "
-            "simkit.resume(folder, simulation=...)"
-        )
-    return _call(scenario, registry.resolve(scenario.simulation))
-
-
-def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
-    """Return what the factory makes of the configuration."""
-    import inspect
-
-    from simkit.core.simulation import Simulation
-
-    arguments = inspect.signature(factory).parameters.values()
-    known = [
-        argument.name
-        for argument in arguments
-        if argument.kind in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD)
-    ]
-    if not any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
-        _refuse_unknown(scenario, "config.{}", "not an argument of {}", scenario.config, known)
-    for argument in arguments:
-        if argument.name in known and argument.default is argument.empty and argument.name not in scenario.config:
-            raise UserError(
-                f"{scenario.file}: config.{argument.name} is missing; {scenario.simulation} has no default for it"
-            )
-    try:
-        simulation = factory(**scenario.config)
-    except UserError as error:
-        raise UserError(f"{scenario.file}: [config]: {one_line(error)}") from error
-    except ImportError as error:
-        raise UserError(
-            f"{scenario.file}: {scenario.simulation} needs a package that cannot be imported: {one_line(error)}; "
-            "install it, `simkit doctor` examines all of them"
-        ) from error
-    except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError) as error:
-        raise _refused(scenario, error) from error
-    if not isinstance(simulation, Simulation):
-        raise UserError(
-            f"{scenario.file}: simulation = '{scenario.simulation}' made {type(simulation).__name__}; "
-            "its factory must return a Simulation"
-        )
-    return simulation
-
-
-def _refused(scenario: Scenario, error: Exception) -> UserError:
-    """Return the error of a configuration that cannot be made."""
-    reason = one_line(error) or type(error).__name__
-    given = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))
-    return UserError(f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}")
 
 
 def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation":
     """Return the simulation with the scenario's parameter values."""
     import numpy as np
 
-    _refuse_unknown(scenario, "params.{}", "not a parameter of {}", scenario.parameters, simulation.params)
-    for name, parameter in scenario.parameters.items():
-        found, expected = checks.shape(parameter.default), simulation.params[name].shape
-        if found != expected:
-            raise UserError(
-                f"{scenario.file}: params.{name}.default has shape {found}; {scenario.simulation} expects {expected}"
-            )
+    parameters = merged(scenario, declared_in(simulation))
+    for name in scenario.differences:
         limits = np.finfo(simulation.params[name].dtype)
-        sizes = np.abs(np.asarray(parameter.default, dtype=np.float64))
+        default = parameters[name].default
+        sizes = np.abs(np.asarray(default, dtype=np.float64))
         if np.any((sizes > limits.max) | ((sizes > 0.0) & (sizes < limits.tiny))):
             raise UserError(
-                f"{scenario.file}: params.{name}.default = {checks.show(parameter.default)} is out of the range of "
+                f"{scenario.file}: params.{name}.default = {checks.show(default)} is out of the range of "
                 f"{limits.dtype}; use run.precision = 'float64' or another unit"
             )
-    return simulation.with_params(**{name: parameter.default for name, parameter in scenario.parameters.items()})
+    return simulation.with_params(**{name: parameters[name].default for name in scenario.differences})
 
 
 def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
@@ -161,7 +102,7 @@ def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
     observed = jax.eval_shape(simulation.observe, state, simulation.params)
     for name, objective in scenario.objectives.items():
         label = f"objectives.{name}.quantity = '{{}}'"
-        _refuse_unknown(scenario, label, "not a diagnostic of {}", [objective.quantity], diagnostics)
+        refuse_unknown(scenario, label, "not a diagnostic of {}", [objective.quantity], diagnostics)
         if simulation.equilibrium is not None and objective.reduce != "final":
             raise UserError(
                 f"{scenario.file}: objectives.{name}.reduce = '{objective.reduce}' has no meaning for "
@@ -169,7 +110,7 @@ def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
             )
     for index, validation in enumerate(scenario.validations):
         label = f"validation[{index}].quantity = '{{}}'"
-        _refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
+        refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
     render = scenario.render
     missing = [name for name in VIEW_ARRAYS[render.view] if name not in observed]
     if missing:
@@ -178,9 +119,9 @@ def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
             f"which {scenario.simulation} does not have; choose another view"
         )
     if render.view == "chart":
-        _refuse_unknown(scenario, "render.quantity = '{}'", "not a diagnostic of {}", [render.quantity], diagnostics)
+        refuse_unknown(scenario, "render.quantity = '{}'", "not a diagnostic of {}", [render.quantity], diagnostics)
         return
-    _refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], observed)
+    refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], observed)
     if render.view == "field" and observed[render.quantity].ndim != 2:
         raise UserError(
             f"{scenario.file}: render.quantity = '{render.quantity}' has {observed[render.quantity].ndim} axes; "
@@ -193,17 +134,8 @@ def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
     from simkit.core.dependence import idle_parameters
 
     for name in idle_parameters(simulation):
-        if name in scenario.parameters:
+        if name in scenario.differences:
             raise UserError(
                 f"{scenario.file}: params.{name} has no effect: nothing that the simulation does depends on it; "
                 "remove it, or let the simulation use it"
             )
-
-
-def _refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise for the first of ``names`` that is not among ``known``."""
-    known = list(known)
-    for name in names:
-        if name not in known:
-            what = f"{scenario.file}: {label.format(one_line(name, 80))}"
-            raise UserError(f"{what} is {problem.format(scenario.simulation)}{nearest(name[:64], known)}")

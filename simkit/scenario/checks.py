@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Never
 
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Numbers, out_of_bounds
 from simkit.errors import UserError, nearest
-from simkit.scenario.scenario import Numbers
 
 MAX_DEPTH = 8
 MAX_STEPS = 2**31 - 1  # iteration counters are 32-bit integers
@@ -175,6 +175,8 @@ def inside(value: Numbers, where: str, bounds: tuple[float, float]) -> Numbers:
     low, high = bounds
     if low <= value <= high:
         return value
+    if bounds in (POSITIVE, NOT_NEGATIVE):
+        refuse(value, where, out_of_bounds(bounds))
     side = f"below its lower bound {show(low)}" if value < low else f"above its upper bound {show(high)}"
     refuse(value, where, f"is {side}; choose a value in [{show(low)}, {show(high)}]")
 

@@ -1,4 +1,4 @@
-"""Quantities, parameters and factory arguments of a scenario's simulation, also those that its file leaves out."""
+"""Quantities of a scenario's simulation, and the arguments of its factory that the file leaves out."""
 
 import dataclasses
 import inspect
@@ -35,12 +35,10 @@ class Contents:
 
     Attributes:
         quantities: what it observes and diagnoses.
-        parameters: defaults of the parameters that the file does not mention.
         arguments: defaults of the factory's arguments that the file does not mention; ``None`` for those without one.
     """
 
     quantities: tuple[Content, ...]
-    parameters: dict[str, Any]
     arguments: dict[str, Any]
 
 
@@ -74,7 +72,6 @@ def contents_of(scenario: Scenario) -> Contents:
     given = inspect.signature(factory).parameters.values() if factory else ()
     return Contents(
         quantities=tuple(quantities),
-        parameters={n: v.tolist() for n, v in simulation.params.items() if n not in scenario.parameters},
         arguments={
             a.name: None if a.default is a.empty else a.default
             for a in given

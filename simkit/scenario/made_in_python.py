@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.core.parameter import Parameter
 from simkit.core.precision import precision
 from simkit.errors import UserError, nearest
+from simkit.scenario.declared import shortest
 from simkit.scenario.likely_view import CLOCKS, likely_view
 from simkit.scenario.record_checks import check_record
-from simkit.scenario.scenario import IN_PYTHON, Parameter, Scenario
+from simkit.scenario.scenario import IN_PYTHON, Scenario
 from simkit.scenario.schema import parse_scenario
 from simkit.scenario.toml import to_toml
 
@@ -108,7 +110,9 @@ def handed_over(scenario: Scenario, simulation: "Simulation", path: Path) -> Sce
     if scenario.simulation != IN_PYTHON:
         raise UserError(f"{path} runs {scenario.simulation}, which has a name; leave simulation= out")
     with precision(scenario.run.precision):
-        same = set(simulation.params) == set(scenario.parameters) and precision_of(simulation) == scenario.run.precision
+        same = (
+            set(simulation.params) == set(scenario.differences) and precision_of(simulation) == scenario.run.precision
+        )
         if not same or fingerprint(simulation) != scenario.config.get("program"):
             raise UserError(
                 f"{path} began with another simulation than the one handed over (or with another version of JAX): its "
@@ -154,16 +158,8 @@ def fingerprint(simulation: "Simulation") -> str:
 
 def _declared(simulation: "Simulation", name: str) -> dict[str, Any]:
     declared = simulation.parameters.get(name, Parameter(0.0))
-    table = {"default": _shortest(simulation.params[name]), "bounds": list(declared.bounds), "unit": declared.unit}
+    table = {"default": shortest(simulation.params[name]), "bounds": list(declared.bounds), "unit": declared.unit}
     return table | {"doc": declared.doc or "not described"}
-
-
-def _shortest(array: Any) -> Any:
-    """Return the shortest numbers that become those of an array again: 0.1, not 0.10000000149."""
-    import numpy as np
-
-    exact = np.asarray(array)
-    return np.vectorize(lambda number: float(str(exact.dtype.type(number))), otypes=[float])(exact).tolist()
 
 
 def _usual_every(steps: int) -> int:

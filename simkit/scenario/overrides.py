@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from simkit.core.parameter import Numbers
 from simkit.errors import UserError, nearest
 from simkit.scenario import checks, inlined
-from simkit.scenario.scenario import Numbers, Parameter, RunSettings, Scenario
+from simkit.scenario.scenario import Difference, RunSettings, Scenario
 from simkit.scenario.toml import one_line, parse_value
 
 RUN_KEYS = ("steps", "every", "precision", "seed")
 MAX_COUNT = 100_000
-# A parameter that the file does not mention has no bounds but those that the simulation checks.
 
 
 def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
@@ -58,7 +58,18 @@ def with_values(
     Raises:
         UserError: as ``apply_overrides``.
     """
-    parameters, config, run = dict(scenario.parameters), dict(scenario.config), {}
+    values = {key: _unwrapped(value, where(key)) for key, value in values.items()}
+    config = dict(scenario.config)
+    for key, value in values.items():
+        label, name = where(key), key.removeprefix("config.")
+        if name in scenario.config:
+            config[name] = checks.like(value, label, scenario.config[name])
+        elif key != name:
+            config[checks.name(name, label)] = checks.plain(value, label)
+    # On the configuration depends what parameters there are.
+    if config != scenario.config:
+        scenario = dataclasses.replace(scenario, config=config, given=None)
+    run, differences = {}, dict(scenario.differences)
     seen: set[tuple[str, str]] = set()
     for key, value in values.items():
         label = where(key)
@@ -66,27 +77,28 @@ def with_values(
         if (section, name) in seen:
             raise UserError(f"{label} names {section}.{name} twice; keep one of them")
         seen.add((section, name))
-        value = checks.unwrapped(value)
-        if isinstance(value, Path):
-            value = inlined.read_text(value, label)
-        if section == "params" and name not in parameters:
-            # Not the file's name: a stored scenario has another one, and must be the same.
-            parameters[checks.name(name, label)] = Parameter(
-                checks.numbers(value, label), doc="not described in the scenario's file"
-            )
-        elif section == "params":
-            checked = parameter_value(scenario, name, value, label)
-            parameters[name] = dataclasses.replace(parameters[name], default=checked)
-        elif section == "run":
+        if section == "run":
             run[name] = checks.run_setting(name, value, label)
-        elif name in config:
-            config[name] = checks.like(value, label, config[name])
-        else:
-            config[checks.name(name, label)] = checks.plain(value, label)
+        elif section == "params":
+            checked, said = parameter_value(scenario, name, value, label), differences.get(name, Difference())
+            if checked != (scenario.declared[name].default if said.default is None else said.default):
+                differences[name] = dataclasses.replace(said, default=checked)
     settings = dataclasses.replace(scenario.run, **run)
     if settings.steps % settings.every:
         raise UserError(_indivisible(settings, "steps" if "steps" in run else "every", where))
-    return dataclasses.replace(scenario, parameters=parameters, config=config, run=settings)
+    known = scenario.declared if differences != scenario.differences else scenario.given
+    return dataclasses.replace(
+        scenario,
+        differences=differences,
+        run=settings,
+        given=known if settings.precision == scenario.run.precision else None,
+    )
+
+
+def _unwrapped(value: Any, label: str) -> Any:
+    """Return plain data: of arrays their numbers, of a path the text of its file."""
+    value = checks.unwrapped(value)
+    return inlined.read_text(value, label) if isinstance(value, Path) else value
 
 
 def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Numbers:
@@ -94,20 +106,23 @@ def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Nu
 
     Args:
         scenario: whose parameter it is.
-        name: which parameter; must exist.
+        name: which parameter.
         value: a number or nested lists of them.
         where: the words that name it in an error.
 
     Raises:
-        UserError: if the shape does not fit or an entry is out of bounds.
+        UserError: if there is no such parameter, the shape does not fit or an entry is out of bounds.
     """
-    parameter = scenario.parameters[name]
-    array = checks.numbers(value, where)
-    if checks.shape(array) != checks.shape(parameter.default):
-        checks.refuse(
-            value, where, f"does not have the default's shape; write it like {checks.show(parameter.default)}"
-        )
-    return checks.inside(array, where, parameter.bounds)
+    if name not in scenario.declared:
+        hint = nearest(name[:64], list(scenario.declared))
+        raise UserError(f"{where} is not a parameter of {scenario.simulation}{hint}")
+    parameter, said = scenario.declared[name], scenario.differences.get(name, Difference())
+    bounds = said.bounds or parameter.bounds
+    array, shape = checks.numbers(value, where), checks.shape(parameter.default)
+    if checks.shape(array) != shape:
+        known = said.default if said.default is not None and checks.shape(said.default) == shape else parameter.default
+        checks.refuse(value, where, f"does not have the default's shape; write it like {checks.show(known)}")
+    return checks.inside(array, where, bounds)
 
 
 def parse_over(scenario: Scenario, text: str) -> tuple[str, tuple[float, ...]]:
@@ -134,10 +149,7 @@ def parse_over(scenario: Scenario, text: str) -> tuple[str, tuple[float, ...]]:
     if name not in scenario.parameters:
         if name in (*scenario.config, *RUN_KEYS) or key.startswith(("config.", "run.")):
             raise UserError(f"{label} is not a parameter of {scenario.name}; only parameters can be swept")
-        hint = nearest(name[:64], list(scenario.parameters))
-        remedy = f"; one that {scenario.file} does not mention is swept beside --set params.{one_line(name, 80)}=VALUE"
-        remedy = "" if "did you mean" in hint else remedy
-        raise UserError(f"{label} is not a parameter of {scenario.name}{hint}{remedy}")
+        raise UserError(f"{label} is not a parameter of {scenario.name}{nearest(name[:64], list(scenario.parameters))}")
     parameter = scenario.parameters[name]
     if isinstance(parameter.default, tuple):
         raise UserError(
@@ -160,21 +172,20 @@ def parse_over(scenario: Scenario, text: str) -> tuple[str, tuple[float, ...]]:
 
 def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     """Return the section and name that a key refers to."""
-    sections = {"params": tuple(scenario.parameters), "config": tuple(scenario.config), "run": RUN_KEYS}
     prefix, dot, rest = key.partition(".")
-    if dot and prefix in sections:
-        elsewhere = any(rest in names for section, names in sections.items() if section != prefix)
-        if rest not in sections[prefix] and (prefix == "run" or (prefix == "params" and elsewhere)):
-            raise UserError(f"{label} is not a key of {scenario.name}{nearest(rest[:64], sections[prefix])}")
+    if dot and prefix == "run" and rest not in RUN_KEYS:
+        raise UserError(f"{label} is not a key of {scenario.name}{nearest(rest[:64], RUN_KEYS)}")
+    if dot and prefix in ("config", "params", "run"):
         return prefix, rest
+    sections = {"params": tuple(scenario.declared), "config": tuple(scenario.config), "run": RUN_KEYS}
     found = [section for section, names in sections.items() if key in names]
     if len(found) > 1:
         raise UserError(f"{label} is ambiguous; write {' or '.join(f'{section}.{key}' for section in found)}")
     if not found:
         known = [name for names in sections.values() for name in names]
         hint, name = nearest(key[:64], known), one_line(key, 80)
-        unnamed = f"; a parameter or argument of {scenario.simulation} that {scenario.file} does not mention"
-        remedy = "" if "did you mean" in hint else f"{unnamed} is written params.{name} or config.{name}"
+        unnamed = f"; an argument of {scenario.simulation} that {scenario.file} does not mention"
+        remedy = "" if "did you mean" in hint else f"{unnamed} is written config.{name}"
         raise UserError(f"{label} is not a key of {scenario.name}{hint}{remedy}")
     return found[0], key
 

@@ -1,6 +1,7 @@
 """What a scenario file says, as plain immutable data."""
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,23 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 # In place of a registered name: a simulation that was made in Python and handed over.
 IN_PYTHON = "python.simulation"
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """What a file says of a parameter; ``None`` where its simulation's declaration counts.
+
+    Attributes:
+        default: the value, or nested tuples of values for an array.
+        bounds: lowest and highest value allowed.
+        unit: physical unit.
+        doc: what it means.
+    """
+
+    default: Numbers | None = None
+    bounds: tuple[float, float] | None = None
+    unit: str | None = None
+    doc: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +145,7 @@ class Scenario:
         tags: words to search by.
         references: sources, such as ``doi:...``.
         config: static arguments of the factory (lists as tuples).
-        parameters: what may be swept and differentiated, by name.
+        differences: what the file says of parameters, by name.
         run: length, frame interval, precision and seed.
         objectives: what gradients act on, by name.
         render: how frames are drawn.
@@ -135,6 +153,7 @@ class Scenario:
         source: the file it was read from.
         text: that file's text.
         made: the simulation, if it was made in Python and not by a registered factory.
+        given: what the simulation declares, where that is known without making it.
     """
 
     name: str
@@ -144,7 +163,7 @@ class Scenario:
     tags: tuple[str, ...]
     references: tuple[str, ...]
     config: dict[str, Any]
-    parameters: dict[str, Parameter]
+    differences: dict[str, Difference]
     run: RunSettings
     objectives: dict[str, Objective]
     render: RenderSettings
@@ -152,11 +171,13 @@ class Scenario:
     source: Path
     text: str
     made: "Simulation | None" = dataclasses.field(default=None, compare=False)
+    given: dict[str, Parameter] | None = dataclasses.field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Return one line: name, simulation and parameters."""
-        values = ", ".join(f"{name} = {_shown(p.default)}" for name, p in self.parameters.items())
-        return f"<Scenario {self.name}: {self.simulation}, {values or 'no parameters'}>"
+        said = {name: said.default for name, said in self.differences.items() if said.default is not None}
+        values = "".join(f", {name} = {_shown(value)}" for name, value in said.items())
+        return f"<Scenario {self.name}: {self.simulation}{values}>"
 
     def _repr_html_(self) -> str:
         """Return title, summary and parameters as a table, for notebooks."""
@@ -174,6 +195,28 @@ class Scenario:
         )
         title = f"<b>{html.escape(self.title)}</b> ({self.name}, {self.simulation})<br>{html.escape(self.summary)}"
         return f"{title}<table><tr>{head}</tr>{rows}</table>"
+
+    @functools.cached_property
+    def declared(self) -> dict[str, Parameter]:
+        """What the simulation declares, which is made for that where it is not known.
+
+        Raises:
+            UserError: if it cannot be made.
+        """
+        from simkit.scenario.declared import declared_by
+
+        return declared_by(self) if self.given is None else self.given
+
+    @functools.cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """What may be swept and differentiated, by name: as declared, but for what the file says.
+
+        Raises:
+            UserError: if the simulation cannot be made, or the file says what it does not allow.
+        """
+        from simkit.scenario.declared import merged
+
+        return merged(self, self.declared)
 
     @property
     def domain(self) -> str:

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from simkit.errors import UserError, nearest
 from simkit.scenario import checks, inlined
-from simkit.scenario.overrides import RUN_KEYS, nearest_multiples, with_values
+from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
 from simkit.scenario.scenario import (
+    Difference,
     Objective,
-    Parameter,
     RenderSettings,
     RunSettings,
     Scenario,
@@ -24,7 +24,6 @@ from simkit.scenario.toml import parse_toml
 
 __all__ = [
     "Objective",
-    "Parameter",
     "RenderSettings",
     "RunSettings",
     "Scenario",
@@ -110,7 +109,7 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
         tags=top.read("tags", checks.strings, ()),
         references=top.read("references", checks.strings, ()),
         config={checks.name(key, config.where(key)): config.read(key, setting) for key in config.entries},
-        parameters={key: _parameter(table) for key, table in top.tables("params", PARAMETER_KEYS).items()},
+        differences=_differences(top.table("params", None)),
         run=_run(top.table("run", RUN_KEYS, "steps and every")),
         objectives={key: _objective(key, table) for key, table in top.tables("objectives", OBJECTIVE_KEYS).items()},
         render=_render(top.table("render", RENDER_KEYS, "view and quantity")),
@@ -123,15 +122,24 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
     return dataclasses.replace(scenario, validations=validations, text=files.kept_in(text))
 
 
-def _parameter(table: Table) -> Parameter:
-    default = table.read("default", checks.numbers, example="default = 1.0")
-    bounds = table.read("bounds", checks.bounds, example="bounds = [0.0, 10.0]")
-    return Parameter(
-        default=checks.inside(default, table.where("default"), bounds),
-        bounds=bounds,
-        unit=table.read("unit", checks.label, "1"),
-        doc=table.read("doc", checks.string, example='doc = "what it means"'),
-    )
+def _differences(params: Table) -> dict[str, Difference]:
+    """Return what ``[params]`` says: ``name = value``, or a table where there is more to say."""
+    found = {}
+    for name, value in params.entries.items():
+        checks.name(name, params.where(name))
+        if not isinstance(value, dict):
+            found[name] = Difference(checks.numbers(value, params.where(name)))
+            continue
+        table = params.table(name, PARAMETER_KEYS)
+        found[name] = Difference(
+            default=table.read("default", checks.numbers, None),
+            bounds=table.read("bounds", checks.bounds, None),
+            unit=table.read("unit", checks.label, None),
+            doc=table.read("doc", checks.string, None),
+        )
+        if found[name].default is not None and found[name].bounds is not None:
+            checks.inside(found[name].default, table.where("default"), found[name].bounds)
+    return found
 
 
 def _run(table: Table) -> RunSettings:
@@ -203,13 +211,11 @@ def _within(value: Any, where: str, bounds: tuple[float, float]) -> float:
 
 
 def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Validation:
-    derivative = table.read("derivative", partial(_known, names=tuple(scenario.parameters)), None)
+    derivative = table.read("derivative", checks.label, None)
     objective = table.read("objective", partial(_known, names=tuple(scenario.objectives)), None)
     if (derivative is None) != (objective is None):
         given, other = ("derivative", "objective") if objective is None else ("objective", "derivative")
         raise UserError(f"{table.where(given)} needs {other} beside it; add {other}, or remove {given}")
-    if derivative and isinstance(scenario.parameters[derivative].default, tuple):
-        checks.refuse(derivative, table.where("derivative"), "is an array; name a parameter that is a single number")
     quantity = scenario.objectives[objective].quantity if objective else None
     compared = table.read("quantity", checks.label, *([quantity] if quantity else []), example='quantity = "energy"')
     if quantity and compared != quantity:
@@ -219,7 +225,6 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
         raise UserError(f"{table.where('reduce')} belongs to objectives.{objective}; write it there, or remove it")
     changes = table.table("set", None)
     overrides = {key: files.resolve(value, changes.where(key)) for key, value in changes.entries.items()}
-    with_values(scenario, overrides, changes.where)
     return Validation(
         quantity=compared,
         expected=table.read("expected", checks.number, example="expected = 1.5"),

@@ -1,10 +1,14 @@
 """The manifest of a run directory: what was asked, what decides the bytes, and how its archives are laid out."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.core.parameter import UNBOUNDED, Parameter
 from simkit.errors import UserError
+from simkit.scenario import checks
+from simkit.scenario.declared import said_in_full
 from simkit.scenario.scenario import Scenario
 from simkit.storage.archives import Layout
 from simkit.storage.files import checksum
@@ -34,11 +38,38 @@ def manifest_of(kind: str, scenario: Scenario, request: Mapping[str, Any]) -> di
             "params": {name: parameter.default for name, parameter in scenario.parameters.items()},
             "run": vars(scenario.run),
         },
+        "parameters": {name: _declaration(parameter) for name, parameter in scenario.parameters.items()},
         "request": dict(request),
         "versions": versions(),
         "devices": devices(),
     }
     return manifest | {"checksum": checksum(manifest, scenario.text)}
+
+
+def _declaration(parameter: Parameter) -> dict[str, Any]:
+    # JSON has no infinity.
+    bounds = [end if math.isfinite(end) else None for end in parameter.bounds]
+    return {"bounds": bounds, "unit": parameter.unit, "doc": parameter.doc}
+
+
+def declared_in(manifest: Mapping[str, Any], scenario: Scenario) -> dict[str, Parameter]:
+    """Return the parameters of a run as they were declared when it began.
+
+    Args:
+        manifest: of the run; those of earlier versions say no more of parameters than the file beside them.
+        scenario: as the file says.
+    """
+    told, values = manifest.get("parameters"), manifest["values"]["params"]
+    defaults = {name: checks.numbers(value, f"manifest.json: values.params.{name}") for name, value in values.items()}
+    if told is None:
+        unsaid = {name: Parameter(value, doc="not described in its file") for name, value in defaults.items()}
+        return unsaid | said_in_full(scenario.differences)
+    return {name: Parameter(value, *_declared(told[name])) for name, value in defaults.items()}
+
+
+def _declared(entry: Mapping[str, Any]) -> tuple[tuple[float, float], str, str]:
+    low, high = (end if end is not None else open_end for end, open_end in zip(entry["bounds"], UNBOUNDED, strict=True))
+    return (low, high), entry["unit"], entry["doc"]
 
 
 def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:

@@ -21,6 +21,10 @@ def check_schema(manifest: Mapping[str, Any]) -> None:
         SchemaError: that names the key.
     """
     _MANIFEST(manifest, "manifest.json")
+    if "parameters" in manifest:  # not in those of earlier versions
+        _table(dict.fromkeys(manifest["values"]["params"], _PARAMETER))(
+            manifest["parameters"], "manifest.json: parameters"
+        )
     _REQUESTS[manifest["kind"]](manifest["request"], "manifest.json: request")
 
 
@@ -93,6 +97,16 @@ _LABELS = _table(
         "dimensions": _each(_WORDS),
         "coordinates": _each(_is("a list", lambda value: isinstance(value, list))),
         "quantities": _each(_table({"unit": _WORD, "doc": _WORD})),
+    }
+)
+_PARAMETER = _table(
+    {
+        "bounds": _is(
+            "two numbers or null",
+            lambda value: isinstance(value, list) and len(value) == 2 and all(e is None or _number(e) for e in value),
+        ),
+        "unit": _WORD,
+        "doc": _WORD,
     }
 )
 _ARRAYS = _each(_is("a type and a shape", _described))

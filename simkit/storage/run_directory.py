@@ -18,7 +18,7 @@ from simkit.scenario.schema import parse_scenario
 from simkit.storage.archives import Seal, run_of
 from simkit.storage.belongings import strangers
 from simkit.storage.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
-from simkit.storage.manifest import check_manifest, frames_layout, identity_of, is_manifest, manifest_of
+from simkit.storage.manifest import check_manifest, declared_in, frames_layout, identity_of, is_manifest, manifest_of
 from simkit.storage.regular_files import open_to_lock
 from simkit.storage.software import versions
 from simkit.storage.store import Store
@@ -158,9 +158,13 @@ class RunDirectory:
         try:
             scenario = parse_scenario(read_bytes(file).decode(), file)
             values = self.manifest["values"]
-            scenario = with_values(
-                scenario, {f"{section}.{key}": value for section in values for key, value in values[section].items()}
+            settings, params = (
+                {f"{section}.{key}": value for section in sections for key, value in values[section].items()}
+                for sections in (("config", "run"), ("params",))
             )
+            declared = declared_in(self.manifest, scenario)
+            scenario = dataclasses.replace(with_values(scenario, settings), given=declared)
+            scenario = with_values(scenario, params)
             return scenario if self.made is None else handed_over(scenario, self.made, self.path)
         except (DamagedFileError, UnicodeDecodeError) as error:
             raise UserError(f"{self.path}: its scenario cannot be read back ({error}); run it again") from None

@@ -43,11 +43,6 @@ MISTAKES = {
         "bounds = [0, nan]",
         "params.rate.bounds[1] = nan is not finite; write a finite number",
     ),
-    "bounds missing": (
-        "bounds = [0.1, 10]\n",
-        "",
-        "toy.toml: params.rate.bounds is missing; add a line such as bounds = [0.0, 10.0]",
-    ),
     "default nan": (
         RATE,
         "default = nan\nbounds = [0.1, 10]",
@@ -74,12 +69,6 @@ MISTAKES = {
         "params.rate.default = an integer of 1201 bits is out of range; choose an integer in",
     ),
     "default of too many digits": (RATE, f"default = {'9' * 5000}\nbounds = [0.1, 10]", "numbers must fit in 64 bits"),
-    "doc missing": ('doc = "decay rate"\n', "", "params.rate.doc is missing; add a line such as doc ="),
-    "parameter not a table": (
-        "[params.rate]",
-        "[params]\nspeed = 1\n[params.rate]",
-        "params.speed = 1 is an integer; write the table [params.speed]",
-    ),
     "parameter name": (
         "[params.rate]",
         '[params."my rate"]',
@@ -262,16 +251,6 @@ MISTAKES = {
         "validation[1].derivative needs objective beside it; add objective, or remove derivative",
     ),
     "objective without derivative": ('derivative = "rate"\n', "", "validation[1].objective needs derivative beside it"),
-    "derivative unknown": (
-        'derivative = "rate"',
-        'derivative = "rat"',
-        "validation[1].derivative = 'rat' is not defined in this file; did you mean 'rate'?",
-    ),
-    "derivative by an array": (
-        'derivative = "rate"',
-        'derivative = "coupling"',
-        "validation[1].derivative = 'coupling' is an array; name a parameter that is a single number",
-    ),
     "objective unknown": (
         'objective = "amplitude"',
         'objective = "amplitud"',
@@ -291,21 +270,6 @@ MISTAKES = {
         'derivative = "rate"',
         'derivative = "rate"\nreduce = "mean"',
         "validation[1].reduce belongs to objectives.amplitude; write it there, or remove it",
-    ),
-    "set out of bounds": (
-        "{rate = 0.5,",
-        "{rate = 50,",
-        "toy.toml: validation[0].set.rate = 50 is above its upper bound 10; choose a value in [0.1, 10]",
-    ),
-    "set unknown": (
-        "{rate = 0.5,",
-        "{rat = 0.5,",
-        "validation[0].set.rat is not a key of toy_decay; did you mean 'rate'?",
-    ),
-    "set steps": (
-        "steps = 200}",
-        "steps = 205}",
-        "is not a multiple of every = 10; use validation[0].set.steps=200 or 210, or validation[0].set.every=5",
     ),
     "key given twice": (
         'title = "Decay"',
@@ -334,4 +298,32 @@ MISTAKES = {
         "a key has more than 32 dotted parts; shorten it",
     ),
     "dotted header": ("seed = 3", f"[{'a.' * 200_000}a]", "a key has more than 32 dotted parts; shorten it"),
+}
+# Those that only the simulation can tell.
+MISTAKES_OF_VALIDATIONS = {
+    "set out of bounds": (
+        "{rate = 0.5,",
+        "{rate = 50,",
+        "toy.toml: validation[0].set.rate = 50 is above its upper bound 10; choose a value in [0.1, 10]",
+    ),
+    "set unknown": (
+        "{rate = 0.5,",
+        "{rat = 0.5,",
+        "validation[0].set.rat is not a key of toy_decay; did you mean 'rate'?",
+    ),
+    "set steps": (
+        "steps = 200}",
+        "steps = 205}",
+        "is not a multiple of every = 10; use validation[0].set.steps=200 or 210, or validation[0].set.every=5",
+    ),
+    "derivative unknown": (
+        'derivative = "rate"',
+        'derivative = "rat"',
+        "validation[1].derivative = 'rat' is not a parameter of toy.decay; did you mean 'rate'?",
+    ),
+    "derivative by an array": (
+        'derivative = "rate"',
+        'derivative = "coupling"',
+        "validation[1].derivative = 'coupling' is an array; name a parameter that is a single number",
+    ),
 }

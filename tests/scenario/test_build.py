@@ -18,12 +18,6 @@ from tests.scenario import examples
 from tests.scenario.examples import GOOD, decay
 
 
-@pytest.fixture(autouse=True)
-def toy(monkeypatch):
-    """Register the toy simulation."""
-    monkeypatch.setitem(registry.FACTORIES, "toy.decay", "tests.scenario.examples:decay")
-
-
 def read(text: str = GOOD):
     return parse_scenario(text, "toy.toml")
 

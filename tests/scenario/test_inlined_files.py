@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simkit.errors import UserError
-from simkit.scenario import inlined
+from simkit.scenario import inlined, registry
 from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.scenario.schema import MAX_BYTES, parse_scenario, read_scenario
 from simkit.storage.run_directory import RunDirectory
@@ -15,6 +15,12 @@ from tests.toys import begun
 
 NAMING = GOOD.replace('method = "euler"', 'method = { file = "notes.txt" }')
 TEXT = "first line\n\tsecond, with 'quotes', \"more\" and \\ backslash\n"
+
+
+@pytest.fixture(autouse=True)
+def any_config(monkeypatch, toy):
+    """Let the toy take any configuration."""
+    monkeypatch.setitem(registry.FACTORIES, "toy.decay", "tests.scenario.examples:lenient")
 
 
 @pytest.fixture

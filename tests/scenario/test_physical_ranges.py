@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from simkit.core.parameter import Parameter
 from simkit.errors import UserError
 from simkit.scenario.build import build
 from simkit.scenario.registry import FACTORIES
+from simkit.scenario.scenario import Difference
 from tests.scenarios.small import NAMES, small
 
 FLOWS = [name for name in NAMES if small(name).simulation.startswith("flow.")]
@@ -16,7 +16,7 @@ NUMBERS = ("reynolds", "friction_reynolds", "womersley", "rayleigh", "prandtl", 
 
 def with_value(name, parameter, value):
     scenario = small(name, precision="float32")
-    return dataclasses.replace(scenario, parameters=scenario.parameters | {parameter: Parameter(value)})
+    return dataclasses.replace(scenario, differences={parameter: Difference(value)})
 
 
 @pytest.mark.parametrize("value", [0.0, -0.01])
@@ -25,13 +25,13 @@ def test_what_must_be_positive_is(name, value):
     found = [parameter for parameter in small(name).parameters if parameter in NUMBERS]
     assert "time_step" in found
     for parameter in found:
-        with pytest.raises(UserError, match=rf"\[params\]: {parameter} = {value:g} is not positive"):
+        with pytest.raises(UserError, match=rf"params\.{parameter}\.default = {value:g} is not positive"):
             build(with_value(name, parameter, value))
 
 
 @pytest.mark.parametrize("name", ["taylor_green", "kolmogorov_turbulence"])
 def test_viscosity_is_not_negative(name):
-    with pytest.raises(UserError, match=r"viscosity = -0.01 is negative"):
+    with pytest.raises(UserError, match=r"params\.viscosity\.default = -0.01 is negative"):
         build(with_value(name, "viscosity", -0.01))
 
 

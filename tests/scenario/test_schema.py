@@ -11,9 +11,11 @@ import pytest
 
 from simkit.core import objective
 from simkit.errors import UserError
+from simkit.scenario.scenario import Difference
 from simkit.scenario.schema import REDUCTIONS, parse_scenario, read_scenario
+from simkit.scenario.validations import check_validations
 from tests.scenario.examples import GOOD
-from tests.scenario.mistakes import MISTAKES
+from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS
 
 
 def refusal(text: str) -> str:
@@ -57,7 +59,7 @@ def test_absent_optional_keys_take_their_documented_defaults():
         objectives = {amplitude = {doc = "size"}}
     """
     scenario = parse_scenario(text, "small.toml")
-    assert (scenario.tags, scenario.references, scenario.config, scenario.parameters) == ((), (), {}, {})
+    assert (scenario.tags, scenario.references, scenario.config, scenario.differences) == ((), (), {}, {})
     assert (scenario.run.precision, scenario.run.seed) == ("float32", 0)
     assert scenario.render.label == "surface height"
     assert (scenario.render.unit, scenario.render.colormap, scenario.render.limits) == ("1", None, None)
@@ -102,6 +104,44 @@ def test_a_mistake_is_refused_in_one_line_with_a_remedy(mistake):
     message = refusal(changed(old, new))
     assert phrase in message
     assert message.startswith("toy.toml: ")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES_OF_VALIDATIONS)
+def test_what_a_validation_sets_is_checked_against_the_simulation(mistake):
+    old, new, phrase = MISTAKES_OF_VALIDATIONS[mistake]
+    scenario = parse_scenario(changed(old, new), "folder/toy.toml")
+    with pytest.raises(UserError) as caught:
+        check_validations(scenario)
+    assert phrase in str(caught.value) and str(caught.value).startswith("toy.toml: ")
+    check_validations(parse_scenario(GOOD, "toy.toml"))
+
+
+def test_a_file_says_of_parameters_what_differs():
+    text = GOOD[: GOOD.index("[params.rate]")] + "[params]\nrate = 0.25\noffset = {doc = 'shift', unit = 'm'}\n"
+    scenario = parse_scenario(text + GOOD[GOOD.index("[run]") :], "toy.toml")
+    assert scenario.differences == {"rate": Difference(0.25), "offset": Difference(unit="m", doc="shift")}
+    found = scenario.parameters
+    assert list(found) == ["rate", "time_step", "coupling", "offset"]
+    assert (found["rate"].default, found["time_step"].default, found["offset"].doc) == (0.25, 0.1, "shift")
+    assert found["coupling"].default == ((1.0, 0.0), (0.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("rat = 1", "params.rat is not a parameter of toy.decay; did you mean 'rate'?"),
+        ("rate = [1, 2]", "params.rate.default has shape (2,); toy.decay expects ()"),
+        ("rate = 'x'", "params.rate = 'x' is a string; write a number"),
+        ("time_step = -1", "params.time_step.default = -1 is not positive; choose a value above 0"),
+        ("time_step = {bounds = [-1, 1]}", "params.time_step.bounds = [-1.0, 1.0] reach beyond those of toy.decay"),
+        ("time_step = {bounds = [1, 2]}", "params.time_step.default = 0.1 is below its lower bound 1"),
+    ],
+)
+def test_a_difference_that_the_simulation_does_not_allow(line, told):
+    text = GOOD[: GOOD.index("[params.rate]")] + f"[params]\n{line}\n" + GOOD[GOOD.index("[run]") :]
+    with pytest.raises(UserError) as caught:
+        _ = parse_scenario(text, "toy.toml").parameters
+    assert told in str(caught.value) and str(caught.value).startswith("toy.toml: ")
 
 
 @pytest.mark.parametrize("table", ["run", "render"])

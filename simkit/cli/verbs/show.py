@@ -1,6 +1,7 @@
 """Show a scenario: its simulation, parameters, configuration, objectives and the numbers it reproduces."""
 
 import argparse
+import dataclasses
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +64,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _print_contents(contents: "Contents") -> None:
-    unmentioned = [("params", name, value) for name, value in contents.parameters.items()]
-    unmentioned += [("config", name, value) for name, value in contents.arguments.items()]
-    if unmentioned:
+    if contents.arguments:
         print()
-        rows = [(f"{section}.{name}", show(value)) for section, name, value in unmentioned]
+        rows = [(f"config.{name}", show(value)) for name, value in contents.arguments.items()]
         print_table(("not in the file, for --set", "value"), rows)
     for kind in ("diagnosed", "observed"):
         chosen = [quantity for quantity in contents.quantities if quantity.kind == kind]
@@ -81,6 +80,8 @@ def _print_contents(contents: "Contents") -> None:
 
 
 def _as_data(scenario: Scenario) -> dict[str, Any]:
-    data = asdict(scenario)
-    del data["text"], data["made"]
-    return data | {"domain": scenario.domain}
+    data = asdict(dataclasses.replace(scenario, made=None))
+    for key in ("text", "made", "given", "differences"):
+        del data[key]
+    parameters = {name: asdict(parameter) for name, parameter in scenario.parameters.items()}
+    return data | {"parameters": parameters, "domain": scenario.domain}

@@ -74,7 +74,7 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
     bond = 1 if is_morse else 2 ** (1 / 6)
     # A close-packed crystal has sqrt(2) atoms per cubed bond length.
     radius = bond * (3 * particles / (4 * math.pi * math.sqrt(2))) ** (1 / 3)
-    params = MORSE_PARAMETERS if is_morse else LENNARD_JONES_PARAMETERS
+    declared = MORSE_PARAMETERS if is_morse else LENNARD_JONES_PARAMETERS
 
     def start(params: Params, key: jax.Array) -> jax.Array:
         heading_key, distance_key = jax.random.split(key)
@@ -94,7 +94,7 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
 
     def energies(position: jax.Array, params: Params) -> jax.Array:
         apart = pairs.all_pairs(position, spaces.free(DIMENSION))
-        return pairs.energy_per_particle(apart, pair, **{name: params[name] for name in params})
+        return pairs.energy_per_particle(apart, pair, **{name: params[name] for name in declared})
 
     def observe(position: jax.Array, cell: Cell, params: Params) -> Arrays:
         del cell
@@ -104,10 +104,10 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
         }
 
     return ClusterModel(
-        params=params,
+        params=declared,
         bond=bond,
         radius=radius,
-        interaction=pair_interaction(pair, cutoff=None, parameters=list(params), method="all_pairs"),
+        interaction=pair_interaction(pair, cutoff=None, parameters=list(declared), method="all_pairs"),
         scale=scale,
         force_unit=lambda params: params["epsilon"] / params["sigma"],
         start=start,

@@ -1,0 +1,118 @@
+"""Parameters of a scenario: those that its simulation declares, with what its file says differently."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from simkit.core.parameter import Numbers, Parameter
+from simkit.core.precision import precision
+from simkit.errors import UserError
+from simkit.scenario import checks
+from simkit.scenario.scenario import IN_PYTHON, Difference, Scenario
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation
+
+
+def declared_by(scenario: Scenario) -> dict[str, Parameter]:
+    """Return the parameters of a scenario's simulation, which is made for that.
+
+    Args:
+        scenario: whose file need not mention them.
+
+    Raises:
+        UserError: if the simulation cannot be made.
+    """
+    if scenario.simulation == IN_PYTHON and scenario.made is None:
+        return said_in_full(scenario.differences)
+    from simkit.scenario.making import make
+
+    with precision(scenario.run.precision):
+        return declared_in(make(scenario))
+
+
+def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
+    """Return every parameter of a simulation, with its default as plain numbers.
+
+    Args:
+        simulation: any.
+    """
+    import numpy as np
+
+    found = {}
+    for name, value in simulation.params.items():
+        declared = simulation.parameters.get(name, Parameter(0.0))
+        exact = np.asarray(value)
+        default = plain(declared.default)
+        if not np.array_equal(np.asarray(default, exact.dtype), exact, equal_nan=True):
+            default = plain(shortest(exact))
+        found[name] = dataclasses.replace(declared, default=default)
+    return found
+
+
+def said_in_full(differences: Mapping[str, Difference]) -> dict[str, Parameter]:
+    """Return parameters from a file that describes each in full.
+
+    Args:
+        differences: what it says.
+    """
+    usual = Parameter(0.0)
+    return {name: _changed(usual, difference) for name, difference in differences.items()}
+
+
+def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """Return the parameters of a scenario: as declared, but for what its file says.
+
+    Args:
+        scenario: with its differences.
+        declared: by its simulation.
+
+    Raises:
+        UserError: if the file names another one, or gives a value of another shape or out of bounds.
+    """
+    from simkit.scenario.making import refuse_unknown
+
+    refuse_unknown(scenario, "params.{}", "not a parameter of {}", scenario.differences, declared)
+    found = dict(declared)
+    for name, difference in scenario.differences.items():
+        where, known = f"{scenario.file}: params.{name}", declared[name]
+        low, high = known.bounds
+        if difference.bounds and not low <= difference.bounds[0] < difference.bounds[1] <= high:
+            raise UserError(
+                f"{where}.bounds = {list(difference.bounds)} reach beyond those of {scenario.simulation}, "
+                f"[{low:g}, {high:g}]; choose them within"
+            )
+        found[name] = _changed(known, difference)
+        shape, expected = checks.shape(found[name].default), checks.shape(known.default)
+        if shape != expected:
+            raise UserError(f"{where}.default has shape {shape}; {scenario.simulation} expects {expected}")
+        if difference.default is not None or difference.bounds:
+            checks.inside(found[name].default, f"{where}.default", found[name].bounds)
+    return found
+
+
+def shortest(array: Any) -> Any:
+    """Return the shortest numbers that become those of an array again: 0.1, not 0.10000000149.
+
+    Args:
+        array: of floats.
+    """
+    import numpy as np
+
+    exact = np.asarray(array)
+    return np.vectorize(lambda number: float(str(exact.dtype.type(number))), otypes=[float])(exact).tolist()
+
+
+def plain(value: Any) -> Numbers:
+    """Return a number, or nested tuples of numbers.
+
+    Args:
+        value: a number, nested lists or tuples, or an array.
+    """
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return tuple(plain(entry) for entry in value) if isinstance(value, list | tuple) else float(value)
+
+
+def _changed(parameter: Parameter, difference: Difference) -> Parameter:
+    said = {name: value for name, value in vars(difference).items() if value is not None}
+    return dataclasses.replace(parameter, **said)

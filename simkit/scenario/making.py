@@ -1,0 +1,101 @@
+"""From a scenario's configuration to its simulation: call the factory, and tell in one line why it refuses."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from simkit.errors import UserError, nearest
+from simkit.scenario import checks, registry
+from simkit.scenario.scenario import IN_PYTHON, Scenario
+from simkit.scenario.toml import one_line
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation
+
+
+def make(scenario: Scenario) -> "Simulation":
+    """Return the simulation with its own defaults: the one that was handed over, or what the factory makes.
+
+    Args:
+        scenario: whose ``[config]`` counts; its parameters do not.
+
+    Raises:
+        UserError: if the factory is unknown, or refuses the configuration.
+    """
+    if scenario.made is not None:
+        return scenario.made
+    if scenario.simulation == IN_PYTHON:
+        raise UserError(
+            f"{scenario.file}: its simulation was made in Python and is not in the file; hand it over with "
+            "simkit.resume(folder, simulation=...)"
+        )
+    return _call(scenario, registry.resolve(scenario.simulation))
+
+
+def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
+    """Return what the factory makes of the configuration."""
+    import inspect
+
+    from simkit.core.simulation import Simulation
+
+    arguments = inspect.signature(factory).parameters.values()
+    known = [
+        argument.name
+        for argument in arguments
+        if argument.kind in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD)
+    ]
+    if not any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
+        refuse_unknown(scenario, "config.{}", "not an argument of {}", scenario.config, known)
+    for argument in arguments:
+        if argument.name in known and argument.default is argument.empty and argument.name not in scenario.config:
+            raise UserError(
+                f"{scenario.file}: config.{argument.name} is missing; {scenario.simulation} has no default for it"
+            )
+    try:
+        simulation = factory(**scenario.config)
+    except UserError as error:
+        raise UserError(f"{scenario.file}: [config]: {one_line(error)}") from error
+    except ImportError as error:
+        raise UserError(
+            f"{scenario.file}: {scenario.simulation} needs a package that cannot be imported: {one_line(error)}; "
+            "install it, `simkit doctor` examines all of them"
+        ) from error
+    except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError) as error:
+        raise refused(scenario, error) from error
+    if not isinstance(simulation, Simulation):
+        raise UserError(
+            f"{scenario.file}: simulation = '{scenario.simulation}' made {type(simulation).__name__}; "
+            "its factory must return a Simulation"
+        )
+    return simulation
+
+
+def refused(scenario: Scenario, error: Exception) -> UserError:
+    """Return the error of a configuration that cannot be made.
+
+    Args:
+        scenario: with the configuration.
+        error: the reason.
+    """
+    reason = one_line(error) or type(error).__name__
+    given = one_line(", ".join(f"{key} = {checks.show(value)}" for key, value in scenario.config.items()))
+    return UserError(f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}")
+
+
+def refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names that a simulation does not have.
+
+    Args:
+        scenario: that gives them.
+        label: the key in its file, with braces for the name.
+        problem: what is wrong, with braces for the simulation's name.
+        names: given.
+        known: to the simulation.
+
+    Raises:
+        UserError: for the first that is not among ``known``.
+    """
+    known = list(known)
+    for name in names:
+        if name not in known:
+            what = f"{scenario.file}: {label.format(one_line(name, 80))}"
+            raise UserError(f"{what} is {problem.format(scenario.simulation)}{nearest(name[:64], known)}")

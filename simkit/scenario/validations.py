@@ -1,0 +1,30 @@
+"""Are the numbers that a scenario claims to reproduce asked for in a way that can be run?"""
+
+from simkit.errors import nearest
+from simkit.scenario import checks
+from simkit.scenario.overrides import with_values
+from simkit.scenario.scenario import Scenario
+
+
+def check_validations(scenario: Scenario) -> None:
+    """Refuse values to set, and parameters to differentiate by, that the scenario does not have.
+
+    Args:
+        scenario: whose ``[[validation]]`` is looked at.
+
+    Raises:
+        UserError: that names the first.
+    """
+    for index, validation in enumerate(scenario.validations):
+        where = f"{scenario.file}: validation[{index}]"
+        changed = with_values(scenario, validation.overrides, lambda key, where=where: f"{where}.set.{key}")
+        if (name := validation.derivative) is None:
+            continue
+        if name not in changed.parameters:
+            checks.refuse(
+                name,
+                f"{where}.derivative",
+                f"is not a parameter of {scenario.simulation}{nearest(name[:64], list(changed.parameters))}",
+            )
+        if isinstance(changed.parameters[name].default, tuple):
+            checks.refuse(name, f"{where}.derivative", "is an array; name a parameter that is a single number")
