@@ -65,11 +65,20 @@ def scenario_of(arguments: argparse.Namespace) -> "Scenario":
     Raises:
         UserError: if there is no such scenario or a change is not allowed.
     """
+    return changed_by(arguments, find_scenario(arguments.scenario))
+
+
+def changed_by(arguments: argparse.Namespace, scenario: "Scenario") -> "Scenario":
+    """Return a scenario with the changes that were asked for.
+
+    Raises:
+        UserError: if a change is not allowed.
+    """
     settings = list(arguments.set)
     for key in ("seed", "precision"):
         if (value := getattr(arguments, key)) is not None:
             settings.append(f"run.{key}={value}")
-    return apply_overrides(find_scenario(arguments.scenario), settings)
+    return apply_overrides(scenario, settings)
 
 
 def names_of(text: str) -> list[str]:

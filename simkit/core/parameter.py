@@ -44,6 +44,20 @@ class Parameter:
             raise UserError(f"bounds = {self.bounds!r:.60} are not (low, high); either may be infinite")
 
 
+def shown_bounds(bounds: tuple[float, float]) -> str:
+    """Return bounds in a few characters: ``"[0, 1]"``, ``"above 0"``, ``"any"``.
+
+    Args:
+        bounds: lowest and highest value allowed.
+    """
+    low, high = bounds
+    if bounds == UNBOUNDED:
+        return "any"
+    if math.isinf(high):
+        return "above 0" if low == POSITIVE[0] else f"{low:g} or more"
+    return f"{high:g} or less" if math.isinf(low) else f"[{low:g}, {high:g}]"
+
+
 def out_of_bounds(bounds: tuple[float, float]) -> str:
     """Return what is wrong with a value out of bounds, and what to do.
 

@@ -2,12 +2,17 @@
 
 import dataclasses
 import inspect
+from pathlib import Path
 from typing import Any
 
+import jax
+
 from simkit.core.precision import precision
+from simkit.core.simulation import Simulation
 from simkit.scenario import registry
 from simkit.scenario.build import build
-from simkit.scenario.scenario import Scenario
+from simkit.scenario.making import make
+from simkit.scenario.scenario import RenderSettings, RunSettings, Scenario
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,24 +47,49 @@ class Contents:
     arguments: dict[str, Any]
 
 
+def bare_scenario(simulation: str) -> Scenario:
+    """Return a scenario that says nothing but which simulation it is of, for looking at what that has.
+
+    Args:
+        simulation: as registered, such as ``"flow.channel"``.
+    """
+    return Scenario(
+        name=simulation,
+        title=simulation,
+        summary="with its default configuration",
+        simulation=simulation,
+        tags=(),
+        references=(),
+        config={},
+        differences={},
+        run=RunSettings(1, 1, "float32", 0),
+        objectives={},
+        render=RenderSettings("chart", "time", "time", "1", None, None, 20.0),
+        validations=(),
+        source=Path(simulation),
+        text="",
+    )
+
+
 def contents_of(scenario: Scenario) -> Contents:
     """Build a scenario's simulation and return what it has; nothing is computed.
 
     Args:
-        scenario: overrides applied.
+        scenario: overrides applied; one without a file, as of `bare_scenario`, is not checked.
 
     Raises:
         UserError: if it cannot be built.
     """
-    import jax
-
     with precision(scenario.run.precision):
-        simulation = build(scenario)
-        state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-        shapes = {
-            "observed": jax.eval_shape(simulation.observe, state, simulation.params),
-            "diagnosed": jax.eval_shape(simulation.diagnose, state, simulation.params),
-        }
+        return _contents(scenario, build(scenario) if scenario.text else make(scenario))
+
+
+def _contents(scenario: Scenario, simulation: Simulation) -> Contents:
+    state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
+    shapes = {
+        "observed": jax.eval_shape(simulation.observe, state, simulation.params),
+        "diagnosed": jax.eval_shape(simulation.diagnose, state, simulation.params),
+    }
     quantities = []
     for kind, arrays in shapes.items():
         for name, array in arrays.items():

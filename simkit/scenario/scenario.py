@@ -5,7 +5,7 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkit.core.parameter import Numbers, Parameter
+from simkit.core.parameter import Numbers, Parameter, shown_bounds
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
@@ -188,7 +188,7 @@ class Scenario:
             "<tr>"
             + "".join(
                 f"<td>{html.escape(text)}</td>"
-                for text in (name, _shown(p.default), p.unit, f"{p.bounds[0]:g} ... {p.bounds[1]:g}", p.doc)
+                for text in (name, _shown(p.default), p.unit, shown_bounds(p.bounds), p.doc)
             )
             + "</tr>"
             for name, p in self.parameters.items()

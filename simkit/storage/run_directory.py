@@ -73,7 +73,7 @@ class RunDirectory:
                 held.enter_context(_hold(temporary, path))
                 write_bytes(temporary / "scenario.toml", scenario.text.encode())
                 write_json(temporary / "manifest.json", manifest_of(kind, scenario, request))
-                if dataclasses.replace(cls.open(temporary).scenario(), source=scenario.source) != scenario:
+                if not _same(cls.open(temporary).scenario(), scenario):
                     raise UserError(
                         f"{scenario.name} is not what its text says, so it cannot be stored; change its text"
                     )
@@ -279,3 +279,11 @@ def _holds_run(folder: Path) -> bool:
     except (DamagedFileError, UserError):
         return False
     return is_manifest(manifest)
+
+
+def _same(stored: Scenario, scenario: Scenario) -> bool:
+    """Tell whether two scenarios run alike, wherever their parameters' values and declarations stand."""
+    apart = {"source": scenario.source, "differences": {}}
+    return stored.parameters == scenario.parameters and (
+        dataclasses.replace(stored, **apart) == dataclasses.replace(scenario, **apart)
+    )

@@ -198,7 +198,7 @@ def test_own_quantities_join_or_replace_those_that_are_there():
         ({"steps": 0}, "steps = 0 is out of range"),
         ({"steps": 10, "every": 3}, "run.steps = 10 is not a multiple of run.every = 3; choose 9 or 12"),
         ({"steps": 10, "gravty": 1.0}, "'gravty' is neither a setting nor a parameter .* did you mean 'gravity'"),
-        ({"steps": 10, "gravity": -1.0}, "gravity = -1 is below its lower bound 0"),
+        ({"steps": 10, "gravity": -1.0}, "gravity = -1 is negative; choose 0 or a value above"),
         ({"steps": 10, "angle": [1.0, 2.0]}, "does not have the default's shape"),
         ({"steps": 10, "config.size": 3}, "'config.size' is neither a setting nor a parameter"),
         ({"steps": 10, "program": "x"}, "'program' is neither a setting nor a parameter"),

@@ -110,9 +110,11 @@ def test_a_new_run_is_held_from_its_first_moment(tmp_path):
 OVERWRITE = """
 import sys
 from simkit.errors import UserError
+from simkit.scenario import registry
 from simkit.storage.run_directory import RunDirectory
-from tests.toys import NOTHING, toy
+from tests.toys import FACTORIES, NOTHING, toy
 
+registry.FACTORIES.update(FACTORIES)
 own, path = int(sys.argv[1]), sys.argv[2]
 from pathlib import Path
 made = refused = 0

@@ -1,14 +1,15 @@
-"""Show a scenario: its simulation, parameters, configuration, objectives and the numbers it reproduces."""
+"""Show a scenario or simulation: parameters, configuration, objectives and the numbers it reproduces."""
 
 import argparse
 import dataclasses
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from simkit.cli.arguments import add_scenario, scenario_of
+from simkit.cli.arguments import add_scenario, changed_by, scenario_of
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json, print_table, show
-from simkit.scenario.registry import providers
+from simkit.core.parameter import shown_bounds
+from simkit.scenario.registry import names, providers
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    add_scenario(parser)
+    add_scenario(parser, meaning="a scenario's name, the path of a .toml file, or a simulation such as flow.channel")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of files for this simulation")
     parser.add_argument(
         "--quantities",
         action="store_true",
@@ -26,41 +28,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Show one scenario, with changes applied."""
-    scenario = scenario_of(arguments)
+    """Show one scenario or simulation, with changes applied."""
+    if is_simulation := arguments.scenario in names():
+        from simkit.scenario.contents import bare_scenario
+
+        scenario = changed_by(arguments, bare_scenario(arguments.scenario))
+    else:
+        scenario = scenario_of(arguments)
     contents = None
-    if arguments.quantities:
+    if is_simulation or arguments.quantities or arguments.schema:
         from simkit.scenario.contents import contents_of
 
         contents = contents_of(scenario)
-    if arguments.json:
+    if arguments.schema and contents:
+        from simkit.scenario.json_schema import schema_of
+
+        print_json(schema_of(scenario, contents))
+    elif arguments.json:
         print_json(_as_data(scenario) | ({} if contents is None else asdict(contents)))
-        return FINE
+    else:
+        _print_head(scenario, is_simulation)
+        if contents:
+            _print_contents(contents)
+        else:
+            print(f"\nwhat it observes and diagnoses: simkit show {scenario.name} --quantities")
+        if not is_simulation:
+            print(f"\nreferences: {', '.join(scenario.references) or 'none'}\nfile: {scenario.source}")
+    return FINE
+
+
+def _print_head(scenario: Scenario, is_simulation: bool) -> None:
     provider = next((p for name, p, _ in providers() if name == scenario.simulation), "no installed package")
-    print(f"{scenario.title} ({scenario.name})\n{scenario.summary}\n")
-    print(f"simulation: {scenario.simulation}, from {provider}\n")
-    parameters = [
-        (name, parameter.default, list(parameter.bounds), parameter.unit, parameter.doc)
-        for name, parameter in scenario.parameters.items()
-    ]
-    print_table(("parameter", "value", "bounds", "unit", "meaning"), parameters)
-    print()
-    settings = scenario.config | vars(scenario.run)
-    print_table(("setting", "value"), [(name, show(value)) for name, value in settings.items()])
+    if is_simulation:
+        print(f"{scenario.simulation}, from {provider}\n")
+    else:
+        print(f"{scenario.title} ({scenario.name})\n{scenario.summary}\n")
+        print(f"simulation: {scenario.simulation}, from {provider}\n")
+    rows = [(name, p.default, shown_bounds(p.bounds), p.unit, p.doc) for name, p in scenario.parameters.items()]
+    print_table(("parameter", "value", "bounds", "unit", "meaning"), rows)
+    settings = scenario.config | ({} if is_simulation else vars(scenario.run))
+    if settings:
+        print()
+        print_table(("setting", "value"), [(name, show(value)) for name, value in settings.items()])
     if scenario.objectives:
         print()
         objectives = [(name, objective.goal, objective.doc) for name, objective in scenario.objectives.items()]
         print_table(("objective", "goal", "meaning"), objectives)
     if scenario.validations:
         print()
-        rows = [(check.words, check.expected, check.tolerance, check.source) for check in scenario.validations]
-        print_table(("reproduces", "expected", "tolerance", "source"), rows)
-    if contents:
-        _print_contents(contents)
-    else:
-        print(f"\nwhat it observes and diagnoses: simkit show {scenario.name} --quantities")
-    print(f"\nreferences: {', '.join(scenario.references) or 'none'}\nfile: {scenario.source}")
-    return FINE
+        checks = [(check.words, check.expected, check.tolerance, check.source) for check in scenario.validations]
+        print_table(("reproduces", "expected", "tolerance", "source"), checks)
 
 
 def _print_contents(contents: "Contents") -> None:

@@ -1,0 +1,118 @@
+"""JSON Schema of the files that use a simulation, for editors that check and complete while one writes."""
+
+import inspect
+import math
+from typing import Any
+
+from simkit.core.parameter import POSITIVE, Parameter
+from simkit.scenario import registry
+from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS
+from simkit.scenario.contents import Contents
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.schema import CAMERAS, GOALS, REDUCTIONS, VIEWS
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+TEXT = {"type": "string"}
+WORDS = {"type": "array", "items": TEXT}
+NUMBER = {"type": "number"}
+PAIR = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
+
+
+def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
+    """Return the JSON Schema of scenario files that use a scenario's simulation.
+
+    Args:
+        scenario: whose simulation counts, as its configuration makes it.
+        contents: of that simulation.
+
+    Raises:
+        UserError: if the simulation cannot be made.
+    """
+    diagnosed = [quantity.name for quantity in contents.quantities if quantity.kind == "diagnosed"]
+    parameters = {name: _parameter(parameter) for name, parameter in scenario.declared.items()}
+    run = {
+        "steps": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
+        "every": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
+        "precision": {"enum": list(PRECISIONS), "default": "float32"},
+        "seed": {"type": "integer", "minimum": 0, "maximum": MAX_SEED, "default": 0},
+    }
+    objective = {
+        "doc": TEXT,
+        "quantity": {"enum": diagnosed},
+        "reduce": {"enum": list(REDUCTIONS), "default": "final"},
+        "square": {"type": "boolean", "default": False},
+        "goal": {"enum": list(GOALS), "default": "minimize"},
+    }
+    render = {
+        "view": {"enum": list(VIEWS)},
+        "quantity": {"enum": [quantity.name for quantity in contents.quantities]},
+        **dict.fromkeys(("label", "unit", "colormap"), TEXT),
+        "limits": PAIR,
+        "frames_per_second": {"type": "number", "exclusiveMinimum": 0, "default": 20},
+        "camera": {"enum": list(CAMERAS)},
+        **dict.fromkeys(("azimuth", "elevation", "turn"), NUMBER),
+    }
+    validation = {
+        "quantity": {"enum": diagnosed},
+        "expected": NUMBER,
+        "tolerance": {"type": "number", "exclusiveMinimum": 0},
+        "source": TEXT,
+        "set": {"type": "object"},
+        "derivative": {"enum": list(parameters)},
+        "objective": TEXT,
+        "reduce": {"enum": list(REDUCTIONS), "default": "final"},
+    }
+    return {
+        "$schema": DRAFT,
+        "title": f"scenario of {scenario.simulation}",
+        **_table(
+            {
+                **dict.fromkeys(("name", "title", "summary"), TEXT),
+                "simulation": {"const": scenario.simulation},
+                **dict.fromkeys(("tags", "references"), WORDS),
+                "config": _configuration(scenario),
+                "params": _table(parameters),
+                "run": _table(run, ("steps", "every")),
+                "objectives": {"type": "object", "additionalProperties": _table(objective, ("doc",))},
+                "render": _table(render, ("view", "quantity")),
+                "validation": {"type": "array", "items": _table(validation, ("expected", "tolerance", "source"))},
+                "files": {"type": "object", "additionalProperties": TEXT},
+            },
+            ("name", "title", "summary", "simulation", "run", "render"),
+        ),
+    }
+
+
+def _table(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
+    found = {"type": "object", "properties": properties, "additionalProperties": False}
+    return found | ({"required": list(required)} if required else {})
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    low, high = parameter.bounds
+    lowest = {"exclusiveMinimum": 0} if low == POSITIVE[0] else {"minimum": low} if math.isfinite(low) else {}
+    number = {"type": "number", **lowest, **({"maximum": high} if math.isfinite(high) else {})}
+    value: dict[str, Any] = number
+    default: Any = parameter.default
+    while isinstance(default, tuple):
+        value, default = (
+            {"type": "array", "items": value, "minItems": len(default), "maxItems": len(default)},
+            default[0],
+        )
+    said = _table({"default": value, "bounds": PAIR, "unit": TEXT, "doc": TEXT})
+    told = f"{parameter.doc} [{parameter.unit}]" if parameter.unit != "1" else parameter.doc
+    known = {"default": parameter.default} if not _missing(parameter.default) else {}
+    return {"description": told, "x-unit": parameter.unit, **known, "anyOf": [value, said]}
+
+
+def _missing(value: Any) -> bool:
+    return any(map(_missing, value)) if isinstance(value, tuple) else math.isnan(value)
+
+
+def _configuration(scenario: Scenario) -> dict[str, Any]:
+    """Return the schema of the factory's arguments, by name and default; the factory itself checks their values."""
+    arguments = inspect.signature(registry.resolve(scenario.simulation)).parameters.values()
+    named = [a for a in arguments if a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)]
+    known = {a.name: {} if a.default is a.empty or a.default is None else {"default": a.default} for a in named}
+    table = _table(known, tuple(a.name for a in named if a.default is a.empty))
+    return table | {"additionalProperties": len(named) < len(arguments)}
