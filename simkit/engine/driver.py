@@ -1,7 +1,4 @@
-"""Host loop of one run or chunk: compiled segments, with storage, progress and an orderly stop between them.
-
-Sweeps of simulations that end when they are done have the other host loop, in `simkit.engine.lanes`.
-"""
+"""A simulation compiled for a plan, and driven from its start to its end."""
 
 import dataclasses
 import functools
@@ -15,27 +12,9 @@ import numpy as np
 from simkit.core.rollout import Frames, frame, initial
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import Status, status_of, stops
+from simkit.engine.loop import Piece, pieces_of
 from simkit.engine.plan import Plan
 from simkit.storage.store import Store
-
-
-@dataclasses.dataclass(frozen=True)
-class Piece:
-    """One finished segment.
-
-    Attributes:
-        index: 0 for the initial frame, then 1, 2, ...
-        state: the state in which it ends.
-        arrays: ``{"observed.NAME" | "diagnosed.NAME" | "status": array}`` with a leading frame axis.
-        status: status codes at the end: a scalar, or one per member.
-        finished: whether nothing is left to do, because the run is done, has failed or has used its steps.
-    """
-
-    index: int
-    state: State
-    arrays: dict[str, np.ndarray]
-    status: np.ndarray
-    finished: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,11 +43,7 @@ class Program:
             params: of the simulation.
             key: random key (one per member for an ensemble).
         """
-        program, (state, recorded) = self, self.initialize(params, key)
-        while _overflowed(recorded) and program.simulation.grow is not None:
-            program, _ = program.with_room(state, state)
-            state, recorded = program.initialize(params, key)
-        return program, state, _arrays(recorded)
+        return self._with_room_enough(None, lambda program, _: program.initialize(params, key))
 
     def advanced(self, start: State, params: Params) -> "tuple[Program, State, dict[str, np.ndarray]]":
         """Return the state after a segment and its frames; run again with more room where an array overflowed.
@@ -77,10 +52,16 @@ class Program:
             start: the state before.
             params: of the simulation.
         """
-        program, (state, recorded) = self, self.advance(start, params)
+        return self._with_room_enough(start, lambda program, start: program.advance(start, params))
+
+    def _with_room_enough(
+        self, start: State | None, call: "Callable[[Program, State | None], tuple[State, Frames]]"
+    ) -> "tuple[Program, State, dict[str, np.ndarray]]":
+        program, (state, recorded) = self, call(self, start)
         while _overflowed(recorded) and program.simulation.grow is not None:
-            program, start = program.with_room(state, start)
-            state, recorded = program.advance(start, params)
+            program, roomy = program.with_room(state, state if start is None else start)
+            start = None if start is None else roomy
+            state, recorded = call(program, start)
         return program, state, _arrays(recorded)
 
     def with_room(self, example: State, state: State) -> "tuple[Program, State]":
@@ -96,6 +77,51 @@ class Program:
         return dataclasses.replace(self, simulation=simulation, initialize=jax.jit(_beginning(simulation))), state
 
 
+@dataclasses.dataclass(frozen=True)
+class Drive:
+    """One simulation as `simkit.engine.loop.Work`; its first piece is the initial frame.
+
+    A segment in which an array overflows its capacity is run again from its start with more room, so that nothing
+    computed with a missing neighbor is ever stored.
+
+    Attributes:
+        program: of the simulation.
+        params: its parameters.
+        key: random key (one per member for an ensemble).
+        plan: steps and frames.
+    """
+
+    program: Program
+    params: Params
+    key: jax.Array
+    plan: Plan
+
+    def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Drive, Piece] | None":
+        """Return the last stored piece from which the run can go on, if there is one."""
+        template = jax.eval_shape(self.program.initialize, self.params, self.key)[0]
+        # The sizes of arrays that grow are those of the file, if a segment can be traced with them.
+        growing = self.program.simulation.grow is not None
+        advance = functools.partial(self.program.advance, params=self.params) if growing else None
+        found = store.restore(template, warn, advance=advance)
+        return found and (self, self._piece(*found))
+
+    def begin(self) -> "tuple[Drive, Piece]":
+        """Return the initial frame."""
+        program, state, arrays = self.program.begun(self.params, self.key)
+        return dataclasses.replace(self, program=program), self._piece(0, state, arrays)
+
+    def advance(self, piece: Piece) -> "tuple[Drive, Piece]":
+        """Return the next segment."""
+        program, state, arrays = self.program.advanced(piece.state, self.params)
+        return dataclasses.replace(self, program=program), self._piece(piece.index + 1, state, arrays)
+
+    def _piece(self, index: int, state: State, arrays: dict[str, np.ndarray]) -> Piece:
+        kept = _kept(arrays["status"])
+        arrays = {name: array[:kept] for name, array in arrays.items()}
+        stopped = bool(np.all(stops(arrays["status"][-1])))
+        return Piece(index, state, arrays, finished=stopped or index >= self.plan.segments)
+
+
 def drive(
     simulation: Simulation,
     params: Params,
@@ -106,13 +132,7 @@ def drive(
     program: Program | None = None,
     warn: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Piece]:
-    """Run a simulation segment by segment, yielding each as it is finished and stored.
-
-    Whoever iterates may stop at any time; a later call with the same store goes on from there, bit for bit. Segments
-    already stored are not yielded again: the first piece is the last stored one.
-
-    A segment in which an array overflows its capacity is run again from its start with more room, so that nothing
-    computed with a missing neighbor is ever stored.
+    """Run a simulation segment by segment, yielding each as it is finished and stored (`simkit.engine.loop.pieces_of`).
 
     Args:
         simulation: what to run.
@@ -123,26 +143,7 @@ def drive(
         program: the simulation's `Program`, if the caller has it already.
         warn: told in one line when a damaged file is passed over.
     """
-    program = program or Program.of(simulation, plan)
-    template = jax.eval_shape(program.initialize, params, key)[0] if store else None
-    # The sizes of arrays that grow are those of the file, if a segment can be traced with them.
-    advance = functools.partial(program.advance, params=params) if simulation.grow is not None else None
-    found = store.restore(template, warn, advance=advance) if store else None
-    if found:
-        piece = _piece(*found, plan)
-    else:
-        program, state, arrays = program.begun(params, key)
-        piece = _piece(0, state, arrays, plan)
-        if store:
-            store.create()
-            store.write(0, piece.state, piece.arrays)
-    yield piece
-    while not piece.finished:
-        program, state, arrays = program.advanced(piece.state, params)
-        piece = _piece(piece.index + 1, state, arrays, plan)
-        if store:
-            store.write(piece.index, piece.state, piece.arrays)
-        yield piece
+    return pieces_of(Drive(program or Program.of(simulation, plan), params, key, plan), store, warn)
 
 
 def final_status(simulation: Simulation, status: np.ndarray) -> np.ndarray:
@@ -200,14 +201,6 @@ def _arrays(recorded: Frames) -> dict[str, np.ndarray]:
     groups = {"observed": recorded.observed, "diagnosed": recorded.diagnosed}
     named = {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
     return {name: np.asarray(array) for name, array in (named | {"status": recorded.status}).items()}
-
-
-def _piece(index: int, state: State, arrays: dict[str, np.ndarray], plan: Plan) -> Piece:
-    kept = _kept(arrays["status"])
-    arrays = {name: array[:kept] for name, array in arrays.items()}
-    status = arrays["status"][-1]
-    stopped = bool(np.all(stops(status)))
-    return Piece(index=index, state=state, arrays=arrays, status=status, finished=stopped or index >= plan.segments)
 
 
 def _kept(status: np.ndarray) -> int:

@@ -13,6 +13,7 @@ from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import stops
 from simkit.engine.driver import Program
 from simkit.engine.lane_records import fault_of
+from simkit.engine.loop import Piece, pieces_of
 from simkit.engine.plan import Plan
 from simkit.storage.store import Store
 
@@ -53,9 +54,14 @@ class Lanes:
 
 @dataclasses.dataclass(frozen=True)
 class Queue:
-    """Members that take turns in a number of lanes.
+    """Members that take turns in a number of lanes, as `simkit.engine.loop.Work`.
+
+    After each segment those whose status stops them, and those who have used up their steps, leave; the next in line
+    begin in their lanes. Which member is in which lane when follows from the results alone, so work that was
+    interrupted goes on bit for bit.
 
     Attributes:
+        program: of an ensemble as large as there are lanes, for ``plan``.
         plan: steps and frames of each.
         members: how many there are.
         lanes: how many run together.
@@ -63,6 +69,7 @@ class Queue:
         observe: ``(state, params) -> arrays`` of all lanes.
     """
 
+    program: Program
     plan: Plan
     members: int
     lanes: int
@@ -70,52 +77,59 @@ class Queue:
     observe: Callable[[State, Params], Arrays]
 
     def run(
-        self,
-        program: Program,
-        store: Store | None,
-        report: Callable[[float, str], None],
-        warn: Callable[[str], None],
+        self, store: Store | None, report: Callable[[float, str], None], warn: Callable[[str], None]
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Run every member until it ends; return diagnostics and status (frame, member), and last frames (member, ...).
 
-        After each segment those whose status stops them, and those who have used up their steps, leave; the
-        next in line begin in their lanes. Who is where and when follows from the results alone, so work that was
-        interrupted goes on bit for bit. What is returned after the frame in which a member ended means nothing.
+        What is returned after the frame in which a member ended means nothing.
 
         Args:
-            program: of an ensemble as large as there are lanes, for ``plan``.
             store: where segments and checkpoints go, or ``None``.
             report: told the fraction done and a few words.
             warn: told in one line of damaged files.
         """
-        index, current, pieces = 0, None, []
-        if store:
-            template = self._template(program)
-            params, _ = self._inputs(np.zeros(self.lanes, np.int32))
-            growing = program.simulation.grow is not None
-            found = store.restore(
-                template, warn, advance=(lambda lanes: program.advance(lanes.state, params)) if growing else None
-            )
-            if found and (fault := self._fault(store.read(), found[1])):
-                warn(f"{store.folder}: its segments and checkpoint hold {fault}; starting from the beginning")
-                store.discard()
-                found = None
-            if found:
-                index, current = found[0] + 1, found[1]
-                if _shapes(current.state) != _shapes(template.state):
-                    program, _ = program.with_room(current.state, current.state)
-            else:
-                store.create()
-        while current is None or self._ended(current) < self.members:
-            program, current = self._filled(program, current)
-            program, current, arrays = self._advanced(program, current)
-            if store:
-                store.write(index, current, arrays)
-            else:
-                pieces.append(arrays)
-            ended, index = self._ended(current), index + 1
+        pieces = []
+        for piece in pieces_of(self, store, warn):
+            ended = self._ended(piece.state)
             report(ended / self.members, f"{ended} of {self.members} members")
+            if store is None:
+                pieces.append(piece.arrays)
         return self._joined(store.read() if store else pieces)
+
+    def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Queue, Piece] | None":
+        """Return the last stored piece from which the sweep can go on, if there is one."""
+        template = self._template()
+        params, _ = self._inputs(np.zeros(self.lanes, np.int32))
+        growing = self.program.simulation.grow is not None
+        advance = (lambda lanes: self.program.advance(lanes.state, params)) if growing else None
+        found = store.restore(template, warn, advance=advance)
+        if found is None:
+            return None
+        index, current, arrays = found
+        if fault := self._fault(store.read(), current):
+            warn(f"{store.folder}: its segments and checkpoint hold {fault}; starting from the beginning")
+            store.discard()
+            return None
+        program = self.program
+        if _shapes(current.state) != _shapes(template.state):
+            program, _ = program.with_room(current.state, current.state)
+        return dataclasses.replace(self, program=program), self._piece(index, current, arrays)
+
+    def begin(self) -> "tuple[Queue, Piece]":
+        """Return the segment in which the first members begin."""
+        return self._next(0, None)
+
+    def advance(self, piece: Piece) -> "tuple[Queue, Piece]":
+        """Return the next segment, in which others have taken the lanes of those who left."""
+        return self._next(piece.index + 1, piece.state)
+
+    def _next(self, index: int, current: Lanes | None) -> "tuple[Queue, Piece]":
+        program, current = self._filled(current)
+        program, current, arrays = self._advanced(program, current)
+        return dataclasses.replace(self, program=program), self._piece(index, current, arrays)
+
+    def _piece(self, index: int, current: Lanes, arrays: dict[str, np.ndarray]) -> Piece:
+        return Piece(index, current, arrays, finished=self._ended(current) >= self.members)
 
     def _ended(self, current: Lanes) -> int:
         return int(current.waiting) - int(np.sum(np.asarray(current.member) < self.members))
@@ -129,23 +143,23 @@ class Queue:
         # Where nobody is, the last member is repeated; what comes of it is dropped.
         return self.inputs(np.minimum(member, self.members - 1))
 
-    def _template(self, program: Program) -> Lanes:
-        state, first = jax.eval_shape(program.initialize, *self._inputs(np.zeros(self.lanes, np.int32)))
+    def _template(self) -> Lanes:
+        state, first = jax.eval_shape(self.program.initialize, *self._inputs(np.zeros(self.lanes, np.int32)))
         number = jax.ShapeDtypeStruct((self.lanes,), np.int32)
         latest = {f"diagnosed.{name}": leaf for name, leaf in first.diagnosed.items()} | {"status": first.status}
         latest = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in latest.items()}
         waiting = jax.ShapeDtypeStruct((), np.int32)
         return Lanes(state=state, member=number, frame=number, latest=latest, waiting=waiting)
 
-    def _filled(self, program: Program, current: Lanes | None) -> tuple[Program, Lanes]:
+    def _filled(self, current: Lanes | None) -> tuple[Program, Lanes]:
         """Return lanes in which as many members as there is room for have begun."""
         waiting = 0 if current is None else int(current.waiting)
         member = np.full(self.lanes, self.members, np.int32) if current is None else np.array(current.member)
         free = np.flatnonzero(member == self.members)[: self.members - waiting]
         if not free.size and current is not None:
-            return program, current
+            return self.program, current
         member[free] = waiting + np.arange(free.size)
-        program, state, latest = program.begun(*self._inputs(member))
+        program, state, latest = self.program.begun(*self._inputs(member))
         latest = {name: array[0] for name, array in latest.items()}
         frame = np.zeros(self.lanes, np.int32)
         if current is not None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import xarray
 
     from simkit.core.simulation import Params, Simulation
-    from simkit.engine.driver import Piece, Program
+    from simkit.engine.driver import Program
+    from simkit.engine.loop import Piece
     from simkit.engine.plan import Plan
 
 type Report = Callable[[float, str], None]
@@ -148,8 +149,8 @@ def execute(
             store = file.store(lanes_layout if simulation.done else chunk_layout) if file else None
             if simulation.done:
                 inputs = functools.partial(_inputs, simulation, plan)
-                queue = Queue(cut, plan.members, plan.chunk, inputs, observe)
-                arrays, observed = queue.run(program, store, report, warn)
+                queue = Queue(program, cut, plan.members, plan.chunk, inputs, observe)
+                arrays, observed = queue.run(store, report, warn)
             else:
 
                 def on_piece(piece: "Piece", total: int, index: int = index) -> None:

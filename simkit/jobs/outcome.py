@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray
 
     from simkit.core.simulation import Simulation
-    from simkit.engine.driver import Piece
+    from simkit.engine.loop import Piece
     from simkit.engine.plan import Plan
     from simkit.storage.store import Store
 

@@ -87,13 +87,14 @@ def countdown(
         advance = program.advance
         program = dataclasses.replace(program, advance=lambda *given: calls.append(1) or advance(*given))
     queue = Queue(
+        program,
         plan,
         len(numbers),
         lanes,
         lambda members: ({"value": jnp.asarray(numbers[members])}, jax.vmap(jax.random.key)(members)),
         jax.jit(jax.vmap(member.observe, in_axes=(0, {"value": 0}))),
     )
-    return queue.run(program, store, report, warn)
+    return queue.run(store, report, warn)
 
 
 @pytest.mark.parametrize("lanes", [1, 3, 10])

@@ -9,7 +9,7 @@ from simkit.cli.output import print_json, print_table
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
-    from simkit.engine.driver import Piece
+    from simkit.engine.loop import Piece
     from simkit.jobs.validation import Check
 
 

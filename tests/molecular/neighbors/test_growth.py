@@ -176,8 +176,8 @@ def test_members_that_take_turns_grow_and_resume_bit_for_bit(x64, tmp_path):
         silent = dataclasses.replace(ensemble(member, ["pull"]), observe=lambda state, params: {})
         axes = {"epsilon": None, "sigma": None, "pull": 0}
         inputs = lambda members: ({**member.params, "pull": pull[members]}, keys[members])  # noqa: E731
-        queue = Queue(PLAN, 5, 2, inputs, jax.vmap(member.observe, in_axes=(0, axes)))
-        return queue.run(Program.of(silent, PLAN), store, report, pytest.fail)
+        queue = Queue(Program.of(silent, PLAN), PLAN, 5, 2, inputs, jax.vmap(member.observe, in_axes=(0, axes)))
+        return queue.run(store, report, pytest.fail)
 
     with pytest.raises(Stopped):
         run(4, Store(tmp_path), stop=25)
