@@ -8,8 +8,9 @@ from pathlib import Path
 from simkit.cli.markdown import escaped
 from simkit.errors import UserError
 from simkit.export.pictures import draw
+from simkit.jobs.job import begin
 from simkit.jobs.outcome import Outcome
-from simkit.jobs.runs import start
+from simkit.jobs.runs import Run
 from simkit.render.gif import size_of_gif
 from simkit.scenario.scenario import Scenario
 from simkit.storage.files import make_folder, write_bytes, write_json
@@ -58,7 +59,7 @@ def render_scenario(
     home = folder / scenario.name
     if not check_folder(home):
         make_folder(home)
-    outcome = start(scenario, None, report=lambda piece, total: report(piece.index / total / 2, "running"))
+    outcome = begin(Run(scenario), None, report=lambda fraction, words: report(fraction / 2, "running"))
     if outcome.failed:
         # What was drawn of an earlier run that was fine stays.
         return Entry(scenario.name, outcome.message, failed=True)

@@ -62,13 +62,9 @@ def _parts(result: Any) -> _Run:
     import xarray
 
     if isinstance(result, str | Path):
-        from simkit.jobs.runs import stored
-        from simkit.storage.run_directory import RunDirectory
+        from simkit.jobs.reopening import open_frames
 
-        directory = RunDirectory.open(result)
-        if directory.kind != "run":
-            raise UserError(f"{directory.path} holds no run but work of the kind '{directory.kind}', without frames")
-        return _of_outcome(stored(directory))
+        return _of_outcome(open_frames(result, "animation"))
     if isinstance(result, xarray.Dataset):
         outcome = getattr(result, "_outcome", None)
         return _of_dataset(result) if outcome is None else _of_outcome(outcome)

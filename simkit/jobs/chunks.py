@@ -1,22 +1,20 @@
-"""The work of a sweep: its grid of members, in chunks or through lanes, and the labeled result."""
+"""The work of a sweep: its members, in chunks or through lanes, and the labeled result."""
 
 import dataclasses
 import functools
-import math
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simkit.engine.plan import plan_of
+from simkit.jobs.job import Report, Warn
 from simkit.jobs.outcome import record
-from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
 from simkit.storage.archives import write_arrays
-from simkit.storage.chunk_files import ChunkFile
+from simkit.storage.chunk_files import ChunkFile, chunk_layout, lanes_layout
 from simkit.storage.labels import annotate, attributes_of, components, oriented
-from simkit.storage.manifest import chunk_layout, lanes_layout
 from simkit.storage.regular_files import check_folder
 from simkit.storage.run_directory import RunDirectory
 
@@ -28,48 +26,10 @@ if TYPE_CHECKING:
     from simkit.engine.driver import Program
     from simkit.engine.loop import Piece
     from simkit.engine.plan import Plan
-
-type Report = Callable[[float, str], None]
-"""Told the fraction done and a few words."""
+    from simkit.jobs.sweeps import Sweep
 
 
-@dataclasses.dataclass(frozen=True)
-class Sweep:
-    """What to sweep.
-
-    Attributes:
-        scenario: overrides applied.
-        over: values by parameter; the grid is their Cartesian product.
-        seeds: how many random seeds per grid point, counted up from the scenario's seed.
-        chunk: members per program: one chunk after another, or, of simulations that end when they are done, as many
-            lanes as that.
-        final_frames: whether the last frame of every member is kept beside its diagnostics.
-    """
-
-    scenario: Scenario
-    over: dict[str, tuple[float, ...]]
-    seeds: int
-    chunk: int
-    final_frames: bool
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Grid points per parameter, then seeds."""
-        return (*(len(values) for values in self.over.values()), self.seeds)
-
-    @property
-    def members(self) -> int:
-        """Number of simulations."""
-        return math.prod(self.shape)
-
-    def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the swept values and the seeds of members, given by their numbers."""
-        *where, seed = np.unravel_index(members, self.shape)
-        values = {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
-        return values, self.scenario.run.seed + seed
-
-
-def program_of(simulation: "Simulation", plan: Sweep) -> "Program":
+def program_of_chunk(simulation: "Simulation", plan: "Sweep") -> "Program":
     """Return the program of a chunk of members, which observes nothing on its way."""
     from simkit.core.ensemble import ensemble
     from simkit.engine.driver import Program
@@ -79,7 +39,7 @@ def program_of(simulation: "Simulation", plan: Sweep) -> "Program":
     return Program.of(many, cut_of(simulation, plan))
 
 
-def cut_of(simulation: "Simulation", plan: Sweep) -> "Plan":
+def cut_of(simulation: "Simulation", plan: "Sweep") -> "Plan":
     """Return how the run of a member is cut into segments."""
     from simkit.engine.lanes import SEGMENTS
 
@@ -98,7 +58,7 @@ def spread_of(members: int) -> "jax.sharding.Sharding | None":
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
 
 
-def _inputs(simulation: "Simulation", plan: Sweep, members: np.ndarray) -> tuple["Params", "jax.Array"]:
+def _inputs(simulation: "Simulation", plan: "Sweep", members: np.ndarray) -> tuple["Params", "jax.Array"]:
     """Return the params and keys of members."""
     import jax
     import jax.numpy as jnp
@@ -111,13 +71,13 @@ def _inputs(simulation: "Simulation", plan: Sweep, members: np.ndarray) -> tuple
     return {**simulation.params, **swept}, keys
 
 
-def execute(
+def run_members(
     simulation: "Simulation",
-    plan: Sweep,
+    plan: "Sweep",
     program: "Program",
     directory: RunDirectory | None,
     report: Report,
-    warn: Callable[[str], None],
+    warn: Warn,
 ) -> "xarray.Dataset":
     """Run every chunk that is not stored yet and return the labeled result.
 
@@ -127,7 +87,7 @@ def execute(
     Args:
         simulation: the member.
         plan: the sweep.
-        program: from `program_of`; used by every chunk, so it is compiled once.
+        program: from `program_of_chunk`; used by every chunk, so it is compiled once.
         directory: where chunks are stored, or ``None``.
         report: told of progress.
         warn: told in one line what was damaged.
@@ -137,10 +97,10 @@ def execute(
     from simkit.engine.driver import final_status
     from simkit.engine.lanes import Queue
 
-    cut = cut_of(simulation, plan)
+    cut, together = cut_of(simulation, plan), plan.chunk or plan.members
     axes = {name: 0 if name in plan.over else None for name in simulation.params}
     observe = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes))) if plan.final_frames else lambda *_: {}
-    chunks = 1 if simulation.done else -(-plan.members // plan.chunk)
+    chunks = 1 if simulation.done else -(-plan.members // together)
     results = []
     for index in range(chunks):
         file = ChunkFile(directory, index, cut.frames + 1) if directory else None
@@ -149,14 +109,14 @@ def execute(
             store = file.store(lanes_layout if simulation.done else chunk_layout) if file else None
             if simulation.done:
                 inputs = functools.partial(_inputs, simulation, plan)
-                queue = Queue(program, cut, plan.members, plan.chunk, inputs, observe)
+                queue = Queue(program, cut, plan.members, together, inputs, observe)
                 arrays, observed = queue.run(store, report, warn)
             else:
 
-                def on_piece(piece: "Piece", total: int, index: int = index) -> None:
-                    report((index + piece.index / total) / chunks, f"chunk {index + 1} of {chunks}")
+                def on_piece(piece: "Piece", index: int = index) -> None:
+                    report((index + piece.index / cut.segments) / chunks, f"chunk {index + 1} of {chunks}")
 
-                members = np.minimum(index * plan.chunk + np.arange(plan.chunk), plan.members - 1)
+                members = np.minimum(index * together + np.arange(together), plan.members - 1)
                 params, keys = _inputs(simulation, plan, members)
                 many = program.simulation
                 arrays, last = record(many, keys, cut, store, on_piece, warn, params=params, program=program)
@@ -195,7 +155,7 @@ def _frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str
     return frozen
 
 
-def _assemble(simulation: "Simulation", plan: Sweep, chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
+def _assemble(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
     import xarray
 
     from simkit.core.status import Status, failed

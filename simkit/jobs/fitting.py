@@ -1,4 +1,4 @@
-"""What fits in memory: the frames of a run, and how many members of a sweep at once."""
+"""Frames that fit in memory and on the disk."""
 
 import math
 import shutil
@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simkit.errors import UserError
-from simkit.jobs.chunks import Sweep, cut_of, spread_of
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Arrays, Simulation
-    from simkit.engine.driver import Program
     from simkit.engine.plan import Plan
 
 
@@ -41,7 +39,7 @@ def check_frames(state: Any, frame: "Arrays", plan: "Plan", output: Path | None)
             f"{fewer(plan)}"
         )
     # Two checkpoints, and the one that is being written.
-    _check_disk(kept + 3 * size_of(state), output, fewer(plan))
+    check_disk(kept + 3 * size_of(state), output, fewer(plan))
 
 
 def check_declared(simulation: "Simulation", frames: int, remedy: str) -> None:
@@ -76,7 +74,7 @@ def fewer(plan: "Plan") -> str:
     return f"store fewer with a larger every (now {plan.every}), or {remedy}" if plan.every < plan.steps else remedy
 
 
-def _check_disk(needed: int, output: Path | None, remedy: str) -> None:
+def check_disk(needed: int, output: Path | None, remedy: str) -> None:
     """Refuse work whose files do not fit on the disk.
 
     Args:
@@ -98,92 +96,3 @@ def _check_disk(needed: int, output: Path | None, remedy: str) -> None:
             f"{output} would take {show_size(needed)} and {show_size(free)} are free on its disk; "
             f"{remedy}, or choose another disk with --output"
         )
-
-
-def fitting_chunk(
-    simulation: "Simulation",
-    shapes: "tuple[Any, Arrays]",
-    plan: Sweep,
-    program: "Program",
-    chunk: int | None,
-    memory: int | None,
-    output: Path | None = None,
-) -> int:
-    """Return how many members run as one program; what they need comes from the compiler.
-
-    Args:
-        simulation: the member.
-        shapes: of its state and frame, see `simkit.engine.memory.shapes_of`.
-        plan: the sweep.
-        program: of its members; what is compiled here to measure it is what runs.
-        chunk: how many the user asks for; ``None`` takes as many as fit, and no more than are faster together.
-        memory: bytes they may take; ``None`` takes a share of what is free.
-        output: the run directory to be, or ``None``.
-
-    Raises:
-        UserError: if the chunk asked for, one member, or the results of all members do not fit.
-    """
-    import jax
-
-    from simkit.engine.lanes import usual_lanes
-    from simkit.engine.memory import SHARE, available_bytes, frame_bytes, needed_bytes, show_size, size_of
-
-    limit, devices = memory or int(SHARE * available_bytes()), len(jax.local_devices())
-
-    def needed(members: int) -> int:
-        params, keys = _shapes(simulation, plan, members)
-        state = jax.eval_shape(program.simulation.init, params, keys)
-        # What one device needs. Those of a CPU share its memory.
-        each = needed_bytes(program.advance.lower(state, params).compile())
-        return each * devices if spread_of(members) and jax.default_backend() == "cpu" else each
-
-    def too_large(need: int, limit: int) -> UserError:
-        return UserError(
-            f"one member needs {show_size(need)} and {show_size(limit)} may be used; "
-            "pass more --memory (such as --memory 8GiB) or make the simulation smaller with --set"
-        )
-
-    # What the compiler would take long to find out: a segment has a state at its start and one at its end.
-    free = available_bytes()
-    if (least := 2 * size_of(shapes[0])) > free:
-        raise too_large(least, free)
-    observed, diagnosed = (plan.members * size for size in frame_bytes(shapes[1]))
-    diagnosed *= cut_of(simulation, plan).frames + 1
-    if (kept := diagnosed + observed * plan.final_frames) > free:
-        remedy = "pass --no-frames to keep the diagnostics only, or " if diagnosed <= free else ""
-        raise UserError(
-            f"the results of {plan.members} members need {show_size(kept)} and {show_size(free)} are free; "
-            f"{remedy}sweep fewer values"
-        )
-    # The chunks, and all of them once more in one file.
-    _check_disk(2 * kept, output, "sweep fewer values")
-    wanted = min(chunk or (plan.members if simulation.done is None else usual_lanes()), plan.members)
-    if chunk is None and simulation.done is None:
-        # Devices that cannot share a chunk evenly leave it to one of them; what it is padded with costs less.
-        wanted = -(-wanted // devices) * devices
-    need = needed(wanted)
-    if need <= limit:
-        return wanted
-    if chunk is not None:
-        raise UserError(
-            f"a chunk of {chunk} members needs {show_size(need)} and {show_size(limit)} may be used; "
-            f"pass a smaller --chunk (about {max(chunk * limit // need, 1)}) or more --memory"
-        )
-    fitting = wanted * limit // need
-    while fitting > 1 and needed(fitting) > limit:
-        fitting //= 2
-    if fitting < 1 or needed(fitting) > limit:
-        raise too_large(needed(1), limit)
-    return fitting
-
-
-def _shapes(simulation: "Simulation", plan: Sweep, members: int) -> tuple[Any, Any]:
-    """Return the shapes of a chunk's params and keys, without taking the memory that they would."""
-    import jax
-
-    key = jax.eval_shape(jax.random.key, 0)
-    params = {name: jax.ShapeDtypeStruct(value.shape, value.dtype) for name, value in simulation.params.items()}
-    swept = {
-        name: jax.ShapeDtypeStruct((members,), params[name].dtype, sharding=spread_of(members)) for name in plan.over
-    }
-    return {**params, **swept}, jax.ShapeDtypeStruct((members,), key.dtype, sharding=spread_of(members))

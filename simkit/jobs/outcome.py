@@ -1,17 +1,20 @@
-"""What comes of driving a simulation to its end, in memory and in a run directory."""
+"""Jobs that drive one simulation to its end, and what comes of them in memory and in a run directory."""
 
 import dataclasses
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+from simkit.engine.plan import plan_of
+from simkit.errors import UserError
+from simkit.jobs.job import Job, Prepared, Report, Warn
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
-from simkit.storage.files import write_sealed_json
+from simkit.storage.files import DamagedFileError, read_sealed_json, write_sealed_json
 from simkit.storage.labels import annotate, attributes_of
+from simkit.storage.regular_files import check_regular
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
 if TYPE_CHECKING:
@@ -19,13 +22,10 @@ if TYPE_CHECKING:
     import xarray
 
     from simkit.core.simulation import Simulation
+    from simkit.engine.driver import Program
     from simkit.engine.loop import Piece
     from simkit.engine.plan import Plan
     from simkit.storage.store import Store
-
-type Kind = Literal["run", "optimize"]
-type Report = Callable[["Piece", int], None]
-"""Told after every segment: the piece, and how many segments there are at most."""
 
 
 class RunFailedError(Exception):
@@ -47,10 +47,12 @@ class Outcome:
         segments: index of the last segment.
         directory: where it is stored, or ``None``.
         scenario: what was run, overrides applied.
-        kind: ``"run"``, or ``"optimize"``, whose steps are iterations and which may use all of them without failing.
         finished: whether nothing is left to do; a run that was interrupted may be read back before it is resumed.
         version: of the simkit that began it; empty for this one.
+        animated: whether a notebook displays its frames.
     """
+
+    animated: ClassVar[bool] = True
 
     arrays: dict[str, np.ndarray]
     labels: dict[str, Any]
@@ -58,17 +60,14 @@ class Outcome:
     segments: int
     directory: Path | None
     scenario: Scenario
-    kind: Kind = "run"
     finished: bool = True
     version: str = ""
 
     @property
     def failed(self) -> bool:
         """Whether any member failed."""
-        from simkit.core.status import Status, failed
+        from simkit.core.status import failed
 
-        if self.kind == "optimize":
-            return bool((self.status == Status.NON_FINITE).any())
         return bool(failed(self.status).any())
 
     @property
@@ -85,19 +84,22 @@ class Outcome:
         if not self.finished:
             remedy = f"; finish it with: simkit resume {self.directory}" if self.directory else ""
             return f"{self.scenario.name} is not finished (stored up to {self._step(-1)}){remedy}"
-        if self.kind == "optimize" and status in (Status.MAX_STEPS, Status.OK):
-            used = len(self.arrays["status"]) - 1
-            used_up = f"{self.scenario.name} used its {used} iterations without converging"
-            return f"{used_up}; the best values so far are kept, and more iterations may find better ones"
         if not self.failed:
             return f"{self.scenario.name} {MESSAGES[status]}"
         when = self._when() if status is Status.NON_FINITE else f"after {self._step(-1)}"
         return f"{self.scenario.name} {MESSAGES[status]} ({when}, with {describe(self.scenario)})"
 
     def _step(self, frame: int) -> str:
-        """Return the step or the iteration at which a stored frame was taken, in words."""
-        number = range(len(self.arrays["status"]))[frame]
-        return f"iteration {number}" if self.kind == "optimize" else f"step {self.scenario.run.every * number}"
+        """Return the step at which a stored frame was taken, in words."""
+        return f"step {self.scenario.run.every * range(len(self.arrays['status']))[frame]}"
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the summary file holds."""
+        from simkit.core.status import Status
+
+        code = int(self.status)
+        known = {"status": Status(code).name, "status_code": code, "segments": self.segments}
+        return known | {"diagnostics": self.diagnostics}
 
     def _when(self) -> str:
         """Return the steps between which the run failed, and the diagnostics named ``largest_...`` at the first one."""
@@ -121,23 +123,11 @@ class Outcome:
         }
         dataset = datasets.to_dataset(self.arrays, self.labels, attributes | stands)
         annotate(dataset, self.labels.get("quantities", {}), self.scenario)
-        return RunDataset.of(dataset, self) if self.kind == "run" else dataset
+        return RunDataset.of(dataset, self) if self.animated else dataset
 
     def __repr__(self) -> str:
         """Return one line; the arrays are in `dataset`."""
         return f"<Outcome: {self.message}; {len(self.arrays['status'])} frames>"
-
-
-def checked(outcome: Outcome) -> Outcome:
-    """Return an outcome, raising if it is not finite and warning if it failed otherwise or calls for caution."""
-    from simkit.core.status import CAUTIONS, ONLY_DERIVATIVES, Status
-
-    if (outcome.status == Status.NON_FINITE).any():
-        raise RunFailedError(outcome.message)
-    warned = [code for code in (*CAUTIONS, Status.MAX_STEPS) if code not in ONLY_DERIVATIVES]
-    if outcome.failed or np.isin(outcome.status, warned).any():
-        warnings.warn(outcome.message, stacklevel=3)
-    return outcome
 
 
 def describe(scenario: Scenario) -> str:
@@ -145,54 +135,102 @@ def describe(scenario: Scenario) -> str:
     return ", ".join(f"{name} = {parameter.default}" for name, parameter in scenario.parameters.items())
 
 
-def execute(
-    scenario: Scenario,
-    simulation: "Simulation",
-    plan: "Plan",
-    directory: RunDirectory | None,
-    report: Report,
-    warn: Callable[[str], None] = lambda message: None,
-    summarize: Callable[[Outcome], Mapping[str, Any]] = lambda outcome: {},
-    kind: Kind = "run",
-) -> Outcome:
-    """Drive a simulation to its end, from wherever its directory left off.
+@dataclasses.dataclass(frozen=True)
+class Drive[Result: Outcome](Job[Result]):
+    """A job that drives one simulation from its start to its end, or on from wherever its directory left off."""
 
-    Args:
-        scenario: what is run, overrides applied.
-        simulation: the scenario's simulation, or one derived from it.
-        plan: steps and frames.
-        directory: where it is kept, or ``None``.
-        report: told after every segment.
-        warn: told in one line of damaged files.
-        summarize: what else goes into the summary file.
-        kind: what the outcome is called.
-    """
-    import jax
+    result: ClassVar[type[Outcome]] = Outcome
+    report = "simkit.cli.reports.run"
 
-    from simkit.core.status import Status
-    from simkit.engine.driver import final_status
+    @property
+    def plan(self) -> "Plan":
+        """Steps and frames."""
+        return plan_of(self.scenario)
 
-    key = jax.random.key(scenario.run.seed)
-    arrays, last = record(simulation, key, plan, directory.store if directory else None, report, warn)
-    outcome = Outcome(
-        arrays=arrays,
-        labels=datasets.labels_of(simulation),
-        status=final_status(simulation, last.status),
-        segments=last.index,
-        directory=directory.path if directory else None,
-        scenario=scenario,
-        kind=kind,
-    )
-    if directory:
-        summary = {
-            "status": Status(int(outcome.status)).name,
-            "status_code": int(outcome.status),
-            "segments": outcome.segments,
-            "diagnostics": outcome.diagnostics,
-            **summarize(outcome),
-        }
-        write_sealed_json(directory.path / SUMMARY, summary, directory.identity)
-    return outcome
+    def program(self, simulation: "Simulation") -> "Program":
+        """Return the program of the simulation."""
+        from simkit.engine.driver import Program
+
+        return Program.of(simulation, self.plan)
+
+    def execute(self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn) -> Result:
+        """Drive the simulation and write a summary."""
+        import jax
+
+        from simkit.engine.driver import final_status
+
+        simulation, plan = prepared.simulation, self.plan
+        key = jax.random.key(self.scenario.run.seed)
+
+        def on_piece(piece: "Piece") -> None:
+            report(piece.index / plan.segments, self.words(piece))
+
+        store = directory.store if directory else None
+        arrays, last = record(simulation, key, plan, store, on_piece, warn, program=prepared.program)
+        outcome = self.result(
+            arrays=arrays,
+            labels=datasets.labels_of(simulation),
+            status=final_status(simulation, last.status),
+            segments=last.index,
+            directory=directory.path if directory else None,
+            scenario=self.scenario,
+        )
+        if directory:
+            write_sealed_json(directory.path / SUMMARY, outcome.summary(), directory.identity)
+        return cast(Result, outcome)
+
+    def words(self, piece: "Piece") -> str:
+        """Return what is worth knowing of a segment while work goes on."""
+        return ""
+
+    def check_finished(self, directory: RunDirectory) -> None:
+        """Check the checkpoints."""
+        directory.store.check()
+
+    @classmethod
+    def read(cls, directory: RunDirectory) -> Result:
+        """Return what is stored so far."""
+        from simkit.core.status import Status
+
+        pieces, summary = directory.store.read(), directory.path / SUMMARY
+        if not pieces:
+            raise UserError(f"{directory.path} holds no frames yet; finish it with: simkit resume {directory.path}")
+        arrays, labels = datasets.join(pieces), directory.manifest["request"]["labels"]
+        status = pieces[-1]["status"][-1]
+        if check_regular(summary):
+            finished = read_sealed_json(summary, directory.identity)
+            if finished.get("segments") != len(pieces) - 1:
+                raise DamagedFileError(f"{directory.path}: segment {len(pieces):06d}.npz is missing")
+            status = np.asarray(finished.get("status_code"))
+        if not np.isin(status, list(Status)).all():
+            raise DamagedFileError(f"{directory.path}: it holds a status that does not exist")
+        datasets.check_labels(arrays, labels, directory.path)
+        outcome = cls.result(
+            arrays=arrays,
+            labels=labels,
+            status=status,
+            segments=len(pieces) - 1,
+            directory=directory.path,
+            scenario=directory.scenario(),
+            finished=summary.exists(),
+            version=directory.manifest["versions"].get("simkit", ""),
+        )
+        return cast(Result, outcome)
+
+    @staticmethod
+    def dataset(result: Result) -> "xarray.Dataset":
+        """Return frames and diagnostics."""
+        return result.dataset()
+
+    @staticmethod
+    def warning(result: Result) -> str:
+        """Return how a run failed, or why it calls for caution."""
+        from simkit.core.status import CAUTIONS, ONLY_DERIVATIVES, Status
+
+        if (result.status == Status.NON_FINITE).any():
+            raise RunFailedError(result.message)
+        warned = [code for code in (*CAUTIONS, Status.MAX_STEPS) if code not in ONLY_DERIVATIVES]
+        return result.message if result.failed or np.isin(result.status, warned).any() else ""
 
 
 def record(
@@ -200,8 +238,8 @@ def record(
     key: "jax.Array",
     plan: "Plan",
     store: "Store | None",
-    report: Report,
-    warn: Callable[[str], None],
+    report: "Callable[[Piece], None]",
+    warn: Warn,
     **options: Any,
 ) -> "tuple[dict[str, np.ndarray], Piece]":
     """Drive a simulation to its end and return all its arrays (with those stored earlier) and its last piece.
@@ -218,9 +256,10 @@ def record(
     from simkit.engine.driver import drive
 
     params = options.pop("params", simulation.params)
-    pieces = []
-    for piece in drive(simulation, params, key, plan, store=store, warn=warn, **options):
-        report(piece, plan.segments)
-        pieces.append(piece)
-    arrays = store.read() if store else [piece.arrays for piece in pieces]
-    return datasets.join(arrays), pieces[-1]
+    kept, last = [], None
+    for last in drive(simulation, params, key, plan, store=store, warn=warn, **options):
+        report(last)
+        if store is None:
+            kept.append(last.arrays)
+    assert last is not None  # there is always a first piece
+    return datasets.join(store.read() if store else kept), last

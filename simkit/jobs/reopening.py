@@ -1,14 +1,14 @@
-"""Finish or read back what a run directory holds, be it a run, a sweep or an optimization."""
+"""Finish or read back what a run directory holds, whatever kind of job that is."""
 
+import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.errors import UserError
-from simkit.jobs import sweeps
-from simkit.jobs.optimizations import proceed_optimization
-from simkit.jobs.outcome import checked
-from simkit.jobs.runs import proceed, stored
+from simkit.jobs.job import proceed, returned, stored, type_of
+from simkit.jobs.outcome import Outcome
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -34,11 +34,8 @@ def resume(directory: Path | str, *, simulation: "Simulation | None" = None) -> 
         raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
     use_compilation_cache()
     opened = RunDirectory.open(directory, simulation)
-    if opened.kind == "sweep":
-        return sweeps.checked(sweeps.proceed_sweep(opened))
-    if opened.kind == "optimize":
-        return checked(proceed_optimization(opened)).dataset()
-    return checked(proceed(opened)).dataset()
+    job = type_of(opened).of(opened)
+    return returned(job, partial(proceed, job, opened, warnings.warn))
 
 
 def open_run(directory: Path | str) -> "xarray.Dataset":
@@ -51,6 +48,20 @@ def open_run(directory: Path | str) -> "xarray.Dataset":
         UserError: if it is not a run directory or its files are damaged.
     """
     opened = RunDirectory.open(directory)
-    if opened.kind == "sweep":
-        return sweeps.read_sweep(opened)
-    return stored(opened).dataset()
+    return type_of(opened).dataset(stored(opened))
+
+
+def open_frames(directory: Path | str, lacks: str) -> Outcome:
+    """Return what a run has stored so far.
+
+    Args:
+        directory: the run directory.
+        lacks: what others than runs have not, such as ``"animation"``.
+
+    Raises:
+        UserError: if it is not the directory of a run, or its files are damaged.
+    """
+    opened = RunDirectory.open(directory)
+    if not type_of(opened).has_frames:
+        raise UserError(f"{opened.path} holds {type_of(opened).noun}, which has no {lacks}; give a run's directory")
+    return stored(opened)

@@ -1,43 +1,42 @@
 """Sweeps: many members of one scenario as one vmapped program, in chunks that fit in memory."""
 
 import dataclasses
-import hashlib
-import io
 import itertools
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from simkit.core.precision import precision
 from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.engine.plan import plan_of
 from simkit.errors import UserError, nearest
-from simkit.jobs.chunks import Report, Sweep, execute, program_of
-from simkit.jobs.fitting import check_declared, fitting_chunk
+from simkit.jobs.chunk_size import fitting_chunk
+from simkit.jobs.chunks import program_of_chunk, run_members
+from simkit.jobs.fitting import check_declared
+from simkit.jobs.job import Job, Prepared, Report, Warn, begin, returned
 from simkit.jobs.outcome import RunFailedError
+from simkit.jobs.sweep_results import RESULT, failures, named, read_result, store_result
 from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.toml import one_line
-from simkit.storage import datasets
+from simkit.storage import manifest_schema
 from simkit.storage.chunk_files import check_chunks
-from simkit.storage.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
-from simkit.storage.manifest import describe_frames
 from simkit.storage.regular_files import check_regular
-from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output, folder_of
+from simkit.storage.run_directory import SUMMARY, RunDirectory
 
 if TYPE_CHECKING:
     import xarray
 
     from simkit.core.simulation import Simulation
+    from simkit.engine.driver import Program
 
 type Axes = Mapping[str, Sequence[float]]
 
-RESULT = "sweep.nc"
 # Members that are checked before a sweep, at a few milliseconds each.
 CHECKED = 1000
 
@@ -75,39 +74,125 @@ def sweep(
         UserError: if anything given is wrong or does not fit in memory.
         RunFailedError: if every member turns non-finite; otherwise those that fail are named in a warning.
     """
-    from simkit.jobs.notebook import progress_of
-
     use_compilation_cache()
-    found = load(scenario, values)
-    with progress_of(found.name) as update:
-        result = start_sweep(
-            found,
-            _grid(found, over),
-            seeds=checks.unwrapped(seeds),
-            output=folder_of(output) if output else None,
-            overwrite=overwrite,
-            chunk=checks.unwrapped(chunk),
-            memory=checks.unwrapped(memory),
-            final_frames=final_frames,
-            report=update,
-        )
-    return checked(result)
+    counts = {"seeds": seeds, "chunk": chunk, "memory": memory}
+    counts = {name: checks.unwrapped(count) for name, count in counts.items()}
+    job = Sweep(load(scenario, values), over, final_frames=final_frames, **counts)
+    return returned(job, partial(begin, job, output, overwrite))
 
 
-def checked(result: "xarray.Dataset") -> "xarray.Dataset":
-    """Return a sweep's result, raising if every member turned non-finite and warning of those that failed."""
-    if messages := failures(result):
-        if bool((result["status"] == "non_finite").all()):
+@dataclasses.dataclass(frozen=True)
+class Sweep(Job["xarray.Dataset"]):
+    """What to sweep.
+
+    Attributes:
+        scenario: overrides applied.
+        over: values by parameter; the grid is their Cartesian product.
+        seeds: how many random seeds per grid point, counted up from the scenario's seed.
+        chunk: members per program: one chunk after another, or, of simulations that end when they are done, as many
+            lanes as that; ``None`` until `fitted` chooses.
+        final_frames: whether the last frame of every member is kept beside its diagnostics.
+        memory: bytes a program may take; ``None`` takes a share of what is free.
+    """
+
+    kind = "sweep"
+    noun = "a sweep"
+    files = r"sweep\.(nc|png)|chunk_\d{4,}\.npz"
+    stores = r"chunk_\d{4,}"
+    asked: ClassVar = {
+        "over": manifest_schema.each(manifest_schema.NUMBERS),
+        "seeds": manifest_schema.COUNT,
+        "chunk": manifest_schema.COUNT,
+        "final_frames": manifest_schema.FLAG,
+    }
+    results = (RESULT, SUMMARY)
+    report = "simkit.cli.reports.sweep"
+    repair = "make it again"
+
+    over: Axes
+    seeds: int = 1
+    chunk: int | None = None
+    final_frames: bool = True
+    memory: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid points per parameter, then seeds."""
+        return (*(len(values) for values in self.over.values()), self.seeds)
+
+    @property
+    def members(self) -> int:
+        """Number of simulations."""
+        return math.prod(self.shape)
+
+    def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the swept values and the seeds of members, given by their numbers."""
+        *where, seed = np.unravel_index(members, self.shape)
+        values = {name: np.asarray(self.over[name])[i] for name, i in zip(self.over, where, strict=True)}
+        return values, self.scenario.run.seed + seed
+
+    def checked(self) -> "Sweep":
+        """Return the same, its values as tuples of numbers.
+
+        Raises:
+            UserError: if a value, or a number of seeds or members, cannot be.
+        """
+        if not isinstance(self.over, Mapping):
+            raise UserError(f"over is of type {type(self.over).__name__}; give {{name of a parameter: list of values}}")
+        over = {name: _points(self.scenario, name, points) for name, points in self.over.items()}
+        _check_counts(self.scenario, self.seeds, self.chunk, self.memory)
+        return dataclasses.replace(self, over=over)
+
+    def simulation(self, *, new: bool) -> "Simulation":
+        """Return the member."""
+        if not new:
+            return build(self.scenario)
+        kept = self.members if self.final_frames else 0
+        remedy = "pass --no-frames or sweep fewer values"
+        simulation = build(self.scenario, examine=lambda made: check_declared(made, kept, remedy))
+        first = self.scenario.run.seed
+        _check_corners(simulation, self.over, range(first, first + self.seeds))
+        return simulation
+
+    def program(self, simulation: "Simulation") -> "Program":
+        """Return the program of a chunk, by which every chunk runs."""
+        return program_of_chunk(simulation, self)
+
+    def fitted(self, prepared: Prepared, output: Path | None) -> "Sweep":
+        """Return the sweep in chunks that fit."""
+        chunk = fitting_chunk(prepared.simulation, prepared.shapes, self, prepared.program, output)
+        return dataclasses.replace(self, chunk=chunk)
+
+    def execute(
+        self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
+    ) -> "xarray.Dataset":
+        """Run every chunk that is not stored yet."""
+        result = run_members(prepared.simulation, self, prepared.program, directory, report, warn)
+        return store_result(directory, result) if directory else result
+
+    def check_finished(self, directory: RunDirectory) -> None:
+        """Check the files of all chunks."""
+        check_chunks(directory, self.members, plan_of(self.scenario).frames + 1)
+
+    @classmethod
+    def read(cls, directory: RunDirectory) -> "xarray.Dataset":
+        """Return the result of a finished sweep."""
+        if not all(check_regular(directory.path / name) for name in cls.results):
+            raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
+        return read_result(directory)
+
+    @staticmethod
+    def dataset(result: "xarray.Dataset") -> "xarray.Dataset":
+        """Return the result itself."""
+        return result
+
+    @staticmethod
+    def warning(result: "xarray.Dataset") -> str:
+        """Return the members that failed."""
+        messages = failures(result)
+        if messages and bool((result["status"] == "non_finite").all()):
             raise RunFailedError(f"{messages[0]}, and so did every other member")
-        warnings.warn("; ".join(messages), stacklevel=3)
-    return result
-
-
-def _grid(scenario: Scenario, over: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
-    """Return the values of all swept parameters, checked."""
-    if not isinstance(over, Mapping):
-        raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
-    return {name: _points(scenario, name, points) for name, points in over.items()}
+        return "; ".join(messages)
 
 
 def _points(scenario: Scenario, name: str, points: Sequence[float]) -> tuple[float, ...]:
@@ -127,54 +212,6 @@ def _points(scenario: Scenario, name: str, points: Sequence[float]) -> tuple[flo
     return numbers
 
 
-def start_sweep(
-    scenario: Scenario,
-    over: dict[str, tuple[float, ...]],
-    *,
-    seeds: int = 1,
-    output: Path | None = None,
-    overwrite: bool = False,
-    chunk: int | None = None,
-    memory: int | None = None,
-    final_frames: bool = True,
-    report: Report = lambda fraction, words: None,
-) -> "xarray.Dataset":
-    """Sweep from the beginning; arguments as for `sweep`, already checked.
-
-    Raises:
-        UserError: if the scenario cannot be built, a member could not be run, the output cannot be written, or the
-            sweep does not fit in memory.
-    """
-    from simkit.engine.memory import shapes_of
-
-    _check_counts(scenario, seeds, chunk, memory)
-    if output:
-        check_output(output, overwrite=overwrite)
-    with precision(scenario.run.precision):
-        plan = Sweep(scenario, over, seeds, chunk or 1, final_frames)
-        kept = plan.members if final_frames else 0
-        simulation = build(
-            scenario, examine=lambda s: check_declared(s, kept, "pass --no-frames or sweep fewer values")
-        )
-        _check_corners(simulation, over, range(scenario.run.seed, scenario.run.seed + seeds))
-        program = program_of(simulation, plan)
-        shapes = shapes_of(simulation)
-        fitting = fitting_chunk(simulation, shapes, plan, program, chunk, memory, output)
-        plan = dataclasses.replace(plan, chunk=fitting)
-        request = {
-            "labels": datasets.labels_of(simulation),
-            "arrays": describe_frames(shapes[1]),
-            "over": over,
-            "seeds": seeds,
-            "chunk": plan.chunk,
-            "final_frames": final_frames,
-        }
-        if output is None:
-            return execute(simulation, plan, program, None, report, warnings.warn)
-        with RunDirectory.begun(output, "sweep", scenario, request, overwrite=overwrite) as directory:
-            return _store_result(directory, execute(simulation, plan, program, directory, report, warnings.warn))
-
-
 def _check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int | None = None) -> None:
     """Refuse numbers of seeds or members that cannot be.
 
@@ -192,7 +229,7 @@ def _check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int
         raise UserError(f"chunk = {chunk} is not allowed; give at least 1")
 
 
-def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]], seeds: range) -> None:
+def _check_corners(simulation: "Simulation", over: Axes, seeds: range) -> None:
     """Refuse a sweep if a run would refuse one of its extreme members, of the least and largest value of each axis.
 
     Where the start depends on the seed, these are looked at with every seed, the first `CHECKED` in all. Checks
@@ -218,117 +255,4 @@ def _check_corners(simulation: "Simulation", over: dict[str, tuple[float, ...]],
         except UserError as error:
             index = np.ravel_multi_index(places, [len(values) for values in over.values()]) if places else 0
             member = int(index) * len(seeds) + seed - seeds[0]
-            raise UserError(f"{_named(member, chosen | {'seed': seed})}: {one_line(error)}") from None
-
-
-def proceed_sweep(
-    directory: RunDirectory,
-    *,
-    report: Report = lambda fraction, words: None,
-    warn: Callable[[str], None] = warnings.warn,
-) -> "xarray.Dataset":
-    """Finish an interrupted sweep.
-
-    Args:
-        directory: of kind ``"sweep"``.
-        report: told of progress.
-        warn: told in one line what was damaged.
-
-    Raises:
-        UserError: if the directory cannot be read back.
-    """
-    scenario, request = directory.scenario(), directory.manifest["request"]
-    directory.warn_of_changes(warn)
-    over = {name: _points(scenario, name, points) for name, points in request["over"].items()}
-    _check_counts(scenario, request["seeds"], request["chunk"])
-    plan = Sweep(scenario, over, request["seeds"], request["chunk"], request["final_frames"])
-    if (result := _whole(directory, plan)) is not None:
-        return result
-    with precision(scenario.run.precision), directory.locked():
-        simulation = build(scenario)
-        return _store_result(
-            directory, execute(simulation, plan, program_of(simulation, plan), directory, report, warn)
-        )
-
-
-def read_sweep(directory: RunDirectory) -> "xarray.Dataset":
-    """Return the result of a finished sweep.
-
-    Raises:
-        UserError: if it is not finished or its file is damaged.
-    """
-    if not all(check_regular(directory.path / name) for name in (RESULT, SUMMARY)):
-        raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
-    try:
-        return _read(directory)
-    except DamagedFileError as error:
-        raise UserError(f"{error}; make it again with: simkit resume {directory.path}") from None
-
-
-def _whole(directory: RunDirectory, plan: Sweep) -> "xarray.Dataset | None":
-    """Return the result of a finished sweep whose every file is whole, which needs no permission to write.
-
-    Raises:
-        UserError: if something else than a file is in the place of one.
-    """
-    if not all(check_regular(directory.path / name) for name in (RESULT, SUMMARY)):
-        return None
-    try:
-        check_chunks(directory, plan.members, plan_of(plan.scenario).frames + 1)
-        return _read(directory)
-    except DamagedFileError:
-        return None
-
-
-def _read(directory: RunDirectory) -> "xarray.Dataset":
-    """Return the result of a finished sweep.
-
-    Raises:
-        DamagedFileError: if a file is damaged, missing, or of another sweep.
-    """
-    import xarray
-
-    path = directory.path / RESULT
-    data = read_bytes(path)
-    if read_sealed_json(directory.path / SUMMARY, directory.identity).get("result") != _digest(data):
-        raise DamagedFileError(f"{path}: its checksum does not fit its content")
-    with xarray.open_dataset(io.BytesIO(data), engine="scipy") as dataset:
-        # NetCDF has no words of fixed length.
-        loaded = dataset.load()
-        words = {name: v.astype(str) for name, v in loaded.variables.items() if v.dtype.kind in "OS"}
-        coordinates = {name: words[name] for name in loaded.coords if name in words}
-        return loaded.assign({"status": words["status"]}).assign_coords(coordinates)
-
-
-def failures(result: "xarray.Dataset") -> list[str]:
-    """Return one line per member that failed, with its index and parameters.
-
-    Args:
-        result: of a sweep.
-    """
-    from simkit.core.status import MESSAGES, Status, failed
-
-    lines = []
-    status, axes = result["status"].values, result["status"].dims
-    for where in np.argwhere(failed(status)):
-        values = {str(axis): float(result[axis].values[i]) for axis, i in zip(axes, where, strict=True)}
-        index = int(np.ravel_multi_index(tuple(where), status.shape))
-        lines.append(f"{_named(index, values)} {MESSAGES[Status[str(status[tuple(where)]).upper()]]}")
-    return lines
-
-
-def _named(index: int, values: Mapping[str, float]) -> str:
-    """Return a member in words."""
-    return f"member {index} ({', '.join(f'{name} = {value:g}' for name, value in values.items())})"
-
-
-def _store_result(directory: RunDirectory, dataset: "xarray.Dataset") -> "xarray.Dataset":
-    data = bytes(dataset.to_netcdf(engine="scipy"))
-    write_bytes(directory.path / RESULT, data)
-    summary = {"members": int(dataset["status"].size), "failed": failures(dataset), "result": _digest(data)}
-    write_sealed_json(directory.path / SUMMARY, summary, directory.identity)
-    return dataset
-
-
-def _digest(data: bytes) -> str:
-    return f"sha256 {hashlib.sha256(data).hexdigest()}"
+            raise UserError(f"{named(member, chosen | {'seed': seed})}: {one_line(error)}") from None

@@ -11,8 +11,9 @@ from simkit.core.objective import REDUCTIONS, Reduce
 from simkit.core.precision import precision
 from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.jobs.derivatives import value_and_grad
-from simkit.jobs.outcome import Outcome, Report
-from simkit.jobs.runs import start
+from simkit.jobs.job import Report, begin, silent
+from simkit.jobs.outcome import Outcome
+from simkit.jobs.runs import Run
 from simkit.scenario.loading import load
 from simkit.scenario.scenario import Scenario, Validation
 from simkit.scenario.validations import check_validations
@@ -48,12 +49,12 @@ class Check:
         return not self.failure and self.error <= self.tolerance
 
 
-def validate(scenario: Scenario, report: Report = lambda piece, total: None) -> Iterator[Check]:
+def validate(scenario: Scenario, report: Report = silent) -> Iterator[Check]:
     """Yield one `Check` per validation entry, running each set of overrides once.
 
     Args:
         scenario: overrides applied.
-        report: told after every segment of a run.
+        report: told the fraction done of a run, after every segment of it.
 
     Raises:
         UserError: if the scenario cannot be built, or does not have what a validation sets or differentiates by.
@@ -86,7 +87,7 @@ def _found(
         return float(np.asarray(derivative[validation.derivative])), ""
     overrides = repr(sorted(validation.overrides.items()))
     if overrides not in outcomes:
-        outcomes[overrides] = start(changed, None, report=report)
+        outcomes[overrides] = begin(Run(changed), None, report=report)
     outcome = outcomes[overrides]
     series = outcome.arrays[f"diagnosed.{validation.quantity}"]
     with precision(changed.run.precision):

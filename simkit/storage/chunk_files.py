@@ -1,4 +1,4 @@
-"""The files of a sweep's chunks."""
+"""The files of a sweep's chunks, and how their arrays are laid out."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,7 +7,6 @@ import numpy as np
 
 from simkit.storage.archives import Layout, read_arrays
 from simkit.storage.files import DamagedFileError
-from simkit.storage.manifest import members_layout
 from simkit.storage.regular_files import check_folder, check_regular
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.store import Store
@@ -90,3 +89,48 @@ def check_chunks(directory: RunDirectory, members: int, frames: int) -> None:
     while members > 0:
         members -= len(ChunkFile(directory, index, frames).read_whole()["status"]) or members
         index += 1
+
+
+type _Arrays = dict[str, tuple[str, tuple[int | str, ...]]]
+
+
+def chunk_layout(request: Mapping[str, Any]) -> Layout:
+    """Return how the segments of a chunk of a sweep are laid out.
+
+    Args:
+        request: of the manifest.
+    """
+    return Layout(_diagnosed(request, "frame", request["chunk"]) | {"status": ("int32", ("frame", request["chunk"]))})
+
+
+def lanes_layout(request: Mapping[str, Any]) -> Layout:
+    """Return how the segments of a sweep through lanes are laid out, see `simkit.engine.lanes.Queue`.
+
+    Args:
+        request: of the manifest.
+    """
+    lanes, observed = request["chunk"], _observed(request, "left")
+    arrays: _Arrays = {name: ("int32", (lanes,)) for name in ("member", "frame")}
+    arrays |= {"status": ("int32", ("row", lanes)), "left": ("int32", ("left",))}
+    return Layout(_diagnosed(request, "row", lanes) | arrays | observed, frozenset(observed))
+
+
+def members_layout(request: Mapping[str, Any], frames: int) -> Layout:
+    """Return how the finished chunks of a sweep are laid out.
+
+    Args:
+        request: of the manifest.
+        frames: how many each member has, with the initial one.
+    """
+    diagnosed, observed = _diagnosed(request, frames, "member"), _observed(request, "member")
+    return Layout(diagnosed | observed | {"status": ("int32", ("member",))})
+
+
+def _diagnosed(request: Mapping[str, Any], frames: int | str, members: int | str) -> _Arrays:
+    described = request["arrays"].items()
+    return {n: (dtype, (frames, members, *shape)) for n, (dtype, shape) in described if n.startswith("diagnosed.")}
+
+
+def _observed(request: Mapping[str, Any], members: int | str) -> _Arrays:
+    described = request["arrays"].items() if request["final_frames"] else ()
+    return {n: (dtype, (members, *shape)) for n, (dtype, shape) in described if n.startswith("observed.")}

@@ -12,7 +12,8 @@ from simkit.scenario.declared import said_in_full
 from simkit.scenario.scenario import Scenario
 from simkit.storage.archives import Layout
 from simkit.storage.files import checksum
-from simkit.storage.manifest_schema import KINDS, SchemaError, check_schema
+from simkit.storage.kinds import KINDS
+from simkit.storage.manifest_schema import SchemaError, check_schema
 from simkit.storage.software import devices, versions
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def manifest_of(kind: str, scenario: Scenario, request: Mapping[str, Any]) -> di
     """Return the manifest of new work.
 
     Args:
-        kind: one of `KINDS`.
+        kind: a key of `KINDS`.
         scenario: with every override applied.
         request: what else decides the result, as plain data.
     """
@@ -99,7 +100,7 @@ def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:
 
 def is_manifest(manifest: Mapping[str, Any]) -> bool:
     """Tell whether a JSON object is the manifest of a run of this or an earlier format, changed or not."""
-    return {"format", "scenario", "values", "request"} <= set(manifest) and manifest.get("kind") in KINDS
+    return {"format", "scenario", "values", "request"} <= set(manifest) and manifest.get("kind") in tuple(KINDS)
 
 
 def identity_of(manifest: Mapping[str, Any]) -> str:
@@ -124,48 +125,3 @@ def frames_layout(request: Mapping[str, Any]) -> Layout:
     """
     arrays = {name: (dtype, ("frame", *shape)) for name, (dtype, shape) in request["arrays"].items()}
     return Layout(arrays | {"status": ("int32", ("frame",))})
-
-
-type _Arrays = dict[str, tuple[str, tuple[int | str, ...]]]
-
-
-def chunk_layout(request: Mapping[str, Any]) -> Layout:
-    """Return how the segments of a chunk of a sweep are laid out.
-
-    Args:
-        request: of the manifest.
-    """
-    return Layout(_diagnosed(request, "frame", request["chunk"]) | {"status": ("int32", ("frame", request["chunk"]))})
-
-
-def lanes_layout(request: Mapping[str, Any]) -> Layout:
-    """Return how the segments of a sweep through lanes are laid out, see `simkit.engine.lanes.Queue`.
-
-    Args:
-        request: of the manifest.
-    """
-    lanes, observed = request["chunk"], _observed(request, "left")
-    arrays: _Arrays = {name: ("int32", (lanes,)) for name in ("member", "frame")}
-    arrays |= {"status": ("int32", ("row", lanes)), "left": ("int32", ("left",))}
-    return Layout(_diagnosed(request, "row", lanes) | arrays | observed, frozenset(observed))
-
-
-def members_layout(request: Mapping[str, Any], frames: int) -> Layout:
-    """Return how the finished chunks of a sweep are laid out.
-
-    Args:
-        request: of the manifest.
-        frames: how many each member has, with the initial one.
-    """
-    diagnosed, observed = _diagnosed(request, frames, "member"), _observed(request, "member")
-    return Layout(diagnosed | observed | {"status": ("int32", ("member",))})
-
-
-def _diagnosed(request: Mapping[str, Any], frames: int | str, members: int | str) -> _Arrays:
-    described = request["arrays"].items()
-    return {n: (dtype, (frames, members, *shape)) for n, (dtype, shape) in described if n.startswith("diagnosed.")}
-
-
-def _observed(request: Mapping[str, Any], members: int | str) -> _Arrays:
-    described = request["arrays"].items() if request["final_frames"] else ()
-    return {n: (dtype, (members, *shape)) for n, (dtype, shape) in described if n.startswith("observed.")}

@@ -1,10 +1,13 @@
-"""Schema of manifests: the check of every key, for runs, sweeps and optimizations."""
+"""Schema of manifests: the check of every key, and the checks of which jobs put together that of their request."""
 
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-KINDS = ("run", "sweep", "optimize")
+from simkit.storage.kinds import KINDS, kind_of
+
+type Check = Callable[[Any, str], None]
+"""``(value, where)``; raises `SchemaError`."""
 
 
 class SchemaError(Exception):
@@ -25,13 +28,18 @@ def check_schema(manifest: Mapping[str, Any]) -> None:
         _table(dict.fromkeys(manifest["values"]["params"], _PARAMETER))(
             manifest["parameters"], "manifest.json: parameters"
         )
-    _REQUESTS[manifest["kind"]](manifest["request"], "manifest.json: request")
+    asked = {"labels": _LABELS, "arrays": _ARRAYS, **kind_of(manifest["kind"]).asked}
+    _table(asked)(manifest["request"], "manifest.json: request")
 
 
-type _Check = Callable[[Any, str], None]
+def is_(words: str, test: Callable[[Any], bool]) -> Check:
+    """Return the check of a value.
 
+    Args:
+        words: what it is, such as ``"a word"``.
+        test: of a value.
+    """
 
-def _is(words: str, test: Callable[[Any], bool]) -> _Check:
     def check(value: Any, where: str) -> None:
         if not test(value):
             raise SchemaError(f"{where} is not {words}")
@@ -39,9 +47,9 @@ def _is(words: str, test: Callable[[Any], bool]) -> _Check:
     return check
 
 
-def _table(keys: Mapping[str, _Check]) -> _Check:
+def _table(keys: Mapping[str, Check]) -> Check:
     def check(value: Any, where: str) -> None:
-        _is("a table", lambda value: isinstance(value, dict))(value, where)
+        is_("a table", lambda value: isinstance(value, dict))(value, where)
         for key, entry in keys.items():
             if key not in value:
                 raise SchemaError(f"{where} has no '{key}'")
@@ -50,7 +58,7 @@ def _table(keys: Mapping[str, _Check]) -> _Check:
     return check
 
 
-def _each(entry: _Check) -> _Check:
+def each(entry: Check) -> Check:
     """Return the check of a table whose entries are all alike."""
 
     def check(value: Any, where: str) -> None:
@@ -87,61 +95,39 @@ _DTYPES = (
     "float32",
     "float64",
 )
-_WORD = _is("a word", lambda value: isinstance(value, str))
+# Checks for requests.
+WORD = is_("a word", lambda value: isinstance(value, str))
+FLAG = is_("true or false", lambda value: isinstance(value, bool))
+NUMBER = is_("a number", _number)
+COUNT = is_("a whole number from 1", lambda value: _count(value) and value > 0)
+NUMBERS = is_("a list of numbers", lambda value: isinstance(value, list) and bool(value) and all(map(_number, value)))
+WORDS = is_("a list of words", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
 _ANY_TABLE = _table({})
-_COUNT = _is("a whole number from 1", lambda value: _count(value) and value > 0)
-_NUMBERS = _is("a list of numbers", lambda value: isinstance(value, list) and bool(value) and all(map(_number, value)))
-_WORDS = _is("a list of words", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
 _LABELS = _table(
     {
-        "dimensions": _each(_WORDS),
-        "coordinates": _each(_is("a list", lambda value: isinstance(value, list))),
-        "quantities": _each(_table({"unit": _WORD, "doc": _WORD})),
+        "dimensions": each(WORDS),
+        "coordinates": each(is_("a list", lambda value: isinstance(value, list))),
+        "quantities": each(_table({"unit": WORD, "doc": WORD})),
     }
 )
 _PARAMETER = _table(
     {
-        "bounds": _is(
+        "bounds": is_(
             "two numbers or null",
             lambda value: isinstance(value, list) and len(value) == 2 and all(e is None or _number(e) for e in value),
         ),
-        "unit": _WORD,
-        "doc": _WORD,
+        "unit": WORD,
+        "doc": WORD,
     }
 )
-_ARRAYS = _each(_is("a type and a shape", _described))
+_ARRAYS = each(is_("a type and a shape", _described))
 _MANIFEST = _table(
     {
-        "kind": _is(f"one of {', '.join(KINDS)}", lambda value: value in KINDS),
-        "scenario": _WORD,
+        "kind": is_(f"one of {', '.join(KINDS)}", lambda value: value in tuple(KINDS)),
+        "scenario": WORD,
         "values": _table({"config": _ANY_TABLE, "params": _ANY_TABLE, "run": _ANY_TABLE}),
         "request": _ANY_TABLE,
-        "versions": _each(_WORD),
-        "devices": _WORDS,
+        "versions": each(WORD),
+        "devices": WORDS,
     }
 )
-_REQUESTS = {
-    "run": _table({"labels": _LABELS, "arrays": _ARRAYS}),
-    "sweep": _table(
-        {
-            "labels": _LABELS,
-            "arrays": _ARRAYS,
-            "over": _each(_NUMBERS),
-            "seeds": _COUNT,
-            "chunk": _COUNT,
-            "final_frames": _is("true or false", lambda value: isinstance(value, bool)),
-        }
-    ),
-    "optimize": _table(
-        {
-            "labels": _LABELS,
-            "arrays": _ARRAYS,
-            "wrt": _WORDS,
-            "objective": _WORD,
-            "method": _WORD,
-            "iterations": _COUNT,
-            "learning_rate": _is("a number", _number),
-            "mode": _is("a mode", lambda value: value in ("shortest", "reverse", "forward")),
-        }
-    ),
-}

@@ -54,7 +54,7 @@ class RunDirectory:
 
         Args:
             path: where; missing parents are made.
-            kind: ``"run"``, ``"sweep"`` or ``"optimize"``.
+            kind: of job, a key of `simkit.storage.kinds.KINDS`.
             scenario: the scenario with every override applied.
             request: what else decides the result, as plain data.
             overwrite: replace an existing run directory (and nothing else).
@@ -129,7 +129,7 @@ class RunDirectory:
 
     @property
     def kind(self) -> str:
-        """``"run"``, ``"sweep"`` or ``"optimize"``."""
+        """The kind of job, a key of `simkit.storage.kinds.KINDS`."""
         return self.manifest["kind"]
 
     @property
@@ -257,7 +257,8 @@ def check_output(path: Path, *, overwrite: bool) -> None:
                 raise UserError(
                     f"{path} already holds a run; pass --overwrite to replace it, or choose another with --output"
                 )
-            if others := strangers(home, str(read_json(home / "manifest.json").get("scenario"))):
+            manifest = read_json(home / "manifest.json")
+            if others := strangers(home, str(manifest.get("scenario")), manifest["kind"]):
                 names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
                 raise UserError(
                     f"{path} holds what no run wrote ({names}), which --overwrite would delete; move it elsewhere, "

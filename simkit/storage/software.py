@@ -6,40 +6,27 @@ import subprocess
 import sys
 from importlib import metadata
 
-PACKAGES = (
-    "jax",
-    "jaxlib",
-    "numpy",
-    "jax-md",
-    "jax-cfd",
-    "brax",
-    "matplotlib",
-    "imageio",
-    "optax",
-    "xarray",
-    "ase",
-)
-
-
 # What must be importable, by the name of the package that brings it.
 MODULES = {
     "jax": "jax",
     "jaxlib": "jaxlib",
     "numpy": "numpy",
-    "scipy": "scipy",
-    "xarray": "xarray",
-    "optax": "optax",
+    "jax-md": "jax_md",
+    "jax-cfd": "jax_cfd",
+    "brax": "brax",
     "matplotlib": "matplotlib",
-    "pillow": "PIL",
     "imageio": "imageio",
+    "optax": "optax",
+    "xarray": "xarray",
+    "ase": "ase",
+    "scipy": "scipy",
+    "pillow": "PIL",
     "imageio-ffmpeg": "imageio_ffmpeg",
     "flatbuffers": "flatbuffers",
-    "ase": "ase",
-    "jax-cfd": "jax_cfd",
-    "jax-md": "jax_md",
     "mujoco": "mujoco",
-    "brax": "brax",
 }
+# Of these, what a manifest does not tell the version of.
+UNRECORDED = ("scipy", "pillow", "imageio-ffmpeg", "flatbuffers", "mujoco")
 _IMPORTING = """
 import importlib, json, os, sys
 told, sys.stdout = os.dup(1), sys.stderr
@@ -79,7 +66,7 @@ def versions() -> dict[str, str]:
     from simkit import __version__
 
     found = {"python": platform.python_version(), "simkit": __version__}
-    for package in PACKAGES:
+    for package in (package for package in MODULES if package not in UNRECORDED):
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

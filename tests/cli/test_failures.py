@@ -1,19 +1,18 @@
 """A member or run that failed is told so everywhere: table, messages, exit code, JSON, chart and data set."""
 
 import argparse
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 import xarray
 
-from simkit.cli.reports.optimization import finish_optimization
-from simkit.cli.reports.sweep import finish_sweep
+from simkit.cli.reports import optimization, sweep
 from simkit.cli.verbs import gallery, validate
 from simkit.core.status import FAILURES, Status, failed
-from simkit.jobs.optimizations import Request
-from simkit.jobs.outcome import Outcome, checked
+from simkit.jobs.optimizations import Optimization, Optimized
+from simkit.jobs.outcome import Outcome
+from simkit.jobs.sweeps import Sweep
 from simkit.jobs.validation import Check
 from simkit.scenario.catalog import find_scenario
 
@@ -27,17 +26,17 @@ def result_of(*status):
     return xarray.Dataset(variables, coords={"launch_speed": [3.0, 4.0], "seed": [0, 1]})
 
 
-def outcome_of(status, kind="run"):
+def outcome_of(status, result=Outcome):
     arrays = {"diagnosed.loss": np.arange(3.0), "diagnosed.best_loss": np.arange(3.0), "observed.best_spin": np.ones(3)}
     arrays |= {"diagnosed.iteration": np.arange(3), "status": np.array([0, 0, status], np.int32)}
     scenario, labels = find_scenario("bouncing_ball"), {"dimensions": {}, "coordinates": {}}
-    return Outcome(arrays, labels, np.asarray(status), 2, None, scenario, kind)
+    return result(arrays, labels, np.asarray(status), 2, None, scenario)
 
 
 @pytest.mark.parametrize("code", FAILURES, ids=lambda code: code.name)
 def test_every_failure_of_a_member_counts_in_all_that_is_reported(code, tmp_path, capsys):
-    result, scenario = result_of(Status.OK, code, code, code), find_scenario("bouncing_ball")
-    assert finish_sweep(result, tmp_path, scenario, argparse.Namespace(json=False)) == 3
+    result, job = result_of(Status.OK, code, code, code), Sweep(find_scenario("bouncing_ball"), {})
+    assert sweep.finish(result, job, tmp_path, argparse.Namespace(json=False), None) == 3
     table = capsys.readouterr()
     assert [line.split() for line in table.out.splitlines()[:4]] == [
         ["launch_speed", "seeds", "fine", "energy"],
@@ -46,7 +45,7 @@ def test_every_failure_of_a_member_counts_in_all_that_is_reported(code, tmp_path
         ["4", "0", "-"],
     ]
     assert len(table.err.splitlines()) == 3
-    assert finish_sweep(result, tmp_path, scenario, argparse.Namespace(json=True)) == 3
+    assert sweep.finish(result, job, tmp_path, argparse.Namespace(json=True), None) == 3
     assert len(json.loads(capsys.readouterr().out)["failed"]) == 3
 
 
@@ -59,7 +58,8 @@ def test_codes_and_names_of_failures_are_the_same_ones():
 
 def test_a_sweep_without_failures_is_fine(tmp_path, capsys):
     result = result_of(Status.OK, Status.CONVERGED, Status.BRIEF_CONTACT, Status.OK)
-    assert finish_sweep(result, tmp_path, find_scenario("bouncing_ball"), argparse.Namespace(json=False)) == 0
+    job = Sweep(find_scenario("bouncing_ball"), {})
+    assert sweep.finish(result, job, tmp_path, argparse.Namespace(json=False), None) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -72,15 +72,14 @@ def test_the_data_set_of_a_run_says_whether_it_failed(code):
 
 
 def test_an_optimization_that_uses_all_its_iterations_has_not_failed_but_says_so(tmp_path, capsys):
-    outcome = dataclasses.replace(outcome_of(Status.MAX_STEPS, "optimize"), directory=tmp_path)
-    request = Request(outcome.scenario, ("spin",), "distance_to_target")
-    assert finish_optimization(outcome, request, argparse.Namespace(json=True), None) == 0
+    outcome = outcome_of(Status.MAX_STEPS, Optimized)
+    job = Optimization(outcome.scenario, ("spin",), "distance_to_target")
+    assert optimization.finish(outcome, job, tmp_path, argparse.Namespace(json=True), None) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     assert json.loads(captured.out)["message"].startswith("bouncing_ball used its 2 iterations without converging")
-    with pytest.warns(UserWarning, match="more iterations may find better ones"):
-        checked(outcome)
-    assert "between iteration 1 and iteration 2" in outcome_of(Status.NON_FINITE, "optimize").message.replace(",", "")
+    assert "more iterations may find better ones" in job.warning(outcome)
+    assert "between iteration 1 and iteration 2" in outcome_of(Status.NON_FINITE, Optimized).message.replace(",", "")
 
 
 def test_a_number_from_a_run_that_failed_is_not_reproduced(monkeypatch, capsys):
@@ -96,7 +95,7 @@ def test_the_gallery_keeps_the_picture_of_a_run_that_was_fine(monkeypatch, tmp_p
     (tmp_path / "bouncing_ball").mkdir()
     picture = tmp_path / "bouncing_ball" / "animation.gif"
     picture.write_bytes(b"GIF89a" + bytes(8))
-    monkeypatch.setattr("simkit.cli.gallery.start", lambda scenario, output, report: outcome_of(Status.IMPACT_OVERFLOW))
+    monkeypatch.setattr("simkit.cli.gallery.begin", lambda job, output, report: outcome_of(Status.IMPACT_OVERFLOW))
     arguments = argparse.Namespace(scenarios=["bouncing_ball"], output=tmp_path, json=False)
     assert gallery.main(arguments) == 3
     assert picture.read_bytes() == b"GIF89a" + bytes(8)

@@ -12,7 +12,8 @@ import pytest
 from simkit.cli import progress
 from simkit.cli.progress import Progress
 from simkit.export.pictures import draw
-from simkit.jobs.runs import start
+from simkit.jobs.job import begin
+from simkit.jobs.runs import Run
 from simkit.scenario.loading import load
 
 
@@ -99,7 +100,7 @@ def test_slow_work_that_may_end_early_tells_the_time_of_a_step_and_the_longest_t
 
 def test_drawing_tells_how_far_it_is(clock, monkeypatch, tmp_path):
     told = []
-    outcome = start(load("bouncing_ball", {"steps": 8, "every": 1}), None)
+    outcome = begin(Run(load("bouncing_ball", {"steps": 8, "every": 1})), None)
     draw(outcome, tmp_path / "a.gif", "gif", (128, 72), report=told.append)
     assert told == sorted(told) and len(set(told)) > 4 and told[-1] == 1
 

@@ -16,7 +16,8 @@ from simkit.core.status import Status
 from simkit.engine.driver import Program
 from simkit.engine.lanes import SEGMENTS, Queue
 from simkit.engine.plan import Plan
-from simkit.jobs.sweeps import start_sweep
+from simkit.jobs.job import begin
+from simkit.jobs.sweeps import Sweep
 from simkit.storage.archives import UNBOUND, read_arrays, write_arrays
 from simkit.storage.store import Store
 from tests.toys import SPRINGS, toy
@@ -157,9 +158,8 @@ def test_sweep_of_relaxations_goes_on_where_it_was_stopped(stop, tmp_path):
         if len(told) == stop:
             raise Stopped
 
-    over = {name: tuple(values) for name, values in OVER.items()}
     with pytest.raises(Stopped):
-        start_sweep(springs(), over, seeds=2, chunk=3, output=tmp_path / "stopped", report=report)
+        begin(Sweep(springs(), OVER, seeds=2, chunk=3), tmp_path / "stopped", report=report)
     assert told[-1].endswith(" of 16 members")
     result = simkit.resume(tmp_path / "stopped")
     whole = simkit.sweep(springs(), OVER, seeds=2, chunk=3, output=tmp_path / "whole")

@@ -117,5 +117,5 @@ def test_what_is_no_run_is_refused(flow, tmp_path):
     swept = simkit.sweep(small("bouncing_ball"), {"launch_speed": [3.0, 4.0]}, output=tmp_path / "sweep")
     with pytest.raises(simkit.UserError, match="is that of a sweep; choose one run"):
         simkit.picture(swept)
-    with pytest.raises(simkit.UserError, match="holds no run but work of the kind 'sweep'"):
+    with pytest.raises(simkit.UserError, match="holds a sweep, which has no animation"):
         simkit.animate(tmp_path / "sweep")

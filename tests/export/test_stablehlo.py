@@ -12,7 +12,8 @@ from simkit.core import gradient
 from simkit.errors import UserError
 from simkit.export.stablehlo import export_scenario
 from simkit.jobs.derivatives import objective_of
-from simkit.jobs.runs import start
+from simkit.jobs.job import begin
+from simkit.jobs.runs import Run
 from simkit.scenario.build import build
 from tests.scenarios.small import NAMES, small, small_to_the_end
 
@@ -35,7 +36,7 @@ def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64)
     params = {key: jnp.stack([value] * members) for key, value in simulation.params.items()}
     keys = jnp.stack([jax.random.key_data(jax.random.key(scenario.run.seed))] * members)
     found = program.call(params, keys)
-    diagnostics = start(scenario, None).diagnostics
+    diagnostics = begin(Run(scenario), None).diagnostics
     assert set(found) == set(diagnostics)
     scale = max(abs(value) for value in diagnostics.values())
     for quantity, expected in diagnostics.items():

@@ -182,18 +182,19 @@ def test_optimum_is_found_and_stored(tmp_path):
 @pytest.mark.parametrize("method", ["lbfgs", "adam"])
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_stopped_optimization_goes_on_bit_for_bit(method, tmp_path):
-    from simkit.jobs.optimizations import Request, start_optimization
+    from simkit.jobs.job import begin
+    from simkit.jobs.optimizations import Optimization
 
     class Stopped(BaseException):
         pass
 
-    def report(piece, total):
-        if piece.index == 2:
+    def report(fraction, words):
+        if fraction == 2 / 5:
             raise Stopped
 
-    request = Request(toy(), ("frequency", "time_step"), "energy", method=method, iterations=5)
+    job = Optimization(toy(), ("frequency", "time_step"), "energy", method=method, iterations=5)
     with pytest.raises(Stopped):
-        start_optimization(request, tmp_path / "stopped", report=report)
+        begin(job, tmp_path / "stopped", report=report)
     resumed = simkit.resume(tmp_path / "stopped")
     whole = simkit.optimize(toy(), ["frequency", "time_step"], method=method, iterations=5, output=tmp_path / "whole")
     xarray.testing.assert_identical(resumed, whole)
@@ -223,7 +224,7 @@ def test_run_whose_frames_do_not_fit_is_refused_before_it_begins(tmp_path):
 
 
 def test_nothing_is_left_of_a_run_that_fails_before_its_first_frame(tmp_path, monkeypatch):
-    def explode(*arguments):
+    def explode(*arguments, **options):
         raise MemoryError
 
     monkeypatch.setattr("simkit.jobs.outcome.record", explode)

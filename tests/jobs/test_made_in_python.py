@@ -13,8 +13,9 @@ import simkit.export
 from simkit.cli.main import main
 from simkit.core.gradient import relative_difference
 from simkit.core.rollout import trajectory
-from simkit.jobs.runs import start
-from simkit.jobs.sweeps import start_sweep
+from simkit.jobs.job import begin
+from simkit.jobs.runs import Run
+from simkit.jobs.sweeps import Sweep
 from simkit.scenario.loading import load
 from tests.differences import central_difference
 
@@ -129,15 +130,18 @@ def test_optimization_keeps_a_bound_on_one_side():
 
 def test_stopped_work_goes_on_bit_for_bit_with_its_simulation_only(tmp_path):
     def stop_at(index):
-        def report(piece, total):
-            if piece.index == index:
+        told = []
+
+        def report(fraction, words):
+            told.append(fraction)
+            if len(told) > index:
                 raise Stopped
 
         return report
 
     scenario = load(swing(), {"steps": 400, "every": 1})
     with pytest.raises(Stopped):
-        start(scenario, tmp_path / "stopped", report=stop_at(1))
+        begin(Run(scenario), tmp_path / "stopped", report=stop_at(1))
     for simulation, message in (
         (None, "made in Python and is not in the file; hand it over with simkit.resume"),
         (swing(stronger=2.0), "began with another simulation"),
@@ -161,9 +165,9 @@ def test_stopped_sweep_goes_on(tmp_path):
     scenario = load(swing(), {"steps": 20})
     over = {"gravity": (1.0, 2.0, 3.0)}
     with pytest.raises(Stopped):
-        start_sweep(scenario, over, output=tmp_path / "stopped", chunk=1, report=stop)
+        begin(Sweep(scenario, over, chunk=1), tmp_path / "stopped", report=stop)
     resumed = simkit.resume(tmp_path / "stopped", simulation=swing())
-    xarray.testing.assert_identical(resumed, start_sweep(scenario, over, chunk=1))
+    xarray.testing.assert_identical(resumed, begin(Sweep(scenario, over, chunk=1), None))
 
 
 def test_run_of_a_named_simulation_takes_no_other(tmp_path):
@@ -319,10 +323,10 @@ def test_something_else_is_refused():
 def test_shell_draws_a_stored_run_and_says_how_to_finish_one(tmp_path, capsys):
     with pytest.raises(Stopped):
 
-        def report(piece, total):
+        def report(fraction, words):
             raise Stopped
 
-        start(load(swing(), {"steps": 400, "every": 4}), tmp_path / "run", report=report)
+        begin(Run(load(swing(), {"steps": 400, "every": 4})), tmp_path / "run", report=report)
     assert main(["resume", str(tmp_path / "run")]) == 2
     assert "hand it over with simkit.resume(folder, simulation=...)" in capsys.readouterr().err
     assert main(["render", str(tmp_path / "run"), "--format", "png"]) == 0

@@ -12,8 +12,9 @@ import xarray
 
 import simkit
 from simkit.core.status import Status
+from simkit.jobs.job import begin
 from simkit.jobs.outcome import RunFailedError
-from simkit.jobs.runs import start
+from simkit.jobs.runs import Run
 from simkit.scenario.loading import load
 from tests.core.toys import oscillator
 from tests.toys import toy
@@ -48,7 +49,7 @@ def test_representations_are_short_and_tables_have_every_parameter():
     assert "<td>frequency</td><td>1.3</td>" in simulation._repr_html_()
     hostile = dataclasses.replace(scenario, title="<script>")
     assert "<script>" not in hostile._repr_html_()
-    outcome = start(toy(), None)
+    outcome = begin(Run(toy()), None)
     assert repr(outcome) == "<Outcome: toy_pendulums ran all its steps; 11 frames>"
     assert "unfinished" not in repr(dataclasses.replace(outcome, status=np.asarray(Status.CONVERGED)))
 

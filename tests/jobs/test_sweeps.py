@@ -11,8 +11,8 @@ import xarray
 
 import simkit
 from simkit.errors import UserError
-from simkit.jobs.chunks import Sweep
-from simkit.jobs.sweeps import start_sweep
+from simkit.jobs.job import begin
+from simkit.jobs.sweeps import Sweep
 from simkit.scenario.loading import load
 from simkit.scenario.schema import parse_scenario
 from simkit.storage.chunk_files import ChunkFile
@@ -202,10 +202,9 @@ def test_sweep_goes_on_where_it_was_stopped(stop, tmp_path):
         if len(told) == stop:
             raise Stopped
 
-    over = {name: tuple(values) for name, values in OVER.items()}
     options = {"seeds": 2, "chunk": 5}  # three chunks of eleven pieces each
     with pytest.raises(Stopped):
-        start_sweep(toy(), over, output=tmp_path / "stopped", report=report, **options)
+        begin(Sweep(toy(), OVER, **options), tmp_path / "stopped", report=report)
     result = simkit.resume(tmp_path / "stopped")
     assert_identical(result, simkit.sweep(toy(), OVER, output=tmp_path / "whole", **options))
     for path in (tmp_path / "whole").iterdir():

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from simkit.jobs.runs import start
+from simkit.jobs.job import begin
+from simkit.jobs.runs import Run
 from simkit.jobs.validation import validate
 from tests.toys import PENDULUMS, toy
 
@@ -24,7 +25,7 @@ def claim(**keys):
 
 @pytest.mark.parametrize("reduce", NUMPY)
 def test_values_on_the_way_are_compared(reduce):
-    series = start(toy(), None).arrays["diagnosed.position"]
+    series = begin(Run(toy()), None).arrays["diagnosed.position"]
     (check,) = validate(toy(claim(quantity="position", reduce=reduce, expected=float(NUMPY[reduce](series)))))
     assert check.passed and np.ptp(series) > 0
     assert check.what == ("position" if reduce == "final" else f"position ({reduce.replace('_', ' ')})")

@@ -11,7 +11,8 @@ import pytest
 import simkit
 from simkit.engine.driver import Program, drive
 from simkit.engine.plan import Plan
-from simkit.jobs.runs import proceed
+from simkit.jobs.job import proceed
+from simkit.jobs.runs import Run
 from simkit.storage.archives import Seal, read_arrays, write_arrays
 from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory
@@ -111,14 +112,18 @@ def test_run_that_starts_over_leaves_nothing_of_the_old_one(spoiled):
     class Stopped(BaseException):
         pass
 
-    def report(piece, total):
-        if piece.index == 1:
+    told = []
+
+    def report(fraction, words):
+        told.append(fraction)
+        if len(told) == 2:
             raise Stopped
 
     for name in CHECKPOINTS:
         empty(spoiled / name)
     with pytest.raises(Stopped):
-        proceed(RunDirectory.open(spoiled), report=report, warn=lambda message: None)
+        directory = RunDirectory.open(spoiled)
+        proceed(Run.of(directory), directory, lambda message: None, report)
     # Other software may have made the old segments, which would not fit these.
     assert sorted(path.stem for path in (spoiled / "segments").iterdir()) == ["000000", "000001"]
     with pytest.raises(simkit.UserError, match=r"segment 000002.npz is missing; repair the run with"):

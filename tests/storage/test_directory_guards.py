@@ -13,7 +13,7 @@ import pytest
 
 import simkit
 from simkit.errors import UserError
-from simkit.jobs.runs import stored as stored_run
+from simkit.jobs.job import stored as stored_run
 from simkit.storage.files import checksum, read_sealed_json, write_sealed_json
 from simkit.storage.run_directory import RunDirectory
 from tests.toys import NOTHING, REQUESTS, begun, toy

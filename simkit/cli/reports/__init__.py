@@ -1,1 +1,1 @@
-"""What is printed and drawn when a run, a sweep or an optimization ends, whichever verb ended it."""
+"""What is printed and drawn when a job ends, whichever verb ended it: one module per kind."""

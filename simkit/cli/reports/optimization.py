@@ -14,7 +14,7 @@ from simkit.cli.progress import Progress
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from simkit.jobs.optimizations import Request
+    from simkit.jobs.optimizations import Optimization, Optimized
     from simkit.jobs.outcome import Outcome
     from simkit.render.figure import Size
 
@@ -22,58 +22,58 @@ if TYPE_CHECKING:
 ROWS = 12
 
 
-def finish_optimization(
-    outcome: "Outcome", request: "Request", arguments: argparse.Namespace, size: "Size | None"
+def finish(
+    outcome: "Optimized", job: "Optimization", folder: Path, arguments: argparse.Namespace, size: "Size | None"
 ) -> int:
     """Report an optimization, with its loss and a picture of the run before and after.
 
     Args:
         outcome: of the optimization.
-        request: what was asked.
+        job: what was asked.
+        folder: its directory.
         arguments: with ``json``.
         size: of the pictures; ``None`` draws nothing.
     """
     from simkit.core.status import Status
     from simkit.export.pictures import draw_before_and_after
-    from simkit.jobs.optimizations import best_of
-    from simkit.jobs.runs import start
+    from simkit.jobs.job import begin
+    from simkit.jobs.runs import Run
     from simkit.scenario.loading import load
 
-    assert outcome.directory is not None  # the command line always writes to disk
-    best, scenario = best_of(outcome), request.scenario
+    best, scenario = outcome.best, job.scenario
     losses = outcome.arrays["diagnosed.loss"]
     best_loss = float(outcome.arrays["diagnosed.best_loss"][-1])
-    begun = {name: scenario.parameters[name].default for name in request.wrt}
+    begun = {name: scenario.parameters[name].default for name in job.wrt}
     pictures: dict[str, Path] = {}
     status = Status(int(outcome.status))
     runs: list[Outcome] = []
     if size and not outcome.failed:
         from simkit.render.chart import history_chart
 
-        pictures["loss"] = outcome.directory / "loss.png"
-        history_chart(pictures["loss"], "iteration", outcome.arrays["diagnosed.iteration"], {request.objective: losses})
+        pictures["loss"] = folder / "loss.png"
+        history_chart(pictures["loss"], "iteration", outcome.arrays["diagnosed.iteration"], {job.objective: losses})
         both = (scenario, load(scenario, _inside(scenario, best)))
         with Progress(scenario.name, 2 * scenario.run.steps) as progress:
             for done, changed in enumerate(both):
                 words = ("before the optimization", "after it")[done]
                 runs.append(
-                    start(
-                        changed,
+                    begin(
+                        Run(changed),
                         None,
-                        report=lambda piece, total, done=done, words=words: progress.update(
-                            (done + piece.index / total) / 2, words
+                        report=lambda fraction, _, done=done, words=words: progress.update(
+                            (done + fraction) / 2, words
                         ),
                     )
                 )
         captions = [", ".join(f"{name} = {show(value)}" for name, value in v.items()) for v in (begun, best)]
-        file = outcome.directory / "before_after.png"
+        file = folder / "before_after.png"
         pictures["before_after"] = draw_before_and_after(
             runs[0], runs[1], file, (f"before: {captions[0]}", f"after: {captions[1]}"), size
         )
     if arguments.json:
         report = {
             "scenario": scenario.name,
-            "objective": request.objective,
+            "objective": job.objective,
             "status": status.name.lower(),
             "message": outcome.message,
             "iterations": len(losses) - 1,
@@ -81,19 +81,19 @@ def finish_optimization(
             "best_loss": best_loss,
             "best": best,
             "begun": begun,
-            "directory": outcome.directory,
+            "directory": folder,
             "pictures": pictures,
         }
         print_json(report)
     else:
         shown = np.unique(np.linspace(0, len(losses) - 1, ROWS).round().astype(int)).tolist()
-        names = [name for name in request.wrt if f"diagnosed.{name}" in outcome.arrays]
+        names = [name for name in job.wrt if f"diagnosed.{name}" in outcome.arrays]
         rows = [
             (i, float(losses[i]), *(float(outcome.arrays[f"diagnosed.{name}"][i]) for name in names)) for i in shown
         ]
-        print_table(("iteration", request.objective, *names), rows)
+        print_table(("iteration", job.objective, *names), rows)
         words = ", ".join(f"{name} = {show(value)}" for name, value in best.items())
-        print(f"\nbest {request.objective}: {best_loss:.6g} at {words} ({status.name.lower().replace('_', ' ')})")
+        print(f"\nbest {job.objective}: {best_loss:.6g} at {words} ({status.name.lower().replace('_', ' ')})")
         for name, file in pictures.items():
             print(f"{name.replace('_', ' ')}: {file}")
     for changed, run in zip(("before", "after"), runs, strict=False):

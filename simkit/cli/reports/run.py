@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simkit.cli.main import FAILED, FINE
@@ -10,14 +11,17 @@ from simkit.cli.progress import Progress
 
 if TYPE_CHECKING:
     from simkit.jobs.outcome import Outcome
+    from simkit.jobs.runs import Run
     from simkit.render.figure import Size
 
 
-def finish_run(outcome: "Outcome", arguments: argparse.Namespace, size: "Size | None") -> int:
+def finish(outcome: "Outcome", job: "Run", folder: Path, arguments: argparse.Namespace, size: "Size | None") -> int:
     """Draw and report a run.
 
     Args:
         outcome: of the run.
+        job: what was asked.
+        folder: its directory.
         arguments: with ``format`` and ``json``.
         size: of the picture; ``None`` draws nothing.
     """
@@ -25,19 +29,18 @@ def finish_run(outcome: "Outcome", arguments: argparse.Namespace, size: "Size | 
     from simkit.export.pictures import draw
 
     status = Status(int(outcome.status))
-    assert outcome.directory is not None  # the command line always writes to disk
     picture = None
     if size and status is not Status.NON_FINITE:
-        file = outcome.directory / f"{outcome.scenario.name}.{arguments.format}"
-        with Progress(outcome.scenario.name, doing="drawing") as progress:
+        file = folder / f"{job.scenario.name}.{arguments.format}"
+        with Progress(job.scenario.name, doing="drawing") as progress:
             picture = draw(outcome, file, arguments.format, size, report=lambda done: progress.update(done, "drawing"))
     if arguments.json:
         result = {
-            "scenario": outcome.scenario.name,
+            "scenario": job.scenario.name,
             "status": status.name.lower(),
             "message": outcome.message,
             "diagnostics": outcome.diagnostics,
-            "directory": outcome.directory,
+            "directory": folder,
             "picture": picture,
         }
         print_json(result)
@@ -45,7 +48,7 @@ def finish_run(outcome: "Outcome", arguments: argparse.Namespace, size: "Size | 
         if not outcome.failed:
             print(outcome.message + "\n")
         print_table(("diagnostic", "final value"), list(outcome.diagnostics.items()))
-        print(f"\nrun:       {outcome.directory}")
+        print(f"\nrun:       {folder}")
         if picture:
             print(f"{'animation' if arguments.format != 'png' else 'picture'}: {picture}")
     if outcome.failed:

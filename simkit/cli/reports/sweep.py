@@ -11,28 +11,33 @@ import numpy as np
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
-from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     import xarray
+
+    from simkit.jobs.sweeps import Sweep
+    from simkit.render.figure import Size
 
 # A table wider than this does not fit a terminal.
 COLUMNS = 6
 
 
-def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arguments: argparse.Namespace) -> int:
+def finish(
+    result: "xarray.Dataset", job: "Sweep", folder: Path, arguments: argparse.Namespace, size: "Size | None"
+) -> int:
     """Report a sweep as a table, and as a chart if a parameter was swept.
 
     Args:
         result: of the sweep.
-        output: its directory.
-        scenario: what was swept.
+        job: what was asked.
+        folder: its directory.
         arguments: with ``json``.
+        size: of pictures; its chart has one of its own.
     """
     from simkit.core.status import failed
-    from simkit.jobs.sweeps import RESULT, failures
+    from simkit.jobs.sweep_results import RESULT, failures
 
-    axes = result["status"].dims
+    axes, scenario = result["status"].dims, job.scenario
     swept = [str(axis) for axis in axes if axis != "seed"]
     final = {
         str(name): array.isel(frame=-1)
@@ -47,10 +52,10 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
     varying = dict(sorted(varying.items(), key=lambda item: item[0] not in first))
     bad = failed(result["status"].values)
     chart = None
-    if swept and os.access(output, os.W_OK):
+    if swept and os.access(folder, os.W_OK):
         from simkit.render.chart import sweep_chart
 
-        chart = output / "sweep.png"
+        chart = folder / "sweep.png"
         values = result[swept[0]].values
         series = {name: np.asarray(array).reshape(len(values), -1) for name, array in varying.items()}
         sweep_chart(
@@ -70,14 +75,14 @@ def finish_sweep(result: "xarray.Dataset", output: Path, scenario: Scenario, arg
             "final": {name: array.values for name, array in final.items()},
             "status": result["status"].values,
             "failed": failures(result),
-            "directory": output,
-            "result": output / RESULT,
+            "directory": folder,
+            "result": folder / RESULT,
             "chart": chart,
         }
         print_json(report)
     else:
         _print_grid(result, varying, swept, ~bad)
-        print(f"\nresult:    {output / RESULT}   (read it with simkit.open_run('{output}'))")
+        print(f"\nresult:    {folder / RESULT}   (read it with simkit.open_run('{folder}'))")
         if chart:
             print(f"chart:     {chart}")
     for line in failures(result):

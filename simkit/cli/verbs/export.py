@@ -59,17 +59,12 @@ def _frames(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from simkit.export.extended_xyz import export_frames
-    from simkit.jobs.runs import stored
-    from simkit.storage.run_directory import RunDirectory
+    from simkit.jobs.reopening import open_frames
 
     if arguments.set or arguments.seed is not None or arguments.precision is not None:
         raise UserError("--set, --seed and --precision do not change a run that is stored; leave them out")
-    directory = RunDirectory.open(arguments.scenario)
-    if directory.kind != "run":
-        held = {"sweep": "a sweep", "optimize": "an optimization"}[directory.kind]
-        raise UserError(f"{directory.path} holds {held}, which has no frames of its own; give a run's directory")
-    outcome = stored(directory)
-    exported = export_frames(outcome, arguments.output or directory.path / f"{outcome.scenario.name}.xyz")
+    outcome = open_frames(arguments.scenario, "frames of its own")
+    exported = export_frames(outcome, arguments.output or Path(arguments.scenario) / f"{outcome.scenario.name}.xyz")
     if arguments.json:
         print_json(asdict(exported))
     else:

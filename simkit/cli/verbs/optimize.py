@@ -1,7 +1,7 @@
 """Choose parameters, within their bounds, so that an objective is smallest (or largest, if that is its goal)."""
 
 import argparse
-from typing import Any
+from functools import partial
 
 from simkit.cli.arguments import (
     add_mode,
@@ -13,9 +13,7 @@ from simkit.cli.arguments import (
     output_of,
     scenario_of,
 )
-from simkit.cli.interrupt import resumable
-from simkit.cli.progress import Progress
-from simkit.cli.reports.optimization import finish_optimization
+from simkit.cli.work import carry_out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,15 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Optimize, showing the loss as it falls, and report."""
+    """Optimize and report."""
     from simkit.engine.compilation_cache import use_compilation_cache
     from simkit.jobs.derivatives import objective_name
-    from simkit.jobs.optimizations import Request, start_optimization
+    from simkit.jobs.job import begin
+    from simkit.jobs.optimizations import Optimization
     from simkit.render.animate import parse_size
 
     scenario = scenario_of(arguments)
     size = parse_size(arguments.size)
-    request = Request(
+    job = Optimization(
         scenario,
         tuple(names_of(arguments.wrt)),
         objective_name(scenario, arguments.objective),
@@ -56,11 +55,5 @@ def main(arguments: argparse.Namespace) -> int:
     ).checked()
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
-
-    def on_piece(piece: Any, total: int) -> None:
-        progress.update(piece.index / total, f"loss {float(piece.arrays['diagnosed.loss'][-1]):.6g}")
-
-    with resumable(output):
-        with Progress(scenario.name, request.iterations, "iterations", may_end_early=True) as progress:
-            outcome = start_optimization(request, output, overwrite=arguments.overwrite, report=on_piece)
-        return finish_optimization(outcome, request, arguments, None if arguments.no_render else size)
+    work = partial(begin, job, output, arguments.overwrite)
+    return carry_out(job, output, arguments, None if arguments.no_render else size, work)

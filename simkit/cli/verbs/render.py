@@ -24,19 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Draw and say where."""
     from simkit.export.pictures import draw
-    from simkit.jobs.runs import stored
+    from simkit.jobs.reopening import open_frames
     from simkit.render.animate import parse_size
-    from simkit.storage.run_directory import RunDirectory
 
     size = parse_size(arguments.size)
-    directory = RunDirectory.open(arguments.run)
-    if directory.kind != "run":
-        held = {"sweep": "a sweep", "optimize": "an optimization"}[directory.kind]
-        raise UserError(f"{directory.path} holds {held}, which has no animation; give a run's directory")
     if arguments.max_frames < 1:
         raise UserError(f"--max-frames = {arguments.max_frames} is not allowed; give at least 1")
-    outcome = stored(directory)
-    output = arguments.output or directory.path / f"{outcome.scenario.name}.{arguments.format}"
+    outcome = open_frames(arguments.run, "animation")
+    output = arguments.output or Path(arguments.run) / f"{outcome.scenario.name}.{arguments.format}"
     with Progress(outcome.scenario.name, doing="drawing") as progress:
         draw(
             outcome,

@@ -3,13 +3,10 @@
 import argparse
 import os
 import sys
+from functools import partial
 
 from simkit.cli.arguments import add_picture
-from simkit.cli.interrupt import resumable
-from simkit.cli.progress import Progress
-from simkit.cli.reports.optimization import finish_optimization
-from simkit.cli.reports.run import finish_run
-from simkit.cli.reports.sweep import finish_sweep
+from simkit.cli.work import carry_out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,38 +19,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Resume and report like the verb that began the work."""
     from simkit.engine.compilation_cache import use_compilation_cache
-    from simkit.jobs.optimizations import proceed_optimization, request_of
-    from simkit.jobs.runs import proceed
-    from simkit.jobs.sweeps import proceed_sweep
+    from simkit.jobs.job import proceed, type_of
     from simkit.render.animate import parse_size
     from simkit.render.files import remove_abandoned
     from simkit.storage.run_directory import RunDirectory
 
     size = None if arguments.no_render else parse_size(arguments.size)
     directory = RunDirectory.open(arguments.run)
-    scenario = directory.scenario()
+    job = type_of(directory).of(directory)
     remove_abandoned(directory.path)
     use_compilation_cache()
 
     def warn(message: str) -> None:
         print(f"simkit: warning: {message}", file=sys.stderr)
 
-    if not os.access(directory.path, os.W_OK):
-        if size and directory.kind != "sweep":
-            warn(f"{directory.path} cannot be written, so nothing is drawn; draw elsewhere with render --output")
+    if size and not os.access(directory.path, os.W_OK):
+        elsewhere = "; draw elsewhere with render --output" if job.has_frames else ""
+        warn(f"{directory.path} cannot be written, so nothing is drawn{elsewhere}")
         size = None
-    with resumable(directory.path):
-        if directory.kind == "sweep":
-            with Progress(scenario.name) as progress:
-                result = proceed_sweep(directory, report=progress.update, warn=warn)
-            return finish_sweep(result, directory.path, scenario, arguments)
-        if directory.kind == "optimize":
-            request = request_of(directory)
-            with Progress(scenario.name, request.iterations, "iterations", may_end_early=True) as progress:
-                outcome = proceed_optimization(
-                    directory, report=lambda piece, total: progress.update(piece.index / total), warn=warn
-                )
-            return finish_optimization(outcome, request, arguments, size)
-        with Progress(scenario.name, scenario.run.steps) as progress:
-            outcome = proceed(directory, report=lambda piece, total: progress.update(piece.index / total), warn=warn)
-        return finish_run(outcome, arguments, size)
+    return carry_out(job, directory.path, arguments, size, partial(proceed, job, directory, warn))

@@ -1,11 +1,10 @@
 """Run a scenario and render its animation."""
 
 import argparse
+from functools import partial
 
 from simkit.cli.arguments import add_output, add_picture, add_scenario, output_of, scenario_of
-from simkit.cli.interrupt import resumable
-from simkit.cli.progress import Progress
-from simkit.cli.reports.run import finish_run
+from simkit.cli.work import carry_out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,19 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Run and report."""
     from simkit.engine.compilation_cache import use_compilation_cache
-    from simkit.jobs.runs import start
+    from simkit.jobs.job import begin
+    from simkit.jobs.runs import Run
     from simkit.render.animate import parse_size
 
-    scenario = scenario_of(arguments)
+    job = Run(scenario_of(arguments))
     size = parse_size(arguments.size)
-    output = output_of(arguments, scenario.name)
+    output = output_of(arguments, job.scenario.name)
     use_compilation_cache()
-    with resumable(output):
-        with Progress(scenario.name, scenario.run.steps) as progress:
-            outcome = start(
-                scenario,
-                output,
-                overwrite=arguments.overwrite,
-                report=lambda piece, total: progress.update(piece.index / total),
-            )
-        return finish_run(outcome, arguments, None if arguments.no_render else size)
+    work = partial(begin, job, output, arguments.overwrite)
+    return carry_out(job, output, arguments, None if arguments.no_render else size, work)

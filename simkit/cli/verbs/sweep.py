@@ -1,11 +1,10 @@
 """Run a scenario over parameter values and seeds, as one vmapped program in chunks that fit in memory."""
 
 import argparse
+from functools import partial
 
 from simkit.cli.arguments import add_output, add_scenario, output_of, scenario_of
-from simkit.cli.interrupt import resumable
-from simkit.cli.progress import Progress
-from simkit.cli.reports.sweep import finish_sweep
+from simkit.cli.work import carry_out
 from simkit.errors import UserError
 from simkit.scenario.overrides import parse_over
 
@@ -42,22 +41,11 @@ def main(arguments: argparse.Namespace) -> int:
         raise UserError("nothing to sweep; give --over name=low:high:count, or --seeds with at least 2")
     from simkit.engine.compilation_cache import use_compilation_cache
     from simkit.engine.memory import parse_size
-    from simkit.jobs.sweeps import start_sweep
+    from simkit.jobs.job import begin
+    from simkit.jobs.sweeps import Sweep
 
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
     memory = parse_size(arguments.memory) if arguments.memory else None
-    with resumable(output):
-        with Progress(scenario.name) as progress:
-            result = start_sweep(
-                scenario,
-                over,
-                seeds=arguments.seeds,
-                output=output,
-                overwrite=arguments.overwrite,
-                chunk=arguments.chunk,
-                memory=memory,
-                final_frames=not arguments.no_frames,
-                report=progress.update,
-            )
-        return finish_sweep(result, output, scenario, arguments)
+    job = Sweep(scenario, over, arguments.seeds, arguments.chunk, not arguments.no_frames, memory)
+    return carry_out(job, output, arguments, None, partial(begin, job, output, arguments.overwrite))

@@ -9,7 +9,6 @@ from simkit.cli.output import print_json, print_table
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
-    from simkit.engine.loop import Piece
     from simkit.jobs.validation import Check
 
 
@@ -34,11 +33,11 @@ def main(arguments: argparse.Namespace) -> int:
     total = sum(len(scenario.validations) for scenario in scenarios)
     with Progress("validate", total, "numbers") as progress:
 
-        def on_piece(piece: "Piece", segments: int) -> None:
-            progress.update((len(checks) + piece.index / segments) / total, scenario.name)
+        def on_progress(fraction: float, words: str) -> None:
+            progress.update((len(checks) + fraction) / total, scenario.name)
 
         for scenario in scenarios:
-            for check in validate(scenario, on_piece):
+            for check in validate(scenario, on_progress):
                 checks.append(check)
                 progress.update(len(checks) / total, f"{check.scenario}: {check.what}")
     if arguments.json:

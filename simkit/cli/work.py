@@ -1,0 +1,39 @@
+"""Jobs done from the command line: with progress, an orderly stop, and a report."""
+
+import argparse
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simkit.cli.interrupt import resumable
+from simkit.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from simkit.jobs.job import Job, Report
+    from simkit.render.figure import Size
+
+
+def carry_out(
+    job: "Job[Any]",
+    folder: Path,
+    arguments: argparse.Namespace,
+    size: "Size | None",
+    work: "Callable[[Report], Any]",
+) -> int:
+    """Do a job and report it, by ``finish`` of the module that its kind names.
+
+    Args:
+        job: what is asked for.
+        folder: its run directory.
+        arguments: of the command line, with ``json``.
+        size: of pictures; ``None`` draws nothing that has one.
+        work: does the job, told where to report; returns its result.
+
+    Returns:
+        The exit code.
+    """
+    with resumable(folder):
+        with Progress(job.scenario.name, **job.progress) as progress:
+            result = work(progress.update)
+        return importlib.import_module(job.report).finish(result, job, folder, arguments, size)

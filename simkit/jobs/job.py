@@ -1,0 +1,256 @@
+"""A job: work that is asked for once, kept in a run directory, and finished or read back from there.
+
+Each kind is a subclass of `Job` in a file of its own, and a line in `simkit.storage.kinds.KINDS`. The functions here
+begin, finish and read back any of them.
+"""
+
+import abc
+import dataclasses
+import functools
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+from simkit.core.precision import precision
+from simkit.errors import UserError
+from simkit.scenario.scenario import Scenario
+from simkit.storage import datasets
+from simkit.storage.files import DamagedFileError
+from simkit.storage.kinds import Kind, kind_of
+from simkit.storage.manifest import describe_frames
+from simkit.storage.regular_files import check_regular
+from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output, folder_of
+
+if TYPE_CHECKING:
+    import xarray
+
+    from simkit.core.simulation import Arrays, Simulation
+    from simkit.engine.driver import Program
+
+type Report = Callable[[float, str], None]
+"""Told the fraction done and a few words."""
+type Warn = Callable[[str], None]
+"""Told in one line what was damaged or has changed."""
+
+
+def silent(fraction: float, words: str) -> None:
+    """Report nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """What a job runs.
+
+    Attributes:
+        simulation: of a run, of a member of a sweep, or of an optimization.
+        program: that runs it, or a chunk of members.
+    """
+
+    simulation: "Simulation"
+    program: "Program"
+
+    @functools.cached_property
+    def shapes(self) -> "tuple[Any, Arrays]":
+        """Shapes of a state and of a frame, see `simkit.engine.memory.shapes_of`."""
+        from simkit.engine.memory import shapes_of
+
+        return shapes_of(self.simulation)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job[Result](Kind, abc.ABC):
+    """What was asked for; fields named in `asked` are stored in the manifest and read back from there.
+
+    Attributes:
+        scenario: overrides applied.
+        has_frames: whether it stores frames, which can be drawn and exported.
+        results: files that a finished job has.
+        report: module of the layer above whose ``finish`` prints and draws a result on the command line.
+        repair: what resuming does to a damaged result, in words.
+    """
+
+    has_frames: ClassVar[bool] = False
+    results: ClassVar[tuple[str, ...]] = (SUMMARY,)
+    report: ClassVar[str]
+    repair: ClassVar[str] = "repair the run"
+
+    scenario: Scenario
+
+    @classmethod
+    def of(cls, directory: RunDirectory) -> Self:
+        """Return the job that a run directory was made for.
+
+        Raises:
+            UserError: if it cannot be read back.
+        """
+        request = directory.manifest["request"]
+        return cls(directory.scenario(), **{name: request[name] for name in cls.asked}).checked()
+
+    def checked(self) -> Self:
+        """Return the same job, in the types of its fields.
+
+        Raises:
+            UserError: if a name is unknown or a number out of range.
+        """
+        return self
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """Arguments of `simkit.cli.progress.Progress`."""
+        return {}
+
+    @abc.abstractmethod
+    def simulation(self, *, new: bool) -> "Simulation":
+        """Return what is run; of a new job, what cannot be run or cannot fit is refused."""
+
+    @abc.abstractmethod
+    def program(self, simulation: "Simulation") -> "Program":
+        """Return the program that runs it; each of its parts is compiled when it is first called."""
+
+    def fitted(self, prepared: Prepared, output: Path | None) -> Self:
+        """Return the job in the size in which it fits in memory and on the disk.
+
+        Args:
+            prepared: what it runs.
+            output: the run directory to be, or ``None``.
+
+        Raises:
+            UserError: if it does not fit.
+        """
+        return self
+
+    @abc.abstractmethod
+    def execute(self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn) -> Result:
+        """Do what is left to do, store what comes of it in the directory if there is one, and return it."""
+
+    @abc.abstractmethod
+    def check_finished(self, directory: RunDirectory) -> None:
+        """Check what `read` does not.
+
+        Raises:
+            DamagedFileError: if a file is damaged or missing, so that the job has to go on.
+        """
+
+    @classmethod
+    @abc.abstractmethod
+    def read(cls, directory: RunDirectory) -> Result:
+        """Return what is stored.
+
+        Raises:
+            DamagedFileError: if a file is damaged.
+            UserError: if there is nothing to read yet.
+        """
+
+    @staticmethod
+    @abc.abstractmethod
+    def dataset(result: Result) -> "xarray.Dataset":
+        """Return a result as a labeled data set."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def warning(result: Result) -> str:
+        """Return what must be known of a result before it is used, in one line; empty if that is nothing.
+
+        Raises:
+            RunFailedError: if all of it turned non-finite.
+        """
+
+
+def type_of(directory: RunDirectory) -> type[Job[Any]]:
+    """Return the kind of job in a run directory."""
+    return cast(type[Job[Any]], kind_of(directory.kind))
+
+
+def begin[Result](
+    job: Job[Result], output: Path | str | None, overwrite: bool = False, report: Report = silent
+) -> Result:
+    """Do a job from the beginning.
+
+    Args:
+        job: what is asked for.
+        output: run directory to write, or ``None``.
+        overwrite: replace an existing run directory.
+        report: told of progress.
+
+    Raises:
+        UserError: if the job cannot be done or the output cannot be written; nothing is left half-written.
+    """
+    folder, job = folder_of(output) if output else None, job.checked()
+    if folder:
+        check_output(folder, overwrite=overwrite)
+    with precision(job.scenario.run.precision):
+        prepared = _prepared(job, new=True)
+        job = job.fitted(prepared, folder)
+        if folder is None:
+            return job.execute(prepared, None, report, warnings.warn)
+        request = {"labels": datasets.labels_of(prepared.simulation), "arrays": describe_frames(prepared.shapes[1])}
+        request |= {name: getattr(job, name) for name in job.asked}
+        with RunDirectory.begun(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
+            return job.execute(prepared, directory, report, warnings.warn)
+
+
+def proceed[Result](
+    job: Job[Result], directory: RunDirectory, warn: Warn = warnings.warn, report: Report = silent
+) -> Result:
+    """Finish an interrupted job.
+
+    Args:
+        job: that of the directory.
+        directory: where it is kept.
+        warn: told in one line what was damaged, or which software has changed since the job began.
+        report: told of progress.
+
+    Raises:
+        UserError: if the directory cannot be read back.
+    """
+    directory.warn_of_changes(warn)
+    if all(check_regular(directory.path / name) for name in job.results):
+        # What is whole needs no lock and no permission to write.
+        try:
+            job.check_finished(directory)
+            return job.read(directory)
+        except DamagedFileError:
+            pass
+    with precision(job.scenario.run.precision), directory.locked():
+        return job.execute(_prepared(job, new=False), directory, report, warn)
+
+
+def _prepared(job: Job[Any], *, new: bool) -> Prepared:
+    simulation = job.simulation(new=new)
+    return Prepared(simulation, job.program(simulation))
+
+
+def stored(directory: RunDirectory) -> Any:
+    """Return what a job has stored so far, without computing anything.
+
+    Args:
+        directory: where it is kept.
+
+    Raises:
+        UserError: if nothing is stored yet or a file is damaged.
+    """
+    job = type_of(directory)
+    try:
+        return job.read(directory)
+    except DamagedFileError as error:
+        raise UserError(f"{error}; {job.repair} with: simkit resume {directory.path}") from None
+
+
+def returned(job: Job[Any], work: Callable[[Report], Any]) -> "xarray.Dataset":
+    """Do a job as the functions of `simkit` do: with progress in a notebook and warnings, to a labeled data set.
+
+    Args:
+        job: what is asked for.
+        work: does it, told where to report; returns its result.
+
+    Raises:
+        RunFailedError: if all of the result turned non-finite.
+    """
+    from simkit.jobs.notebook import progress_of
+
+    with progress_of(job.scenario.name, **job.progress) as update:
+        result = work(update)
+    if warning := job.warning(result):
+        warnings.warn(warning, stacklevel=3)
+    return job.dataset(result)
