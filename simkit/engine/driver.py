@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 from simkit.core.rollout import Frames, frame, initial
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import Status, status_of, stops
-from simkit.engine.loop import Piece, pieces_of
+from simkit.engine.loop import Piece
 from simkit.engine.plan import Plan
 from simkit.storage.store import Store
 
@@ -36,31 +36,22 @@ class Program:
         """Return the program of a simulation; each part is compiled when it is first called."""
         return cls(simulation, jax.jit(_beginning(simulation)), jax.jit(_segment(simulation, plan)))
 
-    def begun(self, params: Params, key: jax.Array) -> "tuple[Program, State, dict[str, np.ndarray]]":
-        """Return the initial state and its frame, in which no array overflows, and the program that makes such states.
-
-        Args:
-            params: of the simulation.
-            key: random key (one per member for an ensemble).
-        """
-        return self._with_room_enough(None, lambda program, _: program.initialize(params, key))
-
-    def advanced(self, start: State, params: Params) -> "tuple[Program, State, dict[str, np.ndarray]]":
-        """Return the state after a segment and its frames; run again with more room where an array overflowed.
-
-        Args:
-            start: the state before.
-            params: of the simulation.
-        """
-        return self._with_room_enough(start, lambda program, start: program.advance(start, params))
-
-    def _with_room_enough(
-        self, start: State | None, call: "Callable[[Program, State | None], tuple[State, Frames]]"
+    def roomy(
+        self, call: "Callable[[Program, State], tuple[State, Frames]]", start: State = None
     ) -> "tuple[Program, State, dict[str, np.ndarray]]":
+        """Return what a call returns, the call repeated with more room as long as an array overflows.
+
+        Args:
+            call: ``(program, start) -> (state, frames)``.
+            start: the state that it goes on from, if there is one.
+
+        Returns:
+            The program that makes states of that room, the state, and its frames.
+        """
         program, (state, recorded) = self, call(self, start)
         while _overflowed(recorded) and program.simulation.grow is not None:
             program, roomy = program.with_room(state, state if start is None else start)
-            start = None if start is None else roomy
+            start = start if start is None else roomy
             state, recorded = call(program, start)
         return program, state, _arrays(recorded)
 
@@ -107,12 +98,14 @@ class Drive:
 
     def begin(self) -> "tuple[Drive, Piece]":
         """Return the initial frame."""
-        program, state, arrays = self.program.begun(self.params, self.key)
+        program, state, arrays = self.program.roomy(lambda program, _: program.initialize(self.params, self.key))
         return dataclasses.replace(self, program=program), self._piece(0, state, arrays)
 
     def advance(self, piece: Piece) -> "tuple[Drive, Piece]":
         """Return the next segment."""
-        program, state, arrays = self.program.advanced(piece.state, self.params)
+        program, state, arrays = self.program.roomy(
+            lambda program, start: program.advance(start, self.params), piece.state
+        )
         return dataclasses.replace(self, program=program), self._piece(piece.index + 1, state, arrays)
 
     def _piece(self, index: int, state: State, arrays: dict[str, np.ndarray]) -> Piece:
@@ -120,30 +113,6 @@ class Drive:
         arrays = {name: array[:kept] for name, array in arrays.items()}
         stopped = bool(np.all(stops(arrays["status"][-1])))
         return Piece(index, state, arrays, finished=stopped or index >= self.plan.segments)
-
-
-def drive(
-    simulation: Simulation,
-    params: Params,
-    key: jax.Array,
-    plan: Plan,
-    *,
-    store: Store | None = None,
-    program: Program | None = None,
-    warn: Callable[[str], None] = lambda message: None,
-) -> Iterator[Piece]:
-    """Run a simulation segment by segment, yielding each as it is finished and stored (`simkit.engine.loop.pieces_of`).
-
-    Args:
-        simulation: what to run.
-        params: its parameters.
-        key: random key (one per member for an ensemble).
-        plan: steps and frames.
-        store: where segments and checkpoints go; ``None`` keeps nothing on disk.
-        program: the simulation's `Program`, if the caller has it already.
-        warn: told in one line when a damaged file is passed over.
-    """
-    return pieces_of(Drive(program or Program.of(simulation, plan), params, key, plan), store, warn)
 
 
 def final_status(simulation: Simulation, status: np.ndarray) -> np.ndarray:

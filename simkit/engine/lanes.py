@@ -13,7 +13,7 @@ from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import stops
 from simkit.engine.driver import Program
 from simkit.engine.lane_records import fault_of
-from simkit.engine.loop import Piece, pieces_of
+from simkit.engine.loop import Piece, run_all
 from simkit.engine.plan import Plan
 from simkit.storage.store import Store
 
@@ -88,13 +88,12 @@ class Queue:
             report: told the fraction done and a few words.
             warn: told in one line of damaged files.
         """
-        pieces = []
-        for piece in pieces_of(self, store, warn):
+
+        def on_piece(piece: Piece) -> None:
             ended = self._ended(piece.state)
             report(ended / self.members, f"{ended} of {self.members} members")
-            if store is None:
-                pieces.append(piece.arrays)
-        return self._joined(store.read() if store else pieces)
+
+        return self._joined(run_all(self, store, warn, on_piece)[0])
 
     def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Queue, Piece] | None":
         """Return the last stored piece from which the sweep can go on, if there is one."""
@@ -159,7 +158,7 @@ class Queue:
         if not free.size and current is not None:
             return self.program, current
         member[free] = waiting + np.arange(free.size)
-        program, state, latest = self.program.begun(*self._inputs(member))
+        program, state, latest = self.program.roomy(lambda program, _: program.initialize(*self._inputs(member)))
         latest = {name: array[0] for name, array in latest.items()}
         frame = np.zeros(self.lanes, np.int32)
         if current is not None:
@@ -178,7 +177,7 @@ class Queue:
         """Return lanes after a segment, without those who ended in it, and what is to be stored of it."""
         member, frame = np.array(current.member), np.array(current.frame)
         params, _ = self._inputs(member)
-        program, state, rows = program.advanced(current.state, params)
+        program, state, rows = program.roomy(lambda program, start: program.advance(start, params), current.state)
         # The frame before the segment comes first: it may be the initial one, or already the last.
         rows = {name: np.concatenate([current.latest[name][None], array]) for name, array in rows.items()}
         after = frame + self.plan.frames_per_segment

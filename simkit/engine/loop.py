@@ -73,3 +73,23 @@ def pieces_of(work: Work, store: Store | None, warn: Callable[[str], None]) -> I
         if store:
             store.write(piece.index, piece.state, piece.arrays)
         yield piece
+
+
+def run_all(
+    work: Work, store: Store | None, warn: Callable[[str], None], report: Callable[[Piece], None]
+) -> tuple[list[dict[str, np.ndarray]], Piece]:
+    """Run work to its end and return the arrays of all its pieces, with those stored earlier, and the last piece.
+
+    Args:
+        work: what to run.
+        store: as for `pieces_of`.
+        warn: as for `pieces_of`.
+        report: told of each piece.
+    """
+    kept, last = [], None
+    for last in pieces_of(work, store, warn):
+        report(last)
+        if store is None:
+            kept.append(last.arrays)
+    assert last is not None  # there is always a first piece
+    return store.read() if store else kept, last

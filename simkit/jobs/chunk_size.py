@@ -6,27 +6,21 @@ from typing import TYPE_CHECKING, Any
 from simkit.errors import UserError
 from simkit.jobs.chunks import cut_of, spread_of
 from simkit.jobs.fitting import check_disk
+from simkit.jobs.job import Prepared
 
 if TYPE_CHECKING:
-    from simkit.core.simulation import Arrays, Simulation
-    from simkit.engine.driver import Program
+    from simkit.core.simulation import Simulation
     from simkit.jobs.sweeps import Sweep
 
 
-def fitting_chunk(
-    simulation: "Simulation",
-    shapes: "tuple[Any, Arrays]",
-    plan: "Sweep",
-    program: "Program",
-    output: Path | None = None,
-) -> int:
+def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int:
     """Return how many members run as one program; what they need comes from the compiler.
 
+    As many as the sweep asks for; or else as many as fit, and no more than are faster together.
+
     Args:
-        simulation: the member.
-        shapes: of its state and frame, see `simkit.engine.memory.shapes_of`.
         plan: the sweep.
-        program: of its members; what is compiled here to measure it is what runs.
+        prepared: the member, and the program of a chunk; what is compiled here to measure it is what runs.
         output: the run directory to be, or ``None``.
 
     Raises:
@@ -37,7 +31,7 @@ def fitting_chunk(
     from simkit.engine.lanes import usual_lanes
     from simkit.engine.memory import SHARE, available_bytes, frame_bytes, needed_bytes, show_size, size_of
 
-    chunk = plan.chunk
+    simulation, program, shapes, chunk = prepared.simulation, prepared.program, prepared.shapes, plan.chunk
     limit, devices = plan.memory or int(SHARE * available_bytes()), len(jax.local_devices())
 
     def needed(members: int) -> int:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.engine.plan import plan_of
-from simkit.jobs.job import Report, Warn
-from simkit.jobs.outcome import record
+from simkit.jobs.job import Prepared, Report, Warn
 from simkit.storage import datasets
 from simkit.storage.archives import write_arrays
 from simkit.storage.chunk_files import ChunkFile, chunk_layout, lanes_layout
@@ -72,12 +71,7 @@ def _inputs(simulation: "Simulation", plan: "Sweep", members: np.ndarray) -> tup
 
 
 def run_members(
-    simulation: "Simulation",
-    plan: "Sweep",
-    program: "Program",
-    directory: RunDirectory | None,
-    report: Report,
-    warn: Warn,
+    plan: "Sweep", prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
 ) -> "xarray.Dataset":
     """Run every chunk that is not stored yet and return the labeled result.
 
@@ -85,18 +79,19 @@ def run_members(
     member. Those that end when they are done make one chunk of all, through as many lanes as a chunk is large.
 
     Args:
-        simulation: the member.
         plan: the sweep.
-        program: from `program_of_chunk`; used by every chunk, so it is compiled once.
+        prepared: the member, and the program of a chunk, which every chunk uses, so that it is compiled once.
         directory: where chunks are stored, or ``None``.
         report: told of progress.
         warn: told in one line what was damaged.
     """
     import jax
 
-    from simkit.engine.driver import final_status
+    from simkit.engine.driver import Drive, final_status
     from simkit.engine.lanes import Queue
+    from simkit.engine.loop import run_all
 
+    simulation, program = prepared.simulation, prepared.program
     cut, together = cut_of(simulation, plan), plan.chunk or plan.members
     axes = {name: 0 if name in plan.over else None for name in simulation.params}
     observe = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes))) if plan.final_frames else lambda *_: {}
@@ -118,8 +113,8 @@ def run_members(
 
                 members = np.minimum(index * together + np.arange(together), plan.members - 1)
                 params, keys = _inputs(simulation, plan, members)
-                many = program.simulation
-                arrays, last = record(many, keys, cut, store, on_piece, warn, params=params, program=program)
+                pieces, last = run_all(Drive(program, params, keys, cut), store, warn, on_piece)
+                arrays = datasets.join(pieces)
                 observed = observe(last.state, params)
             stored = _frozen(arrays, cut.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
             stored["status"] = final_status(simulation, stored["status"])

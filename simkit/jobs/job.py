@@ -8,17 +8,18 @@ import abc
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
 from simkit.storage.files import DamagedFileError
-from simkit.storage.kinds import Kind, kind_of
+from simkit.storage.kinds import kind_of
 from simkit.storage.manifest import describe_frames
+from simkit.storage.manifest_schema import Check
 from simkit.storage.regular_files import check_regular
 from simkit.storage.run_directory import SUMMARY, RunDirectory, check_output, folder_of
 
@@ -32,10 +33,6 @@ type Report = Callable[[float, str], None]
 """Told the fraction done and a few words."""
 type Warn = Callable[[str], None]
 """Told in one line what was damaged or has changed."""
-
-
-def silent(fraction: float, words: str) -> None:
-    """Report nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,17 +56,27 @@ class Prepared:
 
 
 @dataclasses.dataclass(frozen=True)
-class Job[Result](Kind, abc.ABC):
+class Job[Result](abc.ABC):
     """What was asked for; fields named in `asked` are stored in the manifest and read back from there.
 
     Attributes:
         scenario: overrides applied.
+        kind: as in manifests, a key of `simkit.storage.kinds.KINDS`.
+        noun: as in messages, such as ``"a sweep"``.
+        asked: the check of each entry of the manifest's ``request``, see `simkit.storage.manifest_schema`.
+        files: regular expression of the names of files that other kinds do not write.
+        stores: regular expression of the folders that hold segments, besides the run directory itself.
         has_frames: whether it stores frames, which can be drawn and exported.
         results: files that a finished job has.
         report: module of the layer above whose ``finish`` prints and draws a result on the command line.
         repair: what resuming does to a damaged result, in words.
     """
 
+    kind: ClassVar[str]
+    noun: ClassVar[str]
+    asked: ClassVar[Mapping[str, Check]] = {}
+    files: ClassVar[str] = ""
+    stores: ClassVar[str] = ""
     has_frames: ClassVar[bool] = False
     results: ClassVar[tuple[str, ...]] = (SUMMARY,)
     report: ClassVar[str]
@@ -157,13 +164,8 @@ class Job[Result](Kind, abc.ABC):
         """
 
 
-def type_of(directory: RunDirectory) -> type[Job[Any]]:
-    """Return the kind of job in a run directory."""
-    return cast(type[Job[Any]], kind_of(directory.kind))
-
-
 def begin[Result](
-    job: Job[Result], output: Path | str | None, overwrite: bool = False, report: Report = silent
+    job: Job[Result], output: Path | str | None, overwrite: bool = False, report: Report = lambda fraction, words: None
 ) -> Result:
     """Do a job from the beginning.
 
@@ -191,7 +193,7 @@ def begin[Result](
 
 
 def proceed[Result](
-    job: Job[Result], directory: RunDirectory, warn: Warn = warnings.warn, report: Report = silent
+    job: Job[Result], directory: RunDirectory, warn: Warn = warnings.warn, report: Report = lambda fraction, words: None
 ) -> Result:
     """Finish an interrupted job.
 
@@ -230,7 +232,7 @@ def stored(directory: RunDirectory) -> Any:
     Raises:
         UserError: if nothing is stored yet or a file is damaged.
     """
-    job = type_of(directory)
+    job = kind_of(directory.kind)
     try:
         return job.read(directory)
     except DamagedFileError as error:

@@ -11,7 +11,7 @@ from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, check_wrt, names_of, note_of, objective_name, objective_of, status_of_run
 from simkit.jobs.job import Prepared, Report, Warn, begin, returned
-from simkit.jobs.outcome import Drive, Outcome
+from simkit.jobs.outcome import DrivenJob, Outcome
 from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
@@ -105,7 +105,7 @@ class Optimized(Outcome):
 
 
 @dataclasses.dataclass(frozen=True)
-class Optimization(Drive[Optimized]):
+class Optimization(DrivenJob[Optimized]):
     """What to optimize.
 
     Attributes:

@@ -1,7 +1,6 @@
 """Jobs that drive one simulation to its end, and what comes of them in memory and in a run directory."""
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -18,14 +17,12 @@ from simkit.storage.regular_files import check_regular
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
 if TYPE_CHECKING:
-    import jax
     import xarray
 
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
     from simkit.engine.loop import Piece
     from simkit.engine.plan import Plan
-    from simkit.storage.store import Store
 
 
 class RunFailedError(Exception):
@@ -136,7 +133,7 @@ def describe(scenario: Scenario) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Drive[Result: Outcome](Job[Result]):
+class DrivenJob[Result: Outcome](Job[Result]):
     """A job that drives one simulation from its start to its end, or on from wherever its directory left off."""
 
     result: ClassVar[type[Outcome]] = Outcome
@@ -157,7 +154,8 @@ class Drive[Result: Outcome](Job[Result]):
         """Drive the simulation and write a summary."""
         import jax
 
-        from simkit.engine.driver import final_status
+        from simkit.engine.driver import Drive, final_status
+        from simkit.engine.loop import run_all
 
         simulation, plan = prepared.simulation, self.plan
         key = jax.random.key(self.scenario.run.seed)
@@ -165,10 +163,10 @@ class Drive[Result: Outcome](Job[Result]):
         def on_piece(piece: "Piece") -> None:
             report(piece.index / plan.segments, self.words(piece))
 
-        store = directory.store if directory else None
-        arrays, last = record(simulation, key, plan, store, on_piece, warn, program=prepared.program)
+        work = Drive(prepared.program, simulation.params, key, plan)
+        pieces, last = run_all(work, directory.store if directory else None, warn, on_piece)
         outcome = self.result(
-            arrays=arrays,
+            arrays=datasets.join(pieces),
             labels=datasets.labels_of(simulation),
             status=final_status(simulation, last.status),
             segments=last.index,
@@ -231,35 +229,3 @@ class Drive[Result: Outcome](Job[Result]):
             raise RunFailedError(result.message)
         warned = [code for code in (*CAUTIONS, Status.MAX_STEPS) if code not in ONLY_DERIVATIVES]
         return result.message if result.failed or np.isin(result.status, warned).any() else ""
-
-
-def record(
-    simulation: "Simulation",
-    key: "jax.Array",
-    plan: "Plan",
-    store: "Store | None",
-    report: "Callable[[Piece], None]",
-    warn: Warn,
-    **options: Any,
-) -> "tuple[dict[str, np.ndarray], Piece]":
-    """Drive a simulation to its end and return all its arrays (with those stored earlier) and its last piece.
-
-    Args:
-        simulation: what to run, with its own ``params``; ``options`` may name other ``params``.
-        key: random key.
-        plan: steps and frames.
-        store: where it is kept, or ``None``.
-        report: told after every segment.
-        warn: told of damaged files.
-        **options: passed on to `simkit.engine.driver.drive`.
-    """
-    from simkit.engine.driver import drive
-
-    params = options.pop("params", simulation.params)
-    kept, last = [], None
-    for last in drive(simulation, params, key, plan, store=store, warn=warn, **options):
-        report(last)
-        if store is None:
-            kept.append(last.arrays)
-    assert last is not None  # there is always a first piece
-    return datasets.join(store.read() if store else kept), last

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.errors import UserError
-from simkit.jobs.job import proceed, returned, stored, type_of
+from simkit.jobs.job import proceed, returned, stored
 from simkit.jobs.outcome import Outcome
+from simkit.storage.kinds import kind_of
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def resume(directory: Path | str, *, simulation: "Simulation | None" = None) -> 
         raise UserError(f"simulation is of type {type(simulation).__name__}; give a simkit.Simulation")
     use_compilation_cache()
     opened = RunDirectory.open(directory, simulation)
-    job = type_of(opened).of(opened)
+    job = kind_of(opened.kind).of(opened)
     return returned(job, partial(proceed, job, opened, warnings.warn))
 
 
@@ -48,7 +49,7 @@ def open_run(directory: Path | str) -> "xarray.Dataset":
         UserError: if it is not a run directory or its files are damaged.
     """
     opened = RunDirectory.open(directory)
-    return type_of(opened).dataset(stored(opened))
+    return kind_of(opened.kind).dataset(stored(opened))
 
 
 def open_frames(directory: Path | str, lacks: str) -> Outcome:
@@ -62,6 +63,7 @@ def open_frames(directory: Path | str, lacks: str) -> Outcome:
         UserError: if it is not the directory of a run, or its files are damaged.
     """
     opened = RunDirectory.open(directory)
-    if not type_of(opened).has_frames:
-        raise UserError(f"{opened.path} holds {type_of(opened).noun}, which has no {lacks}; give a run's directory")
+    kind = kind_of(opened.kind)
+    if not kind.has_frames:
+        raise UserError(f"{opened.path} holds {kind.noun}, which has no {lacks}; give a run's directory")
     return stored(opened)

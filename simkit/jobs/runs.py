@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.jobs.fitting import check_declared, check_frames, fewer
 from simkit.jobs.job import Prepared, begin, returned
-from simkit.jobs.outcome import Drive, Outcome
+from simkit.jobs.outcome import DrivenJob, Outcome
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
 
@@ -39,7 +39,7 @@ def run(
 
 
 @dataclasses.dataclass(frozen=True)
-class Run(Drive[Outcome]):
+class Run(DrivenJob[Outcome]):
     """A run of a scenario."""
 
     kind = "run"

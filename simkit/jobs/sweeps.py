@@ -160,14 +160,13 @@ class Sweep(Job["xarray.Dataset"]):
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Sweep":
         """Return the sweep in chunks that fit."""
-        chunk = fitting_chunk(prepared.simulation, prepared.shapes, self, prepared.program, output)
-        return dataclasses.replace(self, chunk=chunk)
+        return dataclasses.replace(self, chunk=fitting_chunk(self, prepared, output))
 
     def execute(
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
     ) -> "xarray.Dataset":
         """Run every chunk that is not stored yet."""
-        result = run_members(prepared.simulation, self, prepared.program, directory, report, warn)
+        result = run_members(self, prepared, directory, report, warn)
         return store_result(directory, result) if directory else result
 
     def check_finished(self, directory: RunDirectory) -> None:

@@ -11,7 +11,7 @@ from simkit.core.objective import REDUCTIONS, Reduce
 from simkit.core.precision import precision
 from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.jobs.derivatives import value_and_grad
-from simkit.jobs.job import Report, begin, silent
+from simkit.jobs.job import Report, begin
 from simkit.jobs.outcome import Outcome
 from simkit.jobs.runs import Run
 from simkit.scenario.loading import load
@@ -49,7 +49,7 @@ class Check:
         return not self.failure and self.error <= self.tolerance
 
 
-def validate(scenario: Scenario, report: Report = silent) -> Iterator[Check]:
+def validate(scenario: Scenario, report: Report = lambda fraction, words: None) -> Iterator[Check]:
     """Yield one `Check` per validation entry, running each set of overrides once.
 
     Args:

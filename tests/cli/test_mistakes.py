@@ -190,7 +190,7 @@ def test_no_more_memory_is_one_line_and_leaves_nothing(simkit, tmp_path, monkeyp
     def exhausted(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("simkit.jobs.outcome.record", exhausted)
+    monkeypatch.setattr("simkit.engine.loop.run_all", exhausted)
     ran = simkit("run", "channel_flow", *SMALL)
     assert ran.code == 2
     assert ran.line.lower().startswith("simkit: out of memory") and "smaller" in ran.line
@@ -201,7 +201,7 @@ def test_a_fault_of_ours_is_not_disguised(simkit, monkeypatch):
     def broken(*arguments, **options):
         raise ValueError("a bug")
 
-    monkeypatch.setattr("simkit.jobs.outcome.record", broken)
+    monkeypatch.setattr("simkit.engine.loop.run_all", broken)
     with pytest.raises(ValueError, match="a bug"):
         simkit("run", "channel_flow", *SMALL)
 

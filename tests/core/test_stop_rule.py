@@ -12,9 +12,9 @@ from simkit.core.ensemble import ensemble
 from simkit.core.in_flight import in_flight
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import CAUTIONS, Status, stops
-from simkit.engine.driver import drive
 from simkit.engine.plan import Plan
 from tests.core.toys import oscillator
+from tests.driving import drive
 
 KEY, STEPS = 5, 40
 

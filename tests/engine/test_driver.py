@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from simkit.core.status import Status
-from simkit.engine.driver import Program, drive, final_status
+from simkit.engine.driver import Program, final_status
 from simkit.engine.plan import SEGMENTS, Plan
 from simkit.storage.store import Store
 from tests.core.toys import descent, oscillator
+from tests.driving import drive
 
 pytestmark = pytest.mark.usefixtures("x64")
 

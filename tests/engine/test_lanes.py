@@ -20,6 +20,7 @@ from simkit.jobs.job import begin
 from simkit.jobs.sweeps import Sweep
 from simkit.storage.archives import UNBOUND, read_arrays, write_arrays
 from simkit.storage.store import Store
+from tests.stopping import StopAfter, Stopped
 from tests.toys import SPRINGS, toy
 
 # Stiff chains come to rest more than twice as fast as soft ones.
@@ -124,21 +125,12 @@ def test_a_slow_member_does_not_hold_up_the_others():
 
 @pytest.mark.parametrize("stop", range(1, 14, 2))
 def test_what_was_interrupted_goes_on_bit_for_bit(stop, tmp_path):
-    class Stopped(BaseException):
-        pass
-
-    told = []
-
-    def report(fraction, words):
-        told.append(fraction)
-        if len(told) == stop:
-            raise Stopped
-
+    report = StopAfter(stop)
     values = [30.5, 3.0, 17.0, 1.0, 9.0, 0.0, -1.0, 12.0, 40.5]
     expected = countdown(lanes=2, values=values)
     with pytest.raises(Stopped):
         countdown(Store(tmp_path), lanes=2, values=values, report=report)
-    assert told == sorted(told)
+    assert report.told == sorted(report.told)
     found = countdown(Store(tmp_path), lanes=2, values=values)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.keys() == theirs.keys()
@@ -148,19 +140,10 @@ def test_what_was_interrupted_goes_on_bit_for_bit(stop, tmp_path):
 
 @pytest.mark.parametrize("stop", [1, 7, 20])
 def test_sweep_of_relaxations_goes_on_where_it_was_stopped(stop, tmp_path):
-    class Stopped(BaseException):
-        pass
-
-    told = []
-
-    def report(fraction, words):
-        told.append(words)
-        if len(told) == stop:
-            raise Stopped
-
+    report = StopAfter(stop)
     with pytest.raises(Stopped):
         begin(Sweep(springs(), OVER, seeds=2, chunk=3), tmp_path / "stopped", report=report)
-    assert told[-1].endswith(" of 16 members")
+    assert report.told[-1][1].endswith(" of 16 members")
     result = simkit.resume(tmp_path / "stopped")
     whole = simkit.sweep(springs(), OVER, seeds=2, chunk=3, output=tmp_path / "whole")
     xarray.testing.assert_identical(result, whole)
@@ -187,19 +170,8 @@ VALUES = [30.5, 3.0, 17.0, 1.0, 9.0, 0.0, -1.0, 12.0, 40.5]
 @pytest.fixture
 def interrupted(tmp_path):
     """Return a folder with the first five segments of a sweep through two lanes, and the checkpoint after them."""
-
-    class Stopped(BaseException):
-        pass
-
-    told = []
-
-    def report(fraction, words):
-        told.append(fraction)
-        if len(told) == 5:
-            raise Stopped
-
     with pytest.raises(Stopped):
-        countdown(Store(tmp_path), lanes=2, values=VALUES, report=report)
+        countdown(Store(tmp_path), lanes=2, values=VALUES, report=StopAfter(5))
     return tmp_path
 
 

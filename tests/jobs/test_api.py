@@ -11,6 +11,7 @@ import xarray
 import simkit
 from tests.jobs.test_sweeps import wild_flow
 from tests.scenarios.small import small
+from tests.stopping import StopAfter, Stopped
 from tests.toys import PENDULUMS, SPRINGS, toy
 
 
@@ -185,16 +186,9 @@ def test_stopped_optimization_goes_on_bit_for_bit(method, tmp_path):
     from simkit.jobs.job import begin
     from simkit.jobs.optimizations import Optimization
 
-    class Stopped(BaseException):
-        pass
-
-    def report(fraction, words):
-        if fraction == 2 / 5:
-            raise Stopped
-
     job = Optimization(toy(), ("frequency", "time_step"), "energy", method=method, iterations=5)
     with pytest.raises(Stopped):
-        begin(job, tmp_path / "stopped", report=report)
+        begin(job, tmp_path / "stopped", report=StopAfter(3))
     resumed = simkit.resume(tmp_path / "stopped")
     whole = simkit.optimize(toy(), ["frequency", "time_step"], method=method, iterations=5, output=tmp_path / "whole")
     xarray.testing.assert_identical(resumed, whole)
@@ -227,7 +221,7 @@ def test_nothing_is_left_of_a_run_that_fails_before_its_first_frame(tmp_path, mo
     def explode(*arguments, **options):
         raise MemoryError
 
-    monkeypatch.setattr("simkit.jobs.outcome.record", explode)
+    monkeypatch.setattr("simkit.engine.loop.run_all", explode)
     with pytest.raises(MemoryError):
         simkit.run(toy(), output=tmp_path / "run")
     assert not list(tmp_path.iterdir())

@@ -86,7 +86,7 @@ def test_fine_grids_are_refused_before_the_tables_of_their_solvers_are_made(word
 
 @pytest.mark.parametrize("words", HUGE.values(), ids=HUGE)
 def test_huge_settings_are_refused_in_one_line_before_anything_is_computed(words, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("simkit.jobs.outcome.record", pytest.fail)
+    monkeypatch.setattr("simkit.engine.loop.run_all", pytest.fail)
     monkeypatch.setattr(memory, "available_bytes", lambda: 4 * 2**30)
     assert main(["run", *words, "--output", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err

@@ -12,10 +12,11 @@ import xarray
 import simkit
 from simkit.cli.main import main
 from simkit.jobs.job import Job, begin
-from simkit.jobs.outcome import Drive, Outcome
+from simkit.jobs.outcome import DrivenJob, Outcome
 from simkit.scenario.build import build
 from simkit.storage import manifest_schema
 from simkit.storage.kinds import KINDS, kind_of
+from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
 
 OF_SWEEPS = (
@@ -31,12 +32,8 @@ OF_SWEEPS = (
 OF_OPTIMIZATIONS = ("optax", "simkit.core.optimize", "simkit.jobs.derivatives", "simkit.jobs.optimizations")
 
 
-class Stopped(BaseException):
-    """The work was stopped."""
-
-
 @dataclasses.dataclass(frozen=True)
-class LateRun(Drive[Outcome]):
+class LateRun(DrivenJob[Outcome]):
     """A kind of job that simkit does not have: a run whose first frame is some steps after the start."""
 
     kind = "late"
@@ -71,16 +68,9 @@ def test_every_kind_is_declared_under_its_name(name):
 
 
 def test_a_kind_from_outside_is_stored_resumed_opened_and_reported(late, tmp_path, capsys):
-    told = []
-
-    def report(fraction, words):
-        told.append(fraction)
-        if len(told) == 4:
-            raise Stopped
-
     job = LateRun(toy(), 6)
     with pytest.raises(Stopped):
-        begin(job, tmp_path / "stopped", report=report)
+        begin(job, tmp_path / "stopped", report=StopAfter(4))
     assert simkit.open_run(tmp_path / "stopped").attrs["status"] == "unfinished"
     resumed = simkit.resume(tmp_path / "stopped")
     xarray.testing.assert_identical(resumed, begin(job, None).dataset())

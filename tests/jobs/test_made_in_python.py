@@ -18,12 +18,9 @@ from simkit.jobs.runs import Run
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario.loading import load
 from tests.differences import central_difference
+from tests.stopping import StopAfter, Stopped
 
 TIME_STEP = 0.05
-
-
-class Stopped(BaseException):
-    """In place of a process that is killed."""
 
 
 def swing(*, stronger=1.0, dtype=float, **changes):
@@ -129,19 +126,9 @@ def test_optimization_keeps_a_bound_on_one_side():
 
 
 def test_stopped_work_goes_on_bit_for_bit_with_its_simulation_only(tmp_path):
-    def stop_at(index):
-        told = []
-
-        def report(fraction, words):
-            told.append(fraction)
-            if len(told) > index:
-                raise Stopped
-
-        return report
-
     scenario = load(swing(), {"steps": 400, "every": 1})
     with pytest.raises(Stopped):
-        begin(Run(scenario), tmp_path / "stopped", report=stop_at(1))
+        begin(Run(scenario), tmp_path / "stopped", report=StopAfter(2))
     for simulation, message in (
         (None, "made in Python and is not in the file; hand it over with simkit.resume"),
         (swing(stronger=2.0), "began with another simulation"),
@@ -159,13 +146,10 @@ def test_stopped_work_goes_on_bit_for_bit_with_its_simulation_only(tmp_path):
 
 
 def test_stopped_sweep_goes_on(tmp_path):
-    def stop(fraction, words):
-        raise Stopped
-
     scenario = load(swing(), {"steps": 20})
     over = {"gravity": (1.0, 2.0, 3.0)}
     with pytest.raises(Stopped):
-        begin(Sweep(scenario, over, chunk=1), tmp_path / "stopped", report=stop)
+        begin(Sweep(scenario, over, chunk=1), tmp_path / "stopped", report=StopAfter(1))
     resumed = simkit.resume(tmp_path / "stopped", simulation=swing())
     xarray.testing.assert_identical(resumed, begin(Sweep(scenario, over, chunk=1), None))
 
@@ -322,11 +306,7 @@ def test_something_else_is_refused():
 
 def test_shell_draws_a_stored_run_and_says_how_to_finish_one(tmp_path, capsys):
     with pytest.raises(Stopped):
-
-        def report(fraction, words):
-            raise Stopped
-
-        begin(Run(load(swing(), {"steps": 400, "every": 4})), tmp_path / "run", report=report)
+        begin(Run(load(swing(), {"steps": 400, "every": 4})), tmp_path / "run", report=StopAfter(1))
     assert main(["resume", str(tmp_path / "run")]) == 2
     assert "hand it over with simkit.resume(folder, simulation=...)" in capsys.readouterr().err
     assert main(["render", str(tmp_path / "run"), "--format", "png"]) == 0

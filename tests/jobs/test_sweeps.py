@@ -18,6 +18,7 @@ from simkit.scenario.schema import parse_scenario
 from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.run_directory import RunDirectory
 from tests.scenarios.small import NAMES, small
+from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
 
 OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
@@ -192,19 +193,9 @@ def test_result_is_read_back_as_it_was(tmp_path):
 
 @pytest.mark.parametrize("stop", [1, 12, 23])
 def test_sweep_goes_on_where_it_was_stopped(stop, tmp_path):
-    class Stopped(BaseException):
-        pass
-
-    told = []
-
-    def report(fraction, words):
-        told.append(fraction)
-        if len(told) == stop:
-            raise Stopped
-
     options = {"seeds": 2, "chunk": 5}  # three chunks of eleven pieces each
     with pytest.raises(Stopped):
-        begin(Sweep(toy(), OVER, **options), tmp_path / "stopped", report=report)
+        begin(Sweep(toy(), OVER, **options), tmp_path / "stopped", report=StopAfter(stop))
     result = simkit.resume(tmp_path / "stopped")
     assert_identical(result, simkit.sweep(toy(), OVER, output=tmp_path / "whole", **options))
     for path in (tmp_path / "whole").iterdir():
@@ -294,6 +285,7 @@ SPREAD = """
 import sys
 import jax, simkit
 from simkit.scenario import registry
+from tests.stopping import StopAfter, Stopped
 from tests.toys import FACTORIES, toy
 registry.FACTORIES.update(FACTORIES)
 assert len(jax.local_devices()) == 2, jax.local_devices()

@@ -16,35 +16,21 @@ from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
 from simkit.jobs.sweeps import Sweep
 from simkit.storage.archives import Seal, read_arrays, write_arrays
+from tests.stopping import StopAfter
 from tests.toys import SPRINGS, toy
 
 
-class Stopped(BaseException):
-    """The work was stopped."""
-
-
-def _stop_after(count):
-    told = []
-
-    def report(*unused):
-        told.append(unused)
-        if len(told) == count:
-            raise Stopped
-
-    return report
-
-
 def _half_run(folder, seed):
-    begin(Run(toy(seed=seed)), folder, report=_stop_after(6))
+    begin(Run(toy(seed=seed)), folder, report=StopAfter(6))
 
 
 def _half_sweep(folder, seed):
-    begin(Sweep(toy(seed=seed), {"frequency": (1.0, 2.0)}, chunk=1), folder, report=_stop_after(16))
+    begin(Sweep(toy(seed=seed), {"frequency": (1.0, 2.0)}, chunk=1), folder, report=StopAfter(16))
 
 
 def _half_relaxations(folder, seed):
     scenario = toy(SPRINGS, tolerance=0.05, seed=seed)
-    begin(Sweep(scenario, {"rest": (1.0, 1.4)}, seeds=2, chunk=2), folder, report=_stop_after(1))
+    begin(Sweep(scenario, {"rest": (1.0, 1.4)}, seeds=2, chunk=2), folder, report=StopAfter(1))
 
 
 # Two of each, which differ in nothing but the seed, so that files of one are whole in the other and do not belong.

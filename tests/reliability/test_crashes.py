@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.engine.driver import Program, drive
+from simkit.engine.driver import Program
 from simkit.engine.plan import Plan
 from simkit.storage import files
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.store import Store
 from tests.core.toys import oscillator
+from tests.driving import drive
 from tests.toys import SPRINGS, begun, toy
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.engine.driver import Program, drive
+from simkit.engine.driver import Program
 from simkit.engine.plan import Plan
 from simkit.jobs.job import proceed
 from simkit.jobs.runs import Run
@@ -18,7 +18,9 @@ from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.store import CHECKPOINTS, Store
 from tests.core.toys import oscillator
-from tests.reliability.faults import WORK, Stopped
+from tests.driving import drive
+from tests.reliability.faults import WORK
+from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
 
 FRAMES = 10
@@ -109,21 +111,11 @@ def test_two_damaged_checkpoints_start_the_run_over(damage, spoiled, finished, r
 
 
 def test_run_that_starts_over_leaves_nothing_of_the_old_one(spoiled):
-    class Stopped(BaseException):
-        pass
-
-    told = []
-
-    def report(fraction, words):
-        told.append(fraction)
-        if len(told) == 2:
-            raise Stopped
-
     for name in CHECKPOINTS:
         empty(spoiled / name)
     with pytest.raises(Stopped):
         directory = RunDirectory.open(spoiled)
-        proceed(Run.of(directory), directory, lambda message: None, report)
+        proceed(Run.of(directory), directory, lambda message: None, StopAfter(2))
     # Other software may have made the old segments, which would not fit these.
     assert sorted(path.stem for path in (spoiled / "segments").iterdir()) == ["000000", "000001"]
     with pytest.raises(simkit.UserError, match=r"segment 000002.npz is missing; repair the run with"):

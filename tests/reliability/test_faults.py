@@ -8,7 +8,8 @@ import pytest
 
 import simkit
 from simkit.scenario import registry
-from tests.reliability.faults import WORK, Stopped, endure
+from tests.reliability.faults import WORK, endure
+from tests.stopping import Stopped
 from tests.toys import FACTORIES
 
 pytestmark = pytest.mark.filterwarnings("default")

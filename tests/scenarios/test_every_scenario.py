@@ -18,7 +18,7 @@ from simkit.core import gradient
 from simkit.core.dependence import idle_parameters
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
-from simkit.engine.driver import Program, drive
+from simkit.engine.driver import Program
 from simkit.engine.plan import plan_of
 from simkit.export.drawable import parts_of
 from simkit.jobs.derivatives import objective_of
@@ -29,6 +29,7 @@ from simkit.scenario.loading import load
 from simkit.storage.datasets import join, labels_of
 from simkit.storage.store import Store
 from tests.differences import central_difference
+from tests.driving import drive
 from tests.scenarios.small import FEW_STEPS, NAMES, small, small_to_the_end
 
 pytestmark = pytest.mark.usefixtures("x64")

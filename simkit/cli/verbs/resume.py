@@ -19,14 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Resume and report like the verb that began the work."""
     from simkit.engine.compilation_cache import use_compilation_cache
-    from simkit.jobs.job import proceed, type_of
+    from simkit.jobs.job import proceed
     from simkit.render.animate import parse_size
     from simkit.render.files import remove_abandoned
+    from simkit.storage.kinds import kind_of
     from simkit.storage.run_directory import RunDirectory
 
     size = None if arguments.no_render else parse_size(arguments.size)
     directory = RunDirectory.open(arguments.run)
-    job = type_of(directory).of(directory)
+    job = kind_of(directory.kind).of(directory)
     remove_abandoned(directory.path)
     use_compilation_cache()
 

@@ -10,12 +10,12 @@ import pytest
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.status import Status
-from simkit.engine.driver import drive
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.molecular.dynamics import langevin, maxwell_boltzmann, velocity_verlet
 from simkit.molecular.interactions.user_energy import user_energy
 from simkit.storage.store import Store
+from tests.driving import drive
 from tests.molecular.dynamics.moving import floats, gas, gas_interaction, oscillators, tetramer
 
 PLAN = Plan(steps=120, every=1)

@@ -13,12 +13,14 @@ from simkit.core.objective import Objective
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Equilibrium, Simulation
 from simkit.core.status import Status
-from simkit.engine.driver import Program, drive
+from simkit.engine.driver import Program
 from simkit.engine.lanes import Queue
 from simkit.engine.plan import Plan
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import soft_sphere
 from simkit.storage.store import Store
+from tests.driving import drive
+from tests.stopping import StopAfter, Stopped
 
 PARTICLES = 48
 PLAN = Plan(steps=40, every=2)
@@ -160,24 +162,15 @@ def test_members_of_an_ensemble_grow_together(x64):
 
 
 def test_members_that_take_turns_grow_and_resume_bit_for_bit(x64, tmp_path):
-    class Stopped(BaseException):
-        pass
-
     keys, pull = jax.random.split(jax.random.key(1), 5), jnp.array([0.01, 0.3, 0.1, 0.2, 0.05])
 
     def run(room, store=None, stop=None):
-        member, told = attracted(capacity=room), []
-
-        def report(fraction, words):
-            told.append(fraction)
-            if len(told) == stop:
-                raise Stopped
-
+        member = attracted(capacity=room)
         silent = dataclasses.replace(ensemble(member, ["pull"]), observe=lambda state, params: {})
         axes = {"epsilon": None, "sigma": None, "pull": 0}
         inputs = lambda members: ({**member.params, "pull": pull[members]}, keys[members])  # noqa: E731
         queue = Queue(Program.of(silent, PLAN), PLAN, 5, 2, inputs, jax.vmap(member.observe, in_axes=(0, axes)))
-        return queue.run(store, report, pytest.fail)
+        return queue.run(store, StopAfter(stop), pytest.fail)
 
     with pytest.raises(Stopped):
         run(4, Store(tmp_path), stop=25)

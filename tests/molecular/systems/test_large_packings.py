@@ -7,7 +7,6 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
-from simkit.engine.driver import drive
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.molecular import jamming, soft_sphere_packing, spaces
@@ -16,6 +15,7 @@ from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.potentials import mean_diameter, soft_sphere
 from simkit.molecular.systems import mixture
+from tests.driving import drive
 
 
 def over_all_pairs(position, diameter, box):
