@@ -1,17 +1,15 @@
 """Notebook display: progress while work runs, and the animation of a run."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import xarray
 
 if TYPE_CHECKING:
+    from simkit.jobs.job import Report
     from simkit.jobs.outcome import Outcome
-
-type Update = Callable[..., None]
-"""Told the fraction done and a few words."""
 
 
 def in_notebook() -> bool:
@@ -22,7 +20,7 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def progress_of(name: str, steps: int | None = None, unit: str = "steps", **options: Any) -> Iterator[Update]:
+def progress_of(name: str, steps: int | None = None, unit: str = "steps", **options: Any) -> "Iterator[Report]":
     """Show progress in a notebook, and nothing anywhere else.
 
     Args:

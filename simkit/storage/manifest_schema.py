@@ -81,20 +81,8 @@ def _described(value: Any) -> bool:
     return value[0] in _DTYPES and all(map(_count, value[1]))
 
 
-_DTYPES = (
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-)
+_INTEGERS = (f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
+_DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
 # Checks for requests.
 WORD = is_("a word", lambda value: isinstance(value, str))
 FLAG = is_("true or false", lambda value: isinstance(value, bool))

@@ -6,27 +6,10 @@ import subprocess
 import sys
 from importlib import metadata
 
-# What must be importable, by the name of the package that brings it.
-MODULES = {
-    "jax": "jax",
-    "jaxlib": "jaxlib",
-    "numpy": "numpy",
-    "jax-md": "jax_md",
-    "jax-cfd": "jax_cfd",
-    "brax": "brax",
-    "matplotlib": "matplotlib",
-    "imageio": "imageio",
-    "optax": "optax",
-    "xarray": "xarray",
-    "ase": "ase",
-    "scipy": "scipy",
-    "pillow": "PIL",
-    "imageio-ffmpeg": "imageio_ffmpeg",
-    "flatbuffers": "flatbuffers",
-    "mujoco": "mujoco",
-}
-# Of these, what a manifest does not tell the version of.
-UNRECORDED = ("scipy", "pillow", "imageio-ffmpeg", "flatbuffers", "mujoco")
+# What must be importable, and, of the first line, what decides a result, so that a manifest holds its version.
+RECORDED = ("jax", "jaxlib", "numpy", "jax-md", "jax-cfd", "brax", "matplotlib", "imageio", "optax", "xarray", "ase")
+OTHERS = ("scipy", "pillow", "imageio-ffmpeg", "flatbuffers", "mujoco")
+MODULES = {package: package.replace("-", "_") for package in (*RECORDED, *OTHERS)} | {"pillow": "PIL"}
 _IMPORTING = """
 import importlib, json, os, sys
 told, sys.stdout = os.dup(1), sys.stderr
@@ -66,7 +49,7 @@ def versions() -> dict[str, str]:
     from simkit import __version__
 
     found = {"python": platform.python_version(), "simkit": __version__}
-    for package in (package for package in MODULES if package not in UNRECORDED):
+    for package in RECORDED:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -248,7 +248,7 @@ def test_doctor_shows_versions_devices_and_caches(simkit):
 
 
 def test_doctor_finds_packages_that_are_installed_and_cannot_be_imported(simkit, monkeypatch, tmp_path):
-    monkeypatch.setattr("simkit.storage.software.MODULES", {"jax": "json", "ase": "ase_that_breaks"})
+    monkeypatch.setattr("simkit.storage.software.MODULES", {"numpy": "numpy", "ase": "ase_that_breaks"})
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     broken = tmp_path / "ase_that_breaks.py"
     broken.write_text("print('chatter')\n")
