@@ -67,15 +67,9 @@ class Objective:
 
         Raises:
             ValueError: if a simulation that converges is asked for anything but its final value, or no step is taken.
-            UserError: if there is no such diagnostic.
         """
         if self.steps < 1:
             raise ValueError(f"steps = {self.steps} takes no step; give at least 1")
-        if isinstance(self.quantity, str):
-            state = jax.eval_shape(self.simulation.init, self.simulation.params, jax.eval_shape(jax.random.key, 0))
-            known = jax.eval_shape(self.simulation.diagnose, state, self.simulation.params)
-            if self.quantity not in known:
-                raise UserError(f"'{self.quantity}' is not a diagnostic{nearest(self.quantity, list(known))}")
         if self.converges and self.reduce != "final":
             raise ValueError(f"reduce = '{self.reduce}' needs a simulation that runs a fixed number of steps")
 
@@ -85,7 +79,11 @@ class Objective:
         return self.simulation.equilibrium is not None
 
     def __call__(self, params: Params, key: jax.Array) -> jax.Array:
-        """Run from the initial state that ``key`` draws and return the number."""
+        """Run from the initial state that ``key`` draws and return the number.
+
+        Raises:
+            UserError: if there is no such diagnostic.
+        """
         return self.with_status(params, key)[0]
 
     def with_status(self, params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -108,7 +106,7 @@ class Objective:
             if callable(self.quantity):
                 value = _measured(self.quantity, frames, diagnostics)
             else:
-                value = REDUCTIONS[self.reduce](diagnostics[self.quantity])
+                value = REDUCTIONS[self.reduce](_diagnostic(diagnostics, self.quantity))
         status = status_of(self.simulation)(*jax.lax.stop_gradient((state, params)))
         if self.converges:
             status = jnp.where(stops(status), status, jnp.int32(Status.MAX_STEPS))
@@ -140,10 +138,16 @@ class Objective:
         if callable(self.quantity):
             seen = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
             return _measured(self.quantity, *jax.tree.map(lambda leaf: leaf[None], seen))
-        return self.simulation.diagnose(last, params)[self.quantity]
+        return _diagnostic(self.simulation.diagnose(last, params), self.quantity)
 
     def _shape(self, value: jax.Array) -> jax.Array:
         return value**2 if self.square else value
+
+
+def _diagnostic(diagnostics: Arrays, name: str) -> jax.Array:
+    if name not in diagnostics:
+        raise UserError(f"'{name}' is not a diagnostic{nearest(name, list(diagnostics))}")
+    return diagnostics[name]
 
 
 def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays) -> jax.Array:

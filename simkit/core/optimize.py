@@ -197,14 +197,14 @@ def to_unbounded(values: Params, bounds: Bounds) -> Params:
     """
 
     def transform(name: str, value: jax.Array) -> jax.Array:
-        low, high = bounds.get(name, UNBOUNDED)
-        if not math.isfinite(low) and not math.isfinite(high):
+        low, high, below, above = _ends(bounds, name)
+        if not below and not above:
             return value
-        if math.isfinite(low) and math.isfinite(high):
+        if below and above:
             fraction = (value - low) / (high - low)
             fraction = jnp.where(fraction < AT, INSIDE, jnp.where(fraction > 1 - AT, 1 - INSIDE, fraction))
             return jnp.log(fraction) - jnp.log1p(-fraction)
-        distance = value - low if math.isfinite(low) else high - value
+        distance = value - low if below else high - value
         distance = jnp.where(distance < AT, INSIDE, distance)
         return distance + jnp.log(-jnp.expm1(-distance))
 
@@ -220,12 +220,12 @@ def to_bounded(position: Params, bounds: Bounds) -> Params:
     """
 
     def transform(name: str, value: jax.Array) -> jax.Array:
-        low, high = bounds.get(name, UNBOUNDED)
-        if math.isfinite(low) and math.isfinite(high):
+        low, high, below, above = _ends(bounds, name)
+        if below and above:
             return low + (high - low) * jax.nn.sigmoid(value)
-        if math.isfinite(low):
+        if below:
             return low + jax.nn.softplus(value)
-        return high - jax.nn.softplus(value) if math.isfinite(high) else value
+        return high - jax.nn.softplus(value) if above else value
 
     return {name: transform(name, value) for name, value in position.items()}
 
@@ -238,18 +238,23 @@ def rate_of(position: jax.Array, bounds: Bounds, name: str) -> jax.Array:
         bounds: as for `optimize`.
         name: of the parameter.
     """
-    low, high = bounds.get(name, UNBOUNDED)
-    if math.isfinite(low) and math.isfinite(high):
+    _, _, below, above = _ends(bounds, name)
+    if below and above:
         return 4 * jax.nn.sigmoid(position) * jax.nn.sigmoid(-position)
-    return jax.nn.sigmoid(position) if math.isfinite(low) or math.isfinite(high) else jnp.ones_like(position)
+    return jax.nn.sigmoid(position) if below or above else jnp.ones_like(position)
 
 
 def inward(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str) -> jax.Array:
     """Tell whether a step against the gradient leads away from the nearest bound; arguments as for `rate_of`."""
-    low, high = bounds.get(name, UNBOUNDED)
-    both = math.isfinite(low) and math.isfinite(high)
+    _, _, below, above = _ends(bounds, name)
     # With one bound only, it is where the coordinate goes to minus infinity.
-    return gradient * position > 0 if both else gradient < 0
+    return gradient * position > 0 if below and above else gradient < 0
+
+
+def _ends(bounds: Bounds, name: str) -> tuple[float, float, bool, bool]:
+    """Return the bounds of a parameter, and whether each is finite."""
+    low, high = bounds.get(name, UNBOUNDED)
+    return low, high, math.isfinite(low), math.isfinite(high)
 
 
 def _with_gradient(evaluate: Callable[[Params], tuple[jax.Array, Params]]) -> Callable[[Params], jax.Array]:

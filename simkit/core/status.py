@@ -1,8 +1,6 @@
 """How a simulation stands: failures are values, each with one message and a remedy."""
 
 import enum
-import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -65,28 +63,21 @@ CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET)
 ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 
 
-def failed(status: np.ndarray) -> np.ndarray:
-    """Tell which statuses are failures: tables, messages, exit codes, charts and data sets all ask here.
+def failed(status: jax.Array | np.ndarray) -> Any:
+    """Tell which statuses are failures: compiled code, tables, messages, exit codes, charts and data sets all ask here.
 
     Args:
-        status: codes of `Status`, or their names in lower case as a sweep's data set holds them; of any shape.
+        status: codes of `Status`, of any shape, in compiled code or on the host; or, on the host, their names in lower
+            case as a sweep's data set holds them.
 
     Returns:
-        Booleans of the same shape.
+        Booleans of the same shape, of JAX or NumPy as the statuses are.
     """
-    status = np.asarray(status)
-    return np.isin(status, [code.name.lower() for code in FAILURES] if status.dtype.kind in "OU" else FAILURES)
-
-
-def is_failure(code: jax.Array) -> jax.Array:
-    """Tell, in compiled code, whether codes are failures.
-
-    Args:
-        code: int32, of `Status`, any shape.
-    """
+    if status.dtype.kind in "OU":
+        return np.isin(status, [code.name.lower() for code in FAILURES])
     # One bit for each code: comparisons with all of them would be repeated in each array that a failure holds.
-    bits = functools.reduce(operator.or_, (1 << failure for failure in FAILURES))
-    return (jnp.int32(bits) >> code) & 1 == 1
+    bits = np.int32(sum(1 << failure for failure in FAILURES))
+    return (bits >> status) & 1 == 1
 
 
 def stops(status: jax.Array | np.ndarray) -> Any:

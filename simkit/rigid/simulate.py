@@ -10,7 +10,7 @@ from simkit.core.compensated import compensated_sum
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
-from simkit.core.status import Status, is_failure, is_finite
+from simkit.core.status import Status, failed, is_finite
 from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion, vector
 from simkit.rigid.bodies.bodies import Bodies, check_bodies
@@ -123,7 +123,7 @@ def simulate(scene: Scene) -> Simulation:
         time_step = params["time_step"]
         motion, memory = scene.dynamics.step(state.motion, state.memory, here, state.time, time_step)
         code = scene.dynamics.status(memory)
-        found = jnp.where(is_failure(code), code, jnp.int32(Status.OK))
+        found = jnp.where(failed(code), code, jnp.int32(Status.OK))
         leaves = disks_leave(scene.dynamics, here.bodies, motion, time_step)
         found = jnp.where((found == Status.OK) & leaves, jnp.int32(Status.DISK_OUT_OF_PLANE), found)
         failure = jnp.where(state.failure == Status.OK, found, state.failure)

@@ -1,5 +1,6 @@
 """Mistakes in the use of the transformations are refused by name."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -21,8 +22,16 @@ def test_members_that_differ_in_what_is_no_parameter():
 
 
 def test_objective_of_what_is_not_diagnosed():
+    objective = Objective(oscillator(), "enrgy", 10)
     with pytest.raises(UserError, match="'enrgy' is not a diagnostic; did you mean 'energy'"):
-        Objective(oscillator(), "enrgy", 10)
+        objective(objective.simulation.params, jax.random.key(0))
+
+
+def test_an_objective_traces_nothing_when_it_is_made():
+    def init(params, key):
+        raise AssertionError("traced")
+
+    Objective(dataclasses.replace(oscillator(), init=init), "energy", 10)
 
 
 @pytest.mark.parametrize("steps", [0, -1])
