@@ -8,8 +8,8 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.jobs.outcome import Outcome
-from simkit.molecular.extended_xyz import write_extended_xyz
-from simkit.molecular.structures import RESERVED_ARRAYS, RESERVED_INFO, Structure
+from simkit.molecular.structures.extended_xyz import write_extended_xyz
+from simkit.molecular.structures.structures import RESERVED_ARRAYS, RESERVED_INFO, Structure
 from simkit.storage import datasets
 from simkit.storage.files import write_bytes
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import curl
+from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.domain import Velocity, like
 from simkit.flow.grid import Grid
-from simkit.flow.measures import kinetic_energy
+from simkit.flow.operators.differences import curl
 
 SHORTEST_WAVELENGTH = 0.75
 WAVES_ACROSS = 3

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.flow.advection import LAYERS, advection
-from simkit.flow.differences import difference_at_centers, in_memory, with_ends, with_zero_ends
-from simkit.flow.diffusion import laplacian
+from simkit.flow.boundary.side_velocity import velocity_on_sides
+from simkit.flow.boundary.surroundings import surround
 from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, same
-from simkit.flow.side_velocity import velocity_on_sides
-from simkit.flow.surroundings import surround
+from simkit.flow.operators.advection import LAYERS, advection
+from simkit.flow.operators.differences import difference_at_centers, in_memory, with_ends, with_zero_ends
+from simkit.flow.operators.diffusion import laplacian
 
 METHODS = ("runge_kutta", "adams_bashforth")
 
@@ -32,7 +32,7 @@ class Scalar(Protocol):
         """Return the function that adds the diffusion along ``axes`` to an explicit change; None without any.
 
         ``solve(change, scalar, params, time, part, share)`` returns the change over the time ``part`` from ``time``,
-        see `simkit.flow.implicit.friction_solver`.
+        see `simkit.flow.stepping.implicit.friction_solver`.
         """
         ...
 

@@ -8,7 +8,10 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.flow.differences import (
+from simkit.flow.boundary.slopes import slope_at_side
+from simkit.flow.domain import Domain, Sides, Velocity, end, like
+from simkit.flow.grid import Grid
+from simkit.flow.operators.differences import (
     blend,
     difference_at_centers,
     difference_at_faces,
@@ -18,10 +21,7 @@ from simkit.flow.differences import (
     total,
     with_ends,
 )
-from simkit.flow.diffusion import second_difference_at_centers
-from simkit.flow.domain import Domain, Sides, Velocity, end, like
-from simkit.flow.grid import Grid
-from simkit.flow.sides import slope_at_side
+from simkit.flow.operators.diffusion import second_difference_at_centers
 from simkit.flow.solvers.deferred import deferred
 from simkit.flow.solvers.diffusion import diffusion_solver
 from simkit.flow.solvers.modes import Periodic, SecondDifference
@@ -47,7 +47,7 @@ class TransportedScalar:
     ==========  ====================================================  ============================================
 
     Diffusion is implicit along the axes along which friction is, see `simkit.flow.equations.Equations`; along the
-    others it limits the time step, see `simkit.flow.time_step.check_time_step`.
+    others it limits the time step, see `simkit.flow.stepping.time_step.check_time_step`.
 
     Sides through which the flow enters have a value, those through which it leaves are best insulated.
 

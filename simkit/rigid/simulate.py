@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.compensated import compensated_sum
+from simkit.core.members import in_blocks, members_first, members_last
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, as_arrays
@@ -29,7 +30,6 @@ from simkit.rigid.free import Free
 from simkit.rigid.joints.joint import Joint
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import wrench_of
-from simkit.rigid.members import in_blocks, members_first, members_last
 from simkit.rigid.parts import (
     check_disks,
     check_motion,

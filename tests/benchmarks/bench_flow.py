@@ -20,16 +20,16 @@ import numpy as np
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
-from simkit.flow.differences import curl
+from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.domain import Domain, Velocity, domain
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.measures import kinetic_energy
+from simkit.flow.operators.differences import curl
 from simkit.flow.spectral.fourier_chebyshev import spectral_channel
 from simkit.flow.spectral.orr_sommerfeld import leading_wave
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.jobs.chunks import spread_of
 from tests.benchmarks import jax_cfd_channel, numpy_channel
 from tests.benchmarks.bench_molecular import best

@@ -7,16 +7,16 @@ import jax.numpy as jnp
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.differences import divergence, inside
+from simkit.flow.diagnosis.measures import control_volumes, kinetic_energy, mean_velocity
 from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.measures import control_volumes, kinetic_energy, mean_velocity
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.shapes import ball
+from simkit.flow.operators.differences import divergence, inside
 from simkit.flow.scalar import TransportedScalar, mean_scalar
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.flows import WALLS, solenoidal_noise, uneven_axis
 
 pytestmark = pytest.mark.usefixtures("x64")

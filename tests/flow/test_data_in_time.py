@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.flow.diagnosis.measures import mean_velocity
 from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.measures import mean_velocity
 from simkit.flow.scalar import TransportedScalar
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.flows import WALLS, solenoidal_noise, uniform_channel
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -7,18 +7,18 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow import cylinder_in_channel, drag_reduction
-from simkit.flow.differences import divergence
-from simkit.flow.diffusion import shear
+from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.domain import domain, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.measures import control_volumes
 from simkit.flow.obstacles.checks import check_obstacle
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.distance import positions
 from simkit.flow.obstacles.shapes import ball, complement, rotate, superellipse, union
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.operators.differences import divergence
+from simkit.flow.operators.diffusion import shear
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.differences import divergence
 from simkit.flow.domain import domain, prescribe
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import adaptive_time_step, check_time_step, fixed_time_step
+from simkit.flow.operators.differences import divergence
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import adaptive_time_step, check_time_step, fixed_time_step
 from tests.flow.flows import WALLS, noise, uneven_axis
 
 pytestmark = pytest.mark.usefixtures("x64")

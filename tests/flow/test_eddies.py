@@ -3,11 +3,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.differences import divergence
-from simkit.flow.diffusion import shear
+from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.domain import no_motion
 from simkit.flow.eddies import random_eddies
-from simkit.flow.measures import kinetic_energy
+from simkit.flow.operators.differences import divergence
+from simkit.flow.operators.diffusion import shear
 from tests.flow.flows import on_every_channel, uniform_channel
 
 

@@ -8,18 +8,18 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow import cylinder_in_channel
-from simkit.flow.differences import divergence
+from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.measures import control_volumes
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_around
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, kernel, smearing
 from simkit.flow.obstacles.outline import check_outline, outline
 from simkit.flow.obstacles.shapes import ball, rotate, superellipse, union
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import adaptive_time_step, fixed_time_step
+from simkit.flow.operators.differences import divergence
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -2,8 +2,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.diffusion import shear
-from simkit.flow.measures import courant_number, flow_rate, interpolate, kinetic_energy, mean_velocity, speed
+from simkit.flow.diagnosis.measures import courant_number, flow_rate, interpolate, kinetic_energy, mean_velocity, speed
+from simkit.flow.operators.diffusion import shear
 from tests.flow.flows import inner, noise, on_every_channel, on_every_domain, uniform_channel
 
 pytestmark = pytest.mark.usefixtures("x64")

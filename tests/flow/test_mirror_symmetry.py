@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.domain import domain, prescribe
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Axis, bounded_axis, periodic_axis
-from simkit.flow.measures import kinetic_energy
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.flows import solenoidal_noise, uneven_axis
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -12,8 +12,8 @@ from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.scalar import TransportedScalar, mean_scalar, scalar_variance
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.flows import DOMAINS, WALLS, solenoidal_noise, uneven_axis
 
 pytestmark = pytest.mark.usefixtures("x64")

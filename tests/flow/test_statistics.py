@@ -11,16 +11,16 @@ from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
 from simkit.errors import UserError
-from simkit.flow.advection import advection
-from simkit.flow.differences import divergence
-from simkit.flow.diffusion import laplacian, shear
+from simkit.flow.boundary.surroundings import surround
+from simkit.flow.diagnosis.measures import kinetic_energy, mean_velocity
+from simkit.flow.diagnosis.statistics import ChannelStatistics, with_statistics
 from simkit.flow.equations import Equations
-from simkit.flow.measures import kinetic_energy, mean_velocity
-from simkit.flow.statistics import ChannelStatistics, with_statistics
-from simkit.flow.stepper import FlowState, stepper
-from simkit.flow.surroundings import surround
+from simkit.flow.operators.advection import advection
+from simkit.flow.operators.differences import divergence
+from simkit.flow.operators.diffusion import laplacian, shear
+from simkit.flow.stepping.stepper import FlowState, stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.flow.systems.turbulent_channel import random_waves, reichardt, turbulent_channel
-from simkit.flow.time_step import fixed_time_step
 from tests.flow.flows import DOMAINS, inner, solenoidal_noise
 
 KEY = jax.random.key(0)

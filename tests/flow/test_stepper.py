@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.differences import divergence, gradient
-from simkit.flow.diffusion import laplacian
+from simkit.flow.boundary.surroundings import surround
+from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.domain import no_motion
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations, explicit_terms
-from simkit.flow.measures import kinetic_energy
-from simkit.flow.stepper import FlowState, stepper
-from simkit.flow.surroundings import surround
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.operators.differences import divergence, gradient
+from simkit.flow.operators.diffusion import laplacian
+from simkit.flow.stepping.stepper import FlowState, stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 from tests.flow.flows import CHANNELS, DOMAINS, on_every_domain, solenoidal_noise, uniform_channel
 
 SCHEMES = {

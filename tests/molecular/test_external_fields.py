@@ -14,7 +14,7 @@ from simkit.molecular.interactions.user_energy import user_energy
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import lennard_jones, morse, soft_sphere
 from simkit.molecular.relaxation import relaxation
-from simkit.molecular.zero_modes import unopposed
+from simkit.molecular.relaxation.zero_modes import unopposed
 
 MAX_STEPS = 5000
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.molecular import lattices
+from simkit.molecular.structures import lattices
 
 # Name, repeats (every edge longer than four spacings), particles per unit cell, volume per particle in units of
 # spacing^d, then the first shells as (distance / spacing, neighbors).

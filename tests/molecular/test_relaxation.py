@@ -18,7 +18,7 @@ from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import force_shifted, lennard_jones, soft_sphere
 from simkit.molecular.relaxation import relaxation
-from simkit.molecular.zero_modes import onto, rigid_motions
+from simkit.molecular.relaxation.zero_modes import onto, rigid_motions
 
 MAX_STEPS = 5000
 CUTOFF = 2.4

@@ -15,8 +15,8 @@ from ase.calculators.singlepoint import SinglePointCalculator
 from ase.constraints import FixAtoms
 
 from simkit.errors import UserError
-from simkit.molecular.extended_xyz import MAX_CHARACTERS, parse_extended_xyz, write_extended_xyz
-from simkit.molecular.structures import MAX_ATOMS, Structure, from_atoms, to_atoms
+from simkit.molecular.structures.extended_xyz import MAX_CHARACTERS, parse_extended_xyz, write_extended_xyz
+from simkit.molecular.structures.structures import MAX_ATOMS, Structure, from_atoms, to_atoms
 
 FOUR = """\
 4
@@ -278,7 +278,7 @@ def test_a_word_with_a_blank_is_not_written():
 
 def test_ase_is_imported_only_where_a_structure_is():
     program = (
-        "import sys, simkit.molecular, simkit.molecular.structures, simkit.export.extended_xyz\n"
+        "import sys, simkit.molecular, simkit.molecular.structures.structures, simkit.export.extended_xyz\n"
         "from simkit.cli.main import main\n"
         "main(['show', 'silicon_vacancy', '--json'])\n"
         "assert not [name for name in sys.modules if name.split('.')[0] == 'ase']"

@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.advection import advection
-from simkit.flow.differences import curl, inside
-from simkit.flow.diffusion import laplacian
+from simkit.flow.boundary.surroundings import surround
+from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.domain import domain, no_motion
 from simkit.flow.grid import bounded_axis, periodic_axis
-from simkit.flow.measures import control_volumes
+from simkit.flow.operators.advection import advection
+from simkit.flow.operators.differences import curl, inside
+from simkit.flow.operators.diffusion import laplacian
 from simkit.flow.spectral.orr_sommerfeld import leading_wave
-from simkit.flow.surroundings import surround
 from tests.flow.flows import WALLS
 
 REYNOLDS = 7500.0

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.molecular import lattices
 from simkit.molecular.analysis.elasticity import elastic_constants, pressure
 from simkit.molecular.analysis.moduli import bulk_modulus, shear_modulus
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.interactions.stillinger_weber import SILICON, stillinger_weber
 from simkit.molecular.potentials import lennard_jones
+from simkit.molecular.structures import lattices
 
 # eV / angstrom^3 in GPa (CODATA 2018).
 GIGAPASCAL = 160.2176634

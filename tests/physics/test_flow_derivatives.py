@@ -11,12 +11,12 @@ from jax.flatten_util import ravel_pytree
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.flow import channel
+from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.domain import domain, prescribe
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
-from simkit.flow.measures import kinetic_energy
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import adaptive_time_step, fixed_time_step
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import adaptive_time_step, fixed_time_step
 from tests.flow.flows import solenoidal_noise
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.molecular import lattices
 from simkit.molecular.potentials import lennard_jones, tail_energy, tail_pressure
+from simkit.molecular.structures import lattices
 
 # Partners are summed up to this many nearest-neighbor distances, those beyond as a continuum. The continuum begins at
 # the radius of the sphere that holds as many particles, within half a spacing of the cut; what is left is how unevenly

@@ -10,8 +10,8 @@ import pytest
 from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.flow import lid_driven_cavity
+from simkit.flow.diagnosis.measures import interpolate
 from simkit.flow.grid import bounded_axis
-from simkit.flow.measures import interpolate
 from simkit.flow.systems.lid_driven_cavity import lowest_point
 
 # u on the vertical centerline at y, v on the horizontal one at x. One value of theirs is a misprint: nan.

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.molecular import lattices
 from simkit.molecular.interactions.stillinger_weber import SILICON, stillinger_weber
+from simkit.molecular.structures import lattices
 
 # eV / angstrom^3 in GPa (CODATA 2018).
 GIGAPASCAL = 160.2176634

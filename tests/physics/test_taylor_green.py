@@ -10,13 +10,13 @@ import pytest
 from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.flow import taylor_green
-from simkit.flow.differences import divergence
+from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.domain import domain
 from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.grid import periodic_axis
-from simkit.flow.measures import kinetic_energy
-from simkit.flow.stepper import stepper
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.operators.differences import divergence
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 
 pytestmark = pytest.mark.usefixtures("x64")
 

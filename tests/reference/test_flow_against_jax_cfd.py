@@ -8,16 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.advection import advection
-from simkit.flow.differences import divergence, gradient
-from simkit.flow.diffusion import laplacian
+from simkit.flow.boundary.surroundings import surround
 from simkit.flow.domain import domain, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import periodic_axis
+from simkit.flow.operators.advection import advection
+from simkit.flow.operators.differences import divergence, gradient
+from simkit.flow.operators.diffusion import laplacian
 from simkit.flow.solvers.pressure import pressure_solver
-from simkit.flow.stepper import stepper
-from simkit.flow.surroundings import surround
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.stepping.stepper import stepper
+from simkit.flow.stepping.time_step import fixed_time_step
 
 BOXES = {
     "plane": domain((periodic_axis(16, 3.0), periodic_axis(12, 2.0)), (None, None)),

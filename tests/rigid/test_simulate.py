@@ -9,6 +9,7 @@ import pytest
 
 from simkit.cli.main import main
 from simkit.core.ensemble import ensemble
+from simkit.core.members import in_blocks
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from simkit.errors import UserError
@@ -17,7 +18,6 @@ from simkit.rigid.bodies.bodies import box, gather, sphere
 from simkit.rigid.bodies.motion import Wrench, angular_velocity, motion_of
 from simkit.rigid.free import Free
 from simkit.rigid.loads import applied, gravity
-from simkit.rigid.members import in_blocks
 from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 

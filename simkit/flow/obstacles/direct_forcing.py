@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
-from simkit.flow.differences import gradient, inside
+from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.domain import Domain, Velocity, like
 from simkit.flow.grid import Axis, Grid
-from simkit.flow.measures import control_volumes
 from simkit.flow.obstacles.checks import check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions, smooth_step
 from simkit.flow.obstacles.shapes import Point, Shape
+from simkit.flow.operators.differences import gradient, inside
 
 if TYPE_CHECKING:
     from simkit.flow.equations import Equations
-    from simkit.flow.stepper import Project
+    from simkit.flow.stepping.stepper import Project
 
 # The shell, in spacings along the normal: the velocity is set up to this distance from its middle, and from there to
 # one spacing in part. The middle lies outside: points deeper inside would be extrapolated so steeply that a flow with

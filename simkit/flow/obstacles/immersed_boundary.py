@@ -12,19 +12,19 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.core.symmetric_solve import preconditioned
 from simkit.errors import UserError
-from simkit.flow.differences import inside, with_zero_ends
+from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.domain import Domain, Velocity, like
-from simkit.flow.measures import control_volumes
 from simkit.flow.obstacles.checks import check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, in_spacings, smearing, weights
 from simkit.flow.obstacles.outline import Outline, check_outline, outline
 from simkit.flow.obstacles.shapes import Point, Shape
-from simkit.flow.time_step import fixed_time_step
+from simkit.flow.operators.differences import inside, with_zero_ends
+from simkit.flow.stepping.time_step import fixed_time_step
 
 if TYPE_CHECKING:
     from simkit.flow.equations import Equations
-    from simkit.flow.stepper import Project
+    from simkit.flow.stepping.stepper import Project
 
 # Distance of points on the outline, in spacings of the grid. Farther apart, forces ripple along the outline; closer,
 # the grid cannot tell them apart.

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import total
 from simkit.flow.domain import like
 from simkit.flow.grid import Axis
+from simkit.flow.operators.differences import total
 
 ORDER = 5
 # Spacings from its center within which a kernel is not zero.

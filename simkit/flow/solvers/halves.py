@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import in_memory, joined
 from simkit.flow.grid import Axis, Grid
+from simkit.flow.operators.differences import in_memory, joined
 from simkit.flow.solvers.modes import Periodic, SecondDifference, transpose, widened
 from simkit.flow.solvers.tridiagonal import eliminate, substitute
 

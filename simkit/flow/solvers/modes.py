@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import in_memory
+from simkit.flow.operators.differences import in_memory
 
 
 @dataclasses.dataclass(frozen=True)

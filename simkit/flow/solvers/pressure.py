@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import divergence, gradient
 from simkit.flow.grid import Axis, Grid
+from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.solvers.deferred import deferred
 from simkit.flow.solvers.halves import has_halves, solver_of_halves
 from simkit.flow.solvers.modes import Periodic, SecondDifference, Transform

@@ -11,7 +11,7 @@ from simkit.core.pytree import pytree
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.quantities import flow_quantities
+from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.spectral.additive_runge_kutta import additive_runge_kutta
 from simkit.flow.spectral.chebyshev import lobatto_points
 from simkit.flow.spectral.galerkin import Base, advection, fields, like

@@ -10,16 +10,24 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
-from simkit.flow.differences import at_centers, divergence
-from simkit.flow.diffusion import shear
+from simkit.flow.diagnosis.measures import (
+    courant_number,
+    flow_rate,
+    interpolate,
+    kinetic_energy,
+    magnitude,
+    speed,
+    vorticity,
+)
+from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.domain import BoundaryVelocity, domain, like
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import axis_of_faces, bounded_axis, periodic_axis
-from simkit.flow.measures import courant_number, flow_rate, interpolate, kinetic_energy, magnitude, speed, vorticity
-from simkit.flow.quantities import flow_quantities
-from simkit.flow.stepper import FlowState, stepper
-from simkit.flow.time_step import check_time_step, fixed_time_step
+from simkit.flow.operators.differences import at_centers, divergence
+from simkit.flow.operators.diffusion import shear
+from simkit.flow.stepping.stepper import FlowState, stepper
+from simkit.flow.stepping.time_step import check_time_step, fixed_time_step
 
 DRIVES = ("pressure_gradient", "flow_rate")
 

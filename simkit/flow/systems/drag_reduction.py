@@ -9,18 +9,18 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.differences import divergence
+from simkit.flow.diagnosis.measures import courant_number, speed, vorticity
+from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.domain import BoundaryVelocity, domain, like
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
-from simkit.flow.measures import courant_number, speed, vorticity
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.immersed_boundary import points_around
 from simkit.flow.obstacles.methods import body_in
 from simkit.flow.obstacles.shapes import Shape, rotate, superellipse
-from simkit.flow.quantities import flow_quantities
-from simkit.flow.stepper import FlowState, stepper
-from simkit.flow.time_step import check_time_step, fixed_time_step
+from simkit.flow.operators.differences import divergence
+from simkit.flow.stepping.stepper import FlowState, stepper
+from simkit.flow.stepping.time_step import check_time_step, fixed_time_step
 
 LENGTH, HEIGHT = 8.0, 5.0
 

@@ -10,15 +10,15 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.differences import at_centers, divergence, mean_at_faces
+from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude
+from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
-from simkit.flow.measures import courant_number, kinetic_energy, magnitude
-from simkit.flow.quantities import flow_quantities
+from simkit.flow.operators.differences import at_centers, divergence, mean_at_faces
 from simkit.flow.scalar import TransportedScalar, mean_scalar
-from simkit.flow.stepper import FlowState, stepper
-from simkit.flow.time_step import check_time_step, fixed_time_step
+from simkit.flow.stepping.stepper import FlowState, stepper
+from simkit.flow.stepping.time_step import check_time_step, fixed_time_step
 
 HOT, COLD = 0.5, -0.5
 METHOD = "runge_kutta"

@@ -10,9 +10,9 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
+from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.jax_cfd.compatibility import load
 from simkit.flow.jax_cfd.spectral import from_jax_cfd_spectral
-from simkit.flow.quantities import flow_quantities
 
 # The eddies of the start are about 2 pi / 4 wide.
 STARTING_WAVE_NUMBER = 4.0

@@ -8,14 +8,14 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.differences import at_centers, divergence
+from simkit.flow.diagnosis.measures import courant_number, interpolate, kinetic_energy, magnitude, speed, vorticity
+from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.domain import BoundaryVelocity, Velocity, domain, like
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Grid, bounded_axis
-from simkit.flow.measures import courant_number, interpolate, kinetic_energy, magnitude, speed, vorticity
-from simkit.flow.quantities import flow_quantities
-from simkit.flow.stepper import FlowState, stepper
-from simkit.flow.time_step import check_time_step, fixed_time_step
+from simkit.flow.operators.differences import at_centers, divergence
+from simkit.flow.stepping.stepper import FlowState, stepper
+from simkit.flow.stepping.time_step import check_time_step, fixed_time_step
 
 METHOD = "adams_bashforth"
 

@@ -9,14 +9,14 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
-from simkit.flow.differences import at_centers, divergence
+from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude, mean_velocity, speed, vorticity
+from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.domain import Velocity, domain, like, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import periodic_axis
-from simkit.flow.measures import courant_number, kinetic_energy, magnitude, mean_velocity, speed, vorticity
-from simkit.flow.quantities import flow_quantities
-from simkit.flow.stepper import FlowState, stepper
-from simkit.flow.time_step import check_time_step, fixed_time_step
+from simkit.flow.operators.differences import at_centers, divergence
+from simkit.flow.stepping.stepper import FlowState, stepper
+from simkit.flow.stepping.time_step import check_time_step, fixed_time_step
 
 METHODS = ("runge_kutta", "adams_bashforth")
 # Cells that a wave needs for differences of second order to carry it at all well.

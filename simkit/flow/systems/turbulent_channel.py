@@ -10,17 +10,17 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
-from simkit.flow.differences import divergence, gradient
-from simkit.flow.diffusion import shear
+from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, mean_velocity
+from simkit.flow.diagnosis.quantities import flow_quantities
+from simkit.flow.diagnosis.statistics import ChannelStatistics, with_statistics
 from simkit.flow.domain import Velocity, domain, like, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
-from simkit.flow.measures import courant_number, kinetic_energy, mean_velocity
-from simkit.flow.quantities import flow_quantities
+from simkit.flow.operators.differences import divergence, gradient
+from simkit.flow.operators.diffusion import shear
 from simkit.flow.solvers.pressure import pressure_solver
-from simkit.flow.statistics import ChannelStatistics, with_statistics
-from simkit.flow.stepper import FlowState, stepper
-from simkit.flow.time_step import check_time_step, fixed_time_step
+from simkit.flow.stepping.stepper import FlowState, stepper
+from simkit.flow.stepping.time_step import check_time_step, fixed_time_step
 
 DRIVES = ("pressure_gradient", "flow_rate")
 # Waves of the disturbance at the start along x and z, and across y.
@@ -84,7 +84,7 @@ def turbulent_channel(
     time. A box about 560 wide and 190 deep in wall units, the default, is the smallest that stays turbulent.
 
     One step is ``sample_every`` time steps and one sample. Statistics are those of all samples after the first
-    ``settle``; until then they are NaN. See `simkit.flow.statistics.ChannelStatistics`.
+    ``settle``; until then they are NaN. See `simkit.flow.diagnosis.statistics.ChannelStatistics`.
 
     Re_tau is the parameter ``friction_reynolds``; where ``drive`` is "flow_rate", the parameter ``bulk_velocity`` is
     held. All of `PARAMETERS` may be swept and differentiated, but in a chaotic flow derivatives say little after a few

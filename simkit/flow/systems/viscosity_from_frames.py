@@ -12,10 +12,10 @@ from simkit.core.quantities import described
 from simkit.core.recording import beside_recording
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.differences import at_centers
+from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
-from simkit.flow.quantities import flow_quantities
-from simkit.flow.stepper import FlowState
+from simkit.flow.operators.differences import at_centers
+from simkit.flow.stepping.stepper import FlowState
 from simkit.flow.systems.channel import channel
 
 # The eddies at the start are known; noise comes from the run's seed.

@@ -16,7 +16,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis.hessian import current_neighbors, hessian_vector_product
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.zero_modes import onto, unopposed
+from simkit.molecular.relaxation.zero_modes import onto, unopposed
 
 # A mode softer than this many rounding errors of the stiffest is marginal: its stiffness has no certain digit.
 MARGINAL = 1e3

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from simkit.core.simulation import Params
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.relaxation.zero_modes import ROUNDING, orthogonalized
 from simkit.molecular.spaces import Cell
-from simkit.molecular.zero_modes import ROUNDING, orthogonalized
 
 # Distances by which all particles are moved to look for walls and grooves, in units of the size of the system:
 # within it, and past a container three times as large. Not rational, so that no lattice falls onto itself.

@@ -16,7 +16,7 @@ from simkit.molecular.dynamics.measures import thermodynamics, without_drift
 from simkit.molecular.dynamics.protocol import DynamicsState, Method
 from simkit.molecular.dynamics.velocities import maxwell_boltzmann
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.overflow import growing
+from simkit.molecular.neighbors.overflow import growing
 from simkit.molecular.spaces import Cell
 
 type Measure = Callable[[DynamicsState, Cell, Params], Arrays]

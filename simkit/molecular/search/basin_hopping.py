@@ -14,11 +14,11 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis.bond_order import bond_order
 from simkit.molecular.minimizers import lbfgs
+from simkit.molecular.models.cluster_model import DIMENSION, cluster_model
+from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.neighbors import pairs
-from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.search.hops import accepts, hop, is_within
-from simkit.molecular.systems.cluster_model import DIMENSION, cluster_model
 
 # Space between a close-packed ball and the container, in bond lengths: room for an atom on top of it all.
 CLEARANCE = 1.0

@@ -11,18 +11,19 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
-from simkit.molecular import lattices, spaces
+from simkit.molecular import spaces
 from simkit.molecular.analysis import contacts
 from simkit.molecular.analysis.elasticity import elastic_constants
 from simkit.molecular.analysis.moduli import voigt_bulk_modulus, voigt_shear_modulus
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale, largest_norm
+from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import mean_diameter, soft_sphere
-from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
+from simkit.molecular.structures import lattices
 
 DIMENSION = 2
 # A force evaluated anew differs from the one the minimizer kept by round-off only.

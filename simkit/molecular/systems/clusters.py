@@ -2,9 +2,9 @@
 
 from simkit.core.quantities import described
 from simkit.core.simulation import Simulation
-from simkit.molecular.quantities import particle_quantities
+from simkit.molecular.models.cluster_model import cluster_model
+from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
-from simkit.molecular.systems.cluster_model import cluster_model
 
 
 @described(particle_quantities(dimension="3"))

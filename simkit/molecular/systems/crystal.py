@@ -12,14 +12,15 @@ from simkit.core.parameter import NOT_NEGATIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
-from simkit.molecular import lattices, spaces
+from simkit.molecular import spaces
 from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
 from simkit.molecular.interactions.stillinger_weber import stillinger_weber
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.parameters import LENNARD_JONES_PARAMETERS, SILICON_PARAMETERS
-from simkit.molecular.quantities import particle_quantities
+from simkit.molecular.models.parameters import LENNARD_JONES_PARAMETERS, SILICON_PARAMETERS
+from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
+from simkit.molecular.structures import lattices
 
 # How much denser than at rest the crystal may get on its way before its list of neighbors has to grow.
 ROOM = 1.5

@@ -13,13 +13,14 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError, nearest
-from simkit.molecular import lattices, spaces
+from simkit.molecular import spaces
 from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution, shell_centers
 from simkit.molecular.dynamics import DynamicsState, langevin, maxwell_boltzmann, velocity_verlet
 from simkit.molecular.dynamics.measures import thermodynamics
 from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
-from simkit.molecular.quantities import particle_quantities
+from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.spaces import Cell
+from simkit.molecular.structures import lattices
 
 PARAMETERS = {
     "density": Parameter(0.86, POSITIVE, "1 / sigma^3", "number of atoms / volume"),

@@ -12,12 +12,12 @@ from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.errors import UserError
 from simkit.molecular import spaces
-from simkit.molecular.extended_xyz import parse_extended_xyz
-from simkit.molecular.quantities import particle_quantities
+from simkit.molecular.models.force_fields import PAIR_PARAMETERS, ForceField, force_field
+from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
-from simkit.molecular.structures import Structure, check_symbol, widths
-from simkit.molecular.systems.force_fields import PAIR_PARAMETERS, ForceField, force_field
+from simkit.molecular.structures.extended_xyz import parse_extended_xyz
+from simkit.molecular.structures.structures import Structure, check_symbol, widths
 
 DIMENSION = 3
 # The symbol of an atom of no species, as in reduced units.

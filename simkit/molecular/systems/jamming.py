@@ -13,11 +13,11 @@ from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.molecular import minimizers
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.parameters import MIXTURE_PARAMETERS
-from simkit.molecular.quantities import particle_quantities
+from simkit.molecular.models.mixture import Mixture, mixture
+from simkit.molecular.models.parameters import MIXTURE_PARAMETERS
+from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.spaces import Cell
-from simkit.molecular.systems.mixture import Mixture, mixture
 
 # Pressure once the box is free, in units of k / d^D: that of a packing a few per cent above the onset.
 FIRST_PRESSURE = 1e-3

@@ -14,9 +14,9 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.jax_md import from_jax_md
 from simkit.molecular.minimizers import Scale
+from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import soft_sphere
-from simkit.molecular.quantities import particle_quantities
 from simkit.molecular.relaxation import relaxation
 from simkit.molecular.sizes import check_particles
 from simkit.molecular.spaces import Cell

@@ -4,10 +4,10 @@ import dataclasses
 
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
-from simkit.molecular.parameters import MIXTURE_PARAMETERS
-from simkit.molecular.quantities import particle_quantities
+from simkit.molecular.models.mixture import Mixture, mixture
+from simkit.molecular.models.parameters import MIXTURE_PARAMETERS
+from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.relaxation import RelaxationState, relaxation
-from simkit.molecular.systems.mixture import Mixture, mixture
 
 
 @described(particle_quantities())

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.molecular import lattices, spaces
+from simkit.molecular import spaces
 from simkit.molecular.analysis import bond_order as orders
 from simkit.molecular.neighbors import pairs
+from simkit.molecular.structures import lattices
 
 bond_order, global_bond_order, third_order, hexatic_order = (
     jax.jit(function, static_argnums=1)

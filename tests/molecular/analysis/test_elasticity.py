@@ -8,7 +8,7 @@ import pytest
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular import lattices, spaces
+from simkit.molecular import spaces
 from simkit.molecular.analysis.contacts import contact_network, load_bearing
 from simkit.molecular.analysis.elasticity import elastic_constants, pressure, stress_correction, to_voigt, voigt_pairs
 from simkit.molecular.analysis.moduli import bulk_modulus, directional_shear_modulus, shear_modulus
@@ -17,6 +17,7 @@ from simkit.molecular.minimizers import Scale
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import force_shifted, lennard_jones, pair_potential, soft_sphere
 from simkit.molecular.relaxation import relaxation
+from simkit.molecular.structures import lattices
 
 PARTICLES = 64
 LARGE = np.arange(PARTICLES) >= PARTICLES // 2

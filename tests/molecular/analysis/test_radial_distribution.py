@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.molecular import lattices
 from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution, shell_centers
+from simkit.molecular.structures import lattices
 
 distribution = functools.partial(jax.jit, static_argnames="bins")(
     lambda position, cell, reach, bins: radial_distribution(position, cell, reach=reach, bins=bins)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.molecular import lattices
 from simkit.molecular.interactions.stillinger_weber import SILICON, Shape, stillinger_weber
+from simkit.molecular.structures import lattices
 
 INTERACTION = stillinger_weber(capacity=40)
 ENERGY, FORCE, STRESS = jax.jit(INTERACTION.energy), jax.jit(INTERACTION.force), jax.jit(INTERACTION.stress)

@@ -13,10 +13,11 @@ import simkit
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular import colloid_assembly, lattices
+from simkit.molecular import colloid_assembly
 from simkit.molecular.dynamics import langevin
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.potentials import switched
+from simkit.molecular.structures import lattices
 from simkit.molecular.systems.colloid_assembly import colloid_potential, fixed_forces
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -8,7 +8,7 @@ import pytest
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular import lattices
+from simkit.molecular.structures import lattices
 from simkit.molecular.systems.crystal import crystal
 
 SMALL = {"repeats": (4, 4, 4), "cutoff": 2.6, "switch_on": 1.6}

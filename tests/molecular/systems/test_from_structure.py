@@ -11,8 +11,8 @@ from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.molecular import relaxed_structure
-from simkit.molecular.extended_xyz import write_extended_xyz
-from simkit.molecular.structures import from_atoms
+from simkit.molecular.structures.extended_xyz import write_extended_xyz
+from simkit.molecular.structures.structures import from_atoms
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import with_values

@@ -12,7 +12,7 @@ from simkit.core.growth import converge_with_growth
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.molecular import jamming as jamming_of
-from simkit.molecular.systems import mixture
+from simkit.molecular.models import mixture
 from simkit.molecular.systems.jamming import STAGES
 
 MAX_STEPS = 40_000

@@ -11,10 +11,10 @@ from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.molecular import jamming, soft_sphere_packing, spaces
 from simkit.molecular.minimizers import largest_norm
+from simkit.molecular.models import mixture
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.potentials import mean_diameter, soft_sphere
-from simkit.molecular.systems import mixture
 from tests.driving import drive
 
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import at_centers, inside, mean_at_centers, total
-from simkit.flow.diffusion import shear
 from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, like
 from simkit.flow.grid import Axis, Grid
+from simkit.flow.operators.differences import at_centers, inside, mean_at_centers, total
+from simkit.flow.operators.diffusion import shear
 
 
 def control_volumes(component: int, grid: Grid) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.molecular.structures import (
+from simkit.molecular.structures.structures import (
     MAX_ATOMS,
     NAME,
     RESERVED_ARRAYS,

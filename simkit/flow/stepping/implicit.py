@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
-from simkit.flow.differences import (
+from simkit.flow.domain import Domain, Velocity, end, prescribe
+from simkit.flow.equations import Equations, implicit_friction
+from simkit.flow.operators.differences import (
     blend,
     difference_at_centers,
     difference_at_faces,
@@ -16,9 +18,7 @@ from simkit.flow.differences import (
     with_ends,
     with_zero_ends,
 )
-from simkit.flow.diffusion import second_difference
-from simkit.flow.domain import Domain, Velocity, end, prescribe
-from simkit.flow.equations import Equations, implicit_friction
+from simkit.flow.operators.diffusion import second_difference
 from simkit.flow.solvers.deferred import deferred
 from simkit.flow.solvers.diffusion import diffusion_solver
 from simkit.flow.solvers.modes import Periodic

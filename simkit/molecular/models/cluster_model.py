@@ -14,8 +14,8 @@ from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
+from simkit.molecular.models.parameters import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS
 from simkit.molecular.neighbors import pairs
-from simkit.molecular.parameters import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS
 from simkit.molecular.potentials import lennard_jones, morse
 from simkit.molecular.sizes import MAX_PARTICLES_IN_PAIRS, check_particles
 from simkit.molecular.spaces import Cell

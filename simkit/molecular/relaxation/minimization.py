@@ -12,13 +12,13 @@ from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 from simkit.molecular import minimizers, spaces
-from simkit.molecular.cell_relaxation import CellCoordinates
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
-from simkit.molecular.overflow import growing
+from simkit.molecular.neighbors.overflow import growing
+from simkit.molecular.relaxation.cell_coordinates import CellCoordinates
+from simkit.molecular.relaxation.zero_modes import onto, unopposed
 from simkit.molecular.spaces import Cell
-from simkit.molecular.zero_modes import onto, unopposed
 
 
 @pytree
@@ -64,9 +64,9 @@ def relaxation(
     It is done when no force exceeds the tolerance and, where the cell relaxes, no free component of
     ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when the minimizer's patience passes
     without a smaller force or a lower energy: round-off allows no more. The implicit derivative of what it relaxes to
-    leaves out the rigid motions that no force opposes (`simkit.molecular.zero_modes.unopposed`): in free space all of
-    them, in a field those that it leaves free. A neighbor list that overflows ends it with that status; its ``grow``
-    makes room.
+    leaves out the rigid motions that no force opposes (`simkit.molecular.relaxation.zero_modes.unopposed`): in free
+    space all of them, in a field those that it leaves free. A neighbor list that overflows ends it with that status;
+    its ``grow`` makes room.
 
     Args:
         interaction: what acts between the particles.

@@ -16,9 +16,9 @@ from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.interactions.stillinger_weber import stillinger_weber
 from simkit.molecular.minimizers import Scale
-from simkit.molecular.parameters import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS
+from simkit.molecular.models.cluster_model import LENNARD_JONES_STIFFNESS
+from simkit.molecular.models.parameters import LENNARD_JONES_PARAMETERS, MORSE_PARAMETERS
 from simkit.molecular.potentials import PairPotential, lennard_jones, morse, soft_sphere, switched
-from simkit.molecular.systems.cluster_model import LENNARD_JONES_STIFFNESS
 from simkit.molecular.systems.crystal import MATERIALS, ROOM, SKIN
 
 PAIR_PARAMETERS = ("epsilon", "sigma")

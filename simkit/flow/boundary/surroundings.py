@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import joined
+from simkit.flow.boundary.slopes import side_slope
 from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, like
-from simkit.flow.sides import side_slope
+from simkit.flow.operators.differences import joined
 
 type Surrounded = tuple[jax.Array, ...]
 

@@ -10,7 +10,9 @@ import numpy as np
 from simkit.core.averages import averaged
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.differences import (
+from simkit.flow.boundary.side_velocity import velocity_on_sides
+from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, like
+from simkit.flow.operators.differences import (
     boundary_value,
     difference_at_centers,
     difference_at_faces,
@@ -19,10 +21,8 @@ from simkit.flow.differences import (
     mean_at_faces,
     with_ends,
 )
-from simkit.flow.diffusion import shear
-from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, like
-from simkit.flow.side_velocity import velocity_on_sides
-from simkit.flow.stepper import FlowState
+from simkit.flow.operators.diffusion import shear
+from simkit.flow.stepping.stepper import FlowState
 
 NAMES = "uvw"
 
@@ -174,7 +174,7 @@ def with_statistics(simulation: Simulation, statistics: ChannelStatistics, *, ev
     One step of it is ``every`` time steps and a sample. The profiles are observed over ``y`` and ``y_face``.
 
     Args:
-        simulation: whose state is a `simkit.flow.stepper.FlowState`.
+        simulation: whose state is a `simkit.flow.stepping.stepper.FlowState`.
         statistics: of it.
         every: time steps between samples.
         skip: samples to leave out at the start, while the flow settles.

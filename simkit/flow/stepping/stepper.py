@@ -10,12 +10,12 @@ import numpy as np
 from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
-from simkit.flow.differences import divergence, gradient, in_memory
+from simkit.flow.diagnosis.measures import mean_velocity
 from simkit.flow.domain import Velocity, like, prescribe
 from simkit.flow.equations import Equations, explicit_terms, implicit_friction
-from simkit.flow.implicit import friction_solver
-from simkit.flow.measures import mean_velocity
+from simkit.flow.operators.differences import divergence, gradient, in_memory
 from simkit.flow.solvers.pressure import pressure_solver
+from simkit.flow.stepping.implicit import friction_solver
 
 # Weights (new, old) of the explicit terms of each stage, and the part of the step that has passed before it.
 STAGES = np.array([(8 / 15, 0.0, 0.0), (5 / 12, -17 / 60, 8 / 15), (3 / 4, -5 / 12, 2 / 3)])

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.differences import boundary_value
 from simkit.flow.domain import BoundaryVelocity, Domain, end
+from simkit.flow.operators.differences import boundary_value
 
 
 def side_slope(

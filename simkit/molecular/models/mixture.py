@@ -11,7 +11,6 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis import contacts
 from simkit.molecular.analysis.bond_order import polygon_order
-from simkit.molecular.cell_relaxation import CellCoordinates
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale, largest_norm
@@ -20,6 +19,7 @@ from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.neighbors.pairs import Pairs
 from simkit.molecular.potentials import soft_sphere
+from simkit.molecular.relaxation.cell_coordinates import CellCoordinates
 from simkit.molecular.sizes import check_particles
 from simkit.molecular.spaces import Cell
 
@@ -80,7 +80,7 @@ class Mixture(NamedTuple):
         """Return positions, (N, d), and sides of the box, (d,), where the box relaxes too.
 
         Args:
-            coordinates: as `simkit.molecular.cell_relaxation.CellCoordinates` stacks them.
+            coordinates: as `simkit.molecular.relaxation.cell_coordinates.CellCoordinates` stacks them.
             params: the parameters.
         """
         return CellCoordinates(self.scale(params).length, isotropic=True).split(coordinates, self.cell(params))

@@ -1,0 +1,1 @@
+"""What is measured of a flow: numbers, fields, statistics, and their units."""

@@ -1,0 +1,1 @@
+"""The operators of the equations on a staggered grid: differences, advection, diffusion."""

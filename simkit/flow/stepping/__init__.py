@@ -1,0 +1,1 @@
+"""Steps in time, explicit and implicit, and how long they may be."""

@@ -1,0 +1,1 @@
+"""Where particles are: structures of atoms, their files, and perfect crystals."""
