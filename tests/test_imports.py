@@ -11,7 +11,6 @@ PROGRAMS = {
     "import": "import simkit",
     "list": "from simkit.cli.main import main; assert main(['list']) == 0",
     "simulations": "from simkit.cli.main import main; assert main(['list', '--simulations']) == 0",
-    "show": "from simkit.cli.main import main; assert main(['show', 'channel_flow']) == 0",
     "help": "from simkit.cli.main import main; assert main([]) == 0",
 }
 

@@ -37,15 +37,17 @@ def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params]
     on its own.
 
     Args:
-        simulation: one with ``done``; without ``equilibrium`` its derivative is zero by construction, so it is refused.
+        simulation: one that converges; without ``equilibrium`` its derivative is zero by construction: refused.
         max_steps: largest number of steps.
 
     Raises:
-        ValueError: if the simulation has no ``done`` or no ``equilibrium``.
+        ValueError: if the simulation does not converge, or has no ``equilibrium``.
     """
     equilibrium, status_after = simulation.equilibrium, status_of(simulation)
-    if simulation.done is None or equilibrium is None:
-        raise ValueError("converge needs a simulation with both done and equilibrium; use trajectory for this one")
+    if not simulation.converges or equilibrium is None:
+        raise ValueError(
+            "converge needs a simulation with converges=True and an equilibrium; use trajectory for this one"
+        )
 
     def run(state: State, params: Params) -> Converged:
         fixed = jax.lax.stop_gradient(params)

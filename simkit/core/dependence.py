@@ -35,7 +35,7 @@ def idle_parameters(simulation: Simulation) -> list[str]:
     def everything(params: Params, key: jax.Array) -> Any:
         start = simulation.init(params, key)
         then = simulation.step(start, params)
-        functions = (simulation.observe, simulation.diagnose, simulation.done, simulation.status)
+        functions = (simulation.observe, simulation.diagnose, simulation.status)
         return then, [function(then, params) for function in functions if function is not None]
 
     return without_effect(everything, simulation.params, jax.eval_shape(jax.random.key, 0))

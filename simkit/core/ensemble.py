@@ -33,7 +33,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
     def batched[**P](function: Callable[P, Any]) -> Callable[P, Any]:
         return jax.vmap(function, in_axes=(0, axes))
 
-    step, ensemble_done = batched(simulation.step), None
+    step = batched(simulation.step)
     step_members = simulation.step_members
     if step_members is not None:
 
@@ -59,14 +59,6 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
 
         step = frozen_step
 
-    if simulation.done is not None:
-        done_of_each = batched(simulation.done)
-
-        def all_done(state: State, params: Params) -> jax.Array:
-            return jnp.all(done_of_each(state, params))
-
-        ensemble_done = all_done
-
     ensemble_grow, grow = None, simulation.grow
     if grow is not None:
 
@@ -82,7 +74,6 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         step=step,
         observe=batched(simulation.observe),
         diagnose=batched(simulation.diagnose),
-        done=ensemble_done,
         # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
         equilibrium=None,
         status=status_of_each,

@@ -19,7 +19,7 @@ def converge_with_growth(
     that capacity: use it to converge again nearby, or to differentiate.
 
     Args:
-        simulation: one with ``done`` and ``equilibrium``; without ``grow`` it is run once.
+        simulation: one that converges, with an ``equilibrium``; without ``grow`` it is run once.
         max_steps: largest number of steps.
     """
 

@@ -28,7 +28,7 @@ def in_flight(
     `simkit.core.converge.converge` with respect to ``params``, member by member, and NaN for members that failed.
 
     Args:
-        simulation: one with ``done``.
+        simulation: one that converges.
         slots: members that run together. Good values: 32 to 128 on a CPU (what its cache holds), thousands on a GPU.
         max_steps: largest number of steps of each member.
         over: names of the parameters that carry a leading member axis; the others are shared.
@@ -39,10 +39,10 @@ def in_flight(
         params. Its result has, per member, the state, the status and the number of steps, in the members' order.
 
     Raises:
-        ValueError: if the simulation has no ``done``, or a size is below 1.
+        ValueError: if the simulation does not converge, or a size is below 1.
     """
-    if simulation.done is None:
-        raise ValueError("in_flight needs a simulation with done; use trajectory for this one")
+    if not simulation.converges:
+        raise ValueError("in_flight needs a simulation with converges=True; use trajectory for this one")
     if slots < 1 or max_steps < 1 or steps_per_round < 1:
         raise ValueError(f"slots, max_steps, steps_per_round = {slots}, {max_steps}, {steps_per_round}: below 1")
     status_after = status_of(simulation)

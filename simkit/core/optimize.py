@@ -69,9 +69,9 @@ def optimize(
     """Return the optimization of an objective as a `Simulation`, to be run, shown and resumed like any other.
 
     Each bounded parameter p in (a, b) is replaced by z with ``p = a + (b - a) / (1 + exp(-z))``, so that no step
-    leaves the bounds and one learning rate serves parameters of any magnitude. ``done`` when the largest component of
-    the gradient with respect to z falls below ``tolerance * (1 + |value|)``; of those that lead away from a bound, the
-    gradient that they would have in the middle of the bounds.
+    leaves the bounds and one learning rate serves parameters of any magnitude. It has converged when the largest
+    component of the gradient with respect to z falls below ``tolerance * (1 + |value|)``; of those that lead away from
+    a bound, the gradient that they would have in the middle of the bounds.
 
     Args:
         objective: ``(params, key) -> scalar``.
@@ -179,7 +179,7 @@ def optimize(
         observe=lambda state, params: {f"best_{name}": value for name, value in state.best.items()},
         diagnose=diagnose,
         params=params,
-        done=done,
+        converges=True,
         status=status,
         quantities=QUANTITIES,
     )

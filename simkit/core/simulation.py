@@ -64,12 +64,12 @@ class Simulation:
         diagnose: ``(state, params) -> {name: scalar}``; has ``time`` (or ``iteration``) among its names.
         params: default parameters, ``{name: float array}``: exactly what may be swept or differentiated; given as
             plain numbers, or as `Parameter` with unit, meaning and bounds, they become arrays of the working precision.
-        done: ``(state, params) -> bool`` scalar, the convergence test; ``None`` runs a fixed number of steps.
-        equilibrium: what holds once ``done`` is true; ``None`` where no implicit derivative exists.
-        status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member; ``None`` derives
-            it from ``done`` and from whether the state is finite.
-        watched: whether ``status`` is asked after every step; otherwise at frames only, as where it is derived without
-            a ``done``: for a simulation whose steps cost less than a look at all of its state.
+        converges: whether it runs until its ``status`` is ``CONVERGED``, and steps are only a limit.
+        equilibrium: what holds once it has converged; ``None`` where no implicit derivative exists.
+        status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member, see
+            `simkit.core.status.converged_when`; ``None`` tells only whether the state is finite.
+        watched: whether ``status`` is asked after every step; otherwise at frames only, as where there is none: for a
+            simulation whose steps cost less than a look at all of its state.
         grow: ``(overflowed, start) -> (simulation, start)``, for a simulation whose state holds arrays of limited
             capacity and whose ``status`` may be ``NEIGHBOR_OVERFLOW``: called on the host with a state that
             overflowed and an earlier one that did not, it returns the simulation whose ``init`` makes room enough,
@@ -92,7 +92,7 @@ class Simulation:
     observe: Callable[[State, Params], Arrays]
     diagnose: Callable[[State, Params], Arrays]
     params: dict[str, Any]
-    done: Callable[[State, Params], jax.Array] | None = None
+    converges: bool = False
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
     watched: bool = True

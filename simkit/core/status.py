@@ -102,7 +102,7 @@ def asked_at_every_step(simulation: Simulation) -> bool:
     Args:
         simulation: any.
     """
-    return simulation.watched and not (simulation.status is None and simulation.done is None)
+    return simulation.watched and simulation.status is not None
 
 
 def is_finite(tree: State) -> jax.Array:
@@ -119,19 +119,24 @@ def is_finite(tree: State) -> jax.Array:
 
 
 def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
-    """Return ``(state, params) -> int32`` with the simulation's `Status`.
+    """Return ``(state, params) -> int32`` with the simulation's `Status`; without one, whether its state is finite.
 
     Args:
-        simulation: any simulation; one that reports its own status (an ensemble reports one per member) is asked.
-            Every function that advances a simulation stops by this and `stops`, and so at the same step.
+        simulation: any simulation; an ensemble reports a status per member. Every function that advances a simulation
+            stops by this and `stops`, and so at the same step.
     """
-    if simulation.status is not None:
-        return simulation.status
+    return simulation.status or converged_when(lambda state, params: jnp.bool_(False))
+
+
+def converged_when(test: Callable[[State, Params], jax.Array]) -> Callable[[State, Params], jax.Array]:
+    """Return a ``status`` for a simulation that converges: ``CONVERGED`` once the test is true, if all is finite.
+
+    Args:
+        test: ``(state, params) -> bool`` scalar.
+    """
 
     def status(state: State, params: Params) -> jax.Array:
-        code = jnp.int32(Status.OK)
-        if simulation.done is not None:
-            code = jnp.where(simulation.done(state, params), jnp.int32(Status.CONVERGED), code)
+        code = jnp.where(test(state, params), jnp.int32(Status.CONVERGED), jnp.int32(Status.OK))
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
     return status

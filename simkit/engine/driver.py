@@ -122,7 +122,7 @@ def final_status(simulation: Simulation, status: np.ndarray) -> np.ndarray:
         simulation: what ran.
         status: codes at its end.
     """
-    if simulation.done is None:
+    if not simulation.converges:
         return status
     return np.where(stops(status), status, np.int32(Status.MAX_STEPS))
 

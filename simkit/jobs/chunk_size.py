@@ -61,8 +61,8 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
         )
     # The chunks, and all of them once more in one file.
     check_disk(2 * kept, output, "sweep fewer values")
-    wanted = min(chunk or (plan.members if simulation.done is None else usual_lanes()), plan.members)
-    if chunk is None and simulation.done is None:
+    wanted = min(chunk or (usual_lanes() if simulation.converges else plan.members), plan.members)
+    if chunk is None and not simulation.converges:
         # Devices that cannot share a chunk evenly leave it to one of them; what it is padded with costs less.
         wanted = -(-wanted // devices) * devices
     need = needed(wanted)

@@ -43,7 +43,7 @@ def cut_of(simulation: "Simulation", plan: "Sweep") -> "Plan":
     from simkit.engine.lanes import SEGMENTS
 
     cut = plan_of(plan.scenario)
-    return cut if simulation.done is None else dataclasses.replace(cut, least_segments=SEGMENTS)
+    return dataclasses.replace(cut, least_segments=SEGMENTS) if simulation.converges else cut
 
 
 def spread_of(members: int) -> "jax.sharding.Sharding | None":
@@ -95,14 +95,14 @@ def run_members(
     cut, together = cut_of(simulation, plan), plan.chunk or plan.members
     axes = {name: 0 if name in plan.over else None for name in simulation.params}
     observe = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes))) if plan.final_frames else lambda *_: {}
-    chunks = 1 if simulation.done else -(-plan.members // together)
+    chunks = 1 if simulation.converges else -(-plan.members // together)
     results = []
     for index in range(chunks):
         file = ChunkFile(directory, index, cut.frames + 1) if directory else None
         stored = file.read(warn) if file else None
         if stored is None:
-            store = file.store(lanes_layout if simulation.done else chunk_layout) if file else None
-            if simulation.done:
+            store = file.store(lanes_layout if simulation.converges else chunk_layout) if file else None
+            if simulation.converges:
                 inputs = functools.partial(_inputs, simulation, plan)
                 queue = Queue(program, cut, plan.members, together, inputs, observe)
                 arrays, observed = queue.run(store, report, warn)

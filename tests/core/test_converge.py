@@ -10,7 +10,7 @@ from simkit.core.converge import converge
 from simkit.core.objective import Objective
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Equilibrium, Simulation
-from simkit.core.status import Status
+from simkit.core.status import Status, converged_when
 from tests.core.toys import descent, oscillator
 
 
@@ -84,7 +84,8 @@ def test_residual_that_leaves_out_unknowns_does_not_hide_a_missing_solution(mode
         observe=lambda state, params: {"x": state},
         diagnose=lambda state, params: {"iteration": jnp.int32(0), "work": (params["pull"] * state).sum()},
         params={"pull": jnp.asarray(1.0)},
-        done=lambda state, params: jnp.bool_(False),
+        status=converged_when(lambda state, params: jnp.bool_(False)),
+        converges=True,
         equilibrium=Equilibrium(unknowns=lambda state: state, residual=residual, replace=lambda state, x: x),
     )
     derivative = gradient.value_and_grad(Objective(simulation, "work", 3), ["pull"], mode=mode)
@@ -104,7 +105,8 @@ def test_derivative_at_a_saddle_is_nan_not_wrong(x64):
         observe=lambda state, params: {"x": state},
         diagnose=lambda state, params: {"iteration": jnp.int32(0), "stretch": state[1] - state[0]},
         params={"k": jnp.asarray(1.0), "pull": jnp.asarray(0.0)},
-        done=lambda state, params: jnp.bool_(True),
+        status=converged_when(lambda state, params: jnp.bool_(True)),
+        converges=True,
         equilibrium=Equilibrium(unknowns=lambda state: state, residual=residual, replace=lambda state, x: x),
     )
     assert np.isnan(jax.grad(Objective(simulation, "stretch", 1))(simulation.params, jax.random.key(0))["pull"])

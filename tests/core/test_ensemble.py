@@ -34,7 +34,7 @@ def test_members_that_are_done_stay_as_they_are(x64):
     keys = jax.random.split(jax.random.key(1), 4)
     state = many.init(simulation.params, keys)
     state = jax.jit(segment(many, 5000))(state, simulation.params)
-    assert many.done(state, simulation.params)
+    assert (status_of(many)(state, simulation.params) == Status.CONVERGED).all()
     alone = [segment(simulation, 5000)(simulation.init(simulation.params, key), simulation.params) for key in keys]
     assert list(state.iteration) == [int(a.iteration) for a in alone]
     assert len(set(map(int, state.iteration))) > 1

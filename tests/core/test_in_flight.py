@@ -10,7 +10,7 @@ import pytest
 from simkit.core.converge import converge
 from simkit.core.in_flight import in_flight
 from simkit.core.simulation import Simulation
-from simkit.core.status import Status
+from simkit.core.status import Status, converged_when
 from tests.core.toys import descent, oscillator
 
 MAX_STEPS = 10_000
@@ -29,7 +29,8 @@ def countdown():
         observe=lambda state, params: {"state": state},
         diagnose=lambda state, params: {"iteration": jnp.int32(0)},
         params={"step": jnp.asarray(1.0, dtype=float)},
-        done=lambda state, params: state == 0,
+        status=converged_when(lambda state, params: state == 0),
+        converges=True,
     )
 
 
@@ -140,7 +141,9 @@ def test_derivative_of_a_failed_member_alone_is_nan(x64):
 
 
 def test_random_keys_in_the_state_survive_the_exchange(x64):
-    simulation = dataclasses.replace(oscillator(), done=lambda state, params: state.time >= 1)
+    simulation = dataclasses.replace(
+        oscillator(), status=converged_when(lambda state, params: state.time >= 1), converges=True
+    )
     states = members(simulation, 5)
     result = jax.jit(in_flight(simulation, slots=2, max_steps=1000))(states, simulation.params)
     np.testing.assert_array_equal(jax.random.key_data(result.state.key), jax.random.key_data(states.key))

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Equilibrium, Simulation
+from simkit.core.status import converged_when
 
 
 @pytree
@@ -82,7 +83,8 @@ def descent(tolerance: float = 1e-12, size: int = 6) -> Simulation:
         observe=lambda state, params: {"position": state.position},
         diagnose=diagnose,
         params={"rest": jnp.asarray(1.0, dtype=float), "stiffness": jnp.asarray(2.0, dtype=float)},
-        done=lambda state, params: jnp.max(jnp.abs(state.force)) < tolerance,
+        status=converged_when(lambda state, params: jnp.max(jnp.abs(state.force)) < tolerance),
+        converges=True,
         equilibrium=Equilibrium(
             unknowns=lambda state: state.position,
             residual=gradient,

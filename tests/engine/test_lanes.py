@@ -73,7 +73,7 @@ def countdown(
         observe=lambda state, params: {"state": state},
         diagnose=lambda state, params: {"left": state},
         params={"value": jnp.asarray(1.0, dtype=float)},
-        done=lambda state, params: state == 0,
+        converges=True,
         # Whoever comes by 13.25 gets no further.
         status=lambda state, params: jnp.where(
             jnp.isnan(state),

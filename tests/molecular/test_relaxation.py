@@ -10,7 +10,7 @@ import pytest
 from simkit.core.converge import converge
 from simkit.core.growth import converge_with_growth
 from simkit.core.rollout import trajectory
-from simkit.core.status import Status
+from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.molecular import minimizers
 from simkit.molecular.interactions.interaction import Interaction, combined
@@ -252,8 +252,8 @@ def test_a_change_of_parameters_is_noticed_and_relaxed(x64):
     simulation = crystal()
     state = relaxed(simulation)[0].state
     other = {**simulation.params, "epsilon_mixed": jnp.asarray(2.5)}
-    assert bool(simulation.done(state, simulation.params))
-    assert not bool(simulation.done(state, other))
+    assert status_of(simulation)(state, simulation.params) == Status.CONVERGED
+    assert status_of(simulation)(state, other) != Status.CONVERGED
     again = jax.jit(converge(simulation, MAX_STEPS))(state, other)
     fresh = relaxed(simulation, other)[1]
     assert int(again.status) == Status.CONVERGED

@@ -288,7 +288,7 @@ def relaxation(
         observe=observed,
         diagnose=diagnose,
         params=params,
-        done=done,
+        converges=True,
         equilibrium=Equilibrium(
             unknowns=lambda state: state.descent.position,
             residual=residual,

@@ -144,8 +144,8 @@ def basin_hopping(
 
     # They differ in when they are done, and in nothing else.
     quench, polish = descent_to(quench_tolerance), descent_to(force_tolerance)
-    assert quench.status and polish.status and polish.done and polish.equilibrium
-    trial_status, at_rest, final_status, solution = quench.status, polish.done, polish.status, polish.equilibrium
+    assert quench.status and polish.status and polish.equilibrium
+    trial_status, final_status, solution = quench.status, polish.status, polish.equilibrium
 
     def container(params: Params) -> jax.Array:
         return (model.radius + CLEARANCE * model.bond) * params["sigma"]
@@ -223,9 +223,6 @@ def basin_hopping(
         # A descent that has evaluated nothing yet has no force.
         return ~is_searching(state) & (state.trial.descent.iteration > 0)
 
-    def done(state: BasinHoppingState, params: Params) -> jax.Array:
-        return is_polished_once(state) & at_rest(state.trial, params)
-
     def status(state: BasinHoppingState, params: Params) -> jax.Array:
         return jnp.where(is_polished_once(state), final_status(state.trial, params), jnp.int32(Status.OK))
 
@@ -263,7 +260,7 @@ def basin_hopping(
         observe=observe,
         diagnose=diagnose,
         params=params,
-        done=done,
+        converges=True,
         equilibrium=Equilibrium(
             unknowns=lambda state: solution.unknowns(state.trial),
             residual=solution.residual,

@@ -139,8 +139,8 @@ def _at_stage(spheres: Mixture, params: Params, stage: jax.Array, force_toleranc
 def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simulation:
     """Return the simulation that relaxes at one pressure after the other, by a relaxation at one."""
     solved, own_status = bare.equilibrium, status_of(bare)
-    assert bare.done is not None and solved is not None and bare.grow is not None
-    refresh, at_rest, grown = spheres.interaction().refresh, bare.done, bare.grow
+    assert solved is not None and bare.grow is not None
+    refresh, grown = spheres.interaction().refresh, bare.grow
 
     def at_stage(params: Params, stage: jax.Array) -> Params:
         return _at_stage(spheres, params, stage, force_tolerance)
@@ -155,11 +155,8 @@ def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simul
     def step(state: JammingState, params: Params) -> JammingState:
         now = at_stage(params, state.stage)
         relaxation = bare.step(state.relaxation, now)
-        arrived = at_rest(relaxation, now) & (state.stage < STAGES)
+        arrived = (own_status(relaxation, now) == Status.CONVERGED) & (state.stage < STAGES)
         return JammingState(relaxation=relaxation, stage=state.stage + arrived.astype(jnp.int32))
-
-    def done(state: JammingState, params: Params) -> jax.Array:
-        return (state.stage == STAGES) & at_rest(state.relaxation, at_last(params))
 
     def status(state: JammingState, params: Params) -> jax.Array:
         code = own_status(state.relaxation, at_stage(params, state.stage))
@@ -187,7 +184,7 @@ def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simul
         observe=lambda state, params: spheres.observe(*current(state, params)),
         diagnose=diagnose,
         params=PARAMETERS,
-        done=done,
+        converges=True,
         equilibrium=Equilibrium(
             unknowns=lambda state: solved.unknowns(state.relaxation),
             residual=lambda coordinates, params: solved.residual(coordinates, at_last(params)),

@@ -91,7 +91,7 @@ def attracted(method="neighbor_list", capacity=PARTICLES, spread=6.0):
             observe=lambda state, params: {"position": state.position},
             diagnose=diagnose,
             params={name: jnp.asarray(v, float) for name, v in {"epsilon": 1.0, "sigma": 1.0, "pull": 0.3}.items()},
-            done=done,
+            converges=True,
             equilibrium=Equilibrium(
                 unknowns=lambda state: state.position,
                 residual=residual,

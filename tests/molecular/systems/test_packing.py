@@ -7,7 +7,7 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.rollout import trajectory
-from simkit.core.status import Status
+from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.molecular import soft_sphere_packing
 
@@ -78,9 +78,9 @@ def test_a_converged_packing_stays_where_it_is(x64):
 def test_a_packing_relaxed_for_other_parameters_is_not_done(x64):
     simulation = soft_sphere_packing(particles=32)
     state = relaxed(simulation, simulation.params)[0].state
-    assert bool(simulation.done(state, simulation.params))
-    assert not bool(simulation.done(state, changed(simulation, packing_fraction=0.91)))
-    assert not bool(simulation.done(state, changed(simulation, diameter_ratio=1.41)))
+    assert status_of(simulation)(state, simulation.params) == Status.CONVERGED
+    assert status_of(simulation)(state, changed(simulation, packing_fraction=0.91)) != Status.CONVERGED
+    assert status_of(simulation)(state, changed(simulation, diameter_ratio=1.41)) != Status.CONVERGED
 
 
 def test_energy_per_particle_and_overlap_energy_add_up(x64):

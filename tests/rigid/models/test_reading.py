@@ -112,12 +112,14 @@ def test_arguments_out_of_range_are_one_line():
 )
 def test_parameters_out_of_range_are_one_line(values, phrase):
     found = mjcf(PENDULUM, engine="mujoco").with_params(**values)
-    assert phrase in refusal(found.check, found.params, jax.random.key(0))
+    assert phrase in refusal(found.check_values, found.params, jax.random.key(0))
 
 
 def test_a_free_body_without_an_orientation_is_one_line():
     found = mjcf(model(joint="<freejoint/>"), engine="mujoco").with_params(initial_position=[0] * 7)
-    assert "initial_position[3:7] is a quaternion of length 0" in refusal(found.check, found.params, jax.random.key(0))
+    assert "initial_position[3:7] is a quaternion of length 0" in refusal(
+        found.check_values, found.params, jax.random.key(0)
+    )
 
 
 def test_a_time_step_too_long_for_springs_is_refused_before_they_explode():
@@ -125,7 +127,7 @@ def test_a_time_step_too_long_for_springs_is_refused_before_they_explode():
     with pytest.warns(UserWarning, match="brax-spring ignores the damping and the armature of this model's joints"):
         ant = mjcf("brax:ant.xml", engine="brax-spring")
     assert float(ant.params["time_step"]) == pytest.approx(0.01)
-    message = refusal(ant.check, ant.params, jax.random.key(0))
+    message = refusal(ant.check_values, ant.params, jax.random.key(0))
     assert "too long for the joint springs of brax-spring, which explode above 0.0096 s; choose 0.007 s or" in message
     check = ant.check
     assert check is not None
@@ -140,9 +142,9 @@ def test_springs_explode_just_where_it_is_said(time_step, explodes):
     params = found.with_params(initial_position=[0.5], time_step=time_step).params
     assert found.check is not None
     if explodes:
-        assert "explode above 0.0038 s" in refusal(found.check, params)
+        assert "explode above 0.0038 s" in refusal(found.check_values, params)
     else:
-        found.check(params, jax.random.key(0))
+        found.check_values(params, jax.random.key(0))
 
     @jax.jit
     def fastest(params):
