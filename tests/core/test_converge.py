@@ -113,5 +113,5 @@ def test_derivative_at_a_saddle_is_nan_not_wrong(x64):
 
 
 def test_converge_refuses_a_simulation_without_equilibrium():
-    with pytest.raises(ValueError, match="done and equilibrium"):
+    with pytest.raises(ValueError, match="converges=True and an equilibrium"):
         converge(oscillator(), 10)

@@ -162,7 +162,7 @@ def test_the_program_exports_without_host_callbacks(x64):
 
 
 def test_impossible_requests_are_refused():
-    with pytest.raises(ValueError, match="with done"):
+    with pytest.raises(ValueError, match="converges=True"):
         in_flight(oscillator(), slots=2, max_steps=10)
     with pytest.raises(ValueError, match="below 1"):
         in_flight(descent(), slots=0, max_steps=10)
