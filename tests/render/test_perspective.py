@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
 from simkit.render.animate import render
@@ -113,6 +114,20 @@ def test_a_body_that_is_not_a_number_is_left_out(heap, perspective):
     for index in (0, 3):
         expected = new_painter(alone, times, {}, "t", perspective(), SMALL).image(index)
         np.testing.assert_array_equal(new_painter(lost, times, {}, "t", perspective(), SMALL).image(index), expected)
+
+
+def test_shapes_of_one_body_have_one_color(perspective):
+    frames, times, _ = run([[0, 0, 0.5], [1.5, 0, 0.5], [3, 0, 0.5]], radius=0.5)
+    coordinates = {"body_of_shape": np.array([0, 4, 4])}
+
+    def hues(coordinates):
+        image = new_painter(frames, times, coordinates, "t", perspective(), (320, 180)).image(0).astype(int)
+        return [near(image, np.rint(np.array(to_rgb(color)) * 255), 45).sum() > 100 for color in BODIES[:3]]
+
+    assert hues({}) == [True, True, True]
+    assert hues(coordinates) == [True, True, False]
+    with pytest.raises(UserError, match=r"coordinate 'body_of_shape' has shape \(2,\); the bodies view needs \(3,\)"):
+        new_painter(frames, times, {"body_of_shape": np.zeros(2)}, "t", perspective(), SMALL)
 
 
 def test_a_run_that_failed_altogether_still_has_a_picture(perspective):

@@ -15,6 +15,19 @@ FLOOR = Plane(np.array([0.0, 0.0, 1.0]), 0.0, np.zeros(3), 50.0, 1.0)
 TURNED = np.array([0.5, -0.3, 0.7, 0.2])
 
 
+def test_surfaces_in_the_same_place_show_the_first_of_them():
+    """A ball that is the end of a capsule, as the foot of a leg: rounding of the frames must not mix their colors."""
+    camera = looking(9.0, -60, 30)
+    leg = capsule((0.1, 0, 0.2), orientation=TURNED)
+    end = np.float32(leg.center + 1.0 * leg.axes[:, 2])
+    for shift in (0.0, 2e-7, -2e-7):
+        foot = ball(end + shift, radius=np.float32(0.3))
+        assert (np.isfinite(depths(foot, camera, *camera.slopes(1)))).sum() > 100
+        assert not (visible([leg, foot], camera).owner == 1).any()
+        # What is nearer by more is seen.
+        assert (visible([leg, ball(end, radius=0.301)], camera).owner == 1).any()
+
+
 def gap(body, points):
     """Distance of points (3, n) to a body, negative inside."""
     away = np.abs(body.axes.T @ (points - body.center[:, None])) - body.half_lengths[:, None]

@@ -128,7 +128,7 @@ def flat_motion_of_balls(runs: Sequence[Bodies]) -> bool:
 
 
 def body_colors(
-    runs: Sequence[Frames], settings: RenderSettings, shape: tuple[int, int]
+    runs: Sequence[Frames], settings: RenderSettings, shape: tuple[int, int], body_of_shape: np.ndarray | None = None
 ) -> tuple[np.ndarray, ColorScale | None]:
     """Return the color (frames, B, 3) of each body of the first run, and the scale for the color bar if there is one.
 
@@ -136,19 +136,32 @@ def body_colors(
         runs: frames of the run that is drawn, then of those it is compared with.
         settings: the quantity; ``position``, ``orientation``, ``radius`` or ``half_lengths`` give each its own color.
         shape: (frames, B).
+        body_of_shape: index (B,) of the body that each belongs to, where several shapes make one body; they then have
+            one color.
 
     Raises:
-        UserError: if the quantity is not one number or vector per body.
+        UserError: if the quantity is not one number or vector per body, or there is not one index per shape.
     """
     if settings.quantity in ("position", "orientation", "radius", "half_lengths"):
         palette = np.array([to_rgb(color) for color in BODIES])
-        return np.broadcast_to(palette[np.arange(shape[1]) % len(palette)], (*shape, 3)), None
+        bodies = _bodies_of(shape[1], body_of_shape)
+        return np.broadcast_to(palette[bodies % len(palette)], (*shape, 3)), None
     magnitudes = [_magnitude(frames, settings.quantity) for frames in runs]
     if magnitudes[0].shape != shape:
         raise UserError(f"'{settings.quantity}' does not hold one number or vector for each of {shape[1]} bodies")
     values = np.concatenate([magnitude.ravel() for magnitude in magnitudes])
     scale = color_scale(values, settings.colormap, settings.limits, default="viridis")
     return scale.colors(scale.position(magnitudes[0]))[..., :3] / 255, scale
+
+
+def _bodies_of(shapes: int, body_of_shape: np.ndarray | None) -> np.ndarray:
+    if body_of_shape is None:
+        return np.arange(shapes)
+    if np.shape(body_of_shape) != (shapes,):
+        raise UserError(
+            f"coordinate 'body_of_shape' has shape {np.shape(body_of_shape)}; the bodies view needs {(shapes,)}"
+        )
+    return np.unique(body_of_shape, return_inverse=True)[1]
 
 
 def _magnitude(frames: Frames, name: str) -> np.ndarray:

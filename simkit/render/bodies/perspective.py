@@ -38,7 +38,8 @@ class PerspectivePainter:
     """Draws bodies as seen by a camera a little above them.
 
     Args:
-        clip: its frames are as for ``read_bodies``; ``settings.quantity`` as for ``body_colors``.
+        clip: its frames are as for ``read_bodies``; ``settings.quantity`` and coordinate ``body_of_shape``, where there
+            is one, as for ``body_colors``.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
 
     Raises:
@@ -49,7 +50,8 @@ class PerspectivePainter:
         runs = [read_bodies(run) for run in clip.runs]
         self._bodies = runs[0]
         self._present = self._bodies.present
-        colors, scale = body_colors(clip.runs, clip.settings, self._present.shape)
+        body_of_shape = clip.coordinates.get("body_of_shape")
+        colors, scale = body_colors(clip.runs, clip.settings, self._present.shape, body_of_shape)
         self._colors = linear(colors)
         self._two_faced = clip.settings.quantity == "orientation"
         self._turn = clip.settings.turn

@@ -11,6 +11,9 @@ from simkit.render.bodies.solids import CAPSULE, Solid, depths, surface
 
 # Lines of sight per pixel across and up.
 SAMPLES = 3
+# Difference of depths, as a part of them, below which two surfaces lie in the same place and the first is shown:
+# rounding of float32 frames would otherwise mix both, sample by sample.
+_SAME_PLACE = 1e-5
 
 
 class Visible(NamedTuple):
@@ -39,7 +42,7 @@ def visible(bodies: Sequence[Solid], camera: Camera, samples: int = SAMPLES) -> 
     for index, body in enumerate(bodies):
         for rows, columns in _windows(body, camera, samples):
             found = depths(body, camera, across[columns], upward[rows])
-            nearer = found < depth[rows, columns]
+            nearer = found < depth[rows, columns] * (1 - _SAME_PLACE)
             depth[rows, columns][nearer] = found[nearer]
             owner[rows, columns][nearer] = index
     return Visible(depth, owner)

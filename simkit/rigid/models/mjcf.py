@@ -158,6 +158,8 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         params=_parameters(description),
         check=lambda params, key: _check(engine, description, params),
         dimensions=DIMENSIONS,
+        # Bodies without a joint between them are one.
+        coordinates={"body_of_shape": description.mujoco.body_weldid[description.shapes.body]},
     )
 
 

@@ -34,6 +34,13 @@ def model(inside="", joint='<joint type="hinge"/>', option="", after=""):
     return f"<mujoco>{option}<worldbody><body name='a'>{joint}{geom}{inside}</body></worldbody>{after}</mujoco>"
 
 
+def test_a_body_and_what_is_welded_to_it_are_one():
+    foot = "<body name='foot' pos='0 0 -1'><geom type='sphere' size='0.1' mass='1'/></body>"
+    shin = "<body name='shin' pos='0 0 1'><joint type='hinge'/><geom type='sphere' size='0.1' mass='1'/></body>"
+    body = from_text(model=model(inside=foot + shin)).coordinates["body_of_shape"]
+    assert body[0] == body[1] != body[2]
+
+
 def refusal(function, *arguments, **keywords):
     with pytest.raises(UserError) as caught:
         function(*arguments, **keywords)
