@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return frames, diagnostics, coordinates, title and settings, the arguments of `simkit.render.animate.render`.
+    """Return the arguments of `simkit.render.animate.render` that tell what is drawn: frames, units, title and others.
 
     Args:
         result: a data set of a run, the folder of one, or ``(frames, diagnostics)``, a state before them or not.
@@ -33,7 +33,8 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
     for key in changed:
         if key not in (*RENDER_KEYS, "title"):
             raise UserError(f"'{key}' is not a setting of drawing{nearest(key, (*RENDER_KEYS, 'title'))}")
-    parts, own, title, units = _parts(result)
+    parts, own, title = _parts(result)
+    units = parts["units"]
     quantity = changed.get("quantity")
     if own is None or changed.get("view", own.view) != own.view:
         observed, diagnosed = (
@@ -54,11 +55,11 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
     return {**parts, "settings": settings, "title": str(changed.get("title", title))}
 
 
-type _Run = tuple[dict[str, Any], RenderSettings | None, str, dict[str, str]]
+type _Run = tuple[dict[str, Any], RenderSettings | None, str]
 
 
 def _parts(result: Any) -> _Run:
-    """Return frames, diagnostics and coordinates; how they are drawn, if that is known; a title; and units by name."""
+    """Return frames, diagnostics, coordinates and units; how they are drawn, if that is known; and a title."""
     import xarray
 
     if isinstance(result, str | Path):
@@ -70,7 +71,7 @@ def _parts(result: Any) -> _Run:
         return _of_dataset(result) if outcome is None else _of_outcome(outcome)
     if isinstance(result, tuple) and len(result) in (2, 3) and all(isinstance(part, Mapping) for part in result[-2:]):
         frames, diagnostics = ({name: np.asarray(array) for name, array in part.items()} for part in result[-2:])
-        return {"frames": frames, "diagnostics": diagnostics, "coordinates": {}}, None, "Simulation", {}
+        return {"frames": frames, "diagnostics": diagnostics, "coordinates": {}, "units": {}}, None, "Simulation"
     raise UserError(
         f"{type(result).__name__} cannot be drawn; give what simkit.run returned, the folder of a run, or "
         "(frames, diagnostics)"
@@ -78,12 +79,11 @@ def _parts(result: Any) -> _Run:
 
 
 def _of_outcome(outcome: "Outcome") -> _Run:
-    units = {name: known["unit"] for name, known in outcome.labels.get("quantities", {}).items()}
-    return parts_of(outcome.arrays, outcome.labels), outcome.scenario.render, outcome.scenario.title, units
+    return parts_of(outcome.arrays, outcome.labels), outcome.scenario.render, outcome.scenario.title
 
 
 def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dict[str, Any]:
-    """Return frames, diagnostics and coordinates of a run.
+    """Return frames, diagnostics, coordinates and units of a run.
 
     Args:
         arrays: joined from its segments.
@@ -91,7 +91,8 @@ def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dic
     """
     observed, diagnosed = datasets.split(arrays)
     coordinates = {name: np.asarray(values) for name, values in labels["coordinates"].items()}
-    return {"frames": observed, "diagnostics": diagnosed, "coordinates": coordinates}
+    units = {name: known["unit"] for name, known in labels.get("quantities", {}).items()}
+    return {"frames": observed, "diagnostics": diagnosed, "coordinates": coordinates, "units": units}
 
 
 def _of_dataset(dataset: "xarray.Dataset") -> _Run:
@@ -110,6 +111,6 @@ def _of_dataset(dataset: "xarray.Dataset") -> _Run:
         plain = str(name).removeprefix("observed_")
         (diagnostics if array.ndim == 1 else frames)[plain] = array
     coordinates = {str(name): values.values for name, values in dataset.coords.items() if name != clock}
-    parts = {"frames": frames, "diagnostics": diagnostics, "coordinates": coordinates}
     units = {str(name): str(variable.attrs.get("units", "1")) for name, variable in dataset.variables.items()}
-    return parts, None, str(dataset.attrs.get("title", "Simulation")), units
+    parts = {"frames": frames, "diagnostics": diagnostics, "coordinates": coordinates, "units": units}
+    return parts, None, str(dataset.attrs.get("title", "Simulation"))

@@ -59,6 +59,7 @@ def render(
     size: Size = USUAL,
     frame: int = -1,
     maximum_frames: int = 150,
+    units: Mapping[str, str] | None = None,
     report: Callable[[float], None] = lambda fraction: None,
 ) -> Path:
     """Draw a run into a file; the same input gives the same bytes, and the file is whole or not there.
@@ -75,6 +76,7 @@ def render(
             shows.
         frame: which frame a png shows; negative ones count from the end.
         maximum_frames: an animation of more frames is thinned, keeping the first and the last; see ``choose_pace``.
+        units: of diagnostics and coordinates by name, as far as they are known.
         report: told the fraction of an animation that is drawn.
 
     Returns:
@@ -85,7 +87,7 @@ def render(
     """
     if format not in FORMATS:
         raise UserError(f"unknown format '{format}'{nearest(format, FORMATS)}")
-    painter = new_painter(frames, diagnostics, coordinates, title, settings, check_size(size))
+    painter = new_painter(frames, diagnostics, coordinates, title, settings, check_size(size), units)
     count = len(painter)
     if format == "png":
         if not -count <= frame < count:

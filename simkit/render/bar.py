@@ -1,9 +1,11 @@
 """The color bar: what the colors mean."""
 
+import re
+
 from matplotlib.figure import Figure
 
 from simkit.render.color import ColorScale
-from simkit.render.labels import drawable, fit
+from simkit.render.labels import drawable, fit, shown_unit, with_unit
 from simkit.render.layout import Box, tick_places
 
 # Lengths of the design at 640 x 360 pixels.
@@ -17,14 +19,15 @@ class ColorBar:
     Args:
         figure: the figure it is drawn on.
         scale: its colors.
-        label: what they mean, with the unit.
+        label: what they mean.
+        unit: of the numbers.
         below: whether it lies below the window.
 
     Attributes:
         axes: its Matplotlib axes.
     """
 
-    def __init__(self, figure: Figure, scale: ColorScale, label: str, below: bool) -> None:
+    def __init__(self, figure: Figure, scale: ColorScale, label: str, unit: str, below: bool) -> None:
         self.axes = figure.add_axes((0, 0, 1, 1))
         self.below = below
         self._axis = self.axes.xaxis if below else self.axes.yaxis
@@ -36,7 +39,8 @@ class ColorBar:
             self.axes.tick_params(length=0)
         bar.minorticks_off()
         bar.outline.set_visible(False)
-        bar.set_label(drawable(label), labelpad=2 if below else 5)
+        self._meaning = label, unit
+        bar.set_label("", labelpad=2 if below else 5)
 
     def place(self, window: Box, wall: int, reach: int, size: tuple[int, int], unit: float) -> None:
         """Put it beside the window, as long as that is.
@@ -57,4 +61,14 @@ class ColorBar:
         self.axes.set_position(place.fractions(size))
         if self._ticks_move:
             self._axis.set_major_locator(tick_places(length / unit))
+        self._axis.set_label_text(drawable(self._words()))
         fit(self._axis.label, length)
+
+    def _words(self) -> str:
+        """Return the label; a power of ten that all numbers share is part of it: above the bar it meets the title."""
+        label, unit = self._meaning
+        formatter = self._axis.get_major_formatter()
+        formatter.set_locs(self._axis.get_majorticklocs().tolist())
+        power = re.search(r"10\^\{(-?[0-9]+)\}", formatter.get_offset().replace("\N{MINUS SIGN}", "-"))
+        self._axis.offsetText.set_visible(False)
+        return with_unit(label, f"10^{power[1]} {shown_unit(unit)}".rstrip() if power else unit)

@@ -34,6 +34,7 @@ def sweep_chart(
     series: Mapping[str, np.ndarray],
     title: str = "",
     failed: np.ndarray | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> Path:
     """Draw one small chart per diagnostic against a swept parameter: every seed as a point, their mean as a line.
 
@@ -47,6 +48,7 @@ def sweep_chart(
         series: diagnostics by name, (points, seeds); values that are not finite are left out.
         title: shown above; empty for none.
         failed: booleans (points, seeds); ``None`` if no member failed.
+        units: of the diagnostics by name, as far as they are known.
 
     Raises:
         UserError: if there is nothing to draw or shapes disagree.
@@ -54,7 +56,7 @@ def sweep_chart(
     values = np.asarray(values, dtype=float)
     order = np.argsort(values, kind="stable")
     with house_style():
-        figure, panels = _panels(list(series), title, with_unit(plain(name), unit))
+        figure, panels = _panels(list(series), title, with_unit(plain(name), unit), units or {})
         for axes, (key, array) in zip(panels, series.items(), strict=True):
             data = _finite(key, array, len(values), axes=2)[order]
             seeds = data.shape[1]
@@ -89,7 +91,7 @@ def history_chart(path: Path, x_label: str, x: np.ndarray, series: Mapping[str, 
     """
     x = np.asarray(x, dtype=float)
     with house_style():
-        figure, panels = _panels(list(series), title, x_label)
+        figure, panels = _panels(list(series), title, x_label, {})
         for axes, (key, values) in zip(panels, series.items(), strict=True):
             data = _finite(key, values, len(x), axes=1)
             axes.plot(x, data, color=BODIES[0], marker="o" if len(x) <= 40 else None, ms=3)
@@ -111,7 +113,7 @@ def comparison(
 
     Args:
         path: PNG file to write.
-        before: the first run: its ``frames``, ``diagnostics`` and ``coordinates``, as for ``render``.
+        before: the first run: its ``frames``, ``diagnostics``, ``coordinates`` and ``units``, as for ``render``.
         after: the second run.
         settings: what to draw.
         title: shown in both pictures.
@@ -163,7 +165,7 @@ def _space_by_factors(axes: Axes, values: np.ndarray) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _panels(names: list[str], title: str, x_label: str) -> tuple[Figure, list[Axes]]:
+def _panels(names: list[str], title: str, x_label: str, units: Mapping[str, str]) -> tuple[Figure, list[Axes]]:
     if not names:
         raise UserError("there is nothing to chart; name at least one diagnostic")
     columns = len(names) if len(names) <= _COLUMNS else 2 if len(names) == 4 else _COLUMNS
@@ -176,7 +178,7 @@ def _panels(names: list[str], title: str, x_label: str) -> tuple[Figure, list[Ax
     panels, width = [], 0.8 * _SCALE * _PANEL[0]
     for place, name in enumerate(names):
         axes = figure.add_subplot(rows, columns, place + 1, sharex=panels[0] if panels else None)
-        fit(axes.set_title(drawable(plain(name)), loc="left"), width)
+        fit(axes.set_title(drawable(with_unit(plain(name), units.get(name, ""))), loc="left"), width)
         axes.grid(True)
         if place + columns >= len(names):
             fit(axes.set_xlabel(drawable(x_label)), width)

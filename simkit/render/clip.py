@@ -20,6 +20,7 @@ class Clip:
         coordinates: physical coordinates by name; a field needs its cell centers ``x`` and ``y``.
         title: shown upper left.
         settings: view, quantity, label, unit, color map, limits, speed and camera.
+        units: by name of a diagnostic or a coordinate, as far as they are known.
         alongside: frames of other runs to be compared with: colors and window then suit all of them.
     """
 
@@ -28,6 +29,7 @@ class Clip:
     coordinates: Arrays
     title: str
     settings: RenderSettings
+    units: Mapping[str, str] = dataclasses.field(default_factory=dict)
     alongside: Sequence[Arrays] = ()
 
     @property

@@ -54,10 +54,10 @@ class FieldPainter:
         self.sheet = Sheet(
             size,
             clip.title,
-            stamps(clip.diagnostics, len(self._values)),
+            stamps(clip.diagnostics, len(self._values), clip.units.get("time", "")),
             Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1]),
-            axis_labels=_axis_labels(coordinates),
-            bar=(self._scale, with_unit(settings.label, settings.unit)),
+            axis_labels=_axis_labels(coordinates, clip.units),
+            bar=(self._scale, settings.label, settings.unit),
             sides=read_sides(coordinates),
             motion=_motion(frames),
             x_ticks=_pairs(coordinates, "x_ticks"),
@@ -91,11 +91,11 @@ class FieldPainter:
         return slice(low, high)
 
 
-def _axis_labels(coordinates: Mapping[str, np.ndarray]) -> tuple[str, str]:
+def _axis_labels(coordinates: Mapping[str, np.ndarray], units: Mapping[str, str]) -> tuple[str, str]:
     labels = [str(label) for label in np.ravel(coordinates.get("axis_labels", ("$x$", "$y$")))]
     if len(labels) != 2:
         raise UserError(f"coordinate 'axis_labels' has {len(labels)} entries; give one for x and one for y")
-    return labels[0], labels[1]
+    return with_unit(labels[0], units.get("x", "")), with_unit(labels[1], units.get("y", ""))
 
 
 def _pairs(coordinates: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:

@@ -13,13 +13,33 @@ from matplotlib.text import Text
 
 from simkit.render.style import FONT, house_style
 
+_SYMBOLS = {unicodedata.name(letter).split()[-1].lower(): letter for letter in "αβγδεζηθικμνξπρστφχψω"} | {
+    "lambda": "λ",
+    "sqrt": "√",
+    "angstrom": "Å",
+}
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 # Points of a formula, at 72 per inch, beyond which it is not drawn as one.
 _DPI, _WIDEST, _HIGHEST = 72, 2000.0, 100.0
 
 
 def with_unit(label: str, unit: str) -> str:
     """Return ``"label (unit)"``, or the label alone for a dimensionless quantity (unit ``"1"`` or empty)."""
-    return label if unit in ("", "1") else f"{label} ({unit})"
+    return label if unit in ("", "1") else f"{label} ({shown_unit(unit)})"
+
+
+def shown_unit(unit: str) -> str:
+    """Return a unit as it is printed: ``"u_tau^2"`` becomes ``"u_τ²"``, and that of no dimension is empty.
+
+    Args:
+        unit: in words, as simulations and scenario files declare it; one with mathematics stays as it is.
+    """
+    if unit == "1":
+        return ""
+    if "$" in unit:
+        return unit
+    words = re.sub(r"[a-z]+", lambda match: _SYMBOLS.get(match[0], match[0]), unit)
+    return re.sub(r"\^(-?[0-9]+)", lambda match: match[1].translate(_SUPERSCRIPTS), words)
 
 
 def plain(name: str) -> str:
@@ -33,10 +53,12 @@ def stamps(diagnostics: Mapping[str, np.ndarray], count: int, unit: str = "") ->
     Args:
         diagnostics: per-frame scalars; ``time`` is preferred, then ``iteration``, then the frame number.
         count: number of frames.
-        unit: unit of time.
+        unit: unit of time, ``"1"`` or empty for none.
     """
     if "time" in diagnostics:
-        return [f"t = {text} {unit}".rstrip() for text in _fixed(np.asarray(diagnostics["time"], float)[:count])]
+        return [
+            f"t = {text} {shown_unit(unit)}".rstrip() for text in _fixed(np.asarray(diagnostics["time"], float)[:count])
+        ]
     name = "iteration" if "iteration" in diagnostics else "frame"
     values = np.asarray(diagnostics.get("iteration", np.arange(1, count + 1)))[:count]
     return [f"{name} {int(value)}" for value in values]

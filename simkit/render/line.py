@@ -38,7 +38,7 @@ class LinePainter:
         self._y = np.where(np.isfinite(values), values, np.nan)
         clock = next((name for name in ("time", "iteration") if name in diagnostics), "frame")
         self._x = np.asarray(diagnostics.get(clock, np.arange(len(values))), float)
-        self._stamps = stamps(diagnostics, len(values))
+        self._stamps = stamps(diagnostics, len(values), clip.units.get("time", ""))
         width, height = _page(size) if isinstance(size, int) else size
         unit = scale_of((width, height))
         with house_style():
@@ -47,7 +47,7 @@ class LinePainter:
             self._axes = self._figure.add_axes((left, bottom, right - left, top - bottom))
             self._axes.grid(True)
             self._axes.set(xlim=_limits(self._x, 0.0), ylim=settings.limits or _limits(self._y, _MARGIN))
-            self._axes.set_xlabel(clock)
+            self._axes.set_xlabel(drawable(with_unit(clock, clip.units.get(clock, ""))))
             self._axes.set_ylabel(drawable(with_unit(settings.label, settings.unit)))
             self._axes.plot(self._x, self._y, color=MUTED, alpha=0.3, lw=1.0)
             (self._line,) = self._axes.plot([], [], color=BODIES[0], animated=True)

@@ -10,7 +10,7 @@ from simkit.render.clip import Clip
 from simkit.render.color import color_scale
 from simkit.render.disks import Disks
 from simkit.render.figure import Size
-from simkit.render.labels import stamps, with_unit
+from simkit.render.labels import stamps
 from simkit.render.layout import Window
 from simkit.render.select import observed, periodic_box, together
 from simkit.render.sheet import Sheet
@@ -47,9 +47,9 @@ class ParticlePainter:
         self.sheet = Sheet(
             size,
             clip.title,
-            stamps(clip.diagnostics, count),
+            stamps(clip.diagnostics, count, clip.units.get("time", "")),
             _window(runs, dimension),
-            bar=(self._scale, with_unit(clip.settings.label, clip.settings.unit)),
+            bar=(self._scale, clip.settings.label, clip.settings.unit),
         )
         self._disks = Disks(self.sheet, edge=0.5)
         self._outline = Rectangle((0, 0), 1, 1, fill=False, edgecolor=INK, linewidth=0.9)

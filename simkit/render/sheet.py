@@ -39,7 +39,7 @@ class Sheet:
         stamps: upper right, one per frame.
         window: what to show.
         axis_labels: names of the two axes; ``None`` draws neither labels nor ticks.
-        bar: the color scale and label of the color bar, or ``None``.
+        bar: the color scale of the color bar, its label and unit, or ``None``.
         stretch: widen the window to fill the page instead of centering it.
         sides: kinds of the sides of the window.
         motion: velocity of each side along itself.
@@ -61,7 +61,7 @@ class Sheet:
         stamps: Sequence[str],
         window: Window,
         axis_labels: tuple[str, str] | None = None,
-        bar: tuple[ColorScale, str] | None = None,
+        bar: tuple[ColorScale, str, str] | None = None,
         stretch: bool = False,
         sides: Sides | None = None,
         motion: np.ndarray | None = None,

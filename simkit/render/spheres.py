@@ -15,7 +15,7 @@ from simkit.render.bodies.solids import BALL, Solid, rod
 from simkit.render.clip import Clip
 from simkit.render.color import color_scale
 from simkit.render.figure import Size, scale_of
-from simkit.render.labels import stamps, with_unit
+from simkit.render.labels import stamps
 from simkit.render.select import observed, periodic_box, together
 from simkit.render.sheet import Sheet
 from simkit.render.style import INK, WALL
@@ -69,9 +69,9 @@ class SpherePainter:
         self.sheet = Sheet(
             size,
             clip.title,
-            stamps(clip.diagnostics, count),
+            stamps(clip.diagnostics, count, clip.units.get("time", "")),
             seen_window(points, radii, *_DIRECTION),
-            bar=(self._scale, with_unit(clip.settings.label, clip.settings.unit)),
+            bar=(self._scale, clip.settings.label, clip.settings.unit),
             stretch=True,
         )
         box = self.sheet.box

@@ -45,6 +45,7 @@ def new_painter(
     title: str,
     settings: RenderSettings,
     size: Size = USUAL,
+    units: Mapping[str, str] | None = None,
     alongside: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Painter:
     """Return the painter for ``settings.view``.
@@ -56,6 +57,7 @@ def new_painter(
         title: upper left.
         settings: view, quantity, label, unit, color map and limits.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
+        units: of diagnostics and coordinates by name, as far as they are known.
         alongside: frames of other runs to be compared with: colors and window then suit all of them.
 
     Raises:
@@ -70,7 +72,7 @@ def new_painter(
     lengths = {name: len(array) for name, array in {**frames, **clocks}.items()}
     if len(set(lengths.values())) > 1:
         raise UserError(f"the stored arrays differ in their number of frames: {lengths}")
-    return VIEWS[settings.view](Clip(frames, diagnostics, coordinates, title, settings, alongside), size)
+    return VIEWS[settings.view](Clip(frames, diagnostics, coordinates, title, settings, units or {}, alongside), size)
 
 
 class Pictures:

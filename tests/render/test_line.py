@@ -44,3 +44,8 @@ def test_what_is_no_number_over_time_is_refused(settings, tmp_path):
         new_painter({}, {"energy": np.zeros((2, 3))}, {}, "Title", settings("chart", "energy"), (320, 180))
     with pytest.raises(UserError, match="no frames to draw"):
         render({}, {}, {}, "Title", settings("chart", "energy"), tmp_path / "a.gif")
+
+
+def test_the_axis_of_time_has_its_unit(settings):
+    painter = new_painter(*run_of([1, 2]), "Title", settings("chart", "energy", "energy", "J"), units={"time": "s"})
+    assert (painter._axes.get_xlabel(), painter._axes.get_ylabel()) == ("time (s)", "energy (J)")

@@ -7,7 +7,7 @@ import pytest
 
 from simkit.render.animate import render
 from simkit.render.chart import history_chart, sweep_chart
-from simkit.render.labels import drawable, fit
+from simkit.render.labels import drawable, fit, shown_unit, stamps
 from simkit.render.views import new_painter
 
 BROKEN = (r"$\frac{$", r"$x$ and $\nosuch{y}$", "$" + "{" * 300 + "}" * 300 + "$", r"$\hspace{1e9}$", "$a$$b$ $_$ $")
@@ -59,6 +59,44 @@ def test_shortening_does_not_cut_through_mathematics(field_run, settings):
         heading.set(text=r"flow at $\mathrm{Re} = 10^{4}$ and $\alpha = \frac{1}{2}$ in a long channel", fontsize=12)
         fit(heading, length)
         assert heading.get_text().count("$") % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("unit", "shown"),
+    [
+        ("1", ""),
+        ("m/s^2", "m/s²"),
+        ("u_tau^3/h", "u_τ³/h"),
+        ("sigma sqrt(mass/epsilon)", "\N{GREEK SMALL LETTER SIGMA} √(mass/ε)"),
+        ("kg m^-1", "kg m⁻¹"),
+        (r"$\nu^2$", r"$\nu^2$"),
+        ("energy/length^d", "energy/length^d"),
+    ],
+)
+def test_units_are_printed_with_their_symbols(unit, shown):
+    assert shown_unit(unit) == shown == drawable(shown)
+    assert stamps({"time": np.array([0.0, 2.0])}, 2, unit)[1] == f"t = 2.0 {shown}".rstrip()
+
+
+def test_a_declared_unit_of_time_and_place_is_on_the_picture(field_run, settings):
+    units = {"time": "h/U", "x": "h", "y": "1"}
+    sheet = new_painter(*field_run(2), "t", settings("field", "speed"), units=units).sheet
+    assert sheet.stamp.get_text() == "t = 10.0 h/U"
+    assert (sheet.axes.get_xlabel(), sheet.axes.get_ylabel()) == ("$x$ (h)", "$y$")
+
+
+@pytest.mark.parametrize(("factor", "label"), [(3e-5, "vorticity (10⁻⁵ U/h)"), (3e6, "vorticity (10⁶ U/h)")])
+@pytest.mark.parametrize("size", [(640, 360), (420, 480)])
+def test_a_power_of_ten_of_the_color_bar_keeps_clear_of_the_title(factor, label, size, field_run, settings):
+    frames, times, places = field_run(2)
+    frames = {"speed": factor * frames["speed"] / frames["speed"].max()}
+    sheet = new_painter(frames, times, places, "t", settings("field", "speed", "vorticity", "U/h"), size).sheet
+    axis = sheet.bar.axes.xaxis if sheet.bar.below else sheet.bar.axes.yaxis
+    sheet.figure.canvas.draw()
+    assert axis.label.get_text() == label
+    assert not axis.offsetText.get_visible()
+    # No number of the bar is longer than a few digits.
+    assert all(len(text.get_text()) < 25 for text in axis.get_ticklabels())
 
 
 def test_the_same_text_gives_the_same_bytes(field_run, settings, tmp_path):

@@ -66,6 +66,7 @@ def finish(
             series,
             scenario.title,
             bad.reshape(len(values), -1),
+            {name: str(array.attrs.get("units", "")) for name, array in varying.items()},
         )
     if arguments.json:
         report = {

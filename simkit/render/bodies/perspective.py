@@ -15,7 +15,7 @@ from simkit.render.bodies.raster import packed, shaded, visible
 from simkit.render.bodies.solids import BALL, BOX, Solid, rod, solid
 from simkit.render.clip import Clip
 from simkit.render.figure import Size, scale_of
-from simkit.render.labels import stamps, with_unit
+from simkit.render.labels import stamps
 from simkit.render.sheet import Sheet
 from simkit.render.style import ACCENT, MUTED, house_style
 from simkit.scenario.scenario import RenderSettings
@@ -60,9 +60,9 @@ class PerspectivePainter:
         self.sheet = Sheet(
             size,
             clip.title,
-            stamps(clip.diagnostics, len(self), "s"),
+            stamps(clip.diagnostics, len(self), clip.units.get("time", "s")),
             seen_window(points, radii, *direction, pivot),
-            bar=(scale, with_unit(clip.settings.label, clip.settings.unit)) if scale else None,
+            bar=(scale, clip.settings.label, clip.settings.unit) if scale else None,
             stretch=True,
         )
         self._scale, box = scale_of(self.sheet.size), self.sheet.box

@@ -11,7 +11,7 @@ from simkit.render.bodies.motion import Bodies, body_colors, read_bodies
 from simkit.render.clip import Clip
 from simkit.render.disks import Disks
 from simkit.render.figure import Size
-from simkit.render.labels import stamps, with_unit
+from simkit.render.labels import stamps
 from simkit.render.layout import Window
 from simkit.render.sheet import Sheet
 from simkit.render.spin import seam
@@ -50,10 +50,10 @@ class SidePainter:
         self.sheet = Sheet(
             size,
             clip.title,
-            stamps(clip.diagnostics, count, "s"),
+            stamps(clip.diagnostics, count, clip.units.get("time", "s")),
             _window(runs),
             axis_labels=("$x$ (m)", "$z$ (m)"),
-            bar=(scale, with_unit(clip.settings.label, clip.settings.unit)) if scale else None,
+            bar=(scale, clip.settings.label, clip.settings.unit) if scale else None,
             stretch=True,
         )
         with house_style():
