@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from simkit.cli.flags import with_flags
 from simkit.cli.interrupt import Stops, Terminated, word_of
 from simkit.errors import UserError, nearest
 
@@ -116,7 +117,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _complain(message: str, code: int, json_wanted: bool) -> int:
-    line = " ".join(message.split())
+    line = with_flags(" ".join(message.split()))
     print(f"simkit: {line}", file=sys.stderr)
     if json_wanted:
         import json

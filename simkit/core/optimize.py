@@ -19,6 +19,8 @@ type Bounds = Mapping[str, tuple[float, float]]
 
 # Where an optimization begins that is to begin at a bound, and how near counts as that, as parts of the interval.
 INSIDE, AT = 1e-2, 1e-6
+# Part of the interval next to a bound in which a slope that leads out shows that the bound holds a parameter.
+NEAR = 1e-2
 
 
 QUANTITIES = {
@@ -40,6 +42,7 @@ class Optimization:
         gradient: its derivative in unbounded coordinates.
         best_value: best objective so far.
         best: parameters (in their own units) that reached it.
+        held: the bound that holds each entry of them, int32: -1 the lower, 1 the upper, 0 none.
         iteration: int32, updates made.
         key: random key of the objective, the same at every iteration.
     """
@@ -50,6 +53,7 @@ class Optimization:
     gradient: Params
     best_value: jax.Array
     best: Params
+    held: Params
     iteration: jax.Array
     key: jax.Array
 
@@ -86,7 +90,8 @@ def optimize(
 
     Returns:
         A simulation whose diagnostics are ``iteration``, ``loss``, ``best_loss``, ``gradient_norm`` and every scalar
-        parameter in ``wrt``, and whose frames hold the best parameters so far.
+        parameter in ``wrt``, and whose frames hold the best parameters so far, ``best_NAME``, and the bounds that hold
+        them, ``bound_NAME``: -1 the lower, 1 the upper, 0 none.
 
     Raises:
         UserError: if a name in ``wrt`` is not a parameter (when run).
@@ -100,6 +105,10 @@ def optimize(
     def evaluate(position: Params, params: Params, key: jax.Array) -> tuple[jax.Array, Params]:
         return value_and_grad(lambda position, key: loss(position, params, key), list(position), mode)(position, key)
 
+    def held(position: Params, value: jax.Array, gradient: Params) -> Params:
+        least = tolerance * (1.0 + jnp.abs(value))
+        return {name: side_of(position[name], slope, bounds, name, least) for name, slope in gradient.items()}
+
     def init(params: Params, key: jax.Array) -> Optimization:
         chosen = {name: params[name] for name in wrt}
         position = to_unbounded(chosen, bounds)
@@ -111,6 +120,7 @@ def optimize(
             gradient=gradient,
             best_value=value,
             best=to_bounded(position, bounds),
+            held=held(position, value, gradient),
             iteration=jnp.int32(0),
             key=key,
         )
@@ -139,6 +149,9 @@ def optimize(
                 best_value=jnp.where(better, value, state.best_value),
                 best=jax.tree.map(
                     lambda new, old: jnp.where(better, new, old), to_bounded(position, bounds), state.best
+                ),
+                held=jax.tree.map(
+                    lambda new, old: jnp.where(better, new, old), held(position, value, gradient), state.held
                 ),
                 iteration=state.iteration + 1,
                 key=state.key,
@@ -176,7 +189,10 @@ def optimize(
     return Simulation(
         init=init,
         step=step,
-        observe=lambda state, params: {f"best_{name}": value for name, value in state.best.items()},
+        observe=lambda state, params: {
+            **{f"best_{name}": value for name, value in state.best.items()},
+            **{f"bound_{name}": side for name, side in state.held.items()},
+        },
         diagnose=diagnose,
         params=params,
         converges=True,
@@ -255,6 +271,32 @@ def _ends(bounds: Bounds, name: str) -> tuple[float, float, bool, bool]:
     """Return the bounds of a parameter, and whether each is finite."""
     low, high = bounds.get(name, UNBOUNDED)
     return low, high, math.isfinite(low), math.isfinite(high)
+
+
+def side_of(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str, least: jax.Array) -> jax.Array:
+    """Return the bound that holds each entry of a parameter, int32: -1 the lower, 1 the upper, 0 none.
+
+    It is held where it is at the bound, or near it while the objective still improves toward it.
+
+    Args:
+        position: as for `rate_of`.
+        gradient: of what is minimized with respect to the coordinate.
+        bounds: as for `optimize`.
+        name: of the parameter.
+        least: a gradient, in the middle of the bounds, that counts as none.
+    """
+    low, high = bounds.get(name, UNBOUNDED)
+    if not math.isfinite(low) and not math.isfinite(high):
+        return jnp.zeros(position.shape, jnp.int32)
+    rate = rate_of(position, bounds, name)
+    both = math.isfinite(low) and math.isfinite(high)
+    part = rate / 4 if both else rate
+    # The rate may underflow, but not where it is compared.
+    driven = jnp.abs(gradient) > least * rate
+    leads_out = driven & ~inward(position, gradient, bounds, name)
+    near = (part < AT) | ((part < NEAR) & leads_out)
+    side = jnp.where(position > 0, 1, -1) if both else (-1 if math.isfinite(low) else 1)
+    return jnp.where(near, side, 0).astype(jnp.int32)
 
 
 def _with_gradient(evaluate: Callable[[Params], tuple[jax.Array, Params]]) -> Callable[[Params], jax.Array]:

@@ -31,7 +31,7 @@ class Status(enum.IntEnum):
 MESSAGES = {
     Status.OK: "ran all its steps",
     Status.CONVERGED: "converged",
-    Status.MAX_STEPS: "did not converge within its steps; give it more (--set steps=...) or loosen its tolerance",
+    Status.MAX_STEPS: "did not converge within its steps; give it more steps or loosen its tolerance",
     Status.NON_FINITE: "turned non-finite; reduce the time step or bring the parameters nearer to their defaults",
     Status.STALLED: "got no further at this precision; loosen its tolerance or use float64",
     Status.NEIGHBOR_OVERFLOW: "ran out of room for neighbors, so forces may be missing; raise the list's capacity",

@@ -77,7 +77,7 @@ def export_scenario(scenario: Scenario, folder: Path) -> Exported:
         if not np.isfinite([value_error, gradient_error]).all():
             raise UserError(
                 f"{scenario.name}: its result or derivative is not finite, so that nothing can be compared: the run "
-                "fails or does not converge; change its parameters or give it more steps with --set"
+                "fails or does not converge; change its parameters or give it more steps"
             )
         # The same program, compiled apart: round-off grows along a run, but not to a thousandth.
         if max(value_error, gradient_error) > _tolerance(simulation):

@@ -44,7 +44,7 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     def too_large(need: int, limit: int) -> UserError:
         return UserError(
             f"one member needs {show_size(need)} and {show_size(limit)} may be used; "
-            "pass more --memory (such as --memory 8GiB) or make the simulation smaller with --set"
+            "pass a larger memory= or make the simulation smaller"
         )
 
     # What the compiler would take long to find out: a segment has a state at its start and one at its end.
@@ -54,7 +54,7 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     observed, diagnosed = (plan.members * size for size in frame_bytes(shapes[1]))
     diagnosed *= cut_of(simulation, plan).frames + 1
     if (kept := diagnosed + observed * plan.final_frames) > free:
-        remedy = "pass --no-frames to keep the diagnostics only, or " if diagnosed <= free else ""
+        remedy = "pass final_frames=False to keep the diagnostics only, or " if diagnosed <= free else ""
         raise UserError(
             f"the results of {plan.members} members need {show_size(kept)} and {show_size(free)} are free; "
             f"{remedy}sweep fewer values"
@@ -71,7 +71,7 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     if chunk is not None:
         raise UserError(
             f"a chunk of {chunk} members needs {show_size(need)} and {show_size(limit)} may be used; "
-            f"pass a smaller --chunk (about {max(chunk * limit // need, 1)}) or more --memory"
+            f"pass a smaller chunk= (about {max(chunk * limit // need, 1)}) or a larger memory="
         )
     fitting = wanted * limit // need
     while fitting > 1 and needed(fitting) > limit:

@@ -174,7 +174,7 @@ def check_wrt(scenario: Scenario, wrt: Sequence[str]) -> None:
             known = list(scenario.parameters)
             raise UserError(f"'{name}' is not a parameter of {scenario.name}{nearest(name, known)}")
     if len(set(wrt)) != len(wrt) or not wrt:
-        raise UserError("name each parameter once, such as --wrt a,b")
+        raise UserError(f"wrt names {'a parameter twice' if wrt else 'no parameter'}; name each parameter once")
 
 
 def objective_name(scenario: Scenario, name: object) -> str:

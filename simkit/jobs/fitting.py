@@ -30,8 +30,7 @@ def check_frames(state: Any, frame: "Arrays", plan: "Plan", output: Path | None)
     # A segment has a state at its start and one at its end.
     if (need := 2 * size_of(state)) > limit:
         raise UserError(
-            f"the state of this simulation needs {show_size(need)} and {show_size(limit)} may be used; "
-            "make it smaller with --set"
+            f"the state of this simulation needs {show_size(need)} and {show_size(limit)} may be used; make it smaller"
         )
     if kept > limit:
         raise UserError(
@@ -70,7 +69,7 @@ def fewer(plan: "Plan") -> str:
     Args:
         plan: steps and frames.
     """
-    remedy = "make the simulation smaller with --set"
+    remedy = "make the simulation smaller"
     return f"store fewer with a larger every (now {plan.every}), or {remedy}" if plan.every < plan.steps else remedy
 
 
@@ -94,5 +93,5 @@ def check_disk(needed: int, output: Path | None, remedy: str) -> None:
     if needed > free:
         raise UserError(
             f"{output} would take {show_size(needed)} and {show_size(free)} are free on its disk; "
-            f"{remedy}, or choose another disk with --output"
+            f"{remedy}, or choose another disk with output="
         )

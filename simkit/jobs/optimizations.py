@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
 from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
     from simkit.core.simulation import Simulation
     from simkit.engine.loop import Piece
+
+# An array of parameters may have more entries at their bounds than anybody reads.
+MOST_LINES = 4
 
 type Method = Literal["lbfgs", "adam"]
 
@@ -55,7 +60,8 @@ def optimize(
         **values: other parameters, config or run settings.
 
     Returns:
-        ``loss`` and the parameters over the iterations, and the best parameters so far as ``best_NAME``.
+        ``loss`` and the parameters over the iterations, and the best parameters so far as ``best_NAME``; ``bound_NAME``
+        is -1 or 1 where its lower or upper bound holds that, and the attribute ``at_bounds`` says so in words.
 
     Raises:
         UserError: if anything given is wrong.
@@ -84,21 +90,45 @@ class Optimized(Outcome):
     def best(self) -> dict[str, Any]:
         """The best parameters, as plain data."""
         observed, _ = datasets.split(self.arrays)
-        return {name.removeprefix("best_"): array[-1].tolist() for name, array in observed.items()}
+        found = {name: array[-1].tolist() for name, array in observed.items() if name.startswith("best_")}
+        return {name.removeprefix("best_"): value for name, value in found.items()}
+
+    @property
+    def at_bounds(self) -> list[str]:
+        """A line for each entry of the best parameters that its bound holds."""
+        lines, observed = [], datasets.split(self.arrays)[0]
+        for name in self.best:
+            # A run of an earlier version has no such array.
+            sides = observed.get(f"bound_{name}", np.zeros(1))[-1]
+            bounds = self.scenario.parameters[name].bounds
+            for place in np.argwhere(sides):
+                value, upper = observed[f"best_{name}"][-1][tuple(place)], sides[tuple(place)] > 0
+                entry = f"{name}[{', '.join(map(str, place))}]" if place.size else name
+                bound = f"its {'upper' if upper else 'lower'} bound {bounds[int(upper)]:g}"
+                lines.append(f"{entry} = {value:g} ends at {bound}, toward which the objective still improves")
+        return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more"]
 
     @property
     def message(self) -> str:
         """The status in words."""
         from simkit.core.status import Status
 
-        if not self.finished or int(self.status) not in (Status.MAX_STEPS, Status.OK):
+        if not self.finished or self.failed:
             return super().message
+        ends = "".join(f"; {line}" for line in self.at_bounds)
+        if int(self.status) not in (Status.MAX_STEPS, Status.OK):
+            return super().message + ends
         used_up = f"{self.scenario.name} used its {len(self.arrays['status']) - 1} iterations without converging"
-        return f"{used_up}; the best values so far are kept, and more iterations may find better ones"
+        return f"{used_up}; the best values so far are kept, and more iterations may find better ones{ends}"
 
     def summary(self) -> dict[str, Any]:
         """Return what the summary file holds."""
         return super().summary() | {"best": self.best}
+
+    def dataset(self) -> "xarray.Dataset":
+        """Return frames and diagnostics as a labeled data set, whose attribute ``at_bounds`` names such parameters."""
+        dataset = super().dataset()
+        return dataset.assign_attrs(at_bounds="; ".join(self.at_bounds)) if self.at_bounds else dataset
 
     def _step(self, frame: int) -> str:
         return f"iteration {range(len(self.arrays['status']))[frame]}"

@@ -148,7 +148,7 @@ class Sweep(Job["xarray.Dataset"]):
         if not new:
             return build(self.scenario)
         kept = self.members if self.final_frames else 0
-        remedy = "pass --no-frames or sweep fewer values"
+        remedy = "pass final_frames=False or sweep fewer values"
         simulation = build(self.scenario, examine=lambda made: check_declared(made, kept, remedy))
         first = self.scenario.run.seed
         _check_corners(simulation, self.over, range(first, first + self.seeds))

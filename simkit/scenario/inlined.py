@@ -122,7 +122,7 @@ class Files:
         if not real.is_relative_to(folder):
             raise UserError(
                 f"{where}.file = {checks.show(name)} is outside the folder of the scenario; "
-                "put the file beside it, or give any file with --set KEY=@path"
+                'put the file beside it, or give any file with KEY=Path("...")'
             )
         if any(part.startswith(".") for part in real.relative_to(folder).parts):
             raise UserError(

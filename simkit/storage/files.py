@@ -59,7 +59,7 @@ def make_folder(folder: Path) -> None:
     """Make a folder that results are to be written to, unless it is there.
 
     Args:
-        folder: what the user gave with ``--output``, or a place in it.
+        folder: what the user gave as ``output``, or a place in it.
 
     Raises:
         UserError: if it cannot be made.
@@ -67,7 +67,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with --output") from None
+        raise UserError(f"cannot write {folder}: {error.strerror}; choose another folder with output=") from None
 
 
 def is_leftover(name: str) -> bool:

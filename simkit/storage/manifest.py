@@ -88,7 +88,7 @@ def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:
         written = "an earlier" if isinstance(found, int) and found < FORMAT else "another"
         raise UserError(
             f"{path} has format {found!r:.20}, of {written} simkit, and this one reads format {FORMAT}; "
-            "run the scenario again (--overwrite replaces it), or read it with the simkit that wrote it"
+            "run the scenario again (overwrite=True replaces it), or read it with the simkit that wrote it"
         )
     if manifest.get("checksum") != checksum({k: v for k, v in manifest.items() if k != "checksum"}, text):
         raise UserError(f"{path}: its manifest.json or scenario.toml has changed; run the scenario again")

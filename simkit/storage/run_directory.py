@@ -91,7 +91,7 @@ class RunDirectory:
                 reason = error.strerror or str(error)
                 if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                     reason = "another process has just made it"
-                raise UserError(f"cannot write {path}: {reason}; choose another folder with --output") from None
+                raise UserError(f"cannot write {path}: {reason}; choose another folder with output=") from None
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
                 if replaced.exists() and not home.exists():
@@ -192,7 +192,7 @@ class RunDirectory:
                 # It is the manifest that is in the wrong place: to go on would replace what another one began.
                 raise UserError(
                     f"{self.path}: its manifest.json is that of another run than its files; put the right one back, "
-                    "or run the scenario again with --overwrite"
+                    "or run the scenario again with overwrite=True"
                 )
             remove_leftovers(self.path)
             yield
@@ -247,30 +247,30 @@ def check_output(path: Path, *, overwrite: bool) -> None:
     try:
         home = path.resolve()
         if home.exists() and not home.is_dir():
-            raise UserError(f"{path} exists and is not a folder; choose another with --output")
+            raise UserError(f"{path} exists and is not a folder; choose another with output=")
         if home == Path.cwd():
-            raise UserError("the folder you are in cannot become a run directory; name one in it with --output")
+            raise UserError("the folder you are in cannot become a run directory; name one in it with output=")
         if home.is_dir() and any(home.iterdir()):
             if not _holds_run(home):
-                raise UserError(f"{path} is not empty and is not a run directory; choose another with --output")
+                raise UserError(f"{path} is not empty and is not a run directory; choose another with output=")
             if not overwrite:
                 raise UserError(
-                    f"{path} already holds a run; pass --overwrite to replace it, or choose another with --output"
+                    f"{path} already holds a run; pass overwrite=True to replace it, or choose another with output="
                 )
             manifest = read_json(home / "manifest.json")
             if others := strangers(home, str(manifest.get("scenario")), manifest["kind"]):
                 names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
                 raise UserError(
-                    f"{path} holds what no run wrote ({names}), which --overwrite would delete; move it elsewhere, "
-                    "or choose another folder with --output"
+                    f"{path} holds what no run wrote ({names}), which overwrite=True would delete; move it elsewhere, "
+                    "or choose another folder with output="
                 )
         existing = next(parent for parent in (home, *home.parents) if parent.exists())
         if not existing.is_dir():
-            raise UserError(f"cannot write {path}: {existing} is not a folder; choose another with --output")
+            raise UserError(f"cannot write {path}: {existing} is not a folder; choose another with output=")
         if not os.access(existing, os.W_OK | os.X_OK):
-            raise UserError(f"cannot write {path}: no permission to write in {existing}; choose another with --output")
+            raise UserError(f"cannot write {path}: no permission to write in {existing}; choose another with output=")
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}; choose another with --output") from None
+        raise UserError(f"cannot write {path}: {error.strerror or error}; choose another with output=") from None
 
 
 def _holds_run(folder: Path) -> bool:

@@ -122,3 +122,24 @@ def test_optimization_whose_best_is_a_bound_converges_there(bounds, x64):
     simulation = optimize(lambda params, key: params["x"] + 1.0, start, ["x"], {"x": bounds})
     state = jax.jit(segment(simulation, 200))(simulation.init(start, jax.random.key(0)), start)
     assert simulation.status(state, start) == Status.CONVERGED and float(state.best["x"]) < 1e-3
+    assert simulation.observe(state, start)["bound_x"] == -1
+
+
+@pytest.mark.parametrize(
+    ("bounds", "wanted", "side"),
+    [
+        ((0.0, 10.0), -1.0, -1),
+        ((0.0, 10.0), 12.0, 1),
+        # Near a bound, of a wide interval, and not held by it.
+        ((0.0, 1000.0), 4.0, 0),
+        ((-np.inf, 0.0), 1.0, 1),
+    ],
+)
+def test_bound_that_holds_the_best_value_is_named(bounds, wanted, side, x64):
+    start = {"x": jnp.asarray([1.0 if bounds[0] == 0 else -1.0, 1.0 if bounds[0] == 0 else -1.0])}
+    # The second entry is free: its best value is inside.
+    inside = 2.0 if bounds[0] == 0 else -2.0
+    target = jnp.asarray([wanted, inside])
+    simulation = optimize(lambda params, key: jnp.sum((params["x"] - target) ** 2), start, ["x"], {"x": bounds})
+    state = jax.jit(segment(simulation, 100))(simulation.init(start, jax.random.key(0)), start)
+    assert simulation.observe(state, start)["bound_x"].tolist() == [side, 0]

@@ -68,7 +68,7 @@ def test_same_run_twice_gives_the_same_bytes(tmp_path):
 
 def test_existing_run_is_replaced_only_when_asked(tmp_path):
     simkit.run(toy(), output=tmp_path / "run")
-    with pytest.raises(simkit.UserError, match="--overwrite"):
+    with pytest.raises(simkit.UserError, match="pass overwrite=True to replace it, or choose another with output="):
         simkit.run(toy(), output=tmp_path / "run")
     result = simkit.run(toy(), output=tmp_path / "run", overwrite=True, frequency=5.0)
     assert simkit.open_run(tmp_path / "run").attrs["frequency"] == 5.0
@@ -176,6 +176,11 @@ def test_optimum_is_found_and_stored(tmp_path):
     result = simkit.optimize(toy(SPRINGS), "rest", output=tmp_path / "best", iterations=30)
     assert float(result["best_rest"][-1]) == pytest.approx(0.5, abs=1e-3)
     assert float(result["loss"][-1]) < float(result["loss"][0])
+    # Which says so where it is looked at.
+    assert int(result["bound_rest"][-1]) == -1
+    line = "rest = 0.5 ends at its lower bound 0.5, toward which the objective still improves"
+    assert result.attrs["at_bounds"] == line and result.attrs["message"].endswith(f"converged; {line}")
+    assert "rest = 0.5 ends at its lower bound" in repr(result)
     xarray.testing.assert_identical(simkit.open_run(tmp_path / "best"), result)
     xarray.testing.assert_identical(simkit.resume(tmp_path / "best"), result)
 

@@ -240,8 +240,8 @@ MISTAKES = {
     "no seeds": (OVER, {"seeds": 0}, "seeds = 0 is not allowed"),
     "no chunk": (OVER, {"chunk": 0}, "chunk = 0 is not allowed"),
     "large seeds": (OVER, {"seeds": 2, "seed": 2**31 - 1}, "begin with a smaller seed"),
-    "large chunk": (OVER, {"chunk": 6, "memory": 1000}, r"needs .* may be used; pass a smaller --chunk"),
-    "little memory": (OVER, {"memory": 100}, r"one member needs .* and 100 B may be used; pass more --memory"),
+    "large chunk": (OVER, {"chunk": 6, "memory": 1000}, r"needs .* may be used; pass a smaller chunk= "),
+    "little memory": (OVER, {"memory": 100}, r"one member needs .* and 100 B may be used; pass a larger memory="),
     "many members": ({}, {"seeds": 2**31}, r"the results of 2147483648 members need .* sweep fewer values"),
 }
 

@@ -79,7 +79,8 @@ def test_overwriting_refuses_to_delete_what_no_run_wrote(tmp_path):
     simkit.run(toy(), output=tmp_path / "run")
     for path in ("notes.txt", "photo.jpg", "segments/mine.npz"):
         (tmp_path / "run" / path).write_text("precious")
-    with pytest.raises(UserError, match=r"\(notes.txt, photo.jpg, segments/mine.npz\), which --overwrite would delete"):
+    held = r"\(notes.txt, photo.jpg, segments/mine.npz\), which overwrite=True would delete"
+    with pytest.raises(UserError, match=held):
         simkit.run(toy(seed=3), output=tmp_path / "run", overwrite=True)
     assert RunDirectory.open(tmp_path / "run").scenario().run.seed == 0
     for path in ("notes.txt", "photo.jpg", "segments/mine.npz"):

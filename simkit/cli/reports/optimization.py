@@ -81,6 +81,7 @@ def finish(
             "best_loss": best_loss,
             "best": best,
             "begun": begun,
+            "at_bounds": outcome.at_bounds,
             "directory": folder,
             "pictures": pictures,
         }
@@ -94,6 +95,8 @@ def finish(
         print_table(("iteration", job.objective, *names), rows)
         words = ", ".join(f"{name} = {show(value)}" for name, value in best.items())
         print(f"\nbest {job.objective}: {best_loss:.6g} at {words} ({status.name.lower().replace('_', ' ')})")
+        for line in outcome.at_bounds:
+            print(line)
         for name, file in pictures.items():
             print(f"{name.replace('_', ' ')}: {file}")
     for changed, run in zip(("before", "after"), runs, strict=False):

@@ -59,7 +59,7 @@ def mjx_engine(description: Description) -> Engine:
     def refuse_reverse() -> None:
         raise UserError(
             f"engine = 'mjx' has no derivative in reverse mode through a solver of {iterations} iterations; set "
-            "solver_iterations = 1 (coarser contacts), or use forward mode (--mode forward)"
+            'solver_iterations = 1 (coarser contacts), or use mode="forward"'
         )
 
     on_reverse = refuse_reverse if is_constrained and iterations > 1 else silent

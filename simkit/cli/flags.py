@@ -1,0 +1,24 @@
+"""Arguments of Python in messages, as the command line spells them."""
+
+import re
+
+# Layers below name an argument as a Python caller writes it; one that is to be chosen ends in "=".
+_FLAGS = {
+    "overwrite=True": "--overwrite",
+    "final_frames=False": "--no-frames",
+    'mode="forward"': "--mode forward",
+    'KEY=Path("...")': "--set KEY=@path",
+    "output=": "--output",
+    "memory=": "--memory",
+    "chunk=": "--chunk",
+}
+_ARGUMENT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _FLAGS))})(?=[\s,;)]|$)")
+
+
+def with_flags(message: str) -> str:
+    """Return the message of an error with its arguments of Python as options of the command line.
+
+    Args:
+        message: such as ``"pass overwrite=True to replace it"``, which becomes ``"pass --overwrite to replace it"``.
+    """
+    return _ARGUMENT.sub(lambda match: _FLAGS[match[0]], message)
