@@ -29,8 +29,8 @@ class FieldPainter:
             ``sides`` or ``walls`` as for ``read_sides``. Where the frames have a ``body_distance``, in the shape of the
             quantity and negative inside a solid body, they show that body; where they have a ``side_velocity``
             (frames, 4), the walls of which it is not zero show where they go. Pictures of several planes beside one
-            another have their own ``x_ticks`` (n, 2), places and the numbers there, ``axis_labels`` (2,), and an
-            ``x_gap`` or ``y_gap`` (2,) left blank.
+            another have their own ``x_ticks`` or ``y_ticks`` (n, 2), places and the numbers there, ``axis_labels``
+            (2,), and an ``x_gap`` or ``y_gap`` (2,) left blank.
         size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
 
     Raises:
@@ -60,7 +60,7 @@ class FieldPainter:
             bar=(self._scale, settings.label, settings.unit),
             sides=read_sides(coordinates),
             motion=_motion(frames),
-            x_ticks=_pairs(coordinates, "x_ticks"),
+            ticks=(_pairs(coordinates, "x_ticks"), _pairs(coordinates, "y_ticks")),
         )
         self._columns = samples(centers[0], self.sheet.box.width)
         self._rows = samples(centers[1], self.sheet.box.height)

@@ -43,7 +43,7 @@ class Sheet:
         stretch: widen the window to fill the page instead of centering it.
         sides: kinds of the sides of the window.
         motion: velocity of each side along itself.
-        x_ticks: places (n, 2) of the ticks along x and the numbers there; ``None`` chooses them.
+        ticks: for x and y, places (n, 2) of the ticks and the numbers there; ``None`` chooses them.
 
     Attributes:
         size: width and height of the picture in pixels.
@@ -65,7 +65,7 @@ class Sheet:
         stretch: bool = False,
         sides: Sides | None = None,
         motion: np.ndarray | None = None,
-        x_ticks: np.ndarray | None = None,
+        ticks: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
     ) -> None:
         self._unit = scale_of(size)
         self._stamps = list(stamps)
@@ -82,8 +82,9 @@ class Sheet:
             below = not stretch and self._larger_with_bar_below(window)
             self.bar = ColorBar(self.figure, *bar, below=below) if bar else None
             self._label_axes(axis_labels)
-            if x_ticks is not None:
-                self.axes.set_xticks(x_ticks[:, 0], [f"{number:.3g}" for number in x_ticks[:, 1]])
+            for axis, own in zip((self.axes.xaxis, self.axes.yaxis), ticks, strict=True):
+                if own is not None:
+                    axis.set_ticks(own[:, 0], [f"{number:.3g}".replace("-", "\N{MINUS SIGN}") for number in own[:, 1]])
             self._write_header(title)
             self._place(window, stretch)
             draw_sides(self.figure, self.box, self._band, sides, np.zeros(4) if motion is None else motion)

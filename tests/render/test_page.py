@@ -113,10 +113,11 @@ def test_two_planes_beside_one_another_have_a_blank_gap_and_their_own_ticks(sett
     assert [text.get_text() for text in sheet.axes.get_xticklabels()] == ["0", "7"]
     assert sheet.axes.get_xlabel() == "$x$ and $z$"
     del coordinates["x_gap"]
-    coordinates["y_gap"] = np.array([0.5, 1.0])
+    coordinates["y_gap"], coordinates["y_ticks"] = np.array([0.5, 1.0]), np.array([[0.5, 1.0], [1.0, -1.0]])
     painter = new_painter(frames, diagnostics, coordinates, "Field", settings("field", "speed"))
     image, box = painter.image(0), painter.sheet.box
     column = image[len(image) - box.bottom - box.height : len(image) - box.bottom, box.left + box.width // 2]
     assert is_color(column, PAPER).mean() == pytest.approx(0.25, abs=0.02)
+    assert [text.get_text() for text in painter.sheet.axes.get_yticklabels()] == ["1", "\N{MINUS SIGN}1"]
     with pytest.raises(UserError, match="'x_ticks' has shape"):
         new_painter(frames, diagnostics, coordinates | {"x_ticks": np.ones(3)}, "t", settings("field", "speed"))

@@ -99,9 +99,10 @@ def viscosity_from_frames(
 
     def observe(state: AveragedState, params: Params) -> dict[str, jax.Array]:
         seen = pair.observe(state, params)
-        gap = jnp.zeros((cells[0], GAP), seen["u"].dtype)
-        return {"comparison": jnp.concatenate([seen["u"], gap, seen["recorded_u"]], axis=1)} | seen
+        blank = jnp.zeros((cells[0], GAP), seen["u"].dtype)
+        return {"comparison": jnp.concatenate([seen["u"], blank, seen["recorded_u"]], axis=1)} | seen
 
+    gap = GAP * 2 / cells[1]
     rows = 2 / cells[1] * (np.arange(2 * cells[1] + GAP) - cells[1] - (GAP - 1) / 2)
     return dataclasses.replace(
         pair,
@@ -112,7 +113,8 @@ def viscosity_from_frames(
             "x": grid.axes[0].centers,
             "y": rows,
             "y_cell": grid.axes[1].centers,
-            "y_gap": rows[cells[1] + GAP // 2] + np.array([-0.5, 0.5]) * GAP * 2 / cells[1],
+            "y_ticks": np.array([(middle + y, y) for middle in (-1 - gap / 2, 1 + gap / 2) for y in (-1, 0, 1)]),
+            "y_gap": rows[cells[1] + GAP // 2] + np.array([-0.5, 0.5]) * gap,
             "sides": np.array(["periodic", "periodic", "wall", "wall"]),
         },
     )
