@@ -102,7 +102,8 @@ def turbulent_channel(
         lengths: periods along x and z.
         stretching: of the cells across, see `bounded_axis`.
         drive: "pressure_gradient" or "flow_rate".
-        wall_slope: "parabola", or "symmetric" for waves that grow or die slowly, see `simkit.flow.domain.Domain`.
+        wall_slope: "parabola", or "symmetric", with which fluctuations are nearer to the published ones on these cells;
+            see `simkit.flow.domain.Domain`.
         sample_every: time steps between samples.
         settle: samples to leave out at the start.
 
