@@ -14,7 +14,7 @@ def x64():
 @pytest.fixture(autouse=True, scope="session")
 def compilation_cache(tmp_path_factory):
     """Compile each program once per machine, not once per test process."""
-    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.core.compilation import use_compilation_cache
 
     use_compilation_cache()
 

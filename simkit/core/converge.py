@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.compilation import compiled
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Equilibrium, Params, Simulation, State
 from simkit.core.status import Status, status_of, stops
@@ -68,7 +69,7 @@ def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params]
         state = differentiable_solution(equilibrium, state, params, status)
         return Converged(state=state, status=status, iterations=iterations)
 
-    return run
+    return compiled(run)
 
 
 def differentiable_solution(equilibrium: Equilibrium, state: State, params: Params, status: jax.Array) -> State:

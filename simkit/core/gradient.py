@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.compilation import compiled
 from simkit.core.differences import Difference, differences
 from simkit.core.objective import Objective
 from simkit.core.parameter import check_known
@@ -59,7 +60,7 @@ def value_and_grad(
         value, _, derivative = derive(params, key)
         return value, derivative
 
-    return run
+    return compiled(run)
 
 
 def value_status_and_grad(
@@ -103,7 +104,7 @@ def value_status_and_grad(
         derivative, (value, status) = jax.jacfwd(twice, has_aux=True)(chosen)
         return value, status, derivative
 
-    return run
+    return compiled(run)
 
 
 def jitted(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 import jax
 import jax.numpy as jnp
 
+from simkit.core.compilation import compiled
 from simkit.core.converge import Converged, differentiable_solution
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import Status, status_of, stops
@@ -94,4 +95,4 @@ def in_flight(
             states = attach(states, params, status)
         return Converged(state=states, status=status, iterations=iterations)
 
-    return run
+    return compiled(run)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
+from simkit.core.compilation import compiled
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import asked_at_every_step, status_of, stops
@@ -26,7 +27,7 @@ LITTLE = 1_200_000
 
 
 def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> Callable[[State, Params], State]:
-    """Return ``(state, params) -> state`` that advances ``steps`` steps in one scan.
+    """Return ``(state, params) -> state`` that advances ``steps`` steps in one scan, as one compiled program.
 
     A simulation whose status stops it (`simkit.core.status.stops`) stays as it is from that step on, so the result
     does not depend on how a run is cut into segments. Where the status is asked
@@ -52,13 +53,13 @@ def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> 
 
         return _checkpointed_scan(body, state, steps, width or width_for(steps, "balanced"))[0]
 
-    return run
+    return compiled(run)
 
 
 def trajectory(
     simulation: Simulation, steps: int, every: int, *, memory: Memory = "balanced"
 ) -> Callable[[Params, jax.Array], tuple[State, Arrays, Arrays]]:
-    """Return ``(params, key) -> (state, frames, diagnostics)``, a whole run as one pure function.
+    """Return ``(params, key) -> (state, frames, diagnostics)``, a whole run as one pure, compiled function.
 
     Frames and diagnostics are stacked along a leading axis of ``steps // every + 1``, the initial state first. In
     reverse mode each segment is recomputed instead of stored: memory grows like the square root of ``steps``
@@ -86,7 +87,7 @@ def trajectory(
         )
         return state, observed, diagnosed
 
-    return run
+    return compiled(run)
 
 
 def initial(simulation: Simulation) -> Callable[[Params, jax.Array], State]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from simkit.core.compilation import use_compilation_cache
 from simkit.core.precision import precision
-from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.errors import UserError, nearest
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from simkit.engine.compilation_cache import use_compilation_cache
+from simkit.core.compilation import use_compilation_cache
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.jobs.derivatives import Mode, check_wrt, names_of, note_of, objective_name, objective_of, status_of_run

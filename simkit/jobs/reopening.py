@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simkit.engine.compilation_cache import use_compilation_cache
+from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
 from simkit.jobs.job import proceed, returned, stored
 from simkit.jobs.outcome import Outcome

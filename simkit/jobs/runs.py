@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkit.engine.compilation_cache import use_compilation_cache
+from simkit.core.compilation import use_compilation_cache
 from simkit.jobs.fitting import check_declared, check_frames, fewer
 from simkit.jobs.job import Prepared, begin, returned
 from simkit.jobs.outcome import DrivenJob, Outcome

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from simkit.engine.compilation_cache import use_compilation_cache
+from simkit.core.compilation import use_compilation_cache
 from simkit.engine.plan import plan_of
 from simkit.errors import UserError, nearest
 from simkit.jobs.chunk_size import fitting_chunk

@@ -7,9 +7,9 @@ from typing import cast
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.compilation import use_compilation_cache
 from simkit.core.objective import REDUCTIONS, Reduce
 from simkit.core.precision import precision
-from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.jobs.derivatives import value_and_grad
 from simkit.jobs.job import Report, begin
 from simkit.jobs.outcome import Outcome

@@ -13,10 +13,10 @@ import time
 import jax
 import numpy as np
 
+from simkit.core.compilation import use_compilation_cache
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status, status_of
-from simkit.engine.compilation_cache import use_compilation_cache
 from simkit.molecular.search.basin_hopping import basin_hopping
 from simkit.molecular.search.search_report import search_report
 

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Examine the machine; exit code 3 if something that simkit needs is missing."""
-    from simkit.engine.compilation_cache import cache_directory, use_compilation_cache
+    from simkit.core.compilation import cache_directory, use_compilation_cache
     from simkit.engine.memory import available_bytes, show_size
     from simkit.scenario.catalog import list_scenarios, shipped_folder
     from simkit.storage.software import devices, import_failures, versions

@@ -39,7 +39,7 @@ def _program(arguments: argparse.Namespace) -> int:
 
     scenario = scenario_of(arguments)
 
-    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.core.compilation import use_compilation_cache
     from simkit.export.stablehlo import export_scenario
 
     use_compilation_cache()

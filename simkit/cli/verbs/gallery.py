@@ -19,7 +19,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Run, draw and report; a scenario that fails is named and does not hide the others."""
     from simkit.cli.gallery import Entry, render_scenario, write_index
     from simkit.cli.progress import Progress
-    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.core.compilation import use_compilation_cache
     from simkit.scenario.catalog import find_scenario, list_scenarios
     from simkit.storage.files import make_folder
 

@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Differentiate and report; a derivative that is not finite, or differs from its difference, is a failure."""
+    from simkit.core.compilation import use_compilation_cache
     from simkit.core.status import FAILURES, Status
-    from simkit.engine.compilation_cache import use_compilation_cache
     from simkit.jobs.derivatives import check_gradient, differentiate, note_of, objective_name
 
     scenario = scenario_of(arguments)

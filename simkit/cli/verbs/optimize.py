@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Optimize and report."""
-    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.derivatives import objective_name
     from simkit.jobs.job import begin
     from simkit.jobs.optimizations import Optimization

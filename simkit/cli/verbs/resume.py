@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Resume and report like the verb that began the work."""
-    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import proceed
     from simkit.render.animate import parse_size
     from simkit.render.files import remove_abandoned

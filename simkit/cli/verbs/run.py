@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run and report."""
-    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import begin
     from simkit.jobs.runs import Run
     from simkit.render.animate import parse_size

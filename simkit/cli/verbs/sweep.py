@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
         over[name] = values
     if not over and arguments.seeds < 2:
         raise UserError("nothing to sweep; give --over name=low:high:count, or --seeds with at least 2")
-    from simkit.engine.compilation_cache import use_compilation_cache
+    from simkit.core.compilation import use_compilation_cache
     from simkit.engine.memory import parse_size
     from simkit.jobs.job import begin
     from simkit.jobs.sweeps import Sweep

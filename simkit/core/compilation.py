@@ -1,7 +1,9 @@
-"""Folder of compiled programs that processes share."""
+"""Functions that compile themselves, and the folder of compiled programs that processes share."""
 
+import functools
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -17,7 +19,7 @@ def cache_directory() -> Path | None:
 
 
 def use_compilation_cache() -> Path | None:
-    """Keep compiled programs on disk between processes; must run before JAX makes its first array.
+    """Keep the programs that are compiled from now on, on disk, for other processes.
 
     Returns:
         The directory, or ``None`` if the cache is off or cannot be written.
@@ -38,3 +40,26 @@ def use_compilation_cache() -> Path | None:
     jax.config.update("jax_compilation_cache_dir", str(directory))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     return directory
+
+
+def compiled[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that runs as one compiled program, kept on disk; inside of compiled code it is as given.
+
+    Operation by operation, as JAX runs what is not compiled, a loop of steps would be compiled again in every call.
+
+    Args:
+        function: of arrays, pure.
+    """
+    import jax
+    from jax.core import Tracer
+
+    program = jax.jit(function)
+
+    @functools.wraps(function)
+    def run(*arguments: P.args, **keywords: P.kwargs) -> R:
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arguments, keywords))):
+            return function(*arguments, **keywords)
+        use_compilation_cache()
+        return program(*arguments, **keywords)
+
+    return run
