@@ -14,19 +14,16 @@ from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
 from simkit.rigid.collision.nearby import nearby
 from simkit.rigid.collision.overlap import check_apart
-from simkit.rigid.contact.sweeping.arrangement import touches_of, touching_pairs, touching_planes
+from simkit.rigid.contact.striking import RESTING_STEPS, strike_all
+from simkit.rigid.contact.sweeping.arrangement import apart, far_pairs, touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities, mobility_of
-from simkit.rigid.contact.sweeping.sweeps import Touches, sweep
-from simkit.rigid.contact.sweeping.touching import Push, Touch, impact, resting
+from simkit.rigid.contact.sweeping.sweeps import Respond, Touches, slot_by_slot, sweep
+from simkit.rigid.contact.sweeping.touching import Push, Touch, resting
 from simkit.rigid.integrators.kick import kick
 from simkit.rigid.integrators.semi_implicit_euler import drift
 from simkit.rigid.integrators.velocity_verlet import rotate_freely
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Setting
-
-# An approach slower than what the loads give the two bodies in this many steps is not an impact: the bodies rest. An
-# overlap that such an approach reaches in one step is left as it is.
-RESTING_STEPS = 2.0
 
 
 @pytree
@@ -183,57 +180,22 @@ class Impulses:
         time_step: jax.Array,
     ) -> "_Answer":
         """Return what contacts do to velocities within a step."""
-        on_planes = touching_planes(motion, setting, mobility, loaded)
-
-        def answer(between: Touch | None, known: Push | None) -> _Answer:
-            touches, pushes = Touches(planes=on_planes, pairs=between), Touches(planes=last.planes, pairs=known)
-            struck, impact = self._impacts(before, mobility, touches, pushes, time_step)
-            after, pushes = self._rest(struck, mobility, touches, pushes, time_step)
-            return _Answer(struck=struck, after=after, pushes=pushes, impact=impact, deepest=_deepest(touches))
-
-        def with_pairs(pairs: Push | None) -> _Answer:
+        pairs, any_near = None, None
+        if last.pairs is not None:
             # Pairs that are not near count nothing, whoever else is: members of an ensemble do not feel others.
-            pairs = each(lambda values: jnp.where(near[:, None], values, 0), pairs)
-            return answer(touching_pairs(motion, setting, mobility, loaded, near), pairs)
-
-        def without(pairs: Push | None) -> _Answer:
-            alone = answer(None, None)
-            pushes = dataclasses.replace(alone.pushes, pairs=each(jnp.zeros_like, pairs))
-            return dataclasses.replace(alone, pushes=pushes)
-
-        if last.pairs is None:
-            return without(None)
-        return jax.lax.cond(jnp.any(near), with_pairs, without, last.pairs)
-
-    def _impacts(
-        self, velocities: Velocities, mobility: Mobility, touches: Touches, last: Touches, time_step: jax.Array
-    ) -> tuple[Velocities, jax.Array]:
-        """Return the velocities after the impacts, and whether there was one."""
-
-        def pressed(touch: Touch, push: Push) -> Touch:
-            # What rested with an impulse before, which other bodies may have passed on, goes on resting.
-            speed = RESTING_STEPS * push.along / touch.normal_mass
-            return dataclasses.replace(touch, slow=computed_once(jnp.maximum(touch.slow, speed)))
-
-        pairs = None if touches.pairs is None else pressed(touches.pairs, last.pairs)
-        touches = Touches(planes=pressed(touches.planes, last.planes), pairs=pairs)
-
-        def respond(velocity: Vector, touch: Touch, known: jax.Array) -> tuple[Vector, jax.Array]:
-            speed = dot(velocity, touch.normal)
-            approaches = (speed < -touch.slow) & (touch.gap + time_step * speed < 0)
-            if self.impacts == 0:
-                # Rest ends an approach just when the gap closes; only friction then depends on the step of the impact.
-                return zeros(touch.gap), known | (approaches & (touch.friction > 0))
-            return impact(velocity, touch, approaches), known | approaches
-
-        def one_pass(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
-            return sweep(carry[0], mobility, touches, carry[1], respond), None
-
-        untouched = _for_each(lambda touch: jnp.zeros_like(touch.gap, bool), touches)
-        passes = max(self.impacts, 1)
-        velocities, struck = jax.lax.scan(one_pass, (velocities, untouched), None, length=passes)[0]
-        some = [jnp.any(hits, axis=(0, 1, 2)) for hits in (struck.planes, struck.pairs) if hits is not None]
-        return velocities, functools.reduce(jnp.logical_or, some)
+            last = dataclasses.replace(last, pairs=each(lambda values: jnp.where(near[:, None], values, 0), last.pairs))
+            any_near = jnp.any(near)
+            pairs = jax.lax.cond(
+                any_near,
+                lambda: apart(touching_pairs(motion, setting, mobility, loaded), ~near),
+                lambda: far_pairs(last.pairs),
+            )
+        touches = Touches(planes=touching_planes(motion, setting, mobility, loaded), pairs=pairs)
+        struck, impact, touches = computed_once(
+            strike_all(before, mobility, motion, setting, touches, last, any_near, time_step, self.impacts)
+        )
+        after, pushes = self._rest(struck, mobility, touches, last, any_near, time_step)
+        return _Answer(struck=struck, after=after, pushes=pushes, impact=impact, deepest=_deepest(touches))
 
     def _rest(
         self,
@@ -241,25 +203,25 @@ class Impulses:
         mobility: Mobility,
         touches: Touches,
         last: Touches,
+        any_near: jax.Array | None,
         time_step: jax.Array,
     ) -> tuple[Velocities, Touches]:
-        def again(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
-            del velocity
-            return push.along * touch.normal + push.friction, push
+        def law(first: jax.Array) -> Respond:
+            def respond(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
+                removed = self.correction * jnp.maximum(-touch.gap - touch.slow * time_step, 0)
+                new = resting(velocity, push, touch, (removed - jnp.maximum(touch.gap, 0)) / time_step)
+                # The first sweep gives the impulses of the last step once more.
+                new = each(lambda last, now: jnp.where(first, last, now), push, new)
+                change = each(lambda last, now: jnp.where(first, last, now - last), push, new)
+                return change.along * touch.normal + change.friction, new
 
-        def respond(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
-            removed = self.correction * jnp.maximum(-touch.gap - touch.slow * time_step, 0)
-            new = resting(velocity, push, touch, (removed - jnp.maximum(touch.gap, 0)) / time_step)
-            return (new.along - push.along) * touch.normal + (new.friction - push.friction), new
+            return respond
 
-        def one_sweep(carry: tuple[Velocities, Touches], _: None) -> tuple[tuple[Velocities, Touches], None]:
-            return sweep(carry[0], mobility, touches, carry[1], respond), None
+        def one_sweep(carry: tuple[Velocities, Touches], first: jax.Array) -> tuple[tuple[Velocities, Touches], None]:
+            return sweep(carry[0], mobility, touches, carry[1], slot_by_slot(law(first)), any_near), None
 
-        if self.warm:
-            carry = sweep(velocities, mobility, touches, last, again)
-        else:
-            carry = velocities, _for_each(_no_push, touches)
-        return jax.lax.scan(one_sweep, carry, None, length=self.sweeps)[0]
+        carry = velocities, last if self.warm else _for_each(_no_push, touches)
+        return jax.lax.scan(one_sweep, carry, jnp.arange(self.sweeps + self.warm) < self.warm)[0]
 
 
 @pytree

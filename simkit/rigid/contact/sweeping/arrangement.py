@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, norm, zeros
 from simkit.rigid.bodies.motion import Motion
@@ -16,7 +15,7 @@ from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.collision.slots import FAR
 from simkit.rigid.contact.sweeping.mobility import Mobility
 from simkit.rigid.contact.sweeping.sweeps import Touches, made_even
-from simkit.rigid.contact.sweeping.touching import Touch, masses
+from simkit.rigid.contact.sweeping.touching import Push, Touch, masses
 from simkit.rigid.scene import Setting
 
 
@@ -58,9 +57,7 @@ def touching_planes(motion: Motion, setting: Setting, mobility: Mobility, loaded
     )
 
 
-def touching_pairs(
-    motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector, near: jax.Array | None = None
-) -> Touch:
+def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector) -> Touch:
     """Return where bodies may touch each other, (rounds, slots, pairs per round, ...).
 
     Args:
@@ -68,16 +65,12 @@ def touching_pairs(
         setting: its bodies.
         mobility: of the bodies.
         loaded: as for `touching_planes`.
-        near: which pairs count, (rounds, pairs per round, ...); the others are as far apart as can be.
     """
     bodies = setting.bodies
     sides = rounds(len(bodies.kinds))
     points = each(lambda values: _split(values, *sides[0].shape), computed_once(contacts(bodies, motion)))
-    if near is not None:
-        points = dataclasses.replace(points, gap=jnp.where(near[:, None], points.gap, FAR))
-    everyone = each(made_even, (motion.position, mobility, bodies.friction, bodies.restitution, loaded))
-    first, second = computed_once(
-        tuple(each(lambda values, side=side: _those(values, side), everyone) for side in sides)
+    first, second = of_pairs(
+        (motion.position, mobility, bodies.friction, bodies.restitution, loaded), len(bodies.kinds)
     )
     arms = points.position - first[0], points.position - second[0]
     return _touch(
@@ -88,6 +81,54 @@ def touching_pairs(
         jnp.maximum(first[3], second[3]),
         jnp.maximum(jnp.maximum(norm(first[4]), norm(second[4])), norm(first[4] - second[4])),
     )
+
+
+def far_pairs(pushes: Push) -> Touch:
+    """Return contacts of pairs that are as far apart as can be, in arrays like those of their impulses.
+
+    Args:
+        pushes: (rounds, slots, pairs per round, ...).
+    """
+    nothing, none = jnp.zeros_like(pushes.along), zeros(pushes.along)
+    return Touch(
+        normal=none,
+        first_arm=none,
+        second_arm=none,
+        answer=none,
+        normal_mass=nothing + 1,
+        slip_mass=nothing,
+        gap=nothing + FAR,
+        friction=nothing,
+        restitution=nothing,
+        slow=nothing,
+    )
+
+
+def apart(touch: Touch, pairs: jax.Array) -> Touch:
+    """Return contacts of which some pairs are as far apart as can be.
+
+    Args:
+        touch: (rounds, slots, pairs per round, ...).
+        pairs: which, (rounds, pairs per round, ...).
+    """
+    return dataclasses.replace(touch, gap=jnp.where(pairs[:, None], FAR, touch.gap))
+
+
+def of_pairs[T](tree: T, count: int) -> tuple[T, T]:
+    """Return what the two of each pair have, (rounds, 1, pairs per round, ...), of what bodies have.
+
+    Args:
+        tree: of arrays (bodies, ...).
+        count: of the bodies.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    # In one array, of which those of a side are taken at once: compiled apart, each component costs as much as all.
+    packed = computed_once(jnp.stack([made_even(values) for values in leaves]))
+    one, other = (
+        jax.tree.unflatten(structure, list(computed_once(jnp.take(packed, side, axis=1, mode="clip")[:, :, None])))
+        for side in rounds(count)
+    )
+    return one, other
 
 
 def _touch(
@@ -132,8 +173,3 @@ def _split(values: jax.Array, groups: int, each_group: int) -> jax.Array:
     """Return (slots, groups * n, ...) as (groups, slots, n, ...)."""
     values = values.reshape(values.shape[0], groups, each_group, *values.shape[2:])
     return jnp.moveaxis(values, 0, 1)
-
-
-def _those(values: jax.Array, side: np.ndarray) -> jax.Array:
-    """Return what the bodies of one side of each pair have, (rounds, 1, pairs, ...)."""
-    return jnp.take(values, side, axis=0, mode="clip")[:, None]

@@ -1,5 +1,7 @@
 """Gauss-Seidel sweeps over all contacts: planes first, then pairs round by round."""
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,10 @@ from simkit.rigid.collision.rounds import halves, joined, moved_on
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
 from simkit.rigid.contact.sweeping.touching import Touch
 
+# Of a body alone, which touches a plane, or of the two of a pair.
+type Sides = tuple[Velocities, ...]
+type Yields = tuple[Mobility, ...]
+type Visit = Callable[[Sides, Yields, Touch, Any], tuple[Sides, Any]]
 type Respond = Callable[[Vector, Touch, Any], tuple[Vector, Any]]
 
 
@@ -29,7 +35,12 @@ class Touches:
 
 
 def sweep(
-    velocities: Velocities, mobility: Mobility, touches: Touches, carried: Touches, respond: Respond
+    velocities: Velocities,
+    mobility: Mobility,
+    touches: Touches,
+    carried: Touches,
+    visit: Visit,
+    any_near: jax.Array | None,
 ) -> tuple[Velocities, Touches]:
     """Return velocities after one visit of every contact, in which each sees what those before it have changed.
 
@@ -40,52 +51,107 @@ def sweep(
         velocities: of the bodies.
         mobility: how they yield.
         touches: the contacts, as trees of `Touch`.
-        carried: what ``respond`` knows of each contact, trees in the same arrangement.
-        respond: ``(relative velocity at the point, touch, carried) -> (impulse on the first body, carried)``.
+        carried: what ``visit`` knows of each contact, trees in the same arrangement.
+        visit: ``(velocities of the sides, their mobilities, touch of all slots, carried) -> (velocities, carried)``.
+        any_near: whether any pair may touch; if not, pairs are not visited. None where there are no pairs.
     """
-    velocities, planes = _visit_planes(velocities, mobility, touches.planes, carried.planes, respond)
-    if touches.pairs is None:
+
+    def one_plane(sides: Sides, here: Any) -> tuple[Sides, Any]:
+        return visit(sides, (mobility,), *here)
+
+    (velocities,), planes = jax.lax.scan(one_plane, (velocities,), (touches.planes, carried.planes))
+    if any_near is None:
         return velocities, Touches(planes=planes, pairs=None)
 
-    def one_round(places: tuple[Velocities, Mobility], here: Any) -> tuple[tuple[Velocities, Mobility], Any]:
-        velocities, mobility = places
-        yields = _facing(mobility)
-
-        def one_slot(facing: tuple[Velocities, Velocities], slot: Any) -> tuple[tuple[Velocities, Velocities], Any]:
-            (first, second), (touch, known) = facing, slot
-            relative = computed_once(first.at(touch.first_arm) - second.at(touch.second_arm))
-            impulse, known = computed_once(respond(relative, touch, known))
-            first = first + yields[0].change(impulse, touch.first_arm)
-            second = second - yields[1].change(impulse, touch.second_arm)
-            return computed_once((first, second)), known
-
-        (first, second), after = jax.lax.scan(one_slot, _facing(velocities), here)
-        met = each(joined, first, second)
-        return (each(moved_on, met), each(moved_on, mobility)), after
-
     count = velocities.linear.x.shape[0]
-    places = each(made_even, (velocities, mobility))
-    (velocities, _), pairs = jax.lax.scan(one_round, places, (touches.pairs, carried.pairs))
-    # After as many rounds as there are others, everyone is back at the first place.
-    return each(lambda values: values[:count], velocities), Touches(planes=planes, pairs=pairs)
+    everyone = each(made_even, (velocities, mobility))
+    structure = jax.tree.structure(everyone)
+    moving = len(jax.tree.leaves(velocities))
+
+    def one_round(packed: jax.Array, here: Any) -> tuple[jax.Array, Any]:
+        faced = jax.vmap(halves)(packed)
+        first, second = computed_once([jax.tree.unflatten(structure, list(side)) for side in faced])
+        met, after = visit((first[0], second[0]), (first[1], second[1]), *here)
+        met = jax.vmap(joined)(*(jnp.stack(jax.tree.leaves(side)) for side in met))
+        return jax.vmap(moved_on)(jnp.concatenate([met, packed[moving:]])), after
+
+    def all_rounds(velocities: Velocities, known: Any) -> tuple[Velocities, Any]:
+        # All components in one array, which is moved on as one: each of 13 of its own would be compiled for itself.
+        packed = jnp.stack(jax.tree.leaves((each(made_even, velocities), everyone[1])))
+        packed, known = jax.lax.scan(one_round, packed, (touches.pairs, known))
+        # After as many rounds as there are others, everyone is back at the first place.
+        return jax.tree.unflatten(jax.tree.structure(velocities), list(packed[:moving, :count])), known
+
+    # Here and not around all sweeps, so that what is compiled for planes is compiled once.
+    velocities, pairs = jax.lax.cond(any_near, all_rounds, lambda *same: same, velocities, carried.pairs)
+    return velocities, Touches(planes=planes, pairs=pairs)
 
 
-def _visit_planes(
-    velocities: Velocities, mobility: Mobility, touches: Touch, carried: Any, respond: Respond
-) -> tuple[Velocities, Any]:
-    def one_slot(velocities: Velocities, here: Any) -> tuple[Velocities, Any]:
-        touch, known = here
-        impulse, known = computed_once(respond(computed_once(velocities.at(touch.first_arm)), touch, known))
-        return computed_once(velocities + mobility.change(impulse, touch.first_arm)), known
+def slot_by_slot(respond: Respond) -> Visit:
+    """Return the visit of the points of a pair one after another.
 
-    def one_plane(velocities: Velocities, here: Any) -> tuple[Velocities, Any]:
-        return jax.lax.scan(one_slot, velocities, here)
+    Args:
+        respond: ``(relative velocity at the point, touch, carried) -> (impulse on the first body, carried)``.
+    """
 
-    return jax.lax.scan(one_plane, velocities, (touches, carried))
+    def visit(sides: Sides, yields: Yields, touch: Touch, known: Any) -> tuple[Sides, Any]:
+        def one_slot(sides: Sides, slot: Any) -> tuple[Sides, Any]:
+            touch, known = slot
+            impulse, known = computed_once(respond(computed_once(relative(sides, touch)), touch, known))
+            return computed_once(pushed(sides, yields, touch, impulse)), known
+
+        return jax.lax.scan(one_slot, sides, (touch, known))
+
+    return visit
 
 
-def _facing[T](tree: T) -> tuple[T, T]:
-    return each(lambda values: halves(values)[0], tree), each(lambda values: halves(values)[1], tree)
+def relative(sides: Sides, touch: Touch) -> Vector:
+    """Return the velocity of the first body relative to the second, or to a plane, at points.
+
+    Args:
+        sides: one or two, (pairs, ...).
+        touch: the points, of one slot or of all.
+    """
+    velocity = sides[0].at(touch.first_arm)
+    return velocity if len(sides) == 1 else velocity - sides[1].at(touch.second_arm)
+
+
+def pushed(sides: Sides, yields: Yields, touch: Touch, impulse: Vector) -> Sides:
+    """Return the velocities after an impulse at points of one slot on the first body, and its opposite on the second.
+
+    Args:
+        sides: one or two, (pairs, ...).
+        yields: how they yield.
+        touch: the points.
+        impulse: in N s.
+    """
+    first = sides[0] + yields[0].change(impulse, touch.first_arm)
+    if len(sides) == 1:
+        return (first,)
+    return first, sides[1] - yields[1].change(impulse, touch.second_arm)
+
+
+def all_pushed(sides: Sides, yields: Yields, touch: Touch, impulse: Vector) -> Sides:
+    """Return the velocities after impulses in all slots at once, as by `pushed`.
+
+    Args:
+        sides: one or two, (pairs, ...).
+        yields: how they yield.
+        touch: the points, (slots, pairs, ...).
+        impulse: in N s, likewise.
+    """
+    still = each(lambda values: jnp.zeros_like(values)[None], sides)
+    changes = pushed(still, yields, touch, impulse)
+    return each(lambda before, change: before + over_slots(change), sides, changes)
+
+
+def over_slots(values: jax.Array) -> jax.Array:
+    """Return the sum over the few slots of pairs, term by term: a loop over them is long to compile.
+
+    Args:
+        values: (slots, pairs, ...).
+    """
+    return functools.reduce(operator.add, (values[slot] for slot in range(values.shape[0])))
 
 
 def made_even(values: jax.Array) -> jax.Array:

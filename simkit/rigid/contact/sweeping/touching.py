@@ -89,19 +89,3 @@ def resting(velocity: Vector, push: Push, touch: Touch, least: jax.Array) -> Pus
     slip = staged(velocity - staged(dot(velocity, normal)) * normal)
     friction = shortened(push.friction - touch.slip_mass * slip, touch.friction * along)
     return Push(along=along, friction=friction)
-
-
-def impact(velocity: Vector, touch: Touch, approaches: jax.Array) -> Vector:
-    """Return the impulse of an impact, ``(1 + e)`` times the speed of approach, and friction within its cone.
-
-    Args:
-        velocity: of the first body relative to the second at the point.
-        touch: the contact.
-        approaches: whether there is an impact.
-    """
-    normal = touch.normal
-    speed = jnp.where(approaches, dot(velocity, normal), 0)
-    along = staged(-(1 + touch.restitution) * speed * touch.normal_mass)
-    velocity = velocity + along * touch.answer
-    slip = staged(velocity - staged(dot(velocity, normal)) * normal)
-    return along * normal + shortened(-touch.slip_mass * slip, touch.friction * along)
