@@ -78,7 +78,7 @@ def strike_all(
             return jax.lax.scan(one_pass, velocities, None, length=passes)[0]
 
         after = jax.lax.cond(jnp.any(impact), all_passes, lambda same: same, before)
-    if by is not None:
+    if by is not None and touches.pairs is not None:
         # A body that was struck does not go straight on: whom it was to pass by, it may meet.
         change = after - before
         turned = dot(change.linear, change.linear) + dot(change.angular, change.angular)

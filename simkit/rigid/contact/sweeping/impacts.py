@@ -95,9 +95,10 @@ def _rubbed(sides: Sides, yields: Yields, touch: Touch, along: jax.Array) -> Sid
     velocity = computed_once(relative(sides, center))
     slip = computed_once(velocity - dot(velocity, normal) * normal)
     moved = computed_once(pushed(each(jnp.zeros_like, sides), yields, center, slip))
-    # Slip is ended, or opposed as far as the cone allows.
-    ends = _ratio(dot(slip, velocity), dot(slip, relative(moved, center)))
     squared = dot(slip, slip)
+    # Slip is ended, or opposed as far as the cone allows. Its product with the whole velocity would be rounding where
+    # there is none.
+    ends = _ratio(squared, dot(slip, relative(moved, center)))
     size = jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 1)
     part = computed_once(jnp.minimum(ends, center.friction * whole / size))
     return each(lambda before, by: before - part * by, sides, moved)
