@@ -5,7 +5,7 @@ SUITABLE := import sys; sys.exit(sys.version_info < (3, 12))
 # A pyenv shim may answer to a name and still refuse to run, so each candidate is tried, not just looked up.
 CANDIDATES := $(PYTHON) python3.12 python3.13 python3.14 python3 python $(wildcard $(HOME)/.pyenv/versions/*/bin/python3)
 
-.PHONY: install demo test thorough slow check gallery clean
+.PHONY: install demo test thorough slow check gallery api clean
 
 install: $(STAMP)
 
@@ -41,6 +41,9 @@ check: install
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pyright
+
+api: install
+	$(VENV)/bin/python docs/make_api.py
 
 gallery: install
 	$(VENV)/bin/simkit gallery

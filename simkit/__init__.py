@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simkit import export, flow, molecular, rigid
+    from simkit.core.converge import converge
+    from simkit.core.ensemble import ensemble
+    from simkit.core.gradient import check_gradient
+    from simkit.core.objective import Objective
     from simkit.core.parameter import Parameter
-    from simkit.core.simulation import Quantity, Simulation
+    from simkit.core.rollout import segment, trajectory
+    from simkit.core.simulation import Equilibrium, Quantity, Simulation
+    from simkit.core.status import Status, converged_when
     from simkit.errors import UserError
     from simkit.export.pictures import animate, picture
     from simkit.jobs.derivatives import value_and_grad
@@ -26,32 +32,48 @@ __version__ = "0.1.0"
 _HOMES = {
     # For layers below, which do not import these.
     "Progress": "simkit.cli.progress",
+    "Equilibrium": "simkit.core.simulation",
+    "Objective": "simkit.core.objective",
     "Parameter": "simkit.core.parameter",
     "Quantity": "simkit.core.simulation",
     "RunFailedError": "simkit.jobs.outcome",
     "Simulation": "simkit.core.simulation",
+    "Status": "simkit.core.status",
     "UserError": "simkit.errors",
     "animate": "simkit.export.pictures",
     "build": "simkit.scenario.build",
+    "check_gradient": "simkit.core.gradient",
+    "converge": "simkit.core.converge",
+    "converged_when": "simkit.core.status",
+    "ensemble": "simkit.core.ensemble",
     "load": "simkit.scenario.loading",
     "open_run": "simkit.jobs.reopening",
     "optimize": "simkit.jobs.optimizations",
     "picture": "simkit.export.pictures",
     "resume": "simkit.jobs.reopening",
     "run": "simkit.jobs.runs",
+    "segment": "simkit.core.rollout",
     "sweep": "simkit.jobs.sweeps",
+    "trajectory": "simkit.core.rollout",
     "value_and_grad": "simkit.jobs.derivatives",
 }
 _PACKAGES = ("export", "flow", "molecular", "rigid")
 
 __all__ = [
+    "Equilibrium",
+    "Objective",
     "Parameter",
     "Quantity",
     "RunFailedError",
     "Simulation",
+    "Status",
     "UserError",
     "animate",
     "build",
+    "check_gradient",
+    "converge",
+    "converged_when",
+    "ensemble",
     "export",
     "flow",
     "load",
@@ -62,7 +84,9 @@ __all__ = [
     "resume",
     "rigid",
     "run",
+    "segment",
     "sweep",
+    "trajectory",
     "value_and_grad",
 ]
 

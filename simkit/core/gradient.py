@@ -155,7 +155,7 @@ class GradientCheck:
     status: int
 
 
-def check(
+def check_gradient(
     objective: Objective,
     params: Params,
     key: jax.Array,

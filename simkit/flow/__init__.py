@@ -1,7 +1,14 @@
 """Incompressible flow between walls, on a staggered grid."""
 
+from simkit.flow import obstacles
+from simkit.flow.boundary.domain import Domain, domain
+from simkit.flow.eddies import random_eddies
+from simkit.flow.equations import Equations
+from simkit.flow.grid import Axis, Grid, axis_of_faces, bounded_axis, periodic_axis, refined_axis
 from simkit.flow.jax_cfd import from_jax_cfd, from_jax_cfd_spectral
+from simkit.flow.scalar import TransportedScalar
 from simkit.flow.spectral import spectral_channel
+from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.systems.channel import channel
 from simkit.flow.systems.cylinder import cylinder_in_channel
 from simkit.flow.systems.drag_reduction import drag_reduction
@@ -14,15 +21,29 @@ from simkit.flow.systems.viscosity_from_frames import viscosity_from_frames
 from simkit.flow.systems.womersley import womersley
 
 __all__ = [
+    "Axis",
+    "Domain",
+    "Equations",
+    "FlowState",
+    "Grid",
+    "TransportedScalar",
+    "axis_of_faces",
+    "bounded_axis",
     "channel",
     "cylinder_in_channel",
+    "domain",
     "drag_reduction",
     "from_jax_cfd",
     "from_jax_cfd_spectral",
     "heated_cavity",
     "kolmogorov_turbulence",
     "lid_driven_cavity",
+    "obstacles",
+    "periodic_axis",
+    "random_eddies",
+    "refined_axis",
     "spectral_channel",
+    "stepper",
     "taylor_green",
     "turbulent_channel",
     "viscosity_from_frames",

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
+from simkit.flow.boundary.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, same
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.boundary.surroundings import surround
-from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, same
 from simkit.flow.operators.advection import LAYERS, advection
 from simkit.flow.operators.differences import difference_at_centers, in_memory, with_ends, with_zero_ends
 from simkit.flow.operators.diffusion import laplacian
@@ -90,7 +90,8 @@ class Equations:
         domain: the domain.
         viscosity: ``params -> number``.
         time_step: ``(velocity, params) -> number``.
-        boundary: ``(params, time) -> velocity on the sides``, see `simkit.flow.domain.Domain`; at rest by default.
+        boundary: ``(params, time) -> velocity on the sides``, see `simkit.flow.boundary.domain.Domain`; at rest by
+            default.
         force: ``(velocity, scalar, params, time) -> components`` per unit mass, numbers or arrays that fit the inner
             faces; ``scalar`` is ``()`` where there is none.
         flow_rate: ``(params, time) -> number``, the mean of the first component that a uniform acceleration holds; or

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
+from simkit.flow.boundary.domain import Domain, Sides, Velocity, end, like
 from simkit.flow.boundary.slopes import slope_at_side
-from simkit.flow.domain import Domain, Sides, Velocity, end, like
 from simkit.flow.grid import Grid
 from simkit.flow.operators.differences import (
     blend,

@@ -145,7 +145,7 @@ def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None
     check_wrt(scenario, wrt)
     bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
     with _prepared(scenario, objective) as (function, params, key):
-        return gradient.check(function, params, key, wrt, mode, bounds)
+        return gradient.check_gradient(function, params, key, wrt, mode, bounds)
 
 
 @contextmanager

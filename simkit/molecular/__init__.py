@@ -1,5 +1,6 @@
 """Molecular simulation: interacting particles, minimizers, packings, clusters, crystals and liquids."""
 
+from simkit.molecular import dynamics, interactions, minimizers, potentials, relaxation, spaces, structures
 from simkit.molecular.search.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.clusters import cluster
@@ -17,9 +18,16 @@ __all__ = [
     "cluster",
     "colloid_assembly",
     "crystal",
+    "dynamics",
     "fluid",
+    "interactions",
     "jamming",
     "jax_md_soft_spheres",
+    "minimizers",
+    "potentials",
+    "relaxation",
     "relaxed_structure",
     "soft_sphere_packing",
+    "spaces",
+    "structures",
 ]

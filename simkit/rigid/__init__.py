@@ -6,6 +6,8 @@ from simkit.rigid.contact.compliant import Compliant
 from simkit.rigid.contact.events import Events
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.free import Free
+from simkit.rigid.joints.joint import Joint, hinge, slider, weld
+from simkit.rigid.joints.loads import damper, motor, servo, speed_motor, spring, torsion_damper, torsion_spring
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.models.mjcf import mjcf
@@ -33,6 +35,7 @@ __all__ = [
     "Events",
     "Free",
     "Impulses",
+    "Joint",
     "Jointed",
     "Load",
     "Motion",
@@ -46,6 +49,7 @@ __all__ = [
     "box_stack",
     "capsule",
     "compliant_bounce",
+    "damper",
     "disk",
     "double_pendulum",
     "falling_pile",
@@ -54,18 +58,27 @@ __all__ = [
     "gather",
     "gravity",
     "heavy_top",
+    "hinge",
     "mjcf",
     "motion_of",
+    "motor",
     "newtons_cradle",
     "plane",
     "projectile",
     "repeat",
     "rolling_ball",
+    "servo",
     "simulate",
+    "slider",
     "sliding_block",
+    "speed_motor",
     "sphere",
+    "spring",
     "steered_puck",
     "system_identification",
     "together",
+    "torsion_damper",
+    "torsion_spring",
+    "weld",
     "with_inertia",
 ]

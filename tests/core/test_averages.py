@@ -76,7 +76,9 @@ def test_cutting_a_run_changes_nothing_and_members_equal_single_runs(x64):
 
 def test_derivative_of_a_mean_equals_its_central_difference(x64):
     objective = Objective(mean_oscillator(), "mean_square", steps=12)
-    found = gradient.check(objective, objective.simulation.params, jax.random.key(3), ["frequency", "time_step"])
+    found = gradient.check_gradient(
+        objective, objective.simulation.params, jax.random.key(3), ["frequency", "time_step"]
+    )
     for name, difference in found.relative_difference.items():
         assert abs(found.derivative[name]) > 1e-3
         assert difference < 1e-6, name

@@ -42,7 +42,7 @@ def test_implicit_derivative_equals_unrolled_and_central_difference(x64):
     simulation, key = descent(), jax.random.key(0)
     wrt = ["rest", "stiffness"]
     for mode in ("reverse", "forward"):
-        checked = gradient.check(Objective(simulation, "length", 10_000), simulation.params, key, wrt, mode)
+        checked = gradient.check_gradient(Objective(simulation, "length", 10_000), simulation.params, key, wrt, mode)
         # Central differences at h = 6e-6 of a minimum converged to 1e-12: errors of 1e-7 at the most.
         assert max(checked.relative_difference.values()) < 1e-6
 

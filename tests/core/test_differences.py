@@ -44,7 +44,7 @@ class Wrong:
 
 @pytest.mark.parametrize("bounds", [None, {"w": (-5.0, 5.0), "shift": (-1.0, 1.0), "gain": (0.0, 1.0)}])
 def test_small_and_zero_entries_beside_large_ones_pass(bounds):
-    checked = gradient.check(Wrong(1.0), weights(), jax.random.key(0), list(weights()), bounds=bounds)
+    checked = gradient.check_gradient(Wrong(1.0), weights(), jax.random.key(0), list(weights()), bounds=bounds)
     if bounds:
         # Where nothing tells the scale of a parameter of 2e-8, its own size does, which no step can resolve.
         assert set(checked.verdict.values()) == {"agrees"}
@@ -55,7 +55,7 @@ def test_small_and_zero_entries_beside_large_ones_pass(bounds):
 
 @pytest.mark.parametrize("factor", [1.0001, 0.5, 0.0, -1.0])
 def test_a_wrong_derivative_of_a_small_entry_is_caught(factor):
-    checked = gradient.check(Wrong(factor), weights(), jax.random.key(0), ["w"])
+    checked = gradient.check_gradient(Wrong(factor), weights(), jax.random.key(0), ["w"])
     assert checked.verdict["w"] == "differs"
 
 

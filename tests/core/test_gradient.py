@@ -20,7 +20,7 @@ from tests.differences import central_difference
 def test_derivative_equals_central_difference(x64, mode, reduce, square):
     simulation = oscillator()
     objective = Objective(simulation, "position", 200, every=20, reduce=reduce, square=square)
-    checked = gradient.check(objective, simulation.params, jax.random.key(0), ["frequency", "time_step"], mode)
+    checked = gradient.check_gradient(objective, simulation.params, jax.random.key(0), ["frequency", "time_step"], mode)
     # Truncation h^2 and rounding eps / h balance near 1e-10 for a smooth function of order one.
     assert max(checked.relative_difference.values()) < 1e-7
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import pytest
 
 from simkit.errors import UserError
+from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import control_volumes, kinetic_energy, mean_velocity
-from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.obstacles.direct_forcing import DirectForcing

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import mean_velocity
-from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.scalar import TransportedScalar

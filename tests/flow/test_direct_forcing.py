@@ -7,8 +7,8 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow import cylinder_in_channel, drag_reduction
+from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.domain import domain, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.obstacles.checks import check_obstacle

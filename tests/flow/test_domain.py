@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.domain import domain, prescribe
+from simkit.flow.boundary.domain import domain, prescribe
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.operators.differences import divergence

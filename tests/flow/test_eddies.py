@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.flow.boundary.domain import no_motion
 from simkit.flow.diagnosis.measures import kinetic_energy
-from simkit.flow.domain import no_motion
 from simkit.flow.eddies import random_eddies
 from simkit.flow.operators.differences import divergence
 from simkit.flow.operators.diffusion import shear

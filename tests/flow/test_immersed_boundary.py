@@ -8,8 +8,8 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow import cylinder_in_channel
+from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.obstacles.direct_forcing import DirectForcing

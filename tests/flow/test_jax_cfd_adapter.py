@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simkit.core.ensemble import ensemble
-from simkit.core.gradient import check
+from simkit.core.gradient import check_gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment
 from simkit.errors import UserError
@@ -132,7 +132,7 @@ def test_walled_flow_becomes_poiseuille_flow(x64):
 
 
 def test_derivative_through_walls_is_the_central_difference(x64):
-    checked = check(Objective(walled(), "kinetic_energy", steps=20), walled().params, KEY, ["viscosity"])
+    checked = check_gradient(Objective(walled(), "kinetic_energy", steps=20), walled().params, KEY, ["viscosity"])
     assert float(checked.derivative["viscosity"]) == pytest.approx(float(checked.difference["viscosity"]), rel=1e-7)
 
 

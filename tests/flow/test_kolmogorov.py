@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.gradient import check
+from simkit.core.gradient import check_gradient
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
 from simkit.errors import UserError
@@ -114,7 +114,7 @@ def test_start_is_random_and_of_the_speed_asked_for(x64):
 
 def test_derivatives_are_central_differences(x64):
     params = turbulence().params
-    checked = check(Objective(turbulence(), "enstrophy", steps=40), params, KEY, list(params))
+    checked = check_gradient(Objective(turbulence(), "enstrophy", steps=40), params, KEY, list(params))
     for name, derivative in checked.derivative.items():
         # Smooth over so short a time; enstrophy of order 10 and steps of 6e-6 leave 3e-10 of round-off.
         assert float(derivative) == pytest.approx(float(checked.difference[name]), rel=1e-6, abs=1e-7), name

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.flow.boundary.domain import domain, prescribe
 from simkit.flow.diagnosis.measures import kinetic_energy
-from simkit.flow.domain import domain, prescribe
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Axis, bounded_axis, periodic_axis
 from simkit.flow.stepping.stepper import stepper

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow.domain import domain
+from simkit.flow.boundary.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.scalar import TransportedScalar, mean_scalar, scalar_variance

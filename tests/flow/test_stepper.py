@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.flow.boundary.domain import no_motion
 from simkit.flow.boundary.surroundings import surround
 from simkit.flow.diagnosis.measures import kinetic_energy
-from simkit.flow.domain import no_motion
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.operators.differences import divergence, gradient

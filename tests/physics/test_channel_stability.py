@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.boundary.surroundings import surround
 from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.domain import domain, no_motion
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.operators.advection import advection
 from simkit.flow.operators.differences import curl, inside

@@ -11,8 +11,8 @@ from jax.flatten_util import ravel_pytree
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.flow import channel
+from simkit.flow.boundary.domain import domain, prescribe
 from simkit.flow.diagnosis.measures import kinetic_energy
-from simkit.flow.domain import domain, prescribe
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
 from simkit.flow.stepping.stepper import stepper

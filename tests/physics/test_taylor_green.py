@@ -10,8 +10,8 @@ import pytest
 from simkit.core.rollout import segment
 from simkit.errors import UserError
 from simkit.flow import taylor_green
+from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import kinetic_energy
-from simkit.flow.domain import domain
 from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.grid import periodic_axis
 from simkit.flow.operators.differences import divergence

@@ -9,7 +9,7 @@ from jax.core import Tracer
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.flow.domain import BoundaryVelocity, Domain, no_motion
+from simkit.flow.boundary.domain import BoundaryVelocity, Domain, no_motion
 
 ENDS = ("lower", "upper")
 

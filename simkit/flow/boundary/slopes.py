@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.domain import BoundaryVelocity, Domain, end
+from simkit.flow.boundary.domain import BoundaryVelocity, Domain, end
 from simkit.flow.operators.differences import boundary_value
 
 
@@ -51,7 +51,7 @@ def side_weights(axis: int, domain: Domain) -> np.ndarray:
     """Return ``(2, 2)`` weights ``[side, point]`` of the one-sided derivative at both ends of a bounded axis.
 
     With a the first and b the second center from the side, the slope into the fluid is
-    ``weights[side, 0] (f_a - f_side) - weights[side, 1] (f_b - f_side)``, see `simkit.flow.domain.Domain`.
+    ``weights[side, 0] (f_a - f_side) - weights[side, 1] (f_b - f_side)``, see `simkit.flow.boundary.domain.Domain`.
 
     Args:
         axis: a bounded one.

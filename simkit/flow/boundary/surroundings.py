@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.flow.boundary.domain import BoundaryVelocity, Domain, Velocity, end, like
 from simkit.flow.boundary.slopes import side_slope
-from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, like
 from simkit.flow.operators.differences import joined
 
 type Surrounded = tuple[jax.Array, ...]

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, like
+from simkit.flow.boundary.domain import BoundaryVelocity, Domain, Velocity, like
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.operators.differences import at_centers, inside, mean_at_centers, total
 from simkit.flow.operators.diffusion import shear

@@ -10,8 +10,8 @@ import numpy as np
 from simkit.core.averages import averaged
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
+from simkit.flow.boundary.domain import BoundaryVelocity, Domain, Velocity, end, like
 from simkit.flow.boundary.side_velocity import velocity_on_sides
-from simkit.flow.domain import BoundaryVelocity, Domain, Velocity, end, like
 from simkit.flow.operators.differences import (
     boundary_value,
     difference_at_centers,

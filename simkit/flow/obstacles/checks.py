@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.flow.domain import Domain
+from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.shapes import Shape
 

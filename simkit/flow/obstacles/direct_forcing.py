@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
+from simkit.flow.boundary.domain import Domain, Velocity, like
 from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.domain import Domain, Velocity, like
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.obstacles.checks import check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions, smooth_step

@@ -12,8 +12,8 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.core.symmetric_solve import preconditioned
 from simkit.errors import UserError
+from simkit.flow.boundary.domain import Domain, Velocity, like
 from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.domain import Domain, Velocity, like
 from simkit.flow.obstacles.checks import check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, in_spacings, smearing, weights

@@ -6,7 +6,7 @@ import jax
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.flow.domain import Domain
+from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.obstacles.shapes import Point, Shape

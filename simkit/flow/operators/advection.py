@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.flow.boundary.domain import Domain
 from simkit.flow.boundary.surroundings import Surrounded, along, lower, middle, step, strip, upper
-from simkit.flow.domain import Domain
 
 # Layers of points around the velocity that each scheme reads.
 LAYERS = {"central": 1, "upwind": 2}

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.domain import BoundaryVelocity, Velocity, end, like, on_side
+from simkit.flow.boundary.domain import BoundaryVelocity, Velocity, end, like, on_side
 from simkit.flow.grid import Grid
 
 

@@ -3,9 +3,9 @@
 import jax
 import numpy as np
 
+from simkit.flow.boundary.domain import BoundaryVelocity, Domain
 from simkit.flow.boundary.slopes import side_slope, side_weights
 from simkit.flow.boundary.surroundings import Surrounded, along, step, strip
-from simkit.flow.domain import BoundaryVelocity, Domain
 from simkit.flow.operators.differences import difference_at_faces, with_ends
 from simkit.flow.solvers.tridiagonal import matrix_of_slopes
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
-from simkit.flow.domain import Domain, Velocity, end, prescribe
+from simkit.flow.boundary.domain import Domain, Velocity, end, prescribe
 from simkit.flow.equations import Equations, implicit_friction
 from simkit.flow.operators.differences import (
     blend,

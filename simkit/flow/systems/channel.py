@@ -10,6 +10,7 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
+from simkit.flow.boundary.domain import BoundaryVelocity, domain, like
 from simkit.flow.diagnosis.measures import (
     courant_number,
     flow_rate,
@@ -20,7 +21,6 @@ from simkit.flow.diagnosis.measures import (
     vorticity,
 )
 from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.domain import BoundaryVelocity, domain, like
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import axis_of_faces, bounded_axis, periodic_axis
@@ -86,7 +86,8 @@ def channel(
         faces: increasing positions from -1 to 1 of the faces between the cells across the channel, one more than cells;
             by default those of `bounded_axis`.
         drive: "pressure_gradient" or "flow_rate".
-        wall_slope: "parabola", or "symmetric" for waves that grow or die slowly, see `simkit.flow.domain.Domain`.
+        wall_slope: "parabola", or "symmetric" for waves that grow or die slowly, see
+            `simkit.flow.boundary.domain.Domain`.
 
     Raises:
         UserError: if the configuration is not of that kind.

@@ -10,9 +10,9 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
+from simkit.flow.boundary.domain import BoundaryVelocity, domain, like
 from simkit.flow.diagnosis.measures import courant_number, speed, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.domain import BoundaryVelocity, domain, like
 from simkit.flow.equations import Equations
 from simkit.flow.grid import refined_axis
 from simkit.flow.obstacles.distance import distance_and_normal, positions

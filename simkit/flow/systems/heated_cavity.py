@@ -10,9 +10,9 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
+from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude
 from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.domain import domain
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
 from simkit.flow.operators.differences import at_centers, divergence, mean_at_faces

@@ -8,9 +8,9 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
+from simkit.flow.boundary.domain import BoundaryVelocity, Velocity, domain, like
 from simkit.flow.diagnosis.measures import courant_number, interpolate, kinetic_energy, magnitude, speed, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.domain import BoundaryVelocity, Velocity, domain, like
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Grid, bounded_axis
 from simkit.flow.operators.differences import at_centers, divergence
@@ -64,7 +64,7 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0, wall_slope: 
     Args:
         cells: number of cells along each side, even, at least 4. 64 suffice at Re = 100, 128 at Re = 1000.
         stretching: 0 for equal cells, more for finer ones at the walls, see `bounded_axis`; 1 halves the error.
-        wall_slope: "parabola" or "symmetric", see `simkit.flow.domain.Domain`.
+        wall_slope: "parabola" or "symmetric", see `simkit.flow.boundary.domain.Domain`.
 
     Raises:
         UserError: if the configuration is not of that kind; before a run, if the time step is above the stability limit

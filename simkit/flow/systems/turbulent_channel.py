@@ -10,10 +10,10 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
+from simkit.flow.boundary.domain import Velocity, domain, like, no_motion
 from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, mean_velocity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.diagnosis.statistics import ChannelStatistics, with_statistics
-from simkit.flow.domain import Velocity, domain, like, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Grid, bounded_axis, periodic_axis
 from simkit.flow.operators.differences import divergence, gradient
@@ -103,7 +103,7 @@ def turbulent_channel(
         stretching: of the cells across, see `bounded_axis`.
         drive: "pressure_gradient" or "flow_rate".
         wall_slope: "parabola", or "symmetric", with which fluctuations are nearer to the published ones on these cells;
-            see `simkit.flow.domain.Domain`.
+            see `simkit.flow.boundary.domain.Domain`.
         sample_every: time steps between samples.
         settle: samples to leave out at the start.
 

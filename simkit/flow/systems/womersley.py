@@ -9,9 +9,9 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
+from simkit.flow.boundary.domain import Velocity, domain, like, no_motion
 from simkit.flow.diagnosis.measures import courant_number, flow_rate, interpolate, kinetic_energy, speed
 from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.domain import Velocity, domain, like, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.operators.differences import at_centers, divergence

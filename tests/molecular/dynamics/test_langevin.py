@@ -99,7 +99,7 @@ def test_derivatives_through_a_run_equal_central_differences(x64):
     simulation = gas(langevin, per_side=6, method="all_pairs")
     objective = Objective(simulation, "potential_energy", steps=30)
     names = ["epsilon", "mass", "temperature", "friction", "time_step"]
-    found = gradient.check(objective, simulation.params, jax.random.key(6), names)
+    found = gradient.check_gradient(objective, simulation.params, jax.random.key(6), names)
     for name in names:
         assert abs(found.derivative[name]) > 1e-3
         assert found.relative_difference[name] < 1e-6, name

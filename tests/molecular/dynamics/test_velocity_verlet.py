@@ -106,7 +106,7 @@ def test_derivatives_through_a_run_equal_central_differences(x64):
     simulation = gas()
     objective = Objective(simulation, "potential_energy", steps=30)
     names = ["epsilon", "sigma", "mass", "temperature", "time_step"]
-    found = gradient.check(objective, simulation.params, jax.random.key(KEY), names)
+    found = gradient.check_gradient(objective, simulation.params, jax.random.key(KEY), names)
     for name in names:
         assert abs(found.derivative[name]) > 1e-3
         # Truncation of the difference with a relative step of 6e-6, and rounding of 1e-16 / 6e-6 of a value near 100.
@@ -116,7 +116,7 @@ def test_derivatives_through_a_run_equal_central_differences(x64):
 def test_derivative_with_respect_to_each_mass_equals_central_differences(x64):
     simulation = tetramer()
     objective = Objective(simulation, "potential_energy", steps=100)
-    found = gradient.check(objective, simulation.params, jax.random.key(KEY), ["mass"])
+    found = gradient.check_gradient(objective, simulation.params, jax.random.key(KEY), ["mass"])
     assert found.derivative["mass"].shape == (4,)
     assert np.abs(found.derivative["mass"]).min() > 1e-3
     assert found.relative_difference["mass"] < 1e-6

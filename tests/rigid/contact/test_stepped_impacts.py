@@ -64,7 +64,7 @@ def end_of(simulation, steps=200, **values):
 def test_a_derivative_through_a_bounce_is_that_of_the_steps_and_its_status_says_so():
     simulation = dropped()
     objective = Objective(simulation, "height", 200)
-    checked = gradient.check(objective, simulation.params, KEY, ["z0"])
+    checked = gradient.check_gradient(objective, simulation.params, KEY, ["z0"])
     # z = e v s - g s^2 / 2 with v = g t, s = T - t, t = sqrt(2 z0 / g).
     t = np.sqrt(2 / GRAVITY)
     physical = (0.8 * GRAVITY * (TIME - 2 * t) + GRAVITY * (TIME - t)) / (GRAVITY * t)

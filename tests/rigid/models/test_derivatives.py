@@ -35,7 +35,7 @@ def test_derivatives_without_contact_equal_central_differences(x64, engine):
     with warnings.catch_warnings():
         # Nothing touches, so there is nothing to warn of; brax itself warns of other things.
         warnings.filterwarnings("error", message=".*not with physics.*")
-        checked = gradient.check(found, params, KEY, wrt)
+        checked = gradient.check_gradient(found, params, KEY, wrt)
     for name in wrt:
         # Central differences with h = eps^(1/3) are off by eps / h, 4e-11 of the scale, and by h^2 times a third
         # derivative, large for the time step of a stiff method: 3e-7 of the derivative itself for brax-positional.
@@ -89,7 +89,7 @@ def test_forward_mode_through_the_solver_of_mjx_is_right(x64):
     found = objective(FALLING, "mjx", "height", 4, solver_iterations=4)
     # Close to the floor, and pressed into it: the ball moves by what the solver finds.
     params = found.simulation.with_params(initial_position=(0, 0, 0.099, 1, 0, 0, 0)).params
-    checked = gradient.check(found, params, KEY, ["gravity", "mass_scale", "time_step"], "forward")
+    checked = gradient.check_gradient(found, params, KEY, ["gravity", "mass_scale", "time_step"], "forward")
     for name, value in checked.derivative.items():
         np.testing.assert_allclose(value, checked.difference[name], rtol=1e-5, atol=1e-9, err_msg=name)
 

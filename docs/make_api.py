@@ -1,0 +1,65 @@
+"""Write docs/api.md from the docstrings of what is public: ``make api``."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+PACKAGES = {
+    "simkit": "Run, sweep, differentiate, optimize; the record and its transformations",
+    "simkit.flow": "Flow",
+    "simkit.flow.obstacles": "Bodies in a flow",
+    "simkit.molecular": "Molecules",
+    "simkit.molecular.potentials": "Pair potentials",
+    "simkit.molecular.interactions": "What acts between particles",
+    "simkit.molecular.minimizers": "Minimizers",
+    "simkit.molecular.relaxation": "Relaxation",
+    "simkit.molecular.dynamics": "Dynamics",
+    "simkit.molecular.structures": "Structures",
+    "simkit.rigid": "Rigid bodies",
+}
+HEAD = """\
+# The public surface
+
+What is listed here is public: the names that these packages export, with their arguments, results and errors as the
+docstrings say. They change only with an entry in the [changelog](../CHANGELOG.md) that says what to write instead.
+Every other module may be imported and read, and may change at any time. So may the bytes of results from one version
+to the next; the format of run directories has a number, and a directory of an earlier format is read, or refused in
+one line. `help(NAME)` shows the whole docstring.
+
+This page is made from the docstrings by `make api`.
+"""
+
+
+def page() -> str:
+    """Return the text of docs/api.md."""
+    sections = []
+    for package, title in PACKAGES.items():
+        module = importlib.import_module(package)
+        rows = [_row(name, getattr(module, name)) for name in sorted(module.__all__, key=str.lower)]
+        table = "\n".join(["| name | what it is |", "|---|---|", *rows])
+        sections.append(f"## `{package}`: {title[0].lower() + title[1:]}\n\n{table}\n")
+    return HEAD + "\n" + "\n".join(sections)
+
+
+def _row(name: str, value: Any) -> str:
+    kind = "" if inspect.ismodule(value) or inspect.isclass(value) or not callable(value) else _arguments(value)
+    return f"| `{name}{kind}` | {_sentence(value)} |"
+
+
+def _arguments(function: Any) -> str:
+    """Return the names of a function's arguments, with an ellipsis for those that have a default."""
+    given = list(inspect.signature(function).parameters.values())
+    needed = [a for a in given if a.default is a.empty and a.kind is not a.VAR_KEYWORD]
+    names = [f"*{a.name}" if a.kind is a.VAR_POSITIONAL else a.name for a in needed]
+    return f"({', '.join(names + ['...'] * (len(needed) < len(given)))})"
+
+
+def _sentence(value: Any) -> str:
+    text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+    return re.sub(r"``([^`]*)``", r"`\1`", text).replace("|", r"\|")
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("api.md").write_text(page())
