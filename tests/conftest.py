@@ -3,6 +3,8 @@
 import jax
 import pytest
 
+from tests.measure import heavy_tests
+
 
 @pytest.fixture
 def x64():
@@ -72,7 +74,10 @@ def let_programs_go():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    heavy = heavy_tests()
     for item in items:
+        if item.nodeid in heavy:
+            item.add_marker(pytest.mark.thorough)
         values = item.callspec.params if hasattr(item, "callspec") else {}
         # Workers share out files, and the contract by scenario.
         item.add_marker(pytest.mark.xdist_group(str(values.get("contract", item.path))))

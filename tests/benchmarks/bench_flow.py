@@ -20,8 +20,8 @@ import numpy as np
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
+from simkit.flow.boundary.domain import Domain, Velocity, domain
 from simkit.flow.diagnosis.measures import kinetic_energy
-from simkit.flow.domain import Domain, Velocity, domain
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis

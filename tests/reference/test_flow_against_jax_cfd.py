@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.boundary.surroundings import surround
-from simkit.flow.domain import domain, no_motion
 from simkit.flow.equations import Equations
 from simkit.flow.grid import periodic_axis
 from simkit.flow.operators.advection import advection
