@@ -48,7 +48,7 @@ class RunSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Objective:
+class ObjectiveSettings:
     """A scalar of the run that gradients and optimizers act on.
 
     Attributes:
@@ -165,7 +165,7 @@ class Scenario:
     config: dict[str, Any]
     differences: dict[str, Difference]
     run: RunSettings
-    objectives: dict[str, Objective]
+    objectives: dict[str, ObjectiveSettings]
     render: RenderSettings
     validations: tuple[Validation, ...]
     source: Path

@@ -12,7 +12,7 @@ from simkit.scenario import checks, inlined
 from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
 from simkit.scenario.scenario import (
     Difference,
-    Objective,
+    ObjectiveSettings,
     RenderSettings,
     RunSettings,
     Scenario,
@@ -23,7 +23,7 @@ from simkit.scenario.table import Table
 from simkit.scenario.toml import parse_toml
 
 __all__ = [
-    "Objective",
+    "ObjectiveSettings",
     "RenderSettings",
     "RunSettings",
     "Scenario",
@@ -157,8 +157,8 @@ def _run(table: Table) -> RunSettings:
     )
 
 
-def _objective(name: str, table: Table) -> Objective:
-    return Objective(
+def _objective(name: str, table: Table) -> ObjectiveSettings:
+    return ObjectiveSettings(
         name=name,
         doc=table.read("doc", checks.string, example='doc = "what it means"'),
         quantity=table.read("quantity", checks.label, name),
