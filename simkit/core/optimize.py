@@ -300,7 +300,7 @@ def side_of(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str,
 
 
 def _with_gradient(evaluate: Callable[[Params], tuple[jax.Array, Params]]) -> Callable[[Params], jax.Array]:
-    """Return ``position -> value`` whose derivative, by whoever asks, is the one that ``evaluate`` gives."""
+    """Return ``position -> value`` whose derivative, in any mode, is the one that ``evaluate`` gives."""
 
     @jax.custom_vjp
     def value(position: Params) -> jax.Array:

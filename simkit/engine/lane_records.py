@@ -1,4 +1,4 @@
-"""Consistency of what a sweep through lanes has stored: member and frame indices, and who is where."""
+"""Consistency of what a sweep through lanes has stored: member and frame indices, and the lane of each member."""
 
 from collections.abc import Mapping, Sequence
 

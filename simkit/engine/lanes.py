@@ -1,4 +1,4 @@
-"""A sweep of simulations that end when they are done: whoever ends leaves its lane to the next member in line."""
+"""A sweep of simulations that converge: a member that ends leaves its lane to the next member in line."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Lanes:
 
     Attributes:
         state: one state per lane.
-        member: int32, (lanes,); who is in each; the number of members stands for nobody.
+        member: int32, (lanes,); the member in each; the number of members stands for an empty lane.
         frame: int32, (lanes,); frames taken of it since its initial one.
         latest: its diagnostics and status at that frame, (lanes,) each.
         waiting: int32, the next member to begin.
@@ -119,7 +119,7 @@ class Queue:
         return self._next(0, None)
 
     def advance(self, piece: Piece) -> "tuple[Queue, Piece]":
-        """Return the next segment, in which others have taken the lanes of those who left."""
+        """Return the next segment, in which further members have taken the lanes that became free."""
         return self._next(piece.index + 1, piece.state)
 
     def _next(self, index: int, current: Lanes | None) -> "tuple[Queue, Piece]":
@@ -139,7 +139,7 @@ class Queue:
         return fault_of(pieces, member, frame, int(current.waiting), **counts)
 
     def _inputs(self, member: np.ndarray) -> tuple[Params, jax.Array]:
-        # Where nobody is, the last member is repeated; what comes of it is dropped.
+        # An empty lane repeats the last member; what comes of it is dropped.
         return self.inputs(np.minimum(member, self.members - 1))
 
     def _template(self) -> Lanes:
@@ -174,7 +174,7 @@ class Queue:
         return program, Lanes(state=state, member=member, frame=frame, latest=latest, waiting=waiting)
 
     def _advanced(self, program: Program, current: Lanes) -> tuple[Program, Lanes, dict[str, np.ndarray]]:
-        """Return lanes after a segment, without those who ended in it, and what is to be stored of it."""
+        """Return lanes after a segment, without the members that ended in it, and what is to be stored of it."""
         member, frame = np.array(current.member), np.array(current.frame)
         params, _ = self._inputs(member)
         program, state, rows = program.roomy(lambda program, start: program.advance(start, params), current.state)
@@ -217,7 +217,7 @@ def _shapes(state: State) -> list[tuple[int, ...]]:
 
 @jax.jit
 def _chosen(entering: jax.Array, state: State, former: State) -> State:
-    """Return the states of those who enter, and of the others as they were."""
+    """Return the states of members that enter, and of the others as they were."""
     return jax.tree.map(
         lambda new, old: jnp.where(entering.reshape(-1, *[1] * (old.ndim - 1)), new, old), state, former
     )

@@ -54,7 +54,7 @@ class Work(Protocol):
 def pieces_of(work: Work, store: Store | None, warn: Callable[[str], None]) -> Iterator[Piece]:
     """Run work segment by segment, yielding each piece when it is finished and stored.
 
-    Whoever iterates may stop at any time; a later call with the same store goes on from there, bit for bit. Pieces
+    The iteration may be stopped at any time; a later call with the same store goes on from there, bit for bit. Pieces
     already stored are not yielded again: the first one is the last that was stored.
 
     Args:

@@ -8,7 +8,7 @@ import jax
 from simkit.core.simulation import Arrays, Simulation
 from simkit.errors import UserError
 
-# The rest is for the results kept on the host, the operating system and whoever else uses the machine.
+# The rest is for the results kept on the host, the operating system and other programs.
 SHARE = 0.6
 
 

@@ -128,7 +128,7 @@ def run_members(
 
 
 def _frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a chunk's arrays, and one status per member, as they were when it stopped, whoever else was in its chunk.
+    """Return a chunk's arrays, and one status per member, as they were when it stopped, whatever the other members do.
 
     Args:
         arrays: diagnostics and status (frame, member); fewer frames than ``frames`` if all members stopped early.

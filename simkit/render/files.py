@@ -53,7 +53,7 @@ def remove_abandoned(folder: Path, name: str = "*") -> None:
         name: pattern of what the file was to be called.
     """
     for partial in folder.glob(f".{name}.*.partial"):
-        # A file that cannot be opened or removed is somebody else's, and one that is gone needs no more.
+        # A file that cannot be opened or removed belongs to another user, and one that is gone needs no more.
         with suppress(OSError, UserError), open_to_lock(partial) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             partial.unlink()

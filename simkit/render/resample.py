@@ -36,7 +36,7 @@ def samples(centers: np.ndarray, pixels: int) -> Samples:
     """Return how ``pixels`` pixels spanning all cells read them; constant in the outer half of the end cells."""
     edges = cell_edges(centers)
     per_pixel = max(1, int(np.ceil((edges[-1] - edges[0]) / pixels / np.diff(edges).min())))
-    # Finely clustered walls would ask for hundreds of samples per pixel that nobody can tell apart.
+    # Finely clustered walls would ask for hundreds of samples per pixel that the eye cannot tell apart.
     count = pixels * min(per_pixel, 8)
     points = edges[0] + (edges[-1] - edges[0]) * (np.arange(count) + 0.5) / count
     index = np.interp(points, centers, np.arange(len(centers), dtype=float))

@@ -1,4 +1,4 @@
-"""How frames are drawn where nobody says how: by the names and shapes of what they hold."""
+"""How frames are drawn where no view is given: by the names and shapes of what they hold."""
 
 from collections.abc import Mapping
 from typing import Any

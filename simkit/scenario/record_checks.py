@@ -15,7 +15,7 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
     """Return the shapes of what is observed and diagnosed, refusing functions that do not fit together.
 
     Args:
-        simulation: made by somebody else.
+        simulation: of a package or a user.
         where: what to call it in an error.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Are the numbers that a scenario claims to reproduce asked for in a way that can be run?"""
+"""Checks of the validations of a scenario against its simulation."""
 
 from simkit.errors import nearest
 from simkit.scenario import checks

@@ -1,4 +1,4 @@
-"""The contact network of a packing: who touches whom, and who carries no load."""
+"""The contact network of a packing: which particles touch, and which carry no load."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ RATTLER_SWEEPS = 32
 
 
 class Contacts(NamedTuple):
-    """Who touches whom, each contact listed from both its ends.
+    """The contacts, each listed from both its ends.
 
     Attributes:
         touching: whether the entry is a contact, (N, K) booleans.

@@ -40,7 +40,7 @@ class Method(NamedTuple):
     Attributes:
         start: ``(params, key) -> bath``.
         advance: ``(state, params, mass, evaluate) -> state`` one ``time_step`` later, force and neighbors included;
-            ``mass`` is a scalar or (N, 1). The iteration is counted by whoever calls it.
+            ``mass`` is a scalar or (N, 1). The caller counts the iteration.
     """
 
     start: Callable[[Params, jax.Array], Any]

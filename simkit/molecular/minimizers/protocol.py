@@ -26,7 +26,7 @@ class Minimizer(NamedTuple):
 
     A state is a pytree with at least ``position`` and the ``force`` there, both (N, d), ``trial``, the position to
     evaluate next, (N, d), and ``iteration``, int32, the number of evaluations after the first. A minimizer never calls
-    anything, so whoever does the evaluation may keep neighbor lists, count, or stop.
+    anything, so the caller, which evaluates, may keep neighbor lists, count, or stop.
 
     Attributes:
         start: ``(position, energy, force, scale) -> state``.

@@ -200,7 +200,7 @@ class Mixture(NamedTuple):
         return jnp.where(jnp.arange(self.particles) >= self.particles // 2, params["diameter_ratio"], 1)
 
     def _pairs(self, position: jax.Array, cell: jax.Array, params: Params, neighbors: Any) -> tuple[Pairs, jax.Array]:
-        """Return who may touch whom, and the distances at which they do, (N, K)."""
+        """Return the particles that may touch each one, and the distances at which they do, (N, K)."""
         space = spaces.periodic(cell)
         if isinstance(neighbors, NeighborList):
             apart = pairs.listed_pairs(position, space, neighbors)

@@ -1,1 +1,1 @@
-"""Who is near whom: neighbor lists, and sums over pairs."""
+"""Neighbor lists, and sums over pairs."""

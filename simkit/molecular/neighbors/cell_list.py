@@ -1,4 +1,4 @@
-"""Cell lists: particles sorted into bins, so that whoever may be near a particle lies in a few runs of memory."""
+"""Cell lists: particles sorted into bins, so that all that may be near a particle lie in a few runs of memory."""
 
 import itertools
 from typing import NamedTuple

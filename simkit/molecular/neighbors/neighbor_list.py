@@ -1,4 +1,4 @@
-"""Neighbor lists: who is near whom, built and kept up to date inside compiled code."""
+"""Neighbor lists, built and kept up to date inside compiled code."""
 
 import dataclasses
 from typing import Any

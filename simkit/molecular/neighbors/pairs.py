@@ -20,7 +20,7 @@ class Pairs(NamedTuple):
         distance: length, (N, K); some positive number where there is no pair.
         inverse_distance: 1 / length, (N, K); zero where there is no pair, or no direction because the two coincide.
         is_pair: whether the entry is a pair at all, (N, K); a particle is no partner of itself.
-        partner: who the candidate is, (N, K) integers.
+        partner: number of the candidate, (N, K) integers.
     """
 
     separation: Components

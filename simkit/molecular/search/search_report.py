@@ -28,7 +28,7 @@ def search_report(energy: np.ndarray, cost: np.ndarray, *, lowest: float, tolera
         tolerance: how far above it counts: less than the gap to the next minimum, more than what is left to polish.
 
     Returns:
-        A `SearchReport`; the mean cost is infinite if nobody found it.
+        A `SearchReport`; the mean cost is infinite if no walker found it.
     """
     found = np.asarray(energy) <= lowest + tolerance
     hit = found.any(axis=0)

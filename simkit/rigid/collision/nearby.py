@@ -33,7 +33,7 @@ def nearby(bodies: Bodies, position: Vector, velocity: Vector, time_step: jax.Ar
     """
     first, second = rounds(len(bodies.kinds))
     reach = WIDER * enclosing_radius(bodies) + FASTER * time_step * jnp.max(norm(velocity), axis=0)
-    # Nobody, whom one body meets in each round of an odd number of them, is the last one once more.
+    # Where their number is odd, one body of each round has no partner; the last one stands in for it.
     position, reach = jax.lax.stop_gradient((position, reach))
     one, other = (
         each(lambda values, side=side: jnp.take(values, side, axis=0, mode="clip"), (position, reach))

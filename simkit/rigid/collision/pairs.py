@@ -50,7 +50,7 @@ def contacts(bodies: Bodies, motion: Motion) -> Points:
 
     Returns:
         Points (slots, rounds * pairs per round, ...), with as many slots as any pair needs; the gap is `FAR` in slots
-        that a pair does not use, and for whoever meets nobody.
+        that a pair does not use, and for a body without a partner.
     """
     first, second = (side.ravel() for side in rounds(len(bodies.kinds)))
     ranks = np.array([SHAPES[kind] for kind in bodies.kinds])
@@ -105,7 +105,7 @@ def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
 
 
 def _ranks(ranks: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shapes of the two of each pair; nobody has any."""
+    """Return the shapes of the two of each pair; a number past the end has none."""
     known = np.append(ranks, 0)
     return known[first], known[second]
 

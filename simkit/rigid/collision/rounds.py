@@ -10,7 +10,7 @@ import numpy as np
 
 
 def rounds(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return who meets whom, (rounds, pairs per round) each; with an odd number, ``count`` stands for nobody.
+    """Return both bodies of each pair, (rounds, pairs per round); with an odd number, ``count`` stands for no body.
 
     The circle method: the first stays, the others move on by one place after each round.
 

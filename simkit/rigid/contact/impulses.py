@@ -182,7 +182,7 @@ class Impulses:
         """Return what contacts do to velocities within a step."""
         pairs, any_near = None, None
         if last.pairs is not None:
-            # Pairs that are not near count nothing, whoever else is: members of an ensemble do not feel others.
+            # Pairs that are not near count nothing, whatever other pairs are: members of an ensemble stay apart.
             last = dataclasses.replace(last, pairs=each(lambda values: jnp.where(near[:, None], values, 0), last.pairs))
             any_near = jnp.any(near)
             pairs = jax.lax.cond(

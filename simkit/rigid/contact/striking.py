@@ -1,4 +1,4 @@
-"""The impacts within a step: who meets, who passes by, and the passes in which blows travel on."""
+"""The impacts within a step: which pairs meet, which pass by, and the passes in which blows travel on."""
 
 import dataclasses
 import functools
@@ -79,7 +79,7 @@ def strike_all(
 
         after = jax.lax.cond(jnp.any(impact), all_passes, lambda same: same, before)
     if by is not None and touches.pairs is not None:
-        # A body that was struck does not go straight on: whom it was to pass by, it may meet.
+        # A body that was struck does not go straight on: it may meet what it would have passed by.
         change = after - before
         turned = dot(change.linear, change.linear) + dot(change.angular, change.angular)
         one, other = of_pairs(jax.lax.stop_gradient(turned), len(setting.bodies.kinds))

@@ -33,7 +33,7 @@ def library(name: str) -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Return a context in which brax and MJX say nothing of packages they lack and of who maintains them."""
+    """Return a context in which brax and MJX say nothing of packages they lack and of their maintenance."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

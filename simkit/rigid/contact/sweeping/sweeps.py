@@ -155,6 +155,6 @@ def over_slots(values: jax.Array) -> jax.Array:
 
 
 def made_even(values: jax.Array) -> jax.Array:
-    """Return what bodies have, and zeros for nobody if their number is odd."""
-    # Nobody, who meets whoever is left over when the number of bodies is odd, is not moved by any impulse.
+    """Return what bodies have, and zeros past the end if their number is odd."""
+    # The body that has no partner, where their number is odd, is paired with these zeros, which no impulse moves.
     return values if values.shape[0] % 2 == 0 else jnp.concatenate([values, jnp.zeros_like(values[:1])])
