@@ -212,16 +212,22 @@ def to_unbounded(values: Params, bounds: Bounds) -> Params:
         bounds: as for `optimize`.
     """
 
+    def at_end(distance: jax.Array, end: float) -> jax.Array:
+        # As near as the rounding of the bound itself: whatever is farther is a start of its own.
+        return distance <= 8 * float(jnp.finfo(distance.dtype).eps) * abs(end)
+
     def transform(name: str, value: jax.Array) -> jax.Array:
         low, high, below, above = _ends(bounds, name)
         if not below and not above:
             return value
         if below and above:
-            fraction = (value - low) / (high - low)
-            fraction = jnp.where(fraction < AT, INSIDE, jnp.where(fraction > 1 - AT, 1 - INSIDE, fraction))
-            return jnp.log(fraction) - jnp.log1p(-fraction)
-        distance = value - low if below else high - value
-        distance = jnp.where(distance < AT, INSIDE, distance)
+            above_low, below_high, step = value - low, high - value, INSIDE * (high - low)
+            is_low, is_high = at_end(above_low, low), at_end(below_high, high)
+            above_low = jnp.where(is_low, step, jnp.where(is_high, high - low - step, above_low))
+            below_high = jnp.where(is_high, step, jnp.where(is_low, high - low - step, below_high))
+            return jnp.log(above_low) - jnp.log(below_high)
+        distance, end = (value - low, low) if below else (high - value, high)
+        distance = jnp.where(at_end(distance, end), INSIDE, distance)
         return distance + jnp.log(-jnp.expm1(-distance))
 
     return {name: transform(name, value) for name, value in values.items()}

@@ -108,8 +108,13 @@ class Simulation:
         """Make arrays, in the working precision, of parameters that are plain numbers or `Parameter`.
 
         Raises:
-            UserError: if a parameter is not made of real numbers.
+            UserError: if a parameter is not made of real numbers, or nothing tells when it has converged.
         """
+        if self.converges and self.status is None:
+            raise UserError(
+                "converges = True needs a status that tells when; give status=converged_when(test), of "
+                "simkit.converged_when"
+            )
         object.__setattr__(self, "params", as_arrays(params := self.params))
         declared = {name: value for name, value in params.items() if isinstance(value, Parameter)}
         object.__setattr__(self, "parameters", {**self.parameters, **declared})
@@ -151,7 +156,9 @@ class Simulation:
         check_known(values, self.params)
         params = dict(self.params)
         for name, value in values.items():
-            array = jnp.asarray(value, dtype=params[name].dtype)
+            # In the precision that the simulation was made in, also where JAX now runs in another.
+            with jax.enable_x64(jax.config.jax_enable_x64 or params[name].dtype.itemsize > 4):
+                array = jnp.asarray(value, dtype=params[name].dtype)
             if array.shape != params[name].shape:
                 raise UserError(f"parameter '{name}' has shape {array.shape}; expected {params[name].shape}")
             params[name] = array

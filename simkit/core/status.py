@@ -125,7 +125,10 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
         simulation: any simulation; an ensemble reports a status per member. Every function that advances a simulation
             stops by this and `stops`, and so at the same step.
     """
-    return simulation.status or converged_when(lambda state, params: jnp.bool_(False))
+    told = simulation.status
+    if told is None:
+        return converged_when(lambda state, params: jnp.bool_(False))
+    return lambda state, params: jnp.asarray(told(state, params), jnp.int32)
 
 
 def converged_when(test: Callable[[State, Params], jax.Array]) -> Callable[[State, Params], jax.Array]:

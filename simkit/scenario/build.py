@@ -80,7 +80,8 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     import numpy as np
 
     parameters = merged(scenario, declared_in(simulation))
-    for name in scenario.differences:
+    said = [name for name in scenario.differences if name in parameters]
+    for name in said:
         limits = np.finfo(simulation.params[name].dtype)
         default = parameters[name].default
         sizes = np.abs(np.asarray(default, dtype=np.float64))
@@ -89,7 +90,7 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
                 f"{scenario.file}: params.{name}.default = {checks.show(default)} is out of the range of "
                 f"{limits.dtype}; use run.precision = 'float64' or another unit"
             )
-    return simulation.with_params(**{name: parameters[name].default for name in scenario.differences})
+    return simulation.with_params(**{name: parameters[name].default for name in said})
 
 
 def _check_names(scenario: Scenario, simulation: "Simulation") -> None:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from simkit.core.parameter import Numbers, Parameter
+from simkit.core.parameter import Numbers, Parameter, shown_bounds
 from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.scenario import checks
@@ -72,15 +72,19 @@ def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, P
     """
     from simkit.scenario.making import refuse_unknown
 
-    refuse_unknown(scenario, "params.{}", "not a parameter of {}", scenario.differences, declared)
+    differences = scenario.differences
+    if scenario.configured:
+        # What the file says of parameters that only its own configuration has.
+        differences = {name: said for name, said in differences.items() if name in declared}
+    refuse_unknown(scenario, "params.{}", "not a parameter of {}", differences, declared)
     found = dict(declared)
-    for name, difference in scenario.differences.items():
+    for name, difference in differences.items():
         where, known = f"{scenario.file}: params.{name}", declared[name]
         low, high = known.bounds
         if difference.bounds and not low <= difference.bounds[0] < difference.bounds[1] <= high:
             raise UserError(
                 f"{where}.bounds = {list(difference.bounds)} reach beyond those of {scenario.simulation}, "
-                f"[{low:g}, {high:g}]; choose them within"
+                f"{shown_bounds(known.bounds)}; choose them within"
             )
         found[name] = _changed(known, difference)
         shape, expected = checks.shape(found[name].default), checks.shape(known.default)

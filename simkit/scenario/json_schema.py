@@ -71,7 +71,8 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
                 "simulation": {"const": scenario.simulation},
                 **dict.fromkeys(("tags", "references"), WORDS),
                 "config": _configuration(scenario),
-                "params": _table(parameters),
+                # On the configuration depends what parameters there are.
+                "params": _table(parameters) | ({} if scenario.text else {"additionalProperties": True}),
                 "run": _table(run, ("steps", "every")),
                 "objectives": {"type": "object", "additionalProperties": _table(objective, ("doc",))},
                 "render": _table(render, ("view", "quantity")),

@@ -68,7 +68,7 @@ def with_values(
             config[checks.name(name, label)] = checks.plain(value, label)
     # On the configuration depends what parameters there are.
     if config != scenario.config:
-        scenario = dataclasses.replace(scenario, config=config, given=None)
+        scenario = dataclasses.replace(scenario, config=config, given=None, configured=True)
     run, differences = {}, dict(scenario.differences)
     seen: set[tuple[str, str]] = set()
     for key, value in values.items():

@@ -154,6 +154,7 @@ class Scenario:
         text: that file's text.
         made: the simulation, if it was made in Python and not by a registered factory.
         given: what the simulation declares, where that is known without making it.
+        configured: whether ``config`` is another than the file's.
     """
 
     name: str
@@ -172,6 +173,7 @@ class Scenario:
     text: str
     made: "Simulation | None" = dataclasses.field(default=None, compare=False)
     given: dict[str, Parameter] | None = dataclasses.field(default=None, compare=False)
+    configured: bool = dataclasses.field(default=False, compare=False)
 
     def __repr__(self) -> str:
         """Return one line: name, simulation and parameters."""

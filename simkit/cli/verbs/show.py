@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         _print_head(scenario, is_simulation)
         if contents:
-            _print_contents(contents)
+            _print_contents(contents, "argument" if is_simulation else "not in the file, for --set")
         else:
             print(f"\nwhat it observes and diagnoses: simkit show {scenario.name} --quantities")
         if not is_simulation:
@@ -80,11 +80,11 @@ def _print_head(scenario: Scenario, is_simulation: bool) -> None:
         print_table(("reproduces", "expected", "tolerance", "source"), checks)
 
 
-def _print_contents(contents: "Contents") -> None:
+def _print_contents(contents: "Contents", arguments: str) -> None:
     if contents.arguments:
         print()
         rows = [(f"config.{name}", show(value)) for name, value in contents.arguments.items()]
-        print_table(("not in the file, for --set", "value"), rows)
+        print_table((arguments, "value"), rows)
     for kind in ("diagnosed", "observed"):
         chosen = [quantity for quantity in contents.quantities if quantity.kind == kind]
         axes = [", ".join(f"{name} {length}" for name, length in q.dimensions.items()) for q in chosen]
@@ -98,7 +98,7 @@ def _print_contents(contents: "Contents") -> None:
 
 def _as_data(scenario: Scenario) -> dict[str, Any]:
     data = asdict(dataclasses.replace(scenario, made=None))
-    for key in ("text", "made", "given", "differences"):
+    for key in ("text", "made", "given", "configured", "differences"):
         del data[key]
     parameters = {name: asdict(parameter) for name, parameter in scenario.parameters.items()}
     return data | {"parameters": parameters, "domain": scenario.domain}

@@ -9,6 +9,7 @@ import numpy as np
 
 from simkit.core.parameter import NOT_NEGATIVE, UNBOUNDED, Parameter
 from simkit.core.quantities import described
+from simkit.core.ranges import check_bounds
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.errors import UserError
 from simkit.molecular import spaces
@@ -139,6 +140,7 @@ def relaxed_structure(
     def check(params: Params, key: jax.Array) -> None:
         del key
         _refuse_missing(names, potential, params)
+        check_bounds({name: field.params[name] for name in PAIR_PARAMETERS}, params)
         _refuse_short_cell(box, field, params)
 
     simulation = dataclasses.replace(simulation, check=check)
