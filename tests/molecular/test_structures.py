@@ -280,7 +280,7 @@ def test_ase_is_imported_only_where_a_structure_is():
     program = (
         "import sys, simkit.molecular, simkit.molecular.structures.structures, simkit.export.extended_xyz\n"
         "from simkit.cli.main import main\n"
-        "main(['show', 'silicon_vacancy', '--json'])\n"
+        "main(['show', 'soft_sphere_packing', '--json'])\n"
         "assert not [name for name in sys.modules if name.split('.')[0] == 'ase']"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

@@ -12,6 +12,7 @@ from scipy.special import ellipj, ellipk, ellipkinc
 
 from simkit.core.rollout import trajectory
 from simkit.rigid import asymmetric_top
+from simkit.scenario.catalog import find_scenario
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -134,7 +135,7 @@ def test_derivatives_are_those_of_the_elliptic_functions():
 
 def test_the_numbers_in_the_scenario_file_are_those_of_the_exact_solution():
     scenario = tomllib.loads(SCENARIO.read_text())
-    time_step, steps = scenario["params"]["time_step"]["default"], scenario["run"]["steps"]
+    time_step, steps = find_scenario("asymmetric_top").parameters["time_step"].default, scenario["run"]["steps"]
     entries = scenario["validation"]
     (end,) = [entry for entry in entries if entry.get("quantity") == "spin_y" and "set" not in entry]
     np.testing.assert_allclose(end["expected"], exact(steps * time_step)[1], rtol=1e-9)

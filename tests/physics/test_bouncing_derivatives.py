@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from simkit.rigid import bouncing_ball
+from simkit.scenario.catalog import find_scenario
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -190,7 +191,8 @@ def test_the_derivative_at_no_restitution_is_the_limit_of_that_at_little():
 
 def test_the_numbers_in_the_scenario_file_are_those_of_the_closed_form():
     scenario = tomllib.loads(SCENARIO.read_text())
-    defaults = {name: table["default"] for name, table in scenario["params"].items()}
+    parameters = find_scenario("bouncing_ball").parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
     throw = {name: defaults[name] for name in WITH_RESPECT_TO}
     duration = scenario["run"]["steps"] * defaults["time_step"]
 
@@ -205,7 +207,7 @@ def test_the_numbers_in_the_scenario_file_are_those_of_the_closed_form():
     assert stated(quantity="apex_ratio") == throw["restitution"] ** 10
 
     # The launch speed said to reach the target does, to the digits given times dx/dv of about 2 s.
-    solution = float(scenario["params"]["launch_speed"]["doc"].split()[4])
+    solution = float(parameters["launch_speed"].doc.split()[4])
     reached = closed_form(duration, **{**throw, "launch_speed": solution})[0]
     assert abs(np.real(reached) - defaults["target"]) < 2e-9
 
