@@ -68,3 +68,8 @@ def test_bounds_name_the_parameter(bounds, good, bad, told):
     check_bounds(declared, {"free": np.asarray(math.nan), "x": np.asarray(good)})
     with pytest.raises(UserError, match=told):
         check_bounds(declared, {"free": np.asarray(0.0), "x": np.asarray(bad)})
+
+
+def test_what_converges_needs_a_status_that_tells_when():
+    with pytest.raises(UserError, match="converges = True needs a status that tells when; give status=converged_when"):
+        dataclasses.replace(oscillator(), status=None, converges=True)

@@ -1,5 +1,7 @@
 """Optimization finds what it should, within bounds, as a simulation."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -143,3 +145,23 @@ def test_bound_that_holds_the_best_value_is_named(bounds, wanted, side, x64):
     simulation = optimize(lambda params, key: jnp.sum((params["x"] - target) ** 2), start, ["x"], {"x": bounds})
     state = jax.jit(segment(simulation, 100))(simulation.init(start, jax.random.key(0)), start)
     assert simulation.observe(state, start)["bound_x"].tolist() == [side, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "start"),
+    [
+        (0.0015, (0.001, 1000.0), 0.0015),
+        (4.0, (0.0, 1e7), 4.0),
+        (0.0, (0.0, 10.0), 0.1),
+        (10.0, (0.0, 10.0), 9.9),
+        (1e-9, (0.0, math.inf), 1e-9),
+        (3.0, (3.0, math.inf), 3.01),
+        (999.9985, (0.001, 1000.0), 999.9985),
+    ],
+)
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_start_near_a_bound_is_kept_and_one_at_it_is_moved(value, bounds, start, wide):
+    with jax.enable_x64(wide):
+        limits = {"x": bounds}
+        found = to_bounded(to_unbounded({"x": jnp.asarray(value, dtype=float)}, limits), limits)["x"]
+        assert float(found) == pytest.approx(start, rel=1e-5)

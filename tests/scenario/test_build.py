@@ -182,3 +182,13 @@ def test_a_parameter_that_changes_nothing_in_a_package_s_simulation_is_refused(m
     monkeypatch.setattr(registry, "resolve", lambda name: decay)
     # The toy has a matrix that no function reads.
     assert "params.coupling has no effect: nothing that the simulation does depends on it; remove it" in refusal(read())
+
+
+def test_another_configuration_may_lack_a_parameter_that_the_file_mentions():
+    scenario = find_scenario("lennard_jones_fluid")
+    assert "friction" in scenario.parameters
+    changed = apply_overrides(scenario, ["method=velocity_verlet", "temperature=0.8"])
+    assert "friction" not in changed.parameters and changed.parameters["temperature"].default == 0.8
+    assert "friction" not in build(changed).params
+    with pytest.raises(UserError, match="--set friction is not a key of lennard_jones_fluid"):
+        apply_overrides(scenario, ["method=velocity_verlet", "friction=2"])

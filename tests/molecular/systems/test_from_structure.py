@@ -236,6 +236,15 @@ def test_species_whose_parameters_are_not_given_are_found_before_a_run():
         alone.check(alone.params, jax.random.key(0))
 
 
+def test_tables_of_several_species_are_positive():
+    simulation = relaxed_structure(structure=WATER, species=["O", "H"])
+    good, bad = np.ones((2, 2)), np.array([[1.0, -1.2], [-1.2, 2.0]])
+    for name in ("epsilon", "sigma"):
+        params = simulation.with_params(**{"epsilon": good, "sigma": good, name: bad}).params
+        with pytest.raises(UserError, match=f"{name} = -1.2 is not positive"):
+            simulation.check(params, jax.random.key(0))
+
+
 def test_a_scenario_whose_parameters_do_not_fit_its_cell_is_refused():
     scenario, small = find_scenario("silicon_vacancy"), crystal()
     build(scenario)
