@@ -118,7 +118,8 @@ def number(value: Any, where: str) -> float:
         refuse(value, where, f"is {kind(value)}; write a number")
     if isinstance(value, float) and not math.isfinite(value):
         refuse(value, where, "is not finite; write a finite number")
-    return float(integer(value, where) if isinstance(value, int) else value)
+    # Larger integers are not all numbers of double precision.
+    return float(integer(value, where, -(2**53), 2**53) if isinstance(value, int) else value)
 
 
 def positive(value: Any, where: str) -> float:

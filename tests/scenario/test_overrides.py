@@ -46,6 +46,11 @@ def test_integers_beyond_32_bits_are_refused(scenario, value):
         assert "is out of range; choose an integer in [-2147483648, 2147483647]" in told
 
 
+def test_a_parameter_may_be_a_large_integer(scenario):
+    assert apply_overrides(scenario, ["offset=3000000000"]).parameters["offset"].default == 3e9
+    assert "is out of range" in refusal(apply_overrides, scenario, [f"offset={2**53 + 1}"])
+
+
 def test_the_scenario_itself_stays_as_it_was(scenario):
     apply_overrides(scenario, ["rate=8", "width=3.0"])
     assert scenario == parse_scenario(GOOD, "toy.toml")
