@@ -76,7 +76,7 @@ class Objective:
     @property
     def converges(self) -> bool:
         """Whether the run ends at an equilibrium, so that the derivative is the implicit one."""
-        return self.simulation.equilibrium is not None
+        return self.simulation.converges and self.simulation.equilibrium is not None
 
     def __call__(self, params: Params, key: jax.Array) -> jax.Array:
         """Run from the initial state that ``key`` draws and return the number.
@@ -108,7 +108,7 @@ class Objective:
             else:
                 value = REDUCTIONS[self.reduce](_diagnostic(diagnostics, self.quantity))
         status = status_of(self.simulation)(*jax.lax.stop_gradient((state, params)))
-        if self.converges:
+        if self.simulation.converges:
             status = jnp.where(stops(status), status, jnp.int32(Status.MAX_STEPS))
         return self._shape(value), status
 

@@ -1,5 +1,7 @@
 """Convergence and the implicit derivative."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -115,3 +117,11 @@ def test_derivative_at_a_saddle_is_nan_not_wrong(x64):
 def test_converge_refuses_a_simulation_without_equilibrium():
     with pytest.raises(ValueError, match="converges=True and an equilibrium"):
         converge(oscillator(), 10)
+
+
+def test_derivative_through_iterations_that_did_not_end_is_told(x64):
+    simulation = dataclasses.replace(descent(tolerance=1e-10), equilibrium=None)
+    key = jax.random.key(0)
+    for steps, expected in ((3, Status.MAX_STEPS), (5000, Status.CONVERGED)):
+        _, status = jax.jit(Objective(simulation, "length", steps).with_status)(simulation.params, key)
+        assert status == expected
