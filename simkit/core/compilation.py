@@ -54,12 +54,14 @@ def compiled[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     from jax.core import Tracer
 
     program = jax.jit(function)
+    # Once per function: it looks at the disk.
+    keep_programs = functools.cache(use_compilation_cache)
 
     @functools.wraps(function)
     def run(*arguments: P.args, **keywords: P.kwargs) -> R:
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arguments, keywords))):
             return function(*arguments, **keywords)
-        use_compilation_cache()
+        keep_programs()
         return program(*arguments, **keywords)
 
     return run

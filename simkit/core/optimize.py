@@ -17,7 +17,8 @@ from simkit.core.status import Status, is_finite
 type Method = Literal["adam", "lbfgs"]
 type Bounds = Mapping[str, tuple[float, float]]
 
-# Where an optimization begins that is to begin at a bound, and how near counts as that, as parts of the interval.
+# Where an optimization begins that is to begin at a bound, and how near the bound counts as held by it whatever the
+# slope, as parts of the interval.
 INSIDE, AT = 1e-2, 1e-6
 # Part of the interval next to a bound in which a slope that leads out shows that the bound holds a parameter.
 NEAR = 1e-2
@@ -291,17 +292,16 @@ def side_of(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str,
         name: of the parameter.
         least: a gradient, in the middle of the bounds, that counts as none.
     """
-    low, high = bounds.get(name, UNBOUNDED)
-    if not math.isfinite(low) and not math.isfinite(high):
+    _, _, below, above = _ends(bounds, name)
+    if not below and not above:
         return jnp.zeros(position.shape, jnp.int32)
-    rate = rate_of(position, bounds, name)
-    both = math.isfinite(low) and math.isfinite(high)
+    rate, both = rate_of(position, bounds, name), below and above
     part = rate / 4 if both else rate
     # The rate may underflow, but not where it is compared.
     driven = jnp.abs(gradient) > least * rate
     leads_out = driven & ~inward(position, gradient, bounds, name)
     near = (part < AT) | ((part < NEAR) & leads_out)
-    side = jnp.where(position > 0, 1, -1) if both else (-1 if math.isfinite(low) else 1)
+    side = jnp.where(position > 0, 1, -1) if both else (-1 if below else 1)
     return jnp.where(near, side, 0).astype(jnp.int32)
 
 

@@ -64,8 +64,8 @@ def sweep(
         return velocities, Touches(planes=planes, pairs=None)
 
     count = velocities.linear.x.shape[0]
-    everyone = each(made_even, (velocities, mobility))
-    structure = jax.tree.structure(everyone)
+    padded = each(made_even, (velocities, mobility))
+    structure = jax.tree.structure(padded)
     moving = len(jax.tree.leaves(velocities))
 
     def one_round(packed: jax.Array, here: Any) -> tuple[jax.Array, Any]:
@@ -77,9 +77,9 @@ def sweep(
 
     def all_rounds(velocities: Velocities, known: Any) -> tuple[Velocities, Any]:
         # All components in one array, which is moved on as one: each of 13 of its own would be compiled for itself.
-        packed = jnp.stack(jax.tree.leaves((each(made_even, velocities), everyone[1])))
+        packed = jnp.stack(jax.tree.leaves((each(made_even, velocities), padded[1])))
         packed, known = jax.lax.scan(one_round, packed, (touches.pairs, known))
-        # After as many rounds as there are others, everyone is back at the first place.
+        # After as many rounds as there are others, each body is back at its first place.
         return jax.tree.unflatten(jax.tree.structure(velocities), list(packed[:moving, :count])), known
 
     # Here and not around all sweeps, so that what is compiled for planes is compiled once.
