@@ -26,3 +26,10 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; known names: {', '.join(sorted(known))}" if known else ""
+
+
+def one_line(message: object, limit: int = 200) -> str:
+    """Return a message's text on one printable line of at most ``limit`` characters."""
+    text = "".join(character if character.isprintable() else " " for character in str(message)[: 4 * limit])
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

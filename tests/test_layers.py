@@ -11,6 +11,7 @@ MODULES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.py
 # A package may import those of lower levels and itself; packages of one level never import each other.
 LEVELS = {
     "errors": 0,
+    "plugins": 1,
     "core": 1,
     "molecular": 2,
     "flow": 2,
@@ -37,6 +38,11 @@ WITHOUT_ARRAYS = [
     "likely_view",
     "made_in_python",
 ]
+# Kernels and the loop that runs them import jax at the top; what reads scenarios, finds files, plans jobs and draws,
+# inside the functions that need it, so that `import simkit`, `simkit list` and a mistake in a file are quick.
+WITH_JAX = ("core", "molecular", "flow", "rigid", "engine")
+READ_EARLY = ("core/compilation.py", "core/precision.py")
+READ_LATE = ("scenario/contents.py", "storage/store.py", "jobs/validation.py")
 ARRAY_LIBRARIES = {"jax", "numpy", "xarray", "matplotlib", "scipy", "optax"}
 PEERS = {"ase", "jax_md", "jax_cfd", "brax", "mujoco"}
 
@@ -87,6 +93,18 @@ def test_imports_point_down_the_layers_only():
 def test_scenarios_are_read_without_array_libraries(name):
     path = ROOT / "scenario" / f"{name}.py"
     assert not top_level_libraries(path) & ARRAY_LIBRARIES
+
+
+def test_jax_is_imported_at_the_top_of_kernels_and_nowhere_else():
+    at_the_top = [place for place, path in MODULES.items() if "jax" in top_level_libraries(path)]
+    inside = [
+        place
+        for place, path in MODULES.items()
+        if place not in at_the_top and "jax" in {module.split(".")[0] for module in imported(path)}
+    ]
+    assert not [place for place in at_the_top if place.split("/")[0] not in WITH_JAX and place not in READ_LATE]
+    assert not [place for place in inside if place.split("/")[0] in WITH_JAX and place not in READ_EARLY]
+    assert not [place for place in (*READ_EARLY, *READ_LATE) if place not in (*at_the_top, *inside)]
 
 
 def test_the_libraries_around_us_are_imported_inside_functions():

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from simkit.cli.flags import with_flags
 from simkit.cli.interrupt import Stops, Terminated, word_of
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
+from simkit.plugins import Registry
 
 VERBS = {
     "list": "the scenarios there are, or the simulations (--simulations)",
@@ -25,6 +26,8 @@ VERBS = {
     "gallery": "render every scenario into a gallery",
     "doctor": "versions, devices, precision and caches",
 }
+# A package adds a verb by an entry point that names a module like those in `simkit.cli.verbs`.
+REGISTERED = Registry("verb", {verb: f"simkit.cli.verbs.{verb}" for verb in VERBS}, ("add_arguments", "main"))
 
 FINE, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED = 0, 2, 3, 130, 143
 
@@ -96,10 +99,12 @@ def _guarded(words: list[str], stops: Stops) -> int:
 
 def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
-        width = max(map(len, VERBS))
+        foreign = {name: f"of {owner}" for name, owner, _ in REGISTERED.providers() if name not in VERBS}
+        verbs = VERBS | foreign
+        width = max(map(len, verbs))
         print("Differentiable physics: run a named scenario, sweep its parameters, differentiate through it.\n")
         print("usage: simkit VERB ...\n")
-        print("\n".join(f"  {verb:<{width}}  {summary}" for verb, summary in VERBS.items()))
+        print("\n".join(f"  {verb:<{width}}  {summary}" for verb, summary in verbs.items()))
         print("\nsimkit VERB --help tells more; start with: simkit run channel_flow")
         return FINE
     if words[0] in ("-V", "--version"):
@@ -107,9 +112,9 @@ def _dispatch(words: list[str]) -> int:
 
         print(f"simkit {__version__}")
         return FINE
-    if words[0] not in VERBS:
-        raise UserError(f"unknown verb '{words[0]}'{nearest(words[0], list(VERBS))}")
-    verb = importlib.import_module(f"simkit.cli.verbs.{words[0]}")
+    # Ours are found without a search of the installed packages, and no package can replace them.
+    known = words[0] in VERBS
+    verb = importlib.import_module(f"simkit.cli.verbs.{words[0]}") if known else REGISTERED.resolve(words[0])
     parser = Parser(prog=f"simkit {words[0]}", description=verb.__doc__, allow_abbrev=False)
     verb.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON for machines")

@@ -12,7 +12,7 @@ import numpy as np
 
 from simkit.core.compilation import use_compilation_cache
 from simkit.engine.plan import plan_of
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, nearest, one_line
 from simkit.jobs.chunk_size import fitting_chunk
 from simkit.jobs.chunks import program_of_chunk, run_members
 from simkit.jobs.fitting import check_declared
@@ -23,7 +23,6 @@ from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
 from simkit.scenario.scenario import Scenario
-from simkit.scenario.toml import one_line
 from simkit.storage import manifest_schema
 from simkit.storage.chunk_files import check_chunks
 from simkit.storage.regular_files import check_regular

@@ -1,17 +1,14 @@
-"""The ways to look at a run: one painter class per view."""
+"""The ways to look at a run: one painter per view, found by its name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from simkit.errors import UserError, nearest
-from simkit.render.bodies import body_painter
+from simkit.errors import UserError
 from simkit.render.clip import Clip
-from simkit.render.field import FieldPainter
 from simkit.render.figure import USUAL, Size
-from simkit.render.line import LinePainter
-from simkit.render.particles import particle_painter
+from simkit.scenario.registry import VIEWS
 from simkit.scenario.scenario import RenderSettings
 
 
@@ -28,14 +25,6 @@ class Painter(Protocol):
     def image(self, index: int) -> np.ndarray:
         """Return frame ``index`` as an array (height, width, 3) of uint8."""
         ...
-
-
-VIEWS: dict[str, Callable[..., Painter]] = {
-    "field": FieldPainter,
-    "particles": particle_painter,
-    "bodies": body_painter,
-    "chart": LinePainter,
-}
 
 
 def new_painter(
@@ -63,16 +52,15 @@ def new_painter(
     Raises:
         UserError: if the view is unknown, there is no frame, or the frames lack what the view needs.
     """
-    if settings.view not in VIEWS:
-        raise UserError(f"unknown view '{settings.view}'{nearest(settings.view, list(VIEWS))}")
-    drawn = diagnostics if settings.view == "chart" else frames
+    view = VIEWS.resolve(settings.view)
+    drawn = diagnostics if settings.view == "chart" else frames or diagnostics
     if not drawn or not all(len(array) for array in drawn.values()):
         raise UserError("there are no frames to draw; run at least one frame interval")
     clocks = {name: diagnostics[name] for name in ("time", "iteration") if name in diagnostics}
     lengths = {name: len(array) for name, array in {**frames, **clocks}.items()}
     if len(set(lengths.values())) > 1:
         raise UserError(f"the stored arrays differ in their number of frames: {lengths}")
-    return VIEWS[settings.view](Clip(frames, diagnostics, coordinates, title, settings, units or {}, alongside), size)
+    return view(Clip(frames, diagnostics, coordinates, title, settings, units or {}, alongside), size)
 
 
 class Pictures:

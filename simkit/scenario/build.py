@@ -4,19 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simkit.errors import UserError
-from simkit.scenario import checks, registry
+from simkit.errors import UserError, one_line
+from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.declared import declared_in, merged
 from simkit.scenario.making import make, refuse_unknown, refused
 from simkit.scenario.record_checks import check_record
+from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
-from simkit.scenario.toml import one_line
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
-# What a renderer needs besides the array that gives the color.
+# What a view of ours needs besides the array that gives the color; one of a package refuses by itself.
 VIEW_ARRAYS = {
     "field": (),
     "particles": ("position", "diameter"),
@@ -63,7 +63,7 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
         raise UserError(
             f"{scenario.file}: [params]: {scenario.simulation} cannot run with these values ({reason}): {values}"
         ) from error
-    foreign = scenario.simulation not in registry.FACTORIES
+    foreign = scenario.simulation not in SIMULATIONS.own
     try:
         if foreign and scenario.made is None:  # that of one made in Python was checked before its scenario was made
             check_record(simulation, scenario.file)
@@ -113,7 +113,7 @@ def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
         label = f"validation[{index}].quantity = '{{}}'"
         refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
     render = scenario.render
-    missing = [name for name in VIEW_ARRAYS[render.view] if name not in observed]
+    missing = [name for name in VIEW_ARRAYS.get(render.view, ()) if name not in observed]
     if missing:
         raise UserError(
             f"{scenario.file}: render.view = '{render.view}' needs the observed array '{missing[0]}', "
@@ -122,7 +122,8 @@ def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
     if render.view == "chart":
         refuse_unknown(scenario, "render.quantity = '{}'", "not a diagnostic of {}", [render.quantity], diagnostics)
         return
-    refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], observed)
+    known = observed if render.view in VIEW_ARRAYS else {**observed, **diagnostics}
+    refuse_unknown(scenario, "render.quantity = '{}'", "not observed by {}", [render.quantity], known)
     if render.view == "field" and observed[render.quantity].ndim != 2:
         raise UserError(
             f"{scenario.file}: render.quantity = '{render.quantity}' has {observed[render.quantity].ndim} axes; "

@@ -9,9 +9,9 @@ import jax
 
 from simkit.core.precision import precision
 from simkit.core.simulation import Simulation
-from simkit.scenario import registry
 from simkit.scenario.build import build
 from simkit.scenario.making import make
+from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import RenderSettings, RunSettings, Scenario
 
 
@@ -98,7 +98,7 @@ def _contents(scenario: Scenario, simulation: Simulation) -> Contents:
             known = simulation.quantities.get(name)
             unit, doc = (known.unit, known.doc) if known else ("", "")
             quantities.append(Content(name, kind, dict(zip(axes, array.shape, strict=True)), unit, doc))
-    factory = None if scenario.made else registry.resolve(scenario.simulation)
+    factory = None if scenario.made else SIMULATIONS.resolve(scenario.simulation)
     given = inspect.signature(factory).parameters.values() if factory else ()
     return Contents(
         quantities=tuple(quantities),

@@ -5,11 +5,11 @@ import math
 from typing import Any
 
 from simkit.core.parameter import POSITIVE, Parameter
-from simkit.scenario import registry
 from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS
 from simkit.scenario.contents import Contents
+from simkit.scenario.registry import SIMULATIONS, VIEWS
 from simkit.scenario.scenario import Scenario
-from simkit.scenario.schema import CAMERAS, GOALS, REDUCTIONS, VIEWS
+from simkit.scenario.schema import CAMERAS, GOALS, REDUCTIONS
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 TEXT = {"type": "string"}
@@ -44,7 +44,7 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
         "goal": {"enum": list(GOALS), "default": "minimize"},
     }
     render = {
-        "view": {"enum": list(VIEWS)},
+        "view": {"enum": VIEWS.names()},
         "quantity": {"enum": [quantity.name for quantity in contents.quantities]},
         **dict.fromkeys(("label", "unit", "colormap"), TEXT),
         "limits": PAIR,
@@ -112,7 +112,7 @@ def _missing(value: Any) -> bool:
 
 def _configuration(scenario: Scenario) -> dict[str, Any]:
     """Return the schema of the factory's arguments, by name and default; the factory itself checks their values."""
-    arguments = inspect.signature(registry.resolve(scenario.simulation)).parameters.values()
+    arguments = inspect.signature(SIMULATIONS.resolve(scenario.simulation)).parameters.values()
     named = [a for a in arguments if a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)]
     known = {a.name: {} if a.default is a.empty or a.default is None else {"default": a.default} for a in named}
     table = _table(known, tuple(a.name for a in named if a.default is a.empty))

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from simkit.scenario.build import VIEW_ARRAYS
-from simkit.scenario.schema import VIEWS
 
 CLOCKS = ("time", "iteration")
 
@@ -28,7 +27,7 @@ def likely_view(
         view: the view, if it is known.
         quantity: what it draws, if that is known.
     """
-    possible = {each: _drawn(each, observed, diagnosed, coordinates) for each in VIEWS}
+    possible = {each: _drawn(each, observed, diagnosed, coordinates) for each in VIEW_ARRAYS}
     view = view or next((each for each, names in possible.items() if names), "chart")
     return view, quantity or next(iter(possible.get(view, ())), "time")
 

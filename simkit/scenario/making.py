@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from simkit.errors import UserError, nearest
-from simkit.scenario import checks, registry
+from simkit.errors import UserError, nearest, one_line
+from simkit.scenario import checks
+from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import IN_PYTHON, Scenario
-from simkit.scenario.toml import one_line
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
@@ -28,7 +28,7 @@ def make(scenario: Scenario) -> "Simulation":
             f"{scenario.file}: its simulation was made in Python and is not in the file; hand it over with "
             "simkit.resume(folder, simulation=...)"
         )
-    return _call(scenario, registry.resolve(scenario.simulation))
+    return _call(scenario, SIMULATIONS.resolve(scenario.simulation))
 
 
 def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from simkit.core.parameter import Numbers
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, nearest, one_line
 from simkit.scenario import checks, inlined
 from simkit.scenario.scenario import Difference, RunSettings, Scenario
-from simkit.scenario.toml import one_line, parse_value
+from simkit.scenario.toml import parse_value
 
 RUN_KEYS = ("steps", "every", "precision", "seed")
 MAX_COUNT = 100_000

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, nearest, one_line
 from simkit.scenario import checks
-from simkit.scenario.toml import one_line
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Arrays, Simulation

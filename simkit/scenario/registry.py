@@ -1,10 +1,6 @@
-"""Registered simulations: names to the functions that make them, imported only when asked for."""
+"""Registered simulations: names to the functions that make them, and registered views: names to their painters."""
 
-from collections.abc import Callable
-from typing import Any
-
-from simkit.errors import UserError, nearest
-from simkit.scenario.toml import one_line
+from simkit.plugins import Registry
 
 FACTORIES = {
     "molecular.soft_sphere_packing": "simkit.molecular.systems.packing:soft_sphere_packing",
@@ -45,70 +41,11 @@ FACTORIES = {
     "rigid.system_identification": "simkit.rigid.systems.system_identification:system_identification",
     "rigid.steered_puck": "simkit.rigid.systems.steered_puck:steered_puck",
 }
-ENTRY_POINT_GROUP = "simkit.simulations"
-
-
-def names() -> list[str]:
-    """Return the names of every registered simulation, those of installed plugins included."""
-    return sorted({*FACTORIES, *(entry.name for entry in _entry_points())})
-
-
-def providers() -> list[tuple[str, str, str]]:
-    """Return ``(name, provider, target)`` of every registered simulation, sorted; nothing is imported.
-
-    The provider is ``"simkit"``, or the package that registers it through the entry-point group. A name that two
-    packages register is there twice.
-    """
-    own = [(name, "simkit", target) for name, target in FACTORIES.items()]
-    return sorted(own + [(entry.name, _owner(entry), entry.value) for entry in _entry_points()])
-
-
-def resolve(name: str) -> Callable[..., Any]:
-    """Return the factory registered under a name.
-
-    A package adds one through the entry-point group ``simkit.simulations``, for instance
-    ``"waves.string" = "my_package.waves:string"`` in its ``pyproject.toml``.
-
-    Args:
-        name: such as ``"flow.channel"``.
-
-    Raises:
-        UserError: if the name is unknown, registered twice, or its module cannot be imported.
-    """
-    entries = [entry for entry in _entry_points() if entry.name == name]
-    owners = [*(["simkit"] if name in FACTORIES else []), *(_owner(entry) for entry in entries)]
-    if len(owners) > 1:
-        raise UserError(
-            f"simulation '{name}' is registered by {' and by '.join(owners)}; uninstall one of the packages"
-        )
-    if not owners:
-        raise UserError(f"unknown simulation '{one_line(name, 80)}'{nearest(name[:64], names())}")
-    target = FACTORIES[name] if name in FACTORIES else entries[0].value
-    try:
-        factory = _load(target) if name in FACTORIES else entries[0].load()
-    except Exception as error:  # a plugin's module may fail in any way while it is imported
-        reason = one_line(f"{type(error).__name__}: {error}")
-        remedy = "install what it needs" if isinstance(error, ImportError) else "repair or uninstall that package"
-        raise UserError(
-            f"simulation '{name}' of {owners[0]} cannot be loaded from {target}: {reason}; {remedy}"
-        ) from error
-    if not callable(factory):
-        raise UserError(f"simulation '{name}' of {owners[0]}: {target} is not a function; register the factory itself")
-    return factory
-
-
-def _load(target: str) -> Any:
-    import importlib
-
-    module, _, function = target.partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def _entry_points() -> list[Any]:
-    import importlib.metadata
-
-    return list(importlib.metadata.entry_points(group=ENTRY_POINT_GROUP))
-
-
-def _owner(entry: Any) -> str:
-    return f"package '{entry.dist.name}'" if entry.dist else "an installed package"
+PAINTERS = {
+    "field": "simkit.render.field:FieldPainter",
+    "particles": "simkit.render.particles:particle_painter",
+    "bodies": "simkit.render.bodies:body_painter",
+    "chart": "simkit.render.line:LinePainter",
+}
+SIMULATIONS = Registry("simulation", FACTORIES)
+VIEWS = Registry("view", PAINTERS)

@@ -10,6 +10,7 @@ from typing import Any, cast
 from simkit.errors import UserError, nearest
 from simkit.scenario import checks, inlined
 from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
+from simkit.scenario.registry import VIEWS
 from simkit.scenario.scenario import (
     Difference,
     ObjectiveSettings,
@@ -42,7 +43,6 @@ RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frame
 VALIDATION_KEYS = ("quantity", "expected", "tolerance", "source", "set", "derivative", "objective", "reduce")
 REDUCTIONS = ("final", "mean", "root_mean_square", "maximum", "minimum", "sum")
 GOALS = ("minimize", "maximize")
-VIEWS = ("field", "particles", "bodies", "chart")
 CAMERAS = ("side", "perspective")
 
 
@@ -182,8 +182,15 @@ def parse_render(settings: Mapping[str, Any], source: str) -> RenderSettings:
     return _render(Table(entries, source, "", RENDER_KEYS))
 
 
+def _registered_view(value: Any, where: str) -> str:
+    own = tuple(VIEWS.own)
+    if isinstance(value, str) and value in own:  # which spares a search on disk for installed packages
+        return value
+    return checks.choice(value, where, (*own, *(name for name in VIEWS.names() if name not in own)))
+
+
 def _render(table: Table) -> RenderSettings:
-    view = table.read("view", partial(checks.choice, allowed=VIEWS), example='view = "field"')
+    view = table.read("view", _registered_view, example='view = "field"')
     quantity = table.read("quantity", checks.label, example='quantity = "speed"')
     camera = table.read("camera", partial(checks.choice, allowed=CAMERAS), None)
     for key in CAMERA_KEYS:

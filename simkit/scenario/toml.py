@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 
 MAX_KEY_DEPTH = 32
 
@@ -98,10 +98,3 @@ def _written(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-
-
-def one_line(message: object, limit: int = 200) -> str:
-    """Return a message's text on one printable line of at most ``limit`` characters."""
-    text = "".join(character if character.isprintable() else " " for character in str(message)[: 4 * limit])
-    text = " ".join(text.split())
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -44,7 +44,7 @@ def test_list_fits_a_terminal(simkit, monkeypatch, capsys):
 
 def test_simulations_are_listed_with_who_provides_them(simkit, monkeypatch):
     entry = EntryPoint("waves.string", "wave_kit:string", "simkit.simulations")
-    monkeypatch.setattr("simkit.scenario.registry._entry_points", lambda: [entry])
+    monkeypatch.setattr("simkit.scenario.registry.SIMULATIONS._entry_points", lambda: [entry])
     listed = {s["simulation"]: s for s in json.loads(simkit("list", "--simulations", "--json").out)["simulations"]}
     assert len(listed) == len(FACTORIES) + 1
     assert listed["flow.channel"]["scenarios"] == ["channel_flow", "couette_poiseuille"]

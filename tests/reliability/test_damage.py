@@ -76,7 +76,8 @@ def finished(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("finished") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "FACTORIES", registry.FACTORIES | FACTORIES)
+        for name, target in FACTORIES.items():
+            patch.setitem(registry.FACTORIES, name, target)
         simkit.run(toy(), output=folder)
     return folder, everything(folder)
 

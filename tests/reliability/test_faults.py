@@ -33,7 +33,8 @@ def works(tmp_path_factory):
         return home, results[kind]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "FACTORIES", registry.FACTORIES | FACTORIES)
+        for name, target in FACTORIES.items():
+            patch.setitem(registry.FACTORIES, name, target)
         yield make
 
 

@@ -179,7 +179,7 @@ def test_every_shipped_scenario_builds(scenario):
 
 def test_a_parameter_that_changes_nothing_in_a_package_s_simulation_is_refused(monkeypatch):
     monkeypatch.delitem(registry.FACTORIES, "toy.decay")
-    monkeypatch.setattr(registry, "resolve", lambda name: decay)
+    monkeypatch.setattr(registry.SIMULATIONS, "resolve", lambda name: decay)
     # The toy has a matrix that no function reads.
     assert "params.coupling has no effect: nothing that the simulation does depends on it; remove it" in refusal(read())
 

@@ -6,7 +6,7 @@ import sys
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
-from simkit.scenario.toml import one_line
+from simkit.errors import one_line
 
 OLDEST_JAX = (0, 11, 2)
 

@@ -7,7 +7,7 @@ from simkit.cli.main import FINE
 from simkit.cli.output import print_json, print_table
 from simkit.errors import UserError
 from simkit.scenario.catalog import list_scenarios
-from simkit.scenario.registry import providers
+from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
 
 
@@ -48,7 +48,7 @@ def _list_simulations(scenarios: list[Scenario], as_json: bool) -> int:
         shown.setdefault(scenario.simulation, []).append(scenario.name)
     listed = [
         {"simulation": name, "provider": provider, "factory": target, "scenarios": shown.get(name, [])}
-        for name, provider, target in providers()
+        for name, provider, target in SIMULATIONS.providers()
     ]
     if as_json:
         print_json({"simulations": listed})

@@ -9,7 +9,7 @@ from simkit.cli.arguments import add_scenario, changed_by, scenario_of
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.core.parameter import shown_bounds
-from simkit.scenario.registry import names, providers
+from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Show one scenario or simulation, with changes applied."""
-    if is_simulation := arguments.scenario in names():
+    if is_simulation := arguments.scenario in SIMULATIONS.names():
         from simkit.scenario.contents import bare_scenario
 
         scenario = changed_by(arguments, bare_scenario(arguments.scenario))
@@ -58,7 +58,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _print_head(scenario: Scenario, is_simulation: bool) -> None:
-    provider = next((p for name, p, _ in providers() if name == scenario.simulation), "no installed package")
+    provider = next(
+        (p for name, p, _ in SIMULATIONS.providers() if name == scenario.simulation), "no installed package"
+    )
     if is_simulation:
         print(f"{scenario.simulation}, from {provider}\n")
     else:

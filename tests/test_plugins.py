@@ -1,28 +1,31 @@
-"""Names of simulations lead to their factories, plugins included, and every failure names who is to blame."""
+"""Parts are found by name, those of installed packages included, and every failure names who is to blame."""
 
 import sys
 
+import imageio.v3 as imageio
 import pytest
 
+import simkit
+from simkit.cli.main import main
 from simkit.errors import UserError
-from simkit.scenario import registry
-from simkit.scenario.registry import FACTORIES, names, resolve
+from simkit.scenario.registry import FACTORIES, SIMULATIONS
+from tests.toys import toy, toys  # noqa: F401
 
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Return a function that installs a distribution with one module and entry points of simkit's group."""
+    """Return a function that installs a distribution with one module and entry points of one of simkit's groups."""
     monkeypatch.syspath_prepend(str(tmp_path))
     modules = []
 
-    def add(distribution: str, module: str, source: str, **entries: str) -> None:
+    def add(distribution: str, module: str, source: str, group: str = "simulations", **entries: str) -> None:
         modules.append(module)
         (tmp_path / f"{module}.py").write_text(source)
         info = tmp_path / f"{distribution}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
         lines = "".join(f"{name.replace('__', '.')} = {target}\n" for name, target in entries.items())
-        (info / "entry_points.txt").write_text(f"[simkit.simulations]\n{lines}")
+        (info / "entry_points.txt").write_text(f"[simkit.{group}]\n{lines}")
 
     yield add
     for module in modules:
@@ -31,21 +34,21 @@ def install(tmp_path, monkeypatch):
 
 def refusal(name: str) -> str:
     with pytest.raises(UserError) as caught:
-        resolve(name)
+        SIMULATIONS.resolve(name)
     assert str(caught.value).isprintable(), "an error is one line"
     return str(caught.value)
 
 
 def test_a_plugin_is_found_by_name_and_imported_only_when_asked_for(install):
     install("wave-kit", "wave_kit", "def string(): return 'string'", waves__string="wave_kit:string")
-    assert "waves.string" in names()
+    assert "waves.string" in SIMULATIONS.names()
     assert "wave_kit" not in sys.modules
-    assert resolve("waves.string")() == "string"
+    assert SIMULATIONS.resolve("waves.string")() == "string"
 
 
 def test_every_shipped_factory_is_a_function():
     for name in FACTORIES:
-        assert callable(resolve(name))
+        assert callable(SIMULATIONS.resolve(name))
 
 
 def test_a_misspelled_simulation_is_refused_with_the_nearest_name(install):
@@ -59,7 +62,7 @@ def test_a_plugin_that_takes_a_shipped_name_is_refused(install):
     install("impostor", "impostor", "def channel(): pass", flow__channel="impostor:channel")
     message = refusal("flow.channel")
     assert "simulation 'flow.channel' is registered by simkit and by package 'impostor'; uninstall" in message
-    assert callable(resolve("rigid.bouncing_ball"))
+    assert callable(SIMULATIONS.resolve("rigid.bouncing_ball"))
 
 
 def test_two_plugins_with_one_name_are_refused(install):
@@ -77,7 +80,7 @@ def test_two_plugins_with_one_name_are_refused(install):
         ("raise RuntimeError('two\\nlines')", "RuntimeError: two lines; repair or uninstall that package"),
         ("def (", "SyntaxError: "),
         ("", "AttributeError: module 'broken_plugin' has no attribute 'string'"),
-        ("string = 3", "broken_plugin:string is not a function; register the factory itself"),
+        ("string = 3", "broken_plugin:string is not a function; register a function"),
     ],
 )
 def test_a_broken_plugin_gives_one_line_that_names_its_package(install, source, phrase):
@@ -88,7 +91,70 @@ def test_a_broken_plugin_gives_one_line_that_names_its_package(install, source, 
 
 
 def test_a_shipped_factory_whose_library_is_missing_says_so(monkeypatch):
-    monkeypatch.setitem(registry.FACTORIES, "toy.gone", "no_such_library.toy:toy")
+    monkeypatch.setitem(FACTORIES, "toy.gone", "no_such_library.toy:toy")
     message = refusal("toy.gone")
     assert "simulation 'toy.gone' of simkit cannot be loaded from no_such_library.toy:toy" in message
     assert "No module named 'no_such_library'; install what it needs" in message
+
+
+STRIPES = """
+import numpy as np
+from simkit.errors import UserError
+
+
+class Stripes:
+    def __init__(self, clip, size):
+        if clip.settings.quantity not in clip.diagnostics:
+            raise UserError("stripes are of a diagnostic")
+        self.values = clip.diagnostics[clip.settings.quantity]
+
+    def __len__(self):
+        return len(self.values)
+
+    def image(self, index):
+        return np.full((32, 48, 3), 16 * index, np.uint8)
+"""
+
+
+def test_a_view_of_a_package_draws_scenarios(install, tmp_path):
+    install("stripe-kit", "stripe_kit", STRIPES, group="views", stripes="stripe_kit:Stripes")
+    text = toy().text.replace('view = "field"\nquantity = "position"', 'view = "stripes"\nquantity = "energy"')
+    assert 'view = "stripes"' in text
+    path = tmp_path / "striped.toml"
+    path.write_text(text)
+    run = simkit.run(path, output=tmp_path / "run")
+    simkit.picture(run).save(tmp_path / "last.png")
+    assert (imageio.imread(tmp_path / "last.png") == 16 * (run.sizes["time"] - 1)).all()
+    path.write_text(text.replace('"stripes"', '"stripe"'))
+    with pytest.raises(UserError, match="did you mean 'stripes'"):
+        simkit.run(path)
+
+
+VERB = """
+'''Count letters.'''
+
+
+def add_arguments(parser):
+    parser.add_argument("word")
+
+
+def main(arguments):
+    print(len(arguments.word))
+    return 0
+"""
+
+
+def test_a_verb_of_a_package_is_listed_and_runs(install, capsys):
+    install("letter-kit", "letter_kit", VERB, group="verbs", letters="letter_kit")
+    assert main(["help"]) == 0
+    assert "letters   of package 'letter-kit'" in capsys.readouterr().out
+    assert main(["letters", "viscosity"]) == 0
+    assert capsys.readouterr().out == "9\n"
+    assert main(["letter", "viscosity"]) == 2
+    assert "unknown verb 'letter'; did you mean 'letters'?" in capsys.readouterr().err
+
+
+def test_a_verb_that_lacks_a_function_is_refused_by_name(install, capsys):
+    install("letter-kit", "letter_kit", "", group="verbs", letters="letter_kit")
+    assert main(["letters", "viscosity"]) == 2
+    assert "verb 'letters' of package 'letter-kit': letter_kit has no 'add_arguments'" in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""Parts found by name: simkit's own, and those that installed packages add through entry points."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from simkit.errors import UserError, nearest, one_line
+
+
+class Registry:
+    """The names of one kind of part, each with the place of its definition, which is imported only when asked for.
+
+    A package adds a part by an entry point of the group in its ``pyproject.toml``, for instance
+    ``[project.entry-points."simkit.simulations"]`` with ``"waves.string" = "my_package.waves:string"``.
+
+    Args:
+        kind: what is registered, for messages: ``"simulation"``.
+        own: simkit's, ``{name: "module:attribute"}``, or ``"module"``.
+        needed: attributes that a part has; none for a part that is a function.
+    """
+
+    def __init__(self, kind: str, own: Mapping[str, str], needed: tuple[str, ...] = ()) -> None:
+        self.kind, self.group, self.own, self.needed = kind, f"simkit.{kind}s", own, needed
+
+    def names(self) -> list[str]:
+        """Return every name, sorted."""
+        return sorted({*self.own, *(entry.name for entry in self._entry_points())})
+
+    def providers(self) -> list[tuple[str, str, str]]:
+        """Return ``(name, provider, target)`` of every part, sorted; nothing is imported.
+
+        The provider is ``"simkit"``, or the package that registers the part. A name that two packages register is
+        there twice.
+        """
+        own = [(name, "simkit", target) for name, target in self.own.items()]
+        return sorted(own + [(entry.name, _owner(entry), entry.value) for entry in self._entry_points()])
+
+    def resolve(self, name: str) -> Any:
+        """Return the part of that name.
+
+        Raises:
+            UserError: if the name is unknown, registered twice, its module cannot be imported, or what it
+                names is no such part.
+        """
+        entries = [entry for entry in self._entry_points() if entry.name == name]
+        owners = [*(["simkit"] if name in self.own else []), *map(_owner, entries)]
+        if len(owners) > 1:
+            raise UserError(
+                f"{self.kind} '{name}' is registered by {' and by '.join(owners)}; uninstall one of the packages"
+            )
+        if not owners:
+            raise UserError(f"unknown {self.kind} '{one_line(name, 80)}'{nearest(name[:64], self.names())}")
+        target = self.own[name] if name in self.own else entries[0].value
+        try:
+            part = _load(target) if name in self.own else entries[0].load()
+        except Exception as error:  # a plug-in's module may fail in any way while it is imported
+            reason = one_line(f"{type(error).__name__}: {error}")
+            remedy = "install what it needs" if isinstance(error, ImportError) else "repair or uninstall that package"
+            raise UserError(
+                f"{self.kind} '{name}' of {owners[0]} cannot be loaded from {target}: {reason}; {remedy}"
+            ) from error
+        if not self.needed and not callable(part):
+            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} is not a function; register a function")
+        missing = [each for each in self.needed if not hasattr(part, each)]
+        if missing:
+            raise UserError(f"{self.kind} '{name}' of {owners[0]}: {target} has no '{missing[0]}'; define it there")
+        return part
+
+    def _entry_points(self) -> list[Any]:
+        import importlib.metadata
+
+        return list(importlib.metadata.entry_points(group=self.group))
+
+
+def _load(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    loaded = importlib.import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded
+
+
+def _owner(entry: Any) -> str:
+    return f"package '{entry.dist.name}'" if entry.dist else "an installed package"
