@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from tests.measure import heavy_tests
+from tests.measure import SLOW, heavy_tests
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items):
     heavy = heavy_tests()
     for item in items:
         if item.nodeid in heavy:
-            item.add_marker(pytest.mark.thorough)
+            item.add_marker(pytest.mark.slow if heavy[item.nodeid] > SLOW else pytest.mark.thorough)
         values = item.callspec.params if hasattr(item, "callspec") else {}
         # Workers share out files, and the contract by scenario.
         item.add_marker(pytest.mark.xdist_group(str(values.get("contract", item.path))))
@@ -85,3 +85,23 @@ def pytest_collection_modifyitems(items):
         compiles = item.path.parent.name in ("scenarios", "export", "jobs") and item.originalname not in COMPILE_NOTHING
         if compiles and name in SLOW_TO_COMPILE:
             item.add_marker(pytest.mark.slow)
+
+
+# What is told at the end of a run of the tests: for which scenarios each of these passed.
+CLAIMS = {
+    "compiled and ran as stored": "test_driven_run_equals_the_trajectory_bit_for_bit",
+    "differentiated": "test_derivatives_equal_central_differences_and_each_other",
+    "exported": "test_exported_program_runs_and_differentiates_any_batch",
+}
+
+
+def pytest_terminal_summary(terminalreporter):
+    passed = [report.nodeid.partition("@")[0] for report in terminalreporter.stats.get("passed", [])]
+    lines = []
+    for claim, test in CLAIMS.items():
+        names = sorted({name.partition("[")[2][:-1] for name in passed if f"::{test}[" in name})
+        if names:
+            lines.append(f"{claim}: {len(names)} scenarios: {', '.join(names)}")
+    if lines:
+        terminalreporter.section("scenarios")
+        terminalreporter.write("\n".join(lines) + "\n")

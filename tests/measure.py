@@ -1,6 +1,6 @@
-"""Which tests are heavy: the processor time of each, measured, and the list that `make test` leaves to `make thorough`.
+"""Which tests are heavy: the processor time of each, measured, and the list by which they are sorted into three sets.
 
-SIMKIT_MEASURED=times.tsv pytest -p tests.measure -n 2 --dist loadgroup -m "not slow"
+SIMKIT_MEASURED=times.tsv pytest -p tests.measure -n 2 --dist loadgroup -m "not slow or slow"
 python tests/measure.py times.tsv
 """
 
@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 HEAVY = Path(__file__).with_name("heavy.txt")
-# Seconds of processor time. All tests below take ten minutes on two cores.
-LIMIT = 2.0
+# Seconds of processor time above which a test is left to `make thorough`, and above which it is left to `make slow`.
+# On two cores and with no compiled programs on disk, all tests below the first take about ten minutes, and those
+# between the two half an hour.
+THOROUGH, SLOW = 2.0, 10.0
 
 
 @pytest.hookimpl(wrapper=True)
@@ -22,16 +24,22 @@ def pytest_runtest_protocol(item):
     result = yield
     spent = sum(os.times()[:4]) - sum(before[:4])
     with Path(os.environ["SIMKIT_MEASURED"]).open("a") as file:
-        file.write(f"{spent:.3f}\t{item.nodeid.partition('@')[0]}\n")
+        file.write(f"{spent:.1f}\t{item.nodeid.partition('@')[0]}\n")
     return result
 
 
-def heavy_tests() -> frozenset[str]:
-    """Return the names of the tests that were found to be heavy."""
-    return frozenset(HEAVY.read_text().splitlines())
+def heavy_tests() -> dict[str, float]:
+    """Return the processor time in seconds of the tests that were found to be heavy, by name."""
+    return {name: seconds for seconds, name in _rows(HEAVY)}
+
+
+def _rows(path: Path) -> list[tuple[float, str]]:
+    rows = (line.split("\t", 1) for line in path.read_text().splitlines())
+    return [(float(seconds), name) for seconds, name in rows]
 
 
 if __name__ == "__main__":
-    measured = (line.split("\t", 1) for line in Path(sys.argv[1]).read_text().splitlines())
-    names = sorted({name for spent, name in measured if float(spent) > LIMIT})
-    HEAVY.write_text("".join(f"{name}\n" for name in names))
+    # What was not measured this time stays as it was.
+    known = {name: seconds for path in (HEAVY, Path(sys.argv[1])) for seconds, name in _rows(path)}
+    heavy = sorted(name for name, seconds in known.items() if seconds > THOROUGH)
+    HEAVY.write_text("".join(f"{known[name]:.1f}\t{name}\n" for name in heavy))

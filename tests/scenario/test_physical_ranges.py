@@ -6,11 +6,12 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.scenario.build import build
+from simkit.scenario.catalog import find_scenario
 from simkit.scenario.registry import FACTORIES
 from simkit.scenario.scenario import Difference
 from tests.scenarios.small import NAMES, small
 
-FLOWS = [name for name in NAMES if small(name).simulation.startswith("flow.")]
+FLOWS = [name for name in NAMES if find_scenario(name).domain == "flow"]
 NUMBERS = ("reynolds", "friction_reynolds", "womersley", "rayleigh", "prandtl", "time_step")
 
 
