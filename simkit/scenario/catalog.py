@@ -6,6 +6,7 @@ from pathlib import Path
 
 from simkit.errors import UserError, nearest
 from simkit.scenario.checks import show
+from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import read_scenario
 
@@ -62,12 +63,27 @@ def find_scenario(name_or_path: str | Path) -> Scenario:
     if len(found) > 1:
         raise UserError(_twice(text, *found[:2]))
     if not found:
+        _refuse_simulation(text)
         hint = nearest(text[:64], [path.stem for path in files])
         raise UserError(
             f"unknown scenario {show(text)}{hint}{'' if hint.endswith('?') else ';'} "
             "`simkit list` shows every name, and a path ends in .toml"
         )
     return _read_shipped(found[0])
+
+
+def _refuse_simulation(text: str) -> None:
+    """Refuse the name of a simulation, or what is nearly one, where a scenario is wanted."""
+    simulations = SIMULATIONS.names() if "." in text else []
+    if text in simulations:
+        users = [path.stem for path in _files() if _read_shipped(path).simulation == text]
+        remedy = f"take one of its scenarios ({', '.join(users)}), or write one" if users else "write a scenario of it"
+        raise UserError(
+            f"{show(text)} is a simulation, not a scenario: {remedy}; `simkit show {text}` tells what it has"
+        )
+    hint = nearest(text[:64], simulations)
+    if "did you mean" in hint:
+        raise UserError(f"unknown scenario or simulation {show(text)}{hint}")
 
 
 def shipped_folder() -> Path:

@@ -48,7 +48,8 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
     for argument in arguments:
         if argument.name in known and argument.default is argument.empty and argument.name not in scenario.config:
             raise UserError(
-                f"{scenario.file}: config.{argument.name} is missing; {scenario.simulation} has no default for it"
+                f"{scenario.file}: config.{argument.name} is missing; {scenario.simulation} has no default for "
+                f"it: set {argument.name} (@PATH takes the text of a file)"
             )
     try:
         simulation = factory(**scenario.config)
