@@ -44,6 +44,7 @@ check: install
 
 api: install
 	$(VENV)/bin/python docs/make_api.py
+	$(VENV)/bin/python docs/make_simulations.py
 
 gallery: install
 	$(VENV)/bin/simkit gallery
