@@ -1,4 +1,4 @@
-"""Which parameters a function depends on, found by tracing it."""
+"""Parameters that a function depends on, found by tracing it."""
 
 from collections.abc import Callable
 from typing import Any

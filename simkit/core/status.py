@@ -1,4 +1,4 @@
-"""How a simulation stands: failures are values, each with one message and a remedy."""
+"""Status codes of a simulation: failures are values, each with one message and a remedy."""
 
 import enum
 from collections.abc import Callable

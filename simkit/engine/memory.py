@@ -1,4 +1,4 @@
-"""How much memory a compiled program needs, and how much there is."""
+"""Memory that a compiled program needs, and memory that is free."""
 
 import os
 from typing import Any

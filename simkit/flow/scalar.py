@@ -1,4 +1,4 @@
-"""What a flow carries and spreads: temperature, dye, concentration."""
+"""Scalars carried by a flow, such as temperature, dye and concentration: advection and diffusion."""
 
 import dataclasses
 from collections.abc import Callable

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
     from simkit.engine.loop import Piece
 
-# An array of parameters may have more entries at their bounds than anybody reads.
+# An array of parameters may have too many entries at their bounds to be listed.
 MOST_LINES = 4
 
 type Method = Literal["lbfgs", "adam"]

@@ -1,4 +1,4 @@
-"""Which stored frames an animation shows: even steps of time, or of what is seen to change where there is no time."""
+"""Choice of frames that an animation shows: even steps of time, or of visible change where there is no time."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

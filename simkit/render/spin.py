@@ -1,4 +1,4 @@
-"""What shows a ball's orientation from the side: a seam around it and a dot on the seam."""
+"""Marks that show a ball's orientation from the side: a seam around it and a dot on the seam."""
 
 from typing import NamedTuple
 

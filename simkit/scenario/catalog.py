@@ -1,4 +1,4 @@
-"""Where scenarios are found: by name among the shipped files, or by path."""
+"""Search for scenarios: by name among the shipped files, or by path."""
 
 import dataclasses
 import os

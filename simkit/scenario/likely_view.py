@@ -1,4 +1,4 @@
-"""How frames are drawn where no view is given: by the names and shapes of what they hold."""
+"""Choice of a view for frames where none is given, by the names and shapes of their arrays."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whether the functions of a simulation give what its record promises, found by tracing them; nothing is computed."""
+"""Check of the functions of a simulation against what its record promises, by tracing them"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What a scenario file says, as plain immutable data."""
+"""The content of a scenario file as plain immutable data."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""What a run leaves on disk while it runs: one file per segment, and the last two checkpoints."""
+"""Files of a run in progress: one per segment, and the last two checkpoints."""
 
 import os
 from collections.abc import Callable

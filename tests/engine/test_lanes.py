@@ -1,4 +1,4 @@
-"""Sweeps of simulations that end when they are done: members take turns, and nobody's result tells."""
+"""Sweeps of simulations that converge: members take turns in lanes, which changes no result."""
 
 import dataclasses
 import functools
@@ -74,7 +74,7 @@ def countdown(
         diagnose=lambda state, params: {"left": state},
         params={"value": jnp.asarray(1.0, dtype=float)},
         converges=True,
-        # Whoever comes by 13.25 gets no further.
+        # Members at 13.25 get no further.
         status=lambda state, params: jnp.where(
             jnp.isnan(state),
             Status.NON_FINITE,

@@ -216,7 +216,7 @@ def test_jax_and_jax_cfd_are_afterwards_what_they_were(fails):
     try:
         with on_current_jax() as base:
             assert base is cfd
-            # jax-cfd sees them; everybody else sees the same JAX as ever.
+            # jax-cfd sees them; all other code sees the same JAX as ever.
             assert cfd.equations.jax.tree_map is jax.tree_util.tree_map
             assert cfd.equations.jax.numpy is jnp
             assert {name: hasattr(jax, name) for name in names} == before[0]

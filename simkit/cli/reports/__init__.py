@@ -1,1 +1,1 @@
-"""What is printed and drawn when a job ends, whichever verb ended it: one module per kind."""
+"""Reports printed and drawn when a job ends, one module per kind of job."""

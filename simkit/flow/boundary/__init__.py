@@ -1,1 +1,1 @@
-"""What happens at the sides of a domain: velocities given there, slopes there, points around it."""
+"""Boundary conditions at the sides of a domain, and the values laid around its fields."""

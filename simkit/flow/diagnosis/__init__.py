@@ -1,1 +1,1 @@
-"""What is measured of a flow: numbers, fields, statistics, and their units."""
+"""Diagnostics of a flow: numbers, fields, statistics, and their units."""

@@ -1,4 +1,4 @@
-"""What jax-cfd 0.2.1 needs to run on today's JAX, lent to it for as long as it is being traced."""
+"""Compatibility of jax-cfd 0.2.1 with current JAX: what it misses is supplied while it is traced."""
 
 import contextlib
 import copy

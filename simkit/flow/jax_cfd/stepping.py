@@ -1,4 +1,4 @@
-"""What every step function of jax-cfd shares as a simulation: the state, and the check that it stays what it is."""
+"""State and step common to all simulations made of a step function of jax-cfd, and their checks."""
 
 import dataclasses
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""How far points of the grid are from a body, and in which direction."""
+"""Signed distance of grid points from a body, and its gradient."""
 
 from collections.abc import Sequence
 

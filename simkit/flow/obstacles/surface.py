@@ -1,4 +1,4 @@
-"""What the flow is like at the surface of a body."""
+"""Velocity gradient, pressure and traction at the surface of a body."""
 
 import math
 from collections.abc import Sequence

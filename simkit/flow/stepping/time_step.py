@@ -1,4 +1,4 @@
-"""How long a time step may be."""
+"""Largest stable time step."""
 
 from collections.abc import Callable
 from operator import truediv

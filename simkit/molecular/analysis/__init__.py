@@ -1,1 +1,1 @@
-"""What an arrangement of particles is like: its order, its contacts, its stiffness."""
+"""Analysis of arrangements of particles: order, contacts, stiffness."""

@@ -1,4 +1,4 @@
-"""What is measured of particles in motion: energies, temperature, pressure, momentum."""
+"""Diagnostics of particles in motion: energies, temperature, pressure, momentum."""
 
 import jax
 import jax.numpy as jnp

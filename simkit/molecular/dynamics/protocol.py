@@ -1,4 +1,4 @@
-"""What a method of molecular dynamics is: how positions and velocities advance by one time step."""
+"""Interface of a method of molecular dynamics: positions and velocities advanced by one time step."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What acts between particles: energies, forces and stresses."""
+"""Interactions of particles: energies, forces and stresses."""
 
 from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
 from simkit.molecular.interactions.interaction import Interaction, combined

@@ -1,4 +1,4 @@
-"""What acts between particles, as one record of pure functions that minimizers and dynamics take."""
+"""Interactions of particles, as one record of pure functions that minimizers and dynamics take."""
 
 import functools
 import operator

@@ -1,4 +1,4 @@
-"""What a cut-off leaves out, put back as if the partners beyond it were spread evenly."""
+"""Tail correction: energy and pressure beyond the cut-off of evenly spread partners."""
 
 import math
 from collections.abc import Callable

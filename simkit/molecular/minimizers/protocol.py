@@ -1,4 +1,4 @@
-"""What a minimizer is: two pure functions that see an energy surface only through the points they ask for."""
+"""Interface of a minimizer: two pure functions that see an energy only at the points they ask for."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

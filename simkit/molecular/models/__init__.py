@@ -1,1 +1,1 @@
-"""What acts between the particles of a system, with parameters and units that several share."""
+"""Force fields of several systems, with their parameters and units."""

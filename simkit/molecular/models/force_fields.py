@@ -1,4 +1,4 @@
-"""What acts between the atoms of a structure, chosen by name, with the parameters it brings along."""
+"""Force fields for the atoms of a structure, chosen by name, with their parameters."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""What a pair potential is, how to make one from an energy, and parameters that depend on the pair."""
+"""Pair potentials: their interface, potentials made from an energy, and parameters that depend on the pair."""
 
 from collections.abc import Callable
 from typing import NamedTuple

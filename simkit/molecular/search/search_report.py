@@ -1,4 +1,4 @@
-"""What a search by many walkers cost: how many found the minimum, and how much work one finding takes."""
+"""Cost of a search by many walkers: how many found the minimum, and the work per success."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What frames tell about bodies: where they are, their shapes, what joins them, and their colors."""
+"""Positions, shapes, joints and colors of bodies, as read from frames."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

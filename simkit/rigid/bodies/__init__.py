@@ -1,1 +1,1 @@
-"""What bodies are, where they are and how they move."""
+"""Rigid bodies: shapes and masses, positions and motion."""

@@ -1,4 +1,4 @@
-"""What rigid bodies are: shape, mass, moments of inertia and surface."""
+"""Constants of rigid bodies: shape, mass, moments of inertia and surface."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Where rigid bodies are and how they move, and the momenta and energies of that."""
+"""Positions, orientations and momenta of rigid bodies, and their energies."""
 
 import jax
 import jax.numpy as jnp

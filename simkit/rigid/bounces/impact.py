@@ -1,4 +1,4 @@
-"""When a body hits a surface, and the impulse it then receives."""
+"""Time of impact of a body on a surface, and the impulse of the impact."""
 
 import jax
 import jax.numpy as jnp

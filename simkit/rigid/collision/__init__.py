@@ -1,1 +1,1 @@
-"""Where bodies touch: points, normals and gaps, for every pair of shapes."""
+"""Collision detection: contact points, normals and gaps for every pair of shapes."""

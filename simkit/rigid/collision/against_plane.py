@@ -1,4 +1,4 @@
-"""Where each shape may touch a plane."""
+"""Contact points of each shape against a plane."""
 
 import jax
 import jax.numpy as jnp

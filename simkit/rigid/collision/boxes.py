@@ -1,4 +1,4 @@
-"""Where boxes touch boxes: face on face, edge on edge."""
+"""Contact manifold of two boxes: face on face, edge on edge."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Where capsules touch capsules and boxes."""
+"""Contact points of capsules against capsules and boxes."""
 
 import jax
 import jax.numpy as jnp

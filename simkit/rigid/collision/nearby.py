@@ -1,4 +1,4 @@
-"""Which pairs may touch within a step: those whose enclosing spheres come near each other."""
+"""Broad phase: pairs whose enclosing spheres come near each other within the step."""
 
 import jax
 import jax.numpy as jnp

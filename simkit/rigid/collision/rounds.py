@@ -1,4 +1,4 @@
-"""All pairs of bodies in rounds, as in a tournament: in each round everyone meets at most one other.
+"""All pairs of bodies in rounds, as in a tournament: in each round a body has at most one partner.
 
 The pairs of a round share no body, so their impulses can be found at the same time, and a pass over all rounds is
 still a Gauss-Seidel sweep over all pairs.

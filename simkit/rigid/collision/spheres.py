@@ -1,4 +1,4 @@
-"""Where spheres touch spheres, capsules and boxes."""
+"""Contact points of spheres against spheres, capsules and boxes."""
 
 import jax
 import jax.numpy as jnp

@@ -1,1 +1,1 @@
-"""What happens where bodies touch: impacts, rest, friction."""
+"""Contact of bodies: impacts, rest, friction."""

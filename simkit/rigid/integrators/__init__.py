@@ -1,4 +1,4 @@
-"""How free bodies move in time, by name."""
+"""Integrators of free bodies, by name."""
 
 from collections.abc import Callable
 

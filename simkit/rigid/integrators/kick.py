@@ -1,4 +1,4 @@
-"""What forces do to momenta."""
+"""Change of momenta by forces and torques over a time step."""
 
 import dataclasses
 

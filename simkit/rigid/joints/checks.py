@@ -1,4 +1,4 @@
-"""What joints must satisfy before a run: on the host, with concrete numbers."""
+"""Checks of joints before a run, on the host, with concrete numbers."""
 
 import numpy as np
 

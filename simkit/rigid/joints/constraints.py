@@ -1,4 +1,4 @@
-"""What joints demand of positions and velocities: all their rows at once, and the impulses that go with them."""
+"""Constraint equations of joints, for positions and velocities, and their impulses."""
 
 from collections.abc import Sequence
 

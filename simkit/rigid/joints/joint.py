@@ -1,4 +1,4 @@
-"""What joints are: which bodies they connect, where, and which relative motion they leave."""
+"""Joints: the bodies they connect, their anchors and axes, and the relative motion they leave."""
 
 import dataclasses
 from collections.abc import Sequence

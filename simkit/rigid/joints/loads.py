@@ -1,4 +1,4 @@
-"""What acts in joints and between anchors: springs, dampers, motors and servos."""
+"""Loads in joints and between anchors: springs, dampers, motors and servos."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What joints show: anchors, angles and displacements, and how fast these change."""
+"""Anchors, angles and displacements of joints, and their rates."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""What brax cannot do, or does without a word: said before a run."""
+"""Features of models that brax lacks or ignores: refused, or warned of, before a run."""
 
 import warnings
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a model says, whatever engine follows it: bodies, shapes to draw, gravity, and where it starts."""
+"""Description of an articulated model for any engine: bodies, shapes to draw, gravity, and its start."""
 
 import dataclasses
 from typing import Any

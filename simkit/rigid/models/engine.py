@@ -1,4 +1,4 @@
-"""What an engine does for a model."""
+"""Interface of an engine for articulated models."""
 
 import dataclasses
 from collections.abc import Callable

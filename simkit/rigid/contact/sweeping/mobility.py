@@ -1,4 +1,4 @@
-"""How points of bodies yield to impulses, and how they move."""
+"""Mobility of points of bodies: their velocity, and its change by impulses."""
 
 import jax
 

@@ -1,1 +1,1 @@
-"""What happens when: events at their exact times, and what each of them does."""
+"""Event-driven contact: events at their exact times, and their impulses."""

@@ -1,4 +1,4 @@
-"""What impacts and rolling need of balls, worked out once for all events of a step."""
+"""Constants of balls for impacts and rolling, computed once for all events of a step."""
 
 import jax
 

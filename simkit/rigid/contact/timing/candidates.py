@@ -1,4 +1,4 @@
-"""What may happen next to balls: two meet, one meets a plane, one stops slipping, one is lifted."""
+"""Candidates for the next event of balls: impact of two, impact on a plane, end of slipping, lift-off."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""When a gap first closes, found from below so that no closing is ever stepped over."""
+"""Time of impact: the first root of a gap, bounded from below so that no impact is stepped over."""
 
 from collections.abc import Callable
 
