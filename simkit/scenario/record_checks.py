@@ -1,4 +1,4 @@
-"""Check of the functions of a simulation against what its record promises, by tracing them"""
+"""Check of the functions of a simulation against what its record promises, by tracing them."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any

@@ -64,8 +64,8 @@ class Events:
     """Spheres and disks that hit planes and each other, with restitution and Coulomb friction, at exact times.
 
     Between events every ball follows a polynomial in time (see `simkit.rigid.contact.timing.path.path_under`), exact
-    under gravity. The first event among all pairs and planes is found without stepping over any, all bodies advance to it,
-    and its impulse acts with the velocities at that moment. Its time has the derivative of the implicit function
+    under gravity. The first event among all pairs and planes is found without stepping over any, all bodies advance to
+    it, and its impulse acts with the velocities at that moment. Its time has the derivative of the implicit function
     theorem, so derivatives through impacts are the physical ones: those at a fixed sequence of events. Contacts at the
     same time are followed as a sequence of impacts.
 
