@@ -1,0 +1,124 @@
+"""Arithmetic of expressions, with derivatives that stay finite where the mathematics is.
+
+Reverse mode multiplies slopes by cotangents. Where a branch of ``where(r > 0, 1/r, 0)`` is not chosen its cotangent is
+zero, and its slope may be infinite: their product, NaN in plain arithmetic, is zero here, as is that of a zero slope
+and an infinite cotangent, for instance of ``sqrt(x**2 + y**2)`` at the origin.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+type Unary = Callable[[jax.Array], jax.Array]
+
+
+def product(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return ``a * b``, and zero where either is zero, whatever the other is."""
+    a, b = jnp.broadcast_arrays(a, b)
+    dtype = jnp.result_type(a, b)
+    return _primitive().bind(a.astype(dtype), b.astype(dtype))
+
+
+@functools.cache
+def _primitive() -> Any:
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    def plain(a: jax.Array, b: jax.Array) -> jax.Array:
+        return jnp.where((a == 0) | (b == 0), jnp.zeros_like(a), a * b)
+
+    def batched(factors: Any, places: Any) -> Any:
+        size = next(factor.shape[place] for factor, place in zip(factors, places, strict=True) if place is not None)
+        whole = [
+            jnp.broadcast_to(factor, (size, *factor.shape)) if place is None else jnp.moveaxis(factor, place, 0)
+            for factor, place in zip(factors, places, strict=True)
+        ]
+        return primitive.bind(*whole), 0
+
+    primitive = Primitive("product_or_zero")
+    primitive.def_impl(jax.jit(plain))
+    primitive.def_abstract_eval(lambda a, b: a)
+    mlir.register_lowering(primitive, mlir.lower_fun(plain, multiple_results=False))
+    batching.primitive_batchers[primitive] = batched
+    ad.defbilinear(
+        primitive,
+        lambda cotangent, a, b: primitive.bind(cotangent, b),
+        lambda cotangent, a, b: primitive.bind(a, cotangent),
+    )
+    return primitive
+
+
+@jax.custom_jvp
+def multiply(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return ``a * b``."""
+    return a * b
+
+
+@multiply.defjvp
+def _(values: Any, tangents: Any) -> Any:
+    (a, b), (da, db) = map(jnp.asarray, values), tangents
+    return a * b, product(da, b) + product(a, db)
+
+
+@jax.custom_jvp
+def divide(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return ``a / b``."""
+    return a / b
+
+
+@divide.defjvp
+def _(values: Any, tangents: Any) -> Any:
+    (a, b), (da, db) = map(jnp.asarray, values), tangents
+    return a / b, product(1 / b, da) - product(a / b**2, db)
+
+
+@jax.custom_jvp
+def power(x: jax.Array, exponent: jax.Array) -> jax.Array:
+    """Return ``x ** exponent``."""
+    return x**exponent
+
+
+@power.defjvp
+def _(values: Any, tangents: Any) -> Any:
+    (x, exponent), (dx, dexponent) = map(jnp.asarray, values), tangents
+    slope = product(exponent, x ** (exponent - 1))
+    return x**exponent, product(slope, dx) + product(product(x**exponent, jnp.log(x)), dexponent)
+
+
+@functools.cache
+def integer_power(exponent: int) -> Unary:
+    """Return ``x -> x ** exponent`` for a whole number that is known when the program is compiled."""
+    return _with_slope(
+        lambda x: x**exponent, lambda x: exponent * x ** (exponent - 1) if exponent else jnp.zeros_like(x)
+    )
+
+
+def _with_slope(function: Unary, slope: Unary) -> Unary:
+    wrapped = jax.custom_jvp(function)
+    wrapped.defjvp(lambda values, tangents: (wrapped(*values), product(slope(jnp.asarray(values[0])), tangents[0])))
+    return wrapped
+
+
+UNARY: dict[str, Unary] = {
+    "abs": _with_slope(jnp.abs, jnp.sign),
+    "sign": _with_slope(jnp.sign, jnp.zeros_like),
+    "sqrt": _with_slope(jnp.sqrt, lambda x: 0.5 / jnp.sqrt(x)),
+    "exp": _with_slope(jnp.exp, jnp.exp),
+    "log": _with_slope(jnp.log, lambda x: 1 / x),
+    "log10": _with_slope(jnp.log10, lambda x: 1 / (x * math.log(10))),
+    "sin": _with_slope(jnp.sin, jnp.cos),
+    "cos": _with_slope(jnp.cos, lambda x: -jnp.sin(x)),
+    "tan": _with_slope(jnp.tan, lambda x: 1 + jnp.tan(x) ** 2),
+    "asin": _with_slope(jnp.arcsin, lambda x: 1 / jnp.sqrt(1 - x**2)),
+    "acos": _with_slope(jnp.arccos, lambda x: -1 / jnp.sqrt(1 - x**2)),
+    "atan": _with_slope(jnp.arctan, lambda x: 1 / (1 + x**2)),
+    "sinh": _with_slope(jnp.sinh, jnp.cosh),
+    "cosh": _with_slope(jnp.cosh, jnp.sinh),
+    "tanh": _with_slope(jnp.tanh, lambda x: 1 - jnp.tanh(x) ** 2),
+    "erf": _with_slope(jax.scipy.special.erf, lambda x: 2 / math.sqrt(math.pi) * jnp.exp(-(x**2))),
+}
+square = integer_power(2)

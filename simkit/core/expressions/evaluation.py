@@ -1,0 +1,237 @@
+"""Evaluation of a checked expression: arrays with named axes in, an array with named axes out."""
+
+import ast
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.expressions import arithmetic
+from simkit.core.expressions.names import CONSTANTS
+from simkit.core.expressions.syntax import Syntax, dotted, refuse
+
+FRAME = "frame"
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """An array whose axes have names.
+
+    Attributes:
+        array: with one axis per name; a Python float where the value is known when the program is compiled.
+        axes: their names.
+    """
+
+    array: Any
+    axes: tuple[str, ...] = ()
+
+
+def evaluate(syntax: Syntax, values: Mapping[str, Named], where: str) -> Named:
+    """Return the value of an expression; axes of the same name are taken together, others span their product.
+
+    Args:
+        syntax: of `simkit.core.expressions.syntax.parse`.
+        values: of all its names.
+        where: file and key, for messages.
+
+    Raises:
+        UserError: that marks the column, where axes do not fit, or what is known beforehand divides by zero.
+    """
+    return _Evaluation(syntax, values, where).value(syntax.tree)
+
+
+class _Evaluation:
+    def __init__(self, syntax: Syntax, values: Mapping[str, Named], where: str) -> None:
+        self.syntax, self.values, self.where = syntax, values, where
+
+    def refuse(self, node: ast.expr, message: str) -> NoReturn:
+        refuse(self.syntax.text, self.where, node, message)
+
+    def value(self, node: ast.expr) -> Named:
+        match node:
+            case ast.Constant(value=int() | float() as number):
+                return Named(float(number))
+            case ast.Name() | ast.Attribute():
+                name = dotted(node)
+                return self.values[name] if name in self.values else Named(CONSTANTS[name])
+            case ast.UnaryOp(op=op, operand=operand):
+                inner = self.value(operand)
+                if isinstance(op, ast.Not):
+                    return Named(~inner.array, inner.axes)
+                return Named(-inner.array, inner.axes) if isinstance(op, ast.USub) else inner
+            case ast.BinOp(op=ast.Pow(), left=left, right=right):
+                return self.power(node, self.value(left), self.value(right))
+            case ast.BinOp(op=op, left=left, right=right):
+                return self.together(node, _OPERATIONS[type(op)], self.value(left), self.value(right))
+            case ast.BoolOp(op=op, values=parts):
+                joined = jnp.logical_and if isinstance(op, ast.And) else jnp.logical_or
+                return self.together(node, lambda *all_: _folded(joined, all_), *map(self.value, parts))
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                return self.together(node, lambda *all_: _compared(ops, all_), *map(self.value, (left, *others)))
+            case ast.Call():
+                return self.call(node)
+        raise AssertionError(ast.dump(node))
+
+    def together(self, node: ast.expr, function: Callable[..., Any], *parts: Named) -> Named:
+        """Return a function of several values, their axes aligned by name."""
+        axes = tuple(dict.fromkeys(axis for part in sorted(parts, key=lambda p: -len(p.axes)) for axis in part.axes))
+        lengths: dict[str, int] = {}
+        for part in parts:
+            for axis, length in zip(part.axes, jnp.shape(part.array), strict=True):
+                if lengths.setdefault(axis, length) != length:
+                    self.refuse(node, f"joins {lengths[axis]} and {length} values along '{axis}'; they must be as many")
+        try:
+            return Named(function(*(_aligned(part, axes) for part in parts)), axes)
+        except (ZeroDivisionError, OverflowError, ValueError) as error:  # of Python's floats
+            self.refuse(node, f"has no value ({error}); change its numbers")
+
+    def power(self, node: ast.expr, base: Named, exponent: Named) -> Named:
+        whole = isinstance(exponent.array, float) and exponent.array.is_integer() and abs(exponent.array) <= 64
+        if whole and not _known(base.array):
+            return Named(arithmetic.integer_power(int(exponent.array))(base.array), base.axes)
+        return self.together(node, _power, base, exponent)
+
+    def call(self, node: ast.Call) -> Named:
+        name = node.func.id  # type: ignore[attr-defined]
+        parts = [self.value(argument) for argument in node.args]
+        options = {keyword.arg: keyword.value for keyword in node.keywords}
+        if name in arithmetic.UNARY:
+            return self.together(node, arithmetic.UNARY[name], parts[0])
+        if name in _SEVERAL:
+            return self.together(node, _SEVERAL[name], *parts)
+        if name in _EXTREMES and len(parts) > 1:
+            if options:
+                self.refuse(node, "takes an axis of one array only")
+            return self.together(node, lambda *all_: _folded(_EXTREMES[name][0], all_), *parts)
+        if name in _OVER_SPACE:
+            return self.over_space(node, name, parts[0], options.get("axis"))
+        return self.over_frames(node, name, parts[0], options.get("after"))
+
+    def over_space(self, node: ast.expr, name: str, part: Named, axis: ast.expr | None) -> Named:
+        axes = [each for each in part.axes if each != FRAME]
+        if axis is not None:
+            wanted = axis.value  # type: ignore[attr-defined]
+            if wanted not in axes:
+                have = f"it has {', '.join(axes)}" if axes else "it has no axis"
+                self.refuse(node, f"reduces along '{wanted}': {have}")
+            axes = [wanted]
+        if not axes:
+            return part
+        places = tuple(part.axes.index(each) for each in axes)
+        kept = tuple(each for each in part.axes if each not in axes)
+        return Named(_OVER_SPACE[name](part.array, places), kept)
+
+    def over_frames(self, node: ast.expr, name: str, part: Named, after: ast.expr | None) -> Named:
+        if FRAME not in part.axes:
+            self.refuse(node, "reduces frames, and what it is given has none")
+        place = part.axes.index(FRAME)
+        series = jnp.moveaxis(part.array, place, 0)
+        kept = tuple(axis for axis in part.axes if axis != FRAME)
+        if name in ("final", "first"):
+            return Named(series[-1 if name == "final" else 0], kept)
+        chosen = jnp.ones(series.shape[:1], bool)
+        if after is not None:
+            if "time" not in self.values:
+                self.refuse(node, "begins after a time, and there is no 'time'; leave 'after' out")
+            begin = self.value(after)
+            if begin.axes:
+                self.refuse(after, "is not one number")
+            chosen = self.values["time"].array >= begin.array
+        chosen = chosen.reshape(-1, *[1] * (series.ndim - 1))
+        return Named(_OVER_FRAMES[name](series, chosen), kept)
+
+
+def _aligned(part: Named, axes: tuple[str, ...]) -> Any:
+    if not part.axes:
+        return part.array
+    order = sorted(range(len(part.axes)), key=lambda place: axes.index(part.axes[place]))
+    array = jnp.transpose(part.array, order)
+    return array.reshape([array.shape[order.index(part.axes.index(a))] if a in part.axes else 1 for a in axes])
+
+
+def _known(*values: Any) -> bool:
+    """Whether all values are known when the program is compiled."""
+    return all(isinstance(value, float) for value in values)
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    return a * b if _known(a, b) else arithmetic.multiply(*_arrays(a, b))
+
+
+def _divide(a: Any, b: Any) -> Any:
+    return a / b if _known(a, b) else arithmetic.divide(*_arrays(a, b))
+
+
+def _power(a: Any, b: Any) -> Any:
+    if not _known(a, b):
+        return arithmetic.power(*_arrays(a, b))
+    if isinstance(value := a**b, complex):
+        raise ValueError("a root of a negative number")
+    return value
+
+
+def _arrays(*values: Any) -> tuple[Any, ...]:
+    """Return values as arrays of one type, which numbers in the text do not widen."""
+    dtype = jnp.result_type(*values)
+    return values if _known(*values) else tuple(jnp.asarray(value, dtype) for value in values)
+
+
+def _folded(function: Callable[[Any, Any], Any], values: tuple[Any, ...]) -> Any:
+    result = values[0]
+    for value in values[1:]:
+        result = function(result, value)
+    return result
+
+
+_COMPARISONS = {
+    ast.Lt: jnp.less,
+    ast.LtE: jnp.less_equal,
+    ast.Gt: jnp.greater,
+    ast.GtE: jnp.greater_equal,
+    ast.Eq: jnp.equal,
+    ast.NotEq: jnp.not_equal,
+}
+
+
+def _compared(operators: list[ast.cmpop], values: tuple[Any, ...]) -> Any:
+    pairs = zip(operators, values[:-1], values[1:], strict=True)
+    return _folded(jnp.logical_and, tuple(_COMPARISONS[type(op)](a, b) for op, a, b in pairs))
+
+
+_OPERATIONS: dict[type, Callable[..., Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: _multiply,
+    ast.Div: _divide,
+}
+_EXTREMES = {"max": (jnp.maximum, jnp.max), "min": (jnp.minimum, jnp.min)}
+_SEVERAL = {
+    "atan2": lambda y, x: jnp.arctan2(*_arrays(y, x)),
+    "hypot": lambda x, y: arithmetic.UNARY["sqrt"](
+        arithmetic.square(jnp.asarray(x)) + arithmetic.square(jnp.asarray(y))
+    ),
+    "clip": lambda x, low, high: jnp.minimum(jnp.maximum(*_arrays(x, low)), high),
+    "where": lambda condition, one, other: jnp.where(condition, *_arrays(one, other)),
+}
+_OVER_SPACE: dict[str, Callable[[jax.Array, tuple[int, ...]], jax.Array]] = {
+    "mean": jnp.mean,
+    "sum": jnp.sum,
+    "rms": lambda x, axes: arithmetic.UNARY["sqrt"](jnp.mean(arithmetic.square(x), axes)),
+    "norm": lambda x, axes: arithmetic.UNARY["sqrt"](jnp.sum(arithmetic.square(x), axes)),
+    "max": jnp.max,
+    "min": jnp.min,
+}
+
+
+def _mean_of(series: jax.Array, chosen: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.where(chosen, series, 0), 0) / jnp.sum(chosen, 0)
+
+
+_OVER_FRAMES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
+    "time_mean": _mean_of,
+    "time_rms": lambda series, chosen: arithmetic.UNARY["sqrt"](_mean_of(arithmetic.square(series), chosen)),
+    "largest": lambda series, chosen: jnp.max(jnp.where(chosen, series, -jnp.inf), 0),
+    "smallest": lambda series, chosen: jnp.min(jnp.where(chosen, series, jnp.inf), 0),
+}

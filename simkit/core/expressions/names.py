@@ -1,0 +1,89 @@
+"""Names that every expression knows: constants and functions, without their arithmetic."""
+
+import dataclasses
+import math
+
+CONSTANTS = {"pi": math.pi, "e": math.e}
+
+
+@dataclasses.dataclass(frozen=True)
+class Function:
+    """How a function of expressions is called.
+
+    Attributes:
+        usage: an example of a call.
+        doc: what it returns.
+        least: number of arguments at least.
+        most: number of arguments at most.
+        keywords: options by name.
+        over_frames: whether it reduces the frames of a run to one.
+    """
+
+    usage: str
+    doc: str
+    least: int = 1
+    most: int = 1
+    keywords: tuple[str, ...] = ()
+    over_frames: bool = False
+
+
+def _elementwise() -> dict[str, Function]:
+    docs = {
+        "abs": "absolute value",
+        "sign": "-1, 0 or 1",
+        "sqrt": "square root",
+        "exp": "exponential",
+        "log": "natural logarithm",
+        "log10": "decimal logarithm",
+        "sin": "sine, of radians",
+        "cos": "cosine, of radians",
+        "tan": "tangent, of radians",
+        "asin": "inverse sine",
+        "acos": "inverse cosine",
+        "atan": "inverse tangent",
+        "sinh": "hyperbolic sine",
+        "cosh": "hyperbolic cosine",
+        "tanh": "hyperbolic tangent",
+        "erf": "error function",
+    }
+    return {name: Function(f"{name}(x)", doc) for name, doc in docs.items()}
+
+
+def _over_space() -> dict[str, Function]:
+    docs = {
+        "mean": "mean of all numbers of a frame, or along one axis",
+        "sum": "their sum",
+        "rms": "square root of the mean of their squares",
+        "norm": "square root of the sum of their squares",
+    }
+    return {name: Function(f'{name}(u, axis="x")', doc, keywords=("axis",)) for name, doc in docs.items()}
+
+
+def _over_frames() -> dict[str, Function]:
+    docs = {
+        "time_mean": "mean over the frames, those at a time of at least ``after``",
+        "time_rms": "square root of the mean of the squares over these frames",
+        "largest": "largest value of these frames",
+        "smallest": "smallest value of these frames",
+    }
+    reductions = {
+        name: Function(f"{name}(x, after=20)", doc, keywords=("after",), over_frames=True) for name, doc in docs.items()
+    }
+    ends = {
+        "final": Function("final(x)", "value in the last frame", over_frames=True),
+        "first": Function("first(x)", "value in the first frame", over_frames=True),
+    }
+    return reductions | ends
+
+
+FUNCTIONS = {
+    **_elementwise(),
+    "atan2": Function("atan2(y, x)", "angle of the point (x, y)", 2, 2),
+    "hypot": Function("hypot(x, y)", "length of (x, y)", 2, 2),
+    "clip": Function("clip(x, low, high)", "x, but at least low and at most high", 3, 3),
+    "where": Function("where(condition, one, other)", "one value where a comparison is true, else the other", 3, 3),
+    "max": Function("max(a, b) or max(u)", "the largest of several, or of a frame", 1, 16, ("axis",)),
+    "min": Function("min(a, b) or min(u)", "the smallest of several, or of a frame", 1, 16, ("axis",)),
+    **_over_space(),
+    **_over_frames(),
+}

@@ -1,0 +1,197 @@
+"""Text of an expression to a checked syntax tree: data, never code, and every mistake one line with its column."""
+
+import ast
+import dataclasses
+import math
+import warnings
+from collections.abc import Collection
+from typing import NoReturn
+
+from simkit.core.expressions.names import CONSTANTS, FUNCTIONS, Function
+from simkit.errors import UserError, nearest, one_line
+
+MAX_LENGTH, MAX_DEPTH, MAX_PARTS = 1000, 100, 400
+
+_NOT_ARITHMETIC = "is not arithmetic; write numbers, names, + - * / **, comparisons and functions"
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+
+
+@dataclasses.dataclass(frozen=True)
+class Syntax:
+    """A checked expression.
+
+    Attributes:
+        text: as it was written.
+        tree: its root; numbers, names, operators, comparisons and calls of known functions only.
+        names: what it takes, in the order in which they first appear.
+        over_frames: whether it reduces frames of a run to one number.
+    """
+
+    text: str
+    tree: ast.expr
+    names: tuple[str, ...]
+    over_frames: bool
+
+
+def parse(text: str, where: str, known: Collection[str] | None = None) -> Syntax:
+    """Return the checked tree of an expression.
+
+    Args:
+        text: such as ``"4*epsilon*((sigma/r)**12 - (sigma/r)**6)"``; at most 1,000 characters.
+        where: file and key, for messages.
+        known: names that it may use; ``None`` leaves that open.
+
+    Raises:
+        UserError: that marks the column, if it is no expression, too long, too deep, or uses what there is not.
+    """
+    if len(text) > MAX_LENGTH:
+        raise UserError(f"{where}: an expression of {len(text)} characters; write at most {MAX_LENGTH}")
+    if bad := next((place for place, letter in enumerate(text) if not letter.isprintable()), None):
+        raise UserError(f"{where}: column {bad + 1}: a character that cannot be printed; remove it")
+    if not text.strip():
+        raise UserError(f"{where}: an empty expression; write a number or a formula")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python, about code that one would not write
+            tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        column = (getattr(error, "offset", None) or 1) + len(text) - len(text.lstrip())
+        reason = one_line(getattr(error, "msg", "") or "it is nested too deeply")
+        raise UserError(f"{where}: {_marked(text, column)}: not an expression ({reason}); repair it") from None
+    return _Checker(text, where, known).checked(tree)
+
+
+def dotted(node: ast.expr) -> str:
+    """Return a name such as ``"speed"`` or ``"cylinder.drag"``; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    before = dotted(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else ""
+
+
+def refuse(text: str, where: str, node: ast.expr, message: str) -> NoReturn:
+    """Refuse a part of an expression, with its column marked.
+
+    Raises:
+        UserError: always.
+    """
+    code = text.strip()
+    # Columns of ast count bytes, from the first character that is no blank.
+    before = code.encode()[: node.col_offset].decode(errors="ignore")
+    column = len(text) - len(text.lstrip()) + len(before) + 1
+    part = one_line(ast.get_source_segment(code, node) or "", 40)
+    raise UserError(f"{where}: {_marked(text, column)}: '{part}' {message}")
+
+
+class _Checker:
+    def __init__(self, text: str, where: str, known: Collection[str] | None) -> None:
+        self.text, self.where, self.known = text, where, known
+        self.parts = 0
+        self.names: dict[str, None] = {}
+        self.over_frames = False
+
+    def checked(self, tree: ast.expr) -> Syntax:
+        if self.is_truth(tree, 1):
+            self.refuse(tree, "is true or false where a number is wanted; write where(condition, 1, 0)")
+        return Syntax(self.text, tree, tuple(self.names), self.over_frames)
+
+    def refuse(self, node: ast.expr, message: str) -> NoReturn:
+        refuse(self.text, self.where, node, message)
+
+    def is_truth(self, node: ast.expr, depth: int) -> bool:
+        """Check a part and what it is made of; return whether it is true or false instead of a number."""
+        self.parts += 1
+        if depth > MAX_DEPTH or self.parts > MAX_PARTS:
+            self.refuse(node, f"goes beyond {MAX_DEPTH} levels or {MAX_PARTS} parts; write a shorter expression")
+        match node:
+            case ast.Constant(value=bool() | complex() | str() | bytes() | None):
+                self.refuse(node, "is not a number; write digits")
+            case ast.Constant(value=int() | float() as value):
+                if not _finite(value):
+                    self.refuse(node, "is beyond what a number can hold; write a smaller one")
+            case ast.Name() | ast.Attribute():
+                if not (name := dotted(node)):
+                    self.refuse(node, _NOT_ARITHMETIC)
+                self.name(node, name)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+                self.number(operand, depth)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self.truth(operand, depth)
+                return True
+            case ast.BinOp(op=op, left=left, right=right) if isinstance(op, _ARITHMETIC):
+                self.number(left, depth)
+                self.number(right, depth)
+            case ast.BinOp(op=ast.BitXor()):
+                self.refuse(node, "has ^, which is no power; write **")
+            case ast.BoolOp(values=values):
+                for value in values:
+                    self.truth(value, depth)
+                return True
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq) for op in ops):
+                    self.refuse(node, "compares in a way that numbers do not; write <, <=, >, >=, == or !=")
+                for part in (left, *others):
+                    self.number(part, depth)
+                return True
+            case ast.IfExp():
+                self.refuse(node, "chooses by 'if'; write where(condition, one, other)")
+            case ast.Call(func=ast.Name(id=name)):
+                self.call(node, name, depth)
+            case _:
+                self.refuse(node, _NOT_ARITHMETIC)
+        return False
+
+    def number(self, node: ast.expr, depth: int) -> None:
+        if self.is_truth(node, depth + 1):
+            self.refuse(node, "is true or false where a number is wanted; write where(condition, 1, 0)")
+
+    def truth(self, node: ast.expr, depth: int) -> None:
+        if not self.is_truth(node, depth + 1):
+            self.refuse(node, "is a number where true or false is wanted; compare it with another")
+
+    def name(self, node: ast.expr, name: str) -> None:
+        if name in CONSTANTS and (self.known is None or name not in self.known):
+            return
+        if self.known is not None and name not in self.known:
+            if name in FUNCTIONS:
+                self.refuse(node, f"is a function; write {name}(...)")
+            self.refuse(node, f"is not known here{nearest(name, sorted(self.known))}")
+        self.names[name] = None
+
+    def call(self, node: ast.Call, name: str, depth: int) -> None:
+        if name not in FUNCTIONS:
+            self.refuse(node, f"calls '{name}', which is no function{nearest(name, sorted(FUNCTIONS))}")
+        function = FUNCTIONS[name]
+        self.over_frames |= function.over_frames
+        count = len(node.args)
+        if not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
+            self.refuse(node, f"has {count} arguments; write {function.usage}")
+        for keyword in node.keywords:
+            self.keyword(node, function, keyword, depth)
+        for place, argument in enumerate(node.args):
+            (self.truth if name == "where" and place == 0 else self.number)(argument, depth)
+
+    def keyword(self, node: ast.Call, function: Function, keyword: ast.keyword, depth: int) -> None:
+        if keyword.arg is None or keyword.arg not in function.keywords:
+            hint = nearest(keyword.arg or "", function.keywords) if function.keywords else ""
+            self.refuse(node, f"has no option '{keyword.arg}'{hint}; write {function.usage}")
+        if keyword.arg == "axis":
+            if not (isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)):
+                self.refuse(keyword.value, 'is no name of an axis; write axis="x"')
+        else:
+            self.number(keyword.value, depth)
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def _marked(text: str, column: int) -> str:
+    """Return the column and what surrounds it, with a mark before it."""
+    before, after = text[: column - 1], text[column - 1 :]
+    before = before if len(before) <= 30 else f"...{before[-27:]}"
+    after = after if len(after) <= 30 else f"{after[:27]}..."
+    return f"column {column} of '{before}>>>{after}'"

@@ -1,0 +1,260 @@
+"""Expressions: what they are worth, their derivatives, and mistakes in them."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.expression import constant, expression, measure
+from simkit.core.expressions.names import FUNCTIONS
+from simkit.errors import UserError
+
+X, Y = 0.37, 1.9
+FORMULAS = {
+    "2 + 3*x - y/x": 2 + 3 * X - Y / X,
+    "-x**2": -(X**2),
+    "2**-3 * x": X / 8,
+    "x**y": X**Y,
+    "2**y": 2**Y,
+    "y**0.5": math.sqrt(Y),
+    "4*((y/x)**12 - (y/x)**6)": 4 * ((Y / X) ** 12 - (Y / X) ** 6),
+    "abs(x - y)": Y - X,
+    "sign(x - y) * x": -X,
+    "sqrt(x)": math.sqrt(X),
+    "exp(-x)": math.exp(-X),
+    "log(x)": math.log(X),
+    "log10(x)": math.log10(X),
+    "sin(x)": math.sin(X),
+    "cos(x)": math.cos(X),
+    "tan(x)": math.tan(X),
+    "asin(x)": math.asin(X),
+    "acos(x)": math.acos(X),
+    "atan(x)": math.atan(X),
+    "sinh(x)": math.sinh(X),
+    "cosh(x)": math.cosh(X),
+    "tanh(x)": math.tanh(X),
+    "erf(x)": math.erf(X),
+    "atan2(x, y)": math.atan2(X, Y),
+    "hypot(x, y)": math.hypot(X, Y),
+    "max(x, y, 0.5) * x": Y * X,
+    "min(x, y, 0.5) * y": X * Y,
+    "clip(x, 0.1, y)": X,
+    "where(0 < x < y and not x > 1, x*y, 0)": X * Y,
+    "where(x == y or x != x, 1, y - x)": Y - X,
+    "pi*x + e": math.pi * X + math.e,
+}
+
+
+def of(text):
+    return lambda x, y: expression(text)({"x": x, "y": y}).array
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_values_and_derivatives(text, x64):
+    f, at = of(text), (jnp.asarray(X), jnp.asarray(Y))
+    assert f(*at) == pytest.approx(FORMULAS[text], rel=1e-14)
+    for argument in (0, 1):
+        step = 1e-5
+        ends = [f(*(value + sign * step * (place == argument) for place, value in enumerate(at))) for sign in (1, -1)]
+        difference = float(ends[0] - ends[1]) / (2 * step)
+        for derivative in (jax.grad, jax.jacfwd):
+            assert derivative(f, argument)(*at) == pytest.approx(difference, rel=1e-7, abs=1e-8)
+        # Derivatives of derivatives, in both orders.
+        slopes = [
+            jax.grad(f, argument)(*(value + sign * step * (place == argument) for place, value in enumerate(at)))
+            for sign in (1, -1)
+        ]
+        curvature = float(slopes[0] - slopes[1]) / (2 * step)
+        for second in (jax.jacfwd(jax.grad(f, argument), argument), jax.grad(jax.jacfwd(f, argument), argument)):
+            assert second(*at) == pytest.approx(curvature, rel=1e-6, abs=1e-6)
+
+
+def test_every_function_of_numbers_is_tested():
+    reductions = {"mean", "sum", "rms", "norm", *(name for name, known in FUNCTIONS.items() if known.over_frames)}
+    assert {name for name in FUNCTIONS if not any(f"{name}(" in text for text in FORMULAS)} == reductions
+
+
+@pytest.mark.parametrize(
+    ("text", "by_x", "by_y"),
+    [
+        ("where(x > 0, y/x, 0)", 0.0, 0.0),
+        ("where(x > 0, x*log(x), y)", 0.0, 1.0),
+        ("where(x > 0, sqrt(x), y**2)", 0.0, 6.0),
+        ("sqrt(x**2 + (y - 3)**2)", 0.0, 0.0),
+        ("hypot(x, y - 3)", 0.0, 0.0),
+        ("x**y", 0.0, 0.0),
+        ("x**2 * y", 0.0, 0.0),
+        ("x**1", 1.0, 0.0),
+        ("sqrt(x*(y - 3))", 0.0, 0.0),
+    ],
+)
+def test_derivatives_are_finite_where_the_mathematics_is(text, by_x, by_y, x64):
+    f, at = of(text), (jnp.asarray(0.0), jnp.asarray(3.0))
+    for derivative in (jax.grad, jax.jacfwd, lambda g, places: jax.jit(jax.grad(g, places))):
+        assert [float(slope) for slope in derivative(f, (0, 1))(*at)] == [by_x, by_y]
+    many = jax.vmap(jax.grad(f, (0, 1)))(*(jnp.stack([value, value]) for value in at))
+    assert [slope.tolist() for slope in many] == [[by_x] * 2, [by_y] * 2]
+
+
+def test_an_infinite_slope_stays_infinite(x64):
+    assert jax.grad(of("sqrt(x)"))(0.0, 1.0) == jnp.inf
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("text", FORMULAS)
+def test_numbers_in_the_text_do_not_change_the_precision(text, dtype, x64):
+    assert of(text)(jnp.asarray(X, dtype), jnp.asarray(Y, dtype)).dtype == dtype
+
+
+def test_a_program_of_expressions_is_exported_for_every_platform():
+    f = jax.jit(jax.value_and_grad(lambda x: of("where(x > 1, log(x), x**y) + erf(x)")(x, x)))
+    exported = jax.export.export(f, platforms=("cpu", "cuda", "tpu"))(jnp.float32(0.5))
+    again = jax.export.deserialize(exported.serialize())
+    assert [float(v) for v in again.call(jnp.float32(0.5))] == [float(v) for v in f(jnp.float32(0.5))]
+
+
+U = np.arange(12.0).reshape(3, 4) ** 1.5
+FIELD = {
+    "u": Named(jnp.asarray(U), ("x", "y")),
+    "x": Named(jnp.arange(3.0), ("x",)),
+    "y": Named(jnp.arange(4.0), ("y",)),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "axes", "value"),
+    [
+        ("mean(u)", (), U.mean()),
+        ("rms(u)", (), np.sqrt((U**2).mean())),
+        ("norm(u)", (), np.sqrt((U**2).sum())),
+        ('sum(u, axis="y")', ("x",), U.sum(1)),
+        ("max(u)", (), U.max()),
+        ('min(u, axis="x")', ("y",), U.min(0)),
+        ('u - mean(u, axis="x")', ("x", "y"), U - U.mean(0)),
+        ("x*y", ("x", "y"), np.outer(np.arange(3), np.arange(4))),
+        ("y + u", ("x", "y"), U + np.arange(4)),
+        ("where(x > y, x, y)", ("x", "y"), np.maximum.outer(np.arange(3), np.arange(4))),
+        ("max(x, y)", ("x", "y"), np.maximum.outer(np.arange(3), np.arange(4))),
+    ],
+)
+def test_axes_of_one_name_are_taken_together(text, axes, value):
+    result = expression(text)(FIELD)
+    assert result.axes == axes
+    np.testing.assert_allclose(result.array, value, rtol=1e-6)
+
+
+TIME = np.linspace(0.0, 4.0, 9)
+LIFT = np.sin(3 * TIME)
+FRAMES = {"speed": jnp.asarray(np.multiply.outer(LIFT, U))}
+NUMBERS = {"time": jnp.asarray(TIME), "lift": jnp.asarray(LIFT)}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("time_mean(lift, after=2)", LIFT[TIME >= 2].mean()),
+        ("time_rms(lift)", np.sqrt((LIFT**2).mean())),
+        ("largest(lift, after=3) - smallest(lift)", LIFT[TIME >= 3].max() - LIFT.min()),
+        ("final(lift) + first(mean(speed))", LIFT[-1] + LIFT[0] * U.mean()),
+        ("lift**2", LIFT[-1] ** 2),
+        ("largest(max(abs(speed)))", np.abs(LIFT).max() * U.max()),
+        ('max(time_mean(speed, after=1), axis="x")*0 + 1', None),
+        ("mean(time_mean(speed, after=1))", LIFT[TIME >= 1].mean() * U.mean()),
+    ],
+)
+def test_frames_are_reduced_to_an_objective(text, value):
+    made = measure(text, "objective", {"speed": ("x", "y")}, {"time", "lift", "speed"})
+    if value is None:
+        with pytest.raises(UserError, match="has one number for each y; reduce it by mean"):
+            made(FRAMES, NUMBERS)
+    else:
+        assert made(FRAMES, NUMBERS) == pytest.approx(value, rel=1e-6)
+
+
+MISTAKES = {
+    "": "an empty expression",
+    "2 *": "not an expression",
+    "x + sni(3)": "column 5 of 'x + >>>sni(3)': 'sni(3)' calls 'sni', which is no function; did you mean 'sin'?",
+    "x + yy": "column 5 of 'x + >>>yy': 'yy' is not known here; did you mean 'y'?",
+    "  x + zz": "column 7 of '  x + >>>zz'",
+    "sin + 1": "'sin' is a function; write sin(...)",
+    "x < y": "'x < y' is true or false where a number is wanted; write where(condition, 1, 0)",
+    "where(x, 1, 2)": "'x' is a number where true or false is wanted",
+    "not x": "is a number where true or false is wanted",
+    "x and y": "is a number where true or false is wanted",
+    "x^2": "has ^, which is no power; write **",
+    "x if x > 1 else y": "write where(condition, one, other)",
+    "max()": "has 0 arguments",
+    "sin(x, y)": "has 2 arguments; write sin(x)",
+    "sin(*x)": "has 1 arguments; write sin(x)",
+    "sin(x, axis='x')": "has no option 'axis'",
+    "mean(x, axes='x')": "has no option 'axes'; did you mean 'axis'?",
+    "mean(x, axis=3)": "is no name of an axis",
+    "max(x, y, axis='x')": "takes an axis of one array only",
+    "mean(x, axis='y')": "reduces along 'y': it has no axis",
+    "final(x)": "reduces frames, and what it is given has none",
+    "x in y": "compares in a way that numbers do not",
+    "x is y": "compares in a way that numbers do not",
+    "x // y": "is not arithmetic",
+    "x % y": "is not arithmetic",
+    "x[0]": "is not arithmetic",
+    "x.__class__": "'x.__class__' is not known here",
+    "(1).real": "is not arithmetic",
+    "'word'": "is not a number",
+    "True": "is not a number",
+    "1j": "is not a number",
+    "1e999": "is beyond what a number can hold",
+    "9" * 400: "is beyond what a number can hold",
+    "1/0": "has no value (float division by zero)",
+    "9**9**9": "has no value",
+    "(-1)**0.5": "a root of a negative number",
+    "__import__('os')": "calls '__import__', which is no function",
+    "(lambda: x)()": "is not arithmetic",
+    "[x for x in y]": "is not arithmetic",
+    "x := 3": "not an expression",
+    "f'{x}'": "is not arithmetic",
+    "x; y": "not an expression",
+    "x\ny": "column 2: a character that cannot be printed",
+    "x" * 1001: "an expression of 1001 characters; write at most 1000",
+    "(" * 300 + "x" + ")" * 300: "not an expression",
+    "-" * 200 + "x": "goes beyond",
+    "+".join(["x"] * 300): "goes beyond",
+    "x + µ": "'µ' is not known here" if "µ".isidentifier() else "not an expression",
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", MISTAKES, ids=lambda text: text[:20])
+def test_a_mistake_is_one_line_that_marks_its_column(text):
+    with pytest.raises(UserError) as caught:
+        expression(text, "file.toml: objectives.lift", known=("x", "y"))({"x": 0.5, "y": 2.0})
+    message = str(caught.value)
+    assert message.isprintable() and len(message) < 500
+    assert message.startswith("file.toml: objectives.lift: ")
+    assert MISTAKES[text] in message
+
+
+def test_axes_of_different_lengths_are_refused():
+    with pytest.raises(UserError, match="joins 3 and 4 values along 'x'; they must be as many"):
+        expression("a + b")({"a": Named(jnp.ones(3), ("x",)), "b": Named(jnp.ones(4), ("x",))})
+
+
+def test_a_name_without_a_value_is_named():
+    with pytest.raises(UserError, match="'lift' is not known here; did you mean 'lifts'"):
+        expression("lift")({"lifts": 1.0})
+
+
+def test_constants_are_of_double_precision():
+    assert constant("2*100 + 1/3", "--set reynolds") == 200 + 1 / 3
+    assert constant("sin(pi/6)", "--set reynolds") == math.sin(math.pi / 6)
+    with pytest.raises(UserError, match="--set reynolds: 'log\\(0\\)' is -inf; write a finite number"):
+        constant("log(0)", "--set reynolds")
+    with pytest.raises(UserError, match="'x' is not known here"):
+        constant("x", "--set reynolds")
+
+
+def test_names_may_be_dotted():
+    assert expression("2*cylinder.drag")({"cylinder.drag": 1.5}).array == 3.0
