@@ -39,7 +39,7 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
                 "arrays"
             )
     _check_dimensions(simulation, observed, where)
-    _check_quantities(simulation, {*observed, *diagnosed}, where)
+    _check_quantities(simulation, where)
     return observed, diagnosed
 
 
@@ -117,15 +117,11 @@ def _check_dimensions(simulation: "Simulation", observed: Mapping[str, Any], whe
             )
 
 
-def _check_quantities(simulation: "Simulation", told: set[str], where: str) -> None:
+def _check_quantities(simulation: "Simulation", where: str) -> None:
     from simkit.core.simulation import Quantity
 
-    axes = {axis for names in simulation.dimensions.values() for axis in names}
-    known = sorted(told | axes | set(simulation.coordinates))
     for name, quantity in simulation.quantities.items():
         if not isinstance(quantity, Quantity):
             raise UserError(
                 f"{where}: quantities['{name}'] is of type {type(quantity).__name__}; write Quantity(unit, meaning)"
             )
-        if name not in known:
-            raise UserError(f"{where}: quantities names '{name}', which it does not tell{nearest(name, known)}")

@@ -1,0 +1,21 @@
+"""Every simulation that scenario files may name runs without a scenario, too."""
+
+import pytest
+
+import simkit
+from simkit.scenario.made_in_python import scenario_of
+from simkit.scenario.registry import FACTORIES, SIMULATIONS
+
+NEED_A_FILE = {"molecular.structure", "rigid.mjcf"}
+
+
+@pytest.mark.parametrize("name", sorted(set(FACTORIES) - NEED_A_FILE))
+def test_what_a_factory_makes_is_taken_as_it_is(name):
+    simulation = SIMULATIONS.resolve(name)()
+    scenario, left = scenario_of(simulation, {"steps": 10})
+    assert scenario.made is simulation and not left
+
+
+def test_it_runs_and_keeps_its_units():
+    run = simkit.run(simkit.flow.channel(cells=(6, 4)), steps=4, every=2, perturbation=0.1)
+    assert run["bulk_velocity"].attrs["units"] == "U" and run["speed"].dims == ("time", "y", "x")
