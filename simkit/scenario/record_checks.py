@@ -39,7 +39,7 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
                 "arrays"
             )
     _check_dimensions(simulation, observed, where)
-    _check_quantities(simulation, where)
+    _check_quantities(simulation, {*observed, *diagnosed}, where)
     return observed, diagnosed
 
 
@@ -117,7 +117,7 @@ def _check_dimensions(simulation: "Simulation", observed: Mapping[str, Any], whe
             )
 
 
-def _check_quantities(simulation: "Simulation", where: str) -> None:
+def _check_quantities(simulation: "Simulation", told: set[str], where: str) -> None:
     from simkit.core.simulation import Quantity
 
     for name, quantity in simulation.quantities.items():
@@ -125,3 +125,7 @@ def _check_quantities(simulation: "Simulation", where: str) -> None:
             raise UserError(
                 f"{where}: quantities['{name}'] is of type {type(quantity).__name__}; write Quantity(unit, meaning)"
             )
+        # Factories describe quantities that another configuration tells; a slip of the pen is near one without meaning.
+        hint = "" if name in told else nearest(name, sorted(told - set(simulation.quantities)))
+        if "did you mean" in hint:
+            raise UserError(f"{where}: quantities names '{name}', which it does not tell{hint}")
