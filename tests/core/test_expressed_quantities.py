@@ -1,0 +1,99 @@
+"""Quantities said by expressions: in runs, sweeps, derivatives and ensembles, for every kind of simulation."""
+
+import jax
+import numpy as np
+import pytest
+
+import simkit
+from simkit.core.expressions.quantities import with_expression
+from simkit.core.simulation import Quantity
+from simkit.errors import UserError
+from tests.differences import central_difference
+
+UNIT = Quantity("1", "a measure")
+
+
+def measured(simulation, **texts):
+    for name, text in texts.items():
+        simulation = with_expression(simulation, name, text, UNIT, f"file.toml: quantities.{name}")
+    return simulation
+
+
+@pytest.fixture
+def channel():
+    return simkit.flow.channel(cells=(8, 6))
+
+
+def test_numbers_and_fields_join_what_is_there(channel):
+    told = measured(
+        channel,
+        fluctuation='u - mean(u, axis="x")',
+        share="rms(fluctuation) / rms(u)",
+        height="max(where(u > 0.02, y, -1))",
+        viscosity="1 / reynolds",
+    )
+    run = simkit.run(told, steps=20, every=10, perturbation=0.1, reynolds=50.0)
+    u = run["u"].values
+    np.testing.assert_allclose(run["fluctuation"], u - u.mean(axis=run["u"].dims.index("x"), keepdims=True), atol=1e-7)
+    share = np.sqrt((run["fluctuation"] ** 2).mean(("x", "y")) / (run["u"] ** 2).mean(("x", "y")))
+    np.testing.assert_allclose(run["share"], share, rtol=1e-5)
+    np.testing.assert_allclose(run["height"], run["y"].where(run["u"] > 0.02, -1).max(("x", "y")))
+    np.testing.assert_allclose(run["viscosity"], 0.02)
+    assert run["fluctuation"].dims == run["u"].dims
+    assert run["share"].attrs == {"units": "1", "long_name": "a measure"}
+
+
+def test_a_sweep_and_an_ensemble_tell_it_of_every_member(channel):
+    told = measured(channel, energy="mean(u**2 + v**2) / 2")
+    swept = simkit.sweep(told, {"reynolds": [20.0, 80.0]}, steps=10, perturbation=0.1)
+    for reynolds in (20.0, 80.0):
+        run = simkit.run(told, steps=10, every=10, perturbation=0.1, reynolds=reynolds)
+        member = swept["energy"].sel(reynolds=reynolds).squeeze()
+        np.testing.assert_allclose(member[-1], run["energy"][-1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_its_derivative_is_the_central_difference(mode, x64):
+    told = measured(simkit.flow.channel(cells=(8, 6)), norm='norm(u - reynolds*mean(v, axis="y"))')
+    params = told.params | {"perturbation": np.float64(0.1)}
+    objective = simkit.Objective(told, "norm", 10)
+    _, derivative = simkit.value_and_grad(told, ["reynolds"], objective="norm", steps=10, perturbation=0.1, mode=mode)
+    params = {name: jax.numpy.asarray(value) for name, value in params.items()}
+    difference = central_difference(lambda p: objective(p, jax.random.key(0)), params, ["reynolds"])["reynolds"]
+    assert derivative["reynolds"] == pytest.approx(float(difference), rel=1e-6)
+
+
+def test_the_derivative_of_something_converged_is_implicit(x64):
+    # Every bond of a pair at rest has the length at which its potential is least.
+    told = measured(
+        simkit.molecular.cluster(particles=2, force_tolerance=1e-12),
+        extent='norm(max(position, axis="particle") - min(position, axis="particle"))',
+    )
+    value, derivative = simkit.value_and_grad(told, ["sigma"], objective="extent", steps=500)
+    assert value == pytest.approx(2 ** (1 / 6), rel=1e-9)
+    assert derivative["sigma"] == pytest.approx(2 ** (1 / 6), rel=1e-7)
+
+
+def test_a_name_of_a_parameter_and_a_quantity_is_the_quantity(channel):
+    def pressure(state, params):
+        return 2 * params["reynolds"]
+
+    doubled = channel.with_quantities(reynolds=pressure)
+    run = simkit.run(measured(doubled, ratio="reynolds / params.reynolds"), steps=2, every=2)
+    np.testing.assert_allclose(run["ratio"], 2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
+        ("time_mean(u)", "reduces frames, and a quantity is of one; make it an objective"),
+        ('mean(u, axis="z")', "reduces along 'z': it has x, y"),
+        ("profile + side_velocity + u[0]", "is not arithmetic"),
+        ("reynold", "did you mean 'reynolds'?"),
+    ],
+)
+def test_a_mistake_is_one_line(channel, text, message):
+    with pytest.raises(UserError, match=r"file\.toml: quantities\.wrong: ") as caught:
+        measured(channel, wrong=text)
+    assert message in str(caught.value)
