@@ -5,9 +5,10 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core import paths
 from simkit.core.rollout import segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 
 
 def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Params, Params], tuple[State, Arrays]]:
@@ -15,7 +16,7 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
 
     A controller decides at fixed times and holds what it decided: a force that jumps in time at the ends of steps. A
     load that depends on time cannot say that, since methods look at loads within a step; a parameter can, since it is
-    constant while a step is taken: ``simulation.step(state, {**params, **controls of this step})``. The derivative
+    constant while a step is taken. The derivative
     reaches every control; reverse mode recomputes the steps of each decision.
 
     Args:
@@ -23,7 +24,7 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
         steps: that each value is held, at least 1.
 
     Returns:
-        The function. Its ``controls`` are ``{name of a parameter: (decisions, ...)}``, in the unit of the parameter;
+        The function. Its ``controls`` are ``{path of a parameter: (decisions, ...)}``, in the unit of the parameter;
         the diagnostics are those after each decision, (decisions,).
 
     Raises:
@@ -34,24 +35,25 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
     advance = segment(simulation, steps)
 
     def run(state: State, params: Params, controls: Params) -> tuple[State, Arrays]:
+        known = paths.leaves(params)
         for name, values in controls.items():
-            if name not in params:
-                raise UserError(f"control '{name}' is not a parameter{nearest(name, list(params))}")
-            if jnp.shape(values)[1:] != jnp.shape(params[name]) or jnp.ndim(values) == 0:
+            if name not in known:
+                raise UserError(f"control '{name}' is not a parameter{paths.hint(name, known)}")
+            if jnp.shape(values)[1:] != jnp.shape(known[name]) or jnp.ndim(values) == 0:
                 raise UserError(
                     f"control '{name}' has shape {jnp.shape(values)}; "
-                    f"give one value of shape {jnp.shape(params[name])} for each decision along a first axis"
+                    f"give one value of shape {jnp.shape(known[name])} for each decision along a first axis"
                 )
         lengths = {name: len(values) for name, values in controls.items()}
         if len(set(lengths.values())) != 1:
             raise UserError(f"controls have {lengths or 'no'} values; give as many for each, at least one control")
 
         def decide(state: State, values: Params) -> tuple[State, Arrays]:
-            here = {**params, **values}
+            here = paths.replaced(params, values)
             state = advance(state, here)
             return state, simulation.diagnose(state, here)
 
-        series = {name: jnp.asarray(values, params[name].dtype) for name, values in controls.items()}
+        series = {name: jnp.asarray(values, known[name].dtype) for name, values in controls.items()}
         return jax.lax.scan(jax.checkpoint(decide, prevent_cse=False), state, series)
 
     return run

@@ -6,27 +6,29 @@ from typing import Any
 import jax
 from jax.interpreters import partial_eval
 
+from simkit.core import paths
 from simkit.core.simulation import Params, Simulation
 
 
 def without_effect(function: Callable[..., Any], params: Params, *arguments: Any) -> list[str]:
-    """Return the names of the parameters that change nothing in what ``function(params, *arguments)`` returns.
+    """Return the paths of the parameters that change nothing in what ``function(params, *arguments)`` returns.
 
     The function is traced and its program cut down to what its result is made of; nothing is computed. A parameter
     that enters with a weight of zero counts as one that has an effect.
 
     Args:
         function: of params and arrays.
-        params: arrays, or their shapes, by name.
+        params: arrays, or their shapes.
         *arguments: pytrees of arrays or of their shapes.
     """
     used = _used(function, params, *arguments)
-    # Arguments are flattened in order, the params first, by their sorted names.
-    return [name for name, is_used in zip(sorted(params), used, strict=False) if not is_used]
+    # Arguments are flattened in order, the params first.
+    names = jax.tree.leaves(paths.mapped(lambda path, _: path, params))
+    return [name for name, is_used in zip(names, used, strict=False) if not is_used]
 
 
 def idle_parameters(simulation: Simulation) -> list[str]:
-    """Return the names of a simulation's parameters that change nothing in its start, steps, frames or status.
+    """Return the paths of a simulation's parameters that change nothing in its start, steps, frames or status.
 
     Args:
         simulation: any; it is traced, which takes a second or so, and nothing is computed.

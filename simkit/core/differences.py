@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core import paths
 from simkit.core.simulation import Params
 
 # Where bounds give a step its scale, this part of their distance is as good as the size of the parameter.
@@ -32,7 +33,7 @@ class Difference(NamedTuple):
 def differences(
     function: Callable[[Params], jax.Array],
     params: Params,
-    wrt: Sequence[str],
+    wrt: str | Sequence[str],
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> dict[str, Difference]:
     """Differentiate by central differences of two steps, one number at a time, and estimate their error.
@@ -48,14 +49,15 @@ def differences(
     Args:
         function: ``params -> scalar``.
         params: where to differentiate.
-        wrt: names of the parameters.
-        bounds: ``{name: (low, high)}``, between which the function may be asked.
+        wrt: paths of parameters; a branch stands for all below it.
+        bounds: ``{path: (low, high)}``, between which the function may be asked.
 
     Reference: Richardson, Phil. Trans. R. Soc. A 210, 307 (1911), doi:10.1098/rsta.1911.0009.
     """
     found: dict[str, Difference] = {}
-    chosen = {name: params[name] for name in wrt}
-    compiled = jax.jit(lambda chosen: function({**params, **chosen}))
+    known = paths.leaves(params)
+    chosen = {name: known[name] for name in paths.selected(wrt, known)}
+    compiled = jax.jit(lambda chosen: function(paths.replaced(params, chosen)))
     for name, array in chosen.items():
         exact = np.asarray(array)
         low, high = (bounds or {}).get(name, (-np.inf, np.inf))

@@ -7,31 +7,40 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from simkit.core.parameter import check_known
+from simkit.core import paths
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import asked_at_every_step, status_of, stops
+from simkit.errors import UserError
 
 
 def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
     """Return the simulation whose state is a batch of states of ``simulation``.
 
-    Its ``init`` takes one key per member, and its ``params`` carry a leading member axis on the names in ``over``
+    Its ``init`` takes one key per member, and its ``params`` carry a leading member axis on what ``over`` names
     (the others are shared). It is a `Simulation` like any other, so it runs, checkpoints, resumes and differentiates
     like one. A member whose status stops it stays as it is; the ensemble stops when all members have; ``status`` is one
     per member.
 
     Args:
         simulation: the member.
-        over: names of the parameters that differ between members.
+        over: paths of the parameters that differ between members; a branch stands for all below it.
 
     Raises:
-        UserError: if a name is not a parameter.
+        UserError: if a name is not a parameter, or one key is given to the members.
     """
-    check_known(over, simulation.params)
-    axes = {name: 0 if name in over else None for name in simulation.params}
+    differing = paths.selected(over, paths.leaves(simulation.params))
+    axes = paths.axes(simulation.params, differing)
 
     def batched[**P](function: Callable[P, Any]) -> Callable[P, Any]:
         return jax.vmap(function, in_axes=(0, axes))
+
+    def init(params: Params, keys: jax.Array) -> State:
+        if jnp.ndim(keys) == 0:
+            raise UserError(
+                "an ensemble starts from one key per member and was given one key: use jax.random.split(key, members), "
+                "or give the simulation itself to simkit.sweep, which makes the members"
+            )
+        return jax.vmap(simulation.init, in_axes=(axes, 0))(params, keys)
 
     step = batched(simulation.step)
     step_members = simulation.step_members
@@ -39,11 +48,11 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
 
         def step_together(state: State, params: Params) -> State:
             count = jax.tree.leaves(state)[0].shape[0]
-            each = {
-                name: value if axes[name] == 0 else jnp.broadcast_to(value, (count, *value.shape))
-                for name, value in params.items()
-            }
-            return step_members(state, each)
+
+            def of_each(path: str, value: jax.Array) -> jax.Array:
+                return value if path in differing else jnp.broadcast_to(value, (count, *value.shape))
+
+            return step_members(state, paths.mapped(of_each, params))
 
         step = step_together
 
@@ -70,7 +79,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
 
     return dataclasses.replace(
         simulation,
-        init=jax.vmap(simulation.init, in_axes=(axes, 0)),
+        init=init,
         step=step,
         observe=batched(simulation.observe),
         diagnose=batched(simulation.diagnose),

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core import paths
 from simkit.core.compilation import compiled
 from simkit.core.differences import Difference, differences
 from simkit.core.objective import Objective
-from simkit.core.parameter import check_known
 from simkit.core.rollout import LITTLE, size_in_bytes
-from simkit.core.simulation import Params
+from simkit.core.simulation import Arrays, Params
 from simkit.core.status import Status
 from simkit.errors import UserError
 
@@ -37,43 +37,43 @@ FEW = 3
 FEW_OF_LITTLE = 16
 
 
-def value_and_grad(
-    objective: Function, wrt: Sequence[str], mode: Mode = "shortest"
-) -> Callable[[Params, jax.Array], tuple[jax.Array, Params]]:
-    """Return ``(params, key) -> (value, {name: derivative})`` with respect to the parameters named in ``wrt``.
+def with_derivative(
+    objective: Function, wrt: str | Sequence[str], mode: Mode = "shortest"
+) -> Callable[[Params, jax.Array], tuple[jax.Array, Arrays]]:
+    """Return ``(params, key) -> (value, {path: derivative})`` with respect to the parameters named in ``wrt``.
 
-    `value_status_and_grad` also tells what the derivative is worth.
+    `with_status_and_derivative` also tells what the derivative is worth.
 
     Args:
         objective: ``(params, key) -> scalar``, an `Objective` or any such function.
-        wrt: names of parameters; each derivative has its parameter's shape.
+        wrt: paths of parameters; a branch stands for all below it, and each derivative has its parameter's shape.
         mode: ``"reverse"`` (cost independent of the number of parameters), ``"forward"`` (no stored states, shorter to
             compile; cost proportional to the number of parameters), or ``"shortest"``: forward for up to three numbers
             (16 in `jitted`, for a run whose states are little together).
 
     Raises:
-        UserError: if a name is not a parameter (when called).
+        UserError: if a name is not a parameter, or one is not of real numbers (when called).
     """
-    derive = value_status_and_grad(lambda params, key: (objective(params, key), jnp.int32(Status.OK)), wrt, mode)
+    derive = with_status_and_derivative(lambda params, key: (objective(params, key), jnp.int32(Status.OK)), wrt, mode)
 
-    def run(params: Params, key: jax.Array) -> tuple[jax.Array, Params]:
+    def run(params: Params, key: jax.Array) -> tuple[jax.Array, Arrays]:
         value, _, derivative = derive(params, key)
         return value, derivative
 
     return compiled(run)
 
 
-def value_status_and_grad(
+def with_status_and_derivative(
     objective: Callable[[Params, jax.Array], tuple[jax.Array, jax.Array]],
-    wrt: Sequence[str],
+    wrt: str | Sequence[str],
     mode: Mode = "shortest",
     few: int = FEW,
-) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Params]]:
-    """Return ``(params, key) -> (value, status, {name: derivative})``: of a run that failed, no derivative is right.
+) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Arrays]]:
+    """Return ``(params, key) -> (value, status, {path: derivative})``: of a run that failed, no derivative is right.
 
     Args:
         objective: ``(params, key) -> (scalar, code)``, such as `simkit.core.objective.Objective.with_status`.
-        wrt: as for `value_and_grad`.
+        wrt: as for `with_derivative`.
         mode: likewise.
         few: up to how many numbers the shortest mode is forward mode.
 
@@ -83,34 +83,47 @@ def value_status_and_grad(
     if mode not in MODES:
         raise UserError(f"mode = {mode!r} is unknown; choose one of {', '.join(MODES)}")
 
-    def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Params]:
-        chosen, of_chosen = _partial(lambda params: objective(params, key), params, wrt)
-        numbers = sum(jnp.size(value) for value in chosen.values())
-        if mode == "reverse" or (mode == "shortest" and numbers > few):
-            (value, status), derivative = jax.value_and_grad(of_chosen, has_aux=True)(chosen)
-            return value, status, derivative
-
-        if numbers == 1:
-            # A plain tangent; `jacfwd` would trace and compile every operation once more, over an axis of length 1.
-            ones = jax.tree.map(jnp.ones_like, chosen)
-            value, slope, status = jax.jvp(of_chosen, (chosen,), (ones,), has_aux=True)
-            derivative = {name: jnp.reshape(slope, jnp.shape(number)) for name, number in chosen.items()}
-            return value, status, derivative
-
-        def twice(chosen: Params) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            value, status = of_chosen(chosen)
-            return value, (value, status)
-
-        derivative, (value, status) = jax.jacfwd(twice, has_aux=True)(chosen)
-        return value, status, derivative
+    def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays]:
+        known = paths.leaves(params)
+        chosen = {name: known[name] for name in _differentiable(wrt, known)}
+        return derived(lambda chosen: objective(paths.replaced(params, chosen), key), chosen, mode, few)
 
     return compiled(run)
 
 
+def derived[T](
+    function: Callable[[Arrays], tuple[jax.Array, T]], chosen: Arrays, mode: Mode = "shortest", few: int = FEW
+) -> tuple[jax.Array, T, Arrays]:
+    """Return the value of a function of arrays, what else it returns, and the derivative of the value.
+
+    Args:
+        function: ``arrays -> (scalar, anything)``.
+        chosen: where, ``{name: array}``.
+        mode: as for `with_derivative`.
+        few: up to how many numbers the shortest mode is forward mode.
+    """
+    numbers = sum(jnp.size(value) for value in chosen.values())
+    if mode == "reverse" or (mode == "shortest" and numbers > few):
+        (value, other), derivative = jax.value_and_grad(function, has_aux=True)(chosen)
+        return value, other, derivative
+    if numbers == 1:
+        # A plain tangent; `jacfwd` would trace and compile every operation once more, over an axis of length 1.
+        ones = jax.tree.map(jnp.ones_like, chosen)
+        value, slope, other = jax.jvp(function, (chosen,), (ones,), has_aux=True)
+        return value, other, {name: jnp.reshape(slope, jnp.shape(number)) for name, number in chosen.items()}
+
+    def twice(chosen: Arrays) -> tuple[jax.Array, tuple[jax.Array, T]]:
+        value, other = function(chosen)
+        return value, (value, other)
+
+    derivative, (value, other) = jax.jacfwd(twice, has_aux=True)(chosen)
+    return value, other, derivative
+
+
 def jitted(
-    objective: Objective, wrt: Sequence[str], mode: Mode, params: Params, key: jax.Array
-) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Params]]:
-    """Return `value_status_and_grad`, to be compiled in the time that suits the run.
+    objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array
+) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Arrays]]:
+    """Return `with_status_and_derivative`, to be compiled in the time that suits the run.
 
     On a processor, a run whose states are little together takes less time than optimizing its machine code, which is
     left out: compiling takes half as long (the cradle: 2.5 s for 5.6), running two or three times as long (4 ms). The
@@ -118,8 +131,8 @@ def jitted(
 
     Args:
         objective: what to differentiate.
-        wrt: names of the parameters.
-        mode: as for `value_and_grad`.
+        wrt: as for `with_derivative`.
+        mode: as for `with_derivative`.
         params: of which only the shapes count.
         key: likewise.
     """
@@ -128,7 +141,7 @@ def jitted(
         state = jax.eval_shape(objective.simulation.init, params, key)
         little = objective.steps * size_in_bytes(state) <= LITTLE
     options = {"xla_backend_optimization_level": 0} if little and jax.default_backend() == "cpu" else None
-    derive = value_status_and_grad(objective.with_status, wrt, mode, FEW_OF_LITTLE if little else FEW)
+    derive = with_status_and_derivative(objective.with_status, wrt, mode, FEW_OF_LITTLE if little else FEW)
     return jax.jit(derive, compiler_options=options)
 
 
@@ -138,7 +151,7 @@ class GradientCheck:
 
     Attributes:
         value: the objective.
-        derivative: by automatic differentiation, ``{name: array}``.
+        derivative: by automatic differentiation, ``{path: array}``.
         difference: by central differences, likewise.
         error: estimated errors of the central differences, likewise.
         relative_difference: largest difference between the two over the largest derivative, per name.
@@ -159,7 +172,7 @@ def check_gradient(
     objective: Objective,
     params: Params,
     key: jax.Array,
-    wrt: Sequence[str],
+    wrt: str | Sequence[str],
     mode: Mode = "shortest",
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> GradientCheck:
@@ -169,9 +182,9 @@ def check_gradient(
         objective: what to differentiate; one that converges is converged again from its own solution.
         params: where.
         key: random key of the initial state.
-        wrt: names of the parameters.
-        mode: see `value_and_grad`.
-        bounds: ``{name: (low, high)}``, where known; see `simkit.core.differences.differences`.
+        wrt: paths of parameters; a branch stands for all below it.
+        mode: see `with_derivative`.
+        bounds: ``{path: (low, high)}``, where known; see `simkit.core.differences.differences`.
 
     Raises:
         UserError: if a name is not a parameter.
@@ -214,8 +227,15 @@ def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.max(np.abs(a - b)) / scale) if scale else 0.0
 
 
-def _partial[T](
-    function: Callable[[Params], T], params: Params, wrt: Sequence[str]
-) -> tuple[Params, Callable[[Params], T]]:
-    check_known(wrt, params)
-    return {name: params[name] for name in wrt}, lambda chosen: function({**params, **chosen})
+def _differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> list[str]:
+    """Return the paths of the parameters that are named, all of real numbers."""
+    if not (names := paths.selected(wrt, known)):
+        raise UserError("wrt names no parameter; name at least one")
+    for name in names:
+        kind = jnp.result_type(known[name])
+        if not jnp.issubdtype(kind, jnp.floating):
+            raise UserError(
+                f"parameter '{name}' is of type {kind}, which has no derivative; give real numbers, such as "
+                "jnp.asarray(value, dtype=float)"
+            )
+    return names

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 import jax
 import jax.numpy as jnp
 
+from simkit.core import paths
 from simkit.core.compilation import compiled
 from simkit.core.converge import Converged, differentiable_solution
 from simkit.core.simulation import Params, Simulation, State
@@ -32,7 +33,7 @@ def in_flight(
         simulation: one that converges.
         slots: members that run together. Good values: 32 to 128 on a CPU (what its cache holds), thousands on a GPU.
         max_steps: largest number of steps of each member.
-        over: names of the parameters that carry a leading member axis; the others are shared.
+        over: paths of the parameters that carry a leading member axis; the others are shared.
         steps_per_round: steps between exchanges; a finished member idles half as many on average.
 
     Returns:
@@ -62,7 +63,8 @@ def in_flight(
         fixed = jax.lax.stop_gradient(params)
         states = jax.lax.stop_gradient(states)
         count = jax.tree.leaves(states)[0].shape[0]
-        axes = {name: 0 if name in over else None for name in params}
+        differing = paths.selected(over, paths.leaves(params))
+        axes = paths.axes(params, differing)
         members = states, jnp.zeros(count, jnp.int32), jnp.zeros(count, jnp.int32)
 
         def take(tree: State, chosen: jax.Array) -> State:
@@ -76,7 +78,8 @@ def in_flight(
             def exchange(members: tuple[State, jax.Array, jax.Array]) -> tuple[State, jax.Array, jax.Array]:
                 (chosen,) = jnp.nonzero(~stops(members[1]), size=width, fill_value=count)
                 batch = take(members, chosen)
-                shared = {name: take(value, chosen) if axes[name] == 0 else value for name, value in fixed.items()}
+                of_each = paths.leaves(fixed)
+                shared = paths.replaced(fixed, {path: take(of_each[path], chosen) for path in differing})
                 together = jax.vmap(advance, in_axes=(0, axes))
                 batch = jax.lax.fori_loop(0, steps_per_round, lambda _, batch: together(batch, shared), batch)
                 return jax.tree.map(lambda a, b: a.at[chosen].set(b, mode="drop"), members, batch)

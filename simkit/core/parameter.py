@@ -2,9 +2,9 @@
 
 import dataclasses
 import math
-from collections.abc import Collection
+from typing import Any
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 
 type Numbers = float | tuple[Numbers, ...]
 
@@ -20,14 +20,14 @@ class Parameter:
     """A number (or array of numbers) that may be swept and differentiated.
 
     Attributes:
-        default: the value, or nested tuples of values for an array.
+        default: the value, nested tuples of values or an array, or a tree of these: the rest is then said of each.
         bounds: lowest and highest value allowed, for every entry of an array; either may be infinite. `POSITIVE`,
             `NOT_NEGATIVE` and `SHARE` are the usual ones.
         unit: physical unit; ``"1"`` for a pure number.
         doc: what it means.
     """
 
-    default: Numbers
+    default: Any
     bounds: tuple[float, float] = UNBOUNDED
     unit: str = "1"
     doc: str = ""
@@ -58,6 +58,16 @@ def shown_bounds(bounds: tuple[float, float]) -> str:
     return f"{high:g} or less" if math.isinf(low) else f"[{low:g}, {high:g}]"
 
 
+def shown_bound(bounds: tuple[float, float], side: int) -> str:
+    """Return one of two bounds as a number, ``"0, which it must stay above"`` of one that is not allowed itself.
+
+    Args:
+        bounds: lowest and highest value allowed.
+        side: 0 for the lower, 1 for the upper.
+    """
+    return "0, which it must stay above" if not side and bounds[0] == POSITIVE[0] else f"{bounds[side]:g}"
+
+
 def out_of_bounds(bounds: tuple[float, float]) -> str:
     """Return what is wrong with a value out of bounds, and what to do.
 
@@ -69,18 +79,3 @@ def out_of_bounds(bounds: tuple[float, float]) -> str:
     if bounds == NOT_NEGATIVE:
         return "is negative; choose 0 or a value above"
     return f"is outside [{bounds[0]:g}, {bounds[1]:g}]; choose one within"
-
-
-def check_known(names: Collection[str], known: Collection[str]) -> None:
-    """Refuse names that are not those of parameters.
-
-    Args:
-        names: given.
-        known: of the parameters.
-
-    Raises:
-        UserError: with the nearest name.
-    """
-    for name in names:
-        if name not in known:
-            raise UserError(f"unknown parameter '{name}'{nearest(name, list(known))}")

@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core import paths
 from simkit.core.averages import averaged
 from simkit.core.parameter import Parameter
 from simkit.core.pytree import pytree
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, asked_at_every_step, status_of, stops
+from simkit.errors import UserError
 
 
 @pytree
@@ -54,20 +56,25 @@ def beside_recording(
 
     Args:
         simulation: one that runs a fixed number of steps.
-        true: parameters of the recorded one, by name.
+        true: parameters of the recorded one, by path.
         measure: ``(state, params) -> {name: array}``.
         every: steps between recorded frames.
         noise: the parameter ``noise``.
         start: key of the run -> key that both start from; the noise has the run's own.
-        fixed: names of parameters that keep their defaults and are not parameters of what is returned.
+        fixed: names of parameters (or of whole branches) at the top that keep their defaults and are not parameters of
+            what is returned.
+
+    Raises:
+        UserError: if the parameters are not in a dictionary.
     """
+    if not isinstance(simulation.params, dict):
+        raise UserError("what is recorded needs params in a dictionary, to which 'noise' is added; put them in one")
 
     def both(params: Params) -> Params:
         """Return the parameters of the two, stacked."""
-        stacked = {name: jnp.stack([value] * 2) for name, value in every_one(params).items()}
-        return stacked | {
-            name: jnp.stack([params[name], jnp.asarray(value, params[name].dtype)]) for name, value in true.items()
-        }
+        tried = paths.leaves(every_one(params))
+        recorded = tried | {name: jnp.asarray(value, tried[name].dtype) for name, value in true.items()}
+        return paths.mapped(lambda name, value: jnp.stack([value, recorded[name]]), every_one(params))
 
     def every_one(params: Params) -> Params:
         """Return the parameters of the tried one, those included that are fixed."""
@@ -115,7 +122,7 @@ def beside_recording(
         return simulation.diagnose(*own(state, params)) | {"distance": distance}
 
     def check(params: Params, key: jax.Array) -> None:
-        for shown in (every_one(params), {name: value[1] for name, value in both(params).items()}):
+        for shown in (every_one(params), jax.tree.map(lambda value: value[1], both(params))):
             simulation.check_values(shown, start(key))
 
     status_of_one = status_of(simulation)
@@ -138,7 +145,7 @@ def beside_recording(
         check=check,
         dimensions=simulation.dimensions,
         coordinates=simulation.coordinates,
-        parameters={name: told for name, told in simulation.parameters.items() if name in free},
+        parameters={name: told for name, told in simulation.parameters.items() if name.split(".")[0] in free},
     )
     return averaged(pair, sample, every=every, skip=0, diagnose=lambda mean, params: dict(mean))
 
@@ -156,18 +163,19 @@ def standard_errors(
         simulation: as `beside_recording` returns it.
         params: where to evaluate, near the minimum; ``noise`` among them.
         frames: number of recorded frames.
-        wrt: the parameters that are estimated together.
+        wrt: paths of the single numbers that are estimated together.
         names: of what is recorded, y, as the simulation observes it for the tried parameters.
     """
     record = trajectory(simulation, frames, 1)
 
     def measured(values: jax.Array) -> jax.Array:
-        tried = params | dict(zip(wrt, values, strict=True))
+        tried = paths.replaced(params, dict(zip(wrt, values, strict=True)))
         observed = record(tried, jax.random.key(0))[1]
         # The first frame is the start, of which nothing is recorded.
         return jnp.concatenate([observed[name][1:].ravel() for name in names])
 
-    slopes = jax.jit(jax.jacfwd(measured))(jnp.stack([params[name] for name in wrt]))
+    known = paths.leaves(params)
+    slopes = jax.jit(jax.jacfwd(measured))(jnp.stack([known[name] for name in wrt]))
     slopes = np.asarray(slopes, dtype=np.float64) / float(params["noise"])
     variances = np.diag(np.linalg.inv(slopes.T @ slopes))
     return {name: float(np.sqrt(variance)) for name, variance in zip(wrt, variances, strict=True)}

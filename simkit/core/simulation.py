@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from simkit.core.parameter import Parameter, check_known
+from simkit.core import paths
+from simkit.core.parameter import Parameter
 from simkit.core.ranges import check_bounds
 from simkit.errors import UserError
 
 type State = Any
-type Params = dict[str, jax.Array]
+type Params = Any
+"""Any pytree of float arrays: a dictionary of them by name, or nested ones, see `simkit.core.paths`."""
 type Arrays = dict[str, jax.Array]
 
 
@@ -62,8 +64,10 @@ class Simulation:
         step: ``(state, params) -> state``, one time step or one minimizer iteration; shapes and dtypes preserved.
         observe: ``(state, params) -> {name: array}``, what a frame stores and a renderer draws.
         diagnose: ``(state, params) -> {name: scalar}``; has ``time`` (or ``iteration``) among its names.
-        params: default parameters, ``{name: float array}``: exactly what may be swept or differentiated; given as
-            plain numbers, or as `Parameter` with unit, meaning and bounds, they become arrays of the working precision.
+        params: default parameters: exactly what may be swept or differentiated. A dictionary of float arrays by name,
+            or any pytree of them, each addressed by its path: ``"closure.0.weight"``, and ``"closure"`` for the whole
+            branch. Given as plain numbers, nested lists of plain numbers, or as `Parameter` with unit, meaning and
+            bounds, they become arrays of the working precision.
         converges: whether it runs until its ``status`` is ``CONVERGED``, and steps are only a limit.
         equilibrium: what holds once it has converged; ``None`` where no implicit derivative exists.
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member, see
@@ -84,14 +88,14 @@ class Simulation:
             renderer may draw, such as the kinds of the ``sides``.
         quantities: ``{name: Quantity}``, unit and meaning of what is observed and diagnosed and of the coordinates;
             may describe names that this configuration does not have. See `simkit.core.quantities.described`.
-        parameters: ``{name: Parameter}``, those of ``params`` that were given with unit, meaning and bounds.
+        parameters: ``{path: Parameter}``, those of ``params`` that were given with unit, meaning and bounds.
     """
 
     init: Callable[[Params, jax.Array], State]
     step: Callable[[State, Params], State]
     observe: Callable[[State, Params], Arrays]
     diagnose: Callable[[State, Params], Arrays]
-    params: dict[str, Any]
+    params: Params
     converges: bool = False
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
@@ -116,17 +120,25 @@ class Simulation:
                 "simkit.converged_when"
             )
         object.__setattr__(self, "params", as_arrays(params := self.params))
-        declared = {name: value for name, value in params.items() if isinstance(value, Parameter)}
+        given = paths.leaves(params, is_leaf=_is_array)
+        declared = {
+            path: dataclasses.replace(value, default=default)
+            for name, value in given.items()
+            if isinstance(value, Parameter)
+            for path, default in paths.leaves(value.default, name, _is_array).items()
+        }
         object.__setattr__(self, "parameters", {**self.parameters, **declared})
 
     def __repr__(self) -> str:
         """Return one line: the parameters, shapes in place of arrays."""
-        return f"<Simulation: {', '.join(f'{name} = {_shown(value)}' for name, value in self.params.items())}>"
+        shown = (f"{name} = {_shown(value)}" for name, value in paths.leaves(self.params).items())
+        return f"<Simulation: {', '.join(shown)}>"
 
     def _repr_html_(self) -> str:
         """Return the parameters as a table, for notebooks."""
         rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{_shown(value)}</td></tr>" for name, value in self.params.items()
+            f"<tr><td>{html.escape(name)}</td><td>{_shown(value)}</td></tr>"
+            for name, value in paths.leaves(self.params).items()
         )
         return f"<table><tr><th>parameter</th><th>default</th></tr>{rows}</table>"
 
@@ -140,29 +152,28 @@ class Simulation:
         Raises:
             UserError: that names the first parameter out of bounds; and whatever ``check`` raises.
         """
-        check_bounds(self.parameters, params)
+        check_bounds(self.parameters, paths.leaves(params))
         if self.check is not None:
             self.check(params, key)
 
-    def with_params(self, **values: Any) -> "Simulation":
+    def with_params(self, values: Any = None, /, **named: Any) -> "Simulation":
         """Return the same simulation with other default parameters.
 
         Args:
-            **values: new values by name, of the default's shape; cast to the default's dtype.
+            values: new values by path, ``{"closure.0.weight": array}``, or a tree of them all like ``params``.
+            **named: likewise, by name: a leaf, of the default's shape and cast to its dtype, or a branch as a tree.
 
         Raises:
-            UserError: if a name is unknown or a shape does not fit.
+            UserError: if a name is unknown, or a value is not made of real numbers of that shape.
         """
-        check_known(values, self.params)
-        params = dict(self.params)
-        for name, value in values.items():
-            # In the precision that the simulation was made in, also where JAX now runs in another.
-            with jax.enable_x64(jax.config.jax_enable_x64 or params[name].dtype.itemsize > 4):
-                array = jnp.asarray(value, dtype=params[name].dtype)
-            if array.shape != params[name].shape:
-                raise UserError(f"parameter '{name}' has shape {array.shape}; expected {params[name].shape}")
-            params[name] = array
-        return dataclasses.replace(self, params=params)
+        known = paths.leaves(self.params)
+        if values is not None and not isinstance(values, Mapping):
+            values = paths.leaves(values, is_leaf=lambda path, _: path in known)
+            if "" in values:
+                raise UserError('with_params takes values by name: gravity=9.8, or {"closure.0.weight": array}')
+        found = paths.given(dict(values or {}) | named, known)
+        arrays = {name: _like(name, value, known[name]) for name, value in found.items()}
+        return dataclasses.replace(self, params=paths.replaced(self.params, arrays))
 
     def with_quantities(self, **functions: "Callable[[State, Params], jax.Array]") -> "Simulation":
         """Return the same simulation, which also tells further quantities.
@@ -193,19 +204,44 @@ class Simulation:
         return dataclasses.replace(self, observe=joined(self.observe, arrays), diagnose=joined(self.diagnose, scalars))
 
 
-def as_arrays(params: Mapping[str, Any]) -> Params:
+def as_arrays(params: Any) -> Params:
     """Return parameters as arrays of the working precision.
 
     Args:
-        params: numbers, arrays or `Parameter`, whose default counts, by name.
+        params: numbers, nested lists of plain numbers, arrays or `Parameter`, whose default counts, in a dictionary by
+            name or in any other pytree.
 
     Raises:
-        UserError: if one is not made of real numbers.
+        UserError: if one is not made of real numbers, or has no name.
     """
-    if not isinstance(params, Mapping):
-        kind = type(params).__name__
-        raise UserError(f"params are of type {kind}; give a dictionary of numbers, arrays or Parameter by name")
-    return {name: _parameter(name, value) for name, value in params.items()}
+
+    def array(name: str, value: Any) -> Any:
+        if not name:
+            kind = type(value).__name__
+            raise UserError(f"params are of type {kind}; give a dictionary of numbers, arrays or Parameter by name")
+        if isinstance(value, Parameter):
+            return paths.mapped(_parameter, value.default, name, _is_array)
+        return _parameter(name, value)
+
+    return paths.mapped(array, params, is_leaf=_is_array)
+
+
+def _is_array(_: str, value: Any) -> bool:
+    """Tell whether a list or tuple is an array, of plain numbers, and not a branch."""
+    if type(value) not in (list, tuple):
+        return False
+    return all(isinstance(entry, int | float | np.generic) or _is_array(_, entry) for entry in value)
+
+
+def _like(name: str, value: Any, default: Any) -> jax.Array:
+    """Return a parameter's value as an array of its default's shape and type."""
+    _check_real(name, value)
+    # In the precision that the simulation was made in, also where JAX now runs in another.
+    with jax.enable_x64(jax.config.jax_enable_x64 or default.dtype.itemsize > 4):
+        array = jnp.asarray(value, dtype=default.dtype)
+    if array.shape != default.shape:
+        raise UserError(f"parameter '{name}' has shape {array.shape}; expected {default.shape}")
+    return array
 
 
 def draws(simulation: Simulation) -> bool:
@@ -220,14 +256,17 @@ def draws(simulation: Simulation) -> bool:
 
 
 def _parameter(name: str, value: Any) -> Any:
-    if isinstance(value, Parameter):
-        value = value.default
     if isinstance(value, jax.Array | jax.ShapeDtypeStruct) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
-    kind = value.dtype.kind if isinstance(value, jax.Array) else _kind(value)
-    if kind not in "iuf":
-        raise UserError(f"parameter '{name}' is {type(value).__name__}; give a number, or an array of real numbers")
+    _check_real(name, value)
     return jnp.asarray(value, dtype=float)
+
+
+def _check_real(name: str, value: Any) -> None:
+    real = jnp.issubdtype(value.dtype, jnp.floating) if isinstance(value, jax.Array) else False
+    kind = value.dtype.kind if isinstance(value, jax.Array) else _kind(value)
+    if not real and kind not in "iuf":
+        raise UserError(f"parameter '{name}' is {type(value).__name__}; give a number, or an array of real numbers")
 
 
 def _kind(value: Any) -> str:
@@ -235,6 +274,8 @@ def _kind(value: Any) -> str:
         return np.asarray(value).dtype.kind
     except ValueError:  # rows of different lengths
         return "O"
+    except TypeError:  # traced entries
+        return "f"
 
 
 def _shown(value: Any) -> str:

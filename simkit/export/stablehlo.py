@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.core import paths
 from simkit.core.converge import converge
 from simkit.core.precision import precision
 from simkit.core.rollout import segment
@@ -17,7 +18,7 @@ from simkit.storage.files import make_folder, write_bytes, write_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from simkit.core.simulation import Params, Simulation
+    from simkit.core.simulation import Arrays, Simulation
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 # Small, odd and different from the batch of one that tracing might specialize to.
@@ -44,9 +45,10 @@ class Exported:
 def export_scenario(scenario: Scenario, folder: Path) -> Exported:
     """Write ``NAME.stablehlo`` and ``NAME.json``, reload the program and compare it with JAX.
 
-    The program maps ``(params, key_data)`` to the final diagnostics of a whole run: ``params`` is ``{name: (batch,
-    ...)}`` and ``key_data`` is ``uint32 (batch, 2)``, the data of one random key per member. Reload it with
-    ``jax.export.deserialize(bytes)``; ``.call`` runs it and ``.vjp().call`` differentiates it, without simkit.
+    The program maps ``(params, key_data)`` to the final diagnostics of a whole run: ``params`` is ``{path: (batch,
+    ...)}``, nested ones by their dotted paths, and ``key_data`` is ``uint32 (batch, 2)``, the data of one random key
+    per member. Reload it with ``jax.export.deserialize(bytes)``; ``.call`` runs it and ``.vjp().call`` differentiates
+    it, without simkit.
 
     Args:
         scenario: overrides applied.
@@ -63,7 +65,8 @@ def export_scenario(scenario: Scenario, folder: Path) -> Exported:
         run = jax.vmap(final_diagnostics(simulation, scenario.run.steps))
         (batch,) = export.symbolic_shape("batch")
         params = {
-            name: jax.ShapeDtypeStruct((batch, *value.shape), value.dtype) for name, value in simulation.params.items()
+            name: jax.ShapeDtypeStruct((batch, *value.shape), value.dtype)
+            for name, value in paths.leaves(simulation.params).items()
         }
         keys = jax.ShapeDtypeStruct((batch, 2), np.uint32)
         try:
@@ -92,7 +95,7 @@ def export_scenario(scenario: Scenario, folder: Path) -> Exported:
         "inputs": {
             "params": {
                 name: {"shape": ["batch", *value.shape], "dtype": str(value.dtype), "default": value.tolist()}
-                for name, value in simulation.params.items()
+                for name, value in paths.leaves(simulation.params).items()
             },
             "key_data": {"shape": ["batch", 2], "dtype": "uint32"},
         },
@@ -108,8 +111,8 @@ def export_scenario(scenario: Scenario, folder: Path) -> Exported:
     return Exported(program, card, value_error, gradient_error)
 
 
-def final_diagnostics(simulation: "Simulation", steps: int) -> "Callable[[Params, Any], dict[str, Any]]":
-    """Return ``(params, key_data) -> {name: scalar}``, the diagnostics at the end of a run.
+def final_diagnostics(simulation: "Simulation", steps: int) -> "Callable[[Arrays, Any], dict[str, Any]]":
+    """Return ``(params, key_data) -> {name: scalar}``, the diagnostics at the end of a run; ``params`` are by path.
 
     Args:
         simulation: what to run; one with an equilibrium is run until done, so that its derivative is implicit.
@@ -117,7 +120,8 @@ def final_diagnostics(simulation: "Simulation", steps: int) -> "Callable[[Params
     """
     import jax
 
-    def run(params: "Params", key_data: Any) -> dict[str, Any]:
+    def run(values: "Arrays", key_data: Any) -> dict[str, Any]:
+        params = paths.replaced(simulation.params, values)
         state = simulation.init(params, jax.random.wrap_key_data(key_data))
         if simulation.equilibrium is not None:
             state = converge(simulation, steps)(state, params).state
@@ -141,7 +145,7 @@ def _disagreement(scenario: Scenario, simulation: "Simulation", run: Any, data: 
     from jax import export
 
     reloaded = export.deserialize(bytearray(data))
-    params = {name: jnp.stack([value] * VERIFIED_BATCH) for name, value in simulation.params.items()}
+    params = {name: jnp.stack([value] * VERIFIED_BATCH) for name, value in paths.leaves(simulation.params).items()}
     keys = jnp.stack([jax.random.key_data(jax.random.key(scenario.run.seed + i)) for i in range(VERIFIED_BATCH)])
     expected, pullback = jax.vjp(jax.jit(lambda params: run(params, keys)), params)
     # Only what the scenario declares to be differentiable: the derivative of a round-off residual is noise.
@@ -173,5 +177,5 @@ def _relative(expected: Any, found: Any) -> float:
 
 
 def _tolerance(simulation: "Simulation") -> float:
-    epsilon = max(float(np.finfo(value.dtype).eps) for value in simulation.params.values())
+    epsilon = max(float(np.finfo(value.dtype).eps) for value in paths.leaves(simulation.params).values())
     return epsilon**0.5

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.core import paths
 from simkit.errors import UserError
 from simkit.jobs.chunks import cut_of, spread_of
 from simkit.jobs.fitting import check_disk
@@ -86,8 +87,9 @@ def _shapes(simulation: "Simulation", plan: "Sweep", members: int) -> tuple[Any,
     import jax
 
     key = jax.eval_shape(jax.random.key, 0)
-    params = {name: jax.ShapeDtypeStruct(value.shape, value.dtype) for name, value in simulation.params.items()}
+    params = jax.tree.map(lambda value: jax.ShapeDtypeStruct(value.shape, value.dtype), simulation.params)
+    known = paths.leaves(params)
     swept = {
-        name: jax.ShapeDtypeStruct((members,), params[name].dtype, sharding=spread_of(members)) for name in plan.over
+        name: jax.ShapeDtypeStruct((members,), known[name].dtype, sharding=spread_of(members)) for name in plan.over
     }
-    return {**params, **swept}, jax.ShapeDtypeStruct((members,), key.dtype, sharding=spread_of(members))
+    return paths.replaced(params, swept), jax.ShapeDtypeStruct((members,), key.dtype, sharding=spread_of(members))

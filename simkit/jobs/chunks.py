@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.core import paths
 from simkit.engine.plan import plan_of
 from simkit.jobs.job import Prepared, Report, Warn
 from simkit.storage import datasets
@@ -63,11 +64,12 @@ def _inputs(simulation: "Simulation", plan: "Sweep", members: np.ndarray) -> tup
     import jax.numpy as jnp
 
     values, seeds = plan.values_of(members)
-    swept = {name: jnp.asarray(array, dtype=simulation.params[name].dtype) for name, array in values.items()}
+    known = paths.leaves(simulation.params)
+    swept = {name: jnp.asarray(array, dtype=known[name].dtype) for name, array in values.items()}
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, dtype=jnp.uint32))
     if spread := spread_of(len(members)):
         swept, keys = jax.device_put((swept, keys), spread)
-    return {**simulation.params, **swept}, keys
+    return paths.replaced(simulation.params, swept), keys
 
 
 def run_members(
@@ -93,7 +95,7 @@ def run_members(
 
     simulation, program = prepared.simulation, prepared.program
     cut, together = cut_of(simulation, plan), plan.chunk or plan.members
-    axes = {name: 0 if name in plan.over else None for name in simulation.params}
+    axes = paths.axes(simulation.params, plan.over)
     observe = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes))) if plan.final_frames else lambda *_: {}
     chunks = 1 if simulation.converges else -(-plan.members // together)
     results = []

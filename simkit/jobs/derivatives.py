@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.precision import precision
 from simkit.errors import UserError, nearest
@@ -37,15 +38,15 @@ def value_and_grad(
 
     Args:
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
-        wrt: parameter name or names.
+        wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
         objective: which objective; ``None`` takes the first in the file. Or ``(frames, diagnostics) -> scalar``,
             written with ``jax.numpy``, of what is observed and diagnosed, with a leading frame axis (of one frame, the
             last, if the simulation converges).
-        mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.value_and_grad`.
+        mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.with_derivative`.
         **values: parameters, config or run settings.
 
     Returns:
-        The value and ``{name: derivative}``. A warning says so if the run failed, or if its derivative is not that of
+        The value and ``{path: derivative}``. A warning says so if the run failed, or if its derivative is not that of
         the physics.
 
     Raises:
@@ -77,17 +78,17 @@ class Derivative:
 
 
 def differentiate(scenario: Scenario, wrt: Sequence[str], objective: "str | Measure | None", mode: Mode) -> Derivative:
-    """Return a derivative with the status of its run; arguments as for `check_gradient`.
+    """Return a derivative with the status of its run; arguments as for `compare`.
 
     Raises:
         UserError: if a name is unknown.
     """
     from simkit.core import gradient
 
-    check_wrt(scenario, wrt)
+    names = chosen_by(scenario, wrt)
     with _prepared(scenario, objective) as (function, params, key):
-        value, status, derivative = gradient.jitted(function, wrt, mode, params, key)(params, key)
-        exact = {name: np.asarray(derivative[name]) for name in wrt}
+        value, status, derivative = gradient.jitted(function, names, mode, params, key)(params, key)
+        exact = {name: np.asarray(derivative[name]) for name in names}
         return Derivative(float(value), exact, int(status), note_of(scenario, int(status)))
 
 
@@ -124,16 +125,16 @@ def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed
     """
     import jax
 
-    with _prepared(scenario, objective, **changed) as (function, params, key):
+    with _prepared(scenario, objective, changed) as (function, params, key):
         return int(jax.jit(function.with_status)(params, key)[1])
 
 
-def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode: Mode) -> "GradientCheck":
-    """Compare derivatives with central differences, in the scenario's precision.
+def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode: Mode) -> "GradientCheck":
+    """Compare derivatives with central differences, in the scenario's precision, see `simkit.check_gradient`.
 
     Args:
         scenario: overrides applied; float64 unless the check is to be a rough one.
-        wrt: parameter names.
+        wrt: paths of parameters; a branch stands for all below it.
         objective: which objective; ``None`` takes the first in the file.
         mode: as for `value_and_grad`.
 
@@ -142,39 +143,36 @@ def check_gradient(scenario: Scenario, wrt: Sequence[str], objective: str | None
     """
     from simkit.core import gradient
 
-    check_wrt(scenario, wrt)
+    names = chosen_by(scenario, wrt)
     bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
     with _prepared(scenario, objective) as (function, params, key):
-        return gradient.check_gradient(function, params, key, wrt, mode, bounds)
+        return gradient.check_gradient(function, params, key, names, mode, bounds)
 
 
 @contextmanager
 def _prepared(
-    scenario: Scenario, objective: "str | Measure | None", **changed: Any
+    scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any] = {}
 ) -> "Iterator[tuple[Objective, Params, jax.Array]]":
     """Give an objective of a scenario, its parameters and its random key, in the scenario's precision."""
     import jax
 
     with precision(scenario.run.precision):
-        simulation = build(scenario).with_params(**changed)
+        simulation = build(scenario).with_params(changed)
         function = objective_of(scenario, simulation, objective)
         yield function, simulation.params, jax.random.key(scenario.run.seed)
 
 
-def check_wrt(scenario: Scenario, wrt: Sequence[str]) -> None:
-    """Refuse names that are not parameters of the scenario.
+def chosen_by(scenario: Scenario, wrt: Sequence[str]) -> list[str]:
+    """Return the paths of the parameters of a scenario that names stand for, a branch for all below it.
 
     Raises:
-        UserError: with the nearest name.
+        UserError: if a name is unknown, with the nearest, or there is none.
     """
     if not all(isinstance(name, str) for name in wrt):
         raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
-    for name in wrt:
-        if name not in scenario.parameters:
-            known = list(scenario.parameters)
-            raise UserError(f"'{name}' is not a parameter of {scenario.name}{nearest(name, known)}")
-    if len(set(wrt)) != len(wrt) or not wrt:
-        raise UserError(f"wrt names {'a parameter twice' if wrt else 'no parameter'}; name each parameter once")
+    if not wrt:
+        raise UserError("wrt names no parameter; name at least one")
+    return paths.selected(wrt, scenario.parameters, scenario.name)
 
 
 def objective_name(scenario: Scenario, name: object) -> str:

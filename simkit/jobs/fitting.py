@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.core import paths
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def check_declared(simulation: "Simulation", frames: int, remedy: str) -> None:
 
     lengths = {name: len(values) for name, values in simulation.coordinates.items()}
     shapes = [[lengths.get(name, 0) for name in names] for names in simulation.dimensions.values()]
-    each = min((value.dtype.itemsize for value in simulation.params.values()), default=4)
+    each = min((value.dtype.itemsize for value in paths.leaves(simulation.params).values()), default=4)
     need, free = frames * each * sum(math.prod(shape) for shape in shapes if shape), available_bytes()
     if need > free:
         kept = "1 frame needs" if frames == 1 else f"{frames} frames need"

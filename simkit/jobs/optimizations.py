@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from simkit.core.compilation import use_compilation_cache
+from simkit.core.parameter import shown_bound
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
-from simkit.jobs.derivatives import Mode, check_wrt, names_of, note_of, objective_name, objective_of, status_of_run
+from simkit.jobs.derivatives import Mode, chosen_by, names_of, note_of, objective_name, objective_of, status_of_run
 from simkit.jobs.job import Prepared, Report, Warn, begin, returned
 from simkit.jobs.outcome import DrivenJob, Outcome
 from simkit.scenario import checks
@@ -49,12 +50,12 @@ def optimize(
 
     Args:
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
-        wrt: parameter name or names.
+        wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
         objective: which objective; ``None`` takes the first in the file.
         method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy ones.
         iterations: at most this many updates.
-        learning_rate: of Adam, in units of the bounded coordinate (see `simkit.core.optimize.optimize`).
-        mode: how derivatives propagate, see `simkit.core.gradient.value_and_grad`.
+        learning_rate: of Adam, in units of the bounded coordinate (see `simkit.core.optimization.optimization`).
+        mode: how derivatives propagate, see `simkit.core.gradient.with_derivative`.
         output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
         **values: other parameters, config or run settings.
@@ -104,7 +105,7 @@ class Optimized(Outcome):
             for place in np.argwhere(sides):
                 value, upper = observed[f"best_{name}"][-1][tuple(place)], sides[tuple(place)] > 0
                 entry = f"{name}[{', '.join(map(str, place))}]" if place.size else name
-                bound = f"its {'upper' if upper else 'lower'} bound {bounds[int(upper)]:g}"
+                bound = f"its {'upper' if upper else 'lower'} bound {shown_bound(bounds, int(upper))}"
                 lines.append(f"{entry} = {value:g} ends at {bound}, toward which the objective still improves")
         return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"{len(lines) - MOST_LINES} more"]
 
@@ -145,7 +146,7 @@ class Optimization(DrivenJob[Optimized]):
         method: ``"lbfgs"`` or ``"adam"``.
         iterations: at most this many updates.
         learning_rate: of Adam.
-        mode: how derivatives propagate, see `simkit.core.gradient.value_and_grad`.
+        mode: how derivatives propagate, see `simkit.core.gradient.with_derivative`.
     """
 
     kind = "optimize"
@@ -170,12 +171,12 @@ class Optimization(DrivenJob[Optimized]):
     mode: Mode = "shortest"
 
     def checked(self) -> "Optimization":
-        """Return the same, its parameters in a tuple.
+        """Return the same, its parameters by their paths, those below a branch one by one.
 
         Raises:
             UserError: if a name is unknown or a number out of range.
         """
-        check_wrt(self.scenario, self.wrt)
+        wrt = tuple(chosen_by(self.scenario, self.wrt))
         objective_name(self.scenario, self.objective)
         if self.method not in ("lbfgs", "adam"):
             raise UserError(f"method '{self.method}' is unknown; choose lbfgs or adam")
@@ -185,7 +186,7 @@ class Optimization(DrivenJob[Optimized]):
             raise UserError(f"iterations = {self.iterations} is not allowed; choose from 1 to 1000000")
         if not isinstance(self.learning_rate, int | float) or not 0 < self.learning_rate <= 10:
             raise UserError(f"learning rate = {self.learning_rate!r:.40} is not allowed; choose from above 0 to 10")
-        return dataclasses.replace(self, wrt=tuple(self.wrt))
+        return dataclasses.replace(self, wrt=wrt)
 
     @property
     def progress(self) -> dict[str, Any]:
@@ -199,10 +200,10 @@ class Optimization(DrivenJob[Optimized]):
 
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation whose steps are updates of the parameters."""
-        from simkit.core.optimize import optimize as optimization_of
+        from simkit.core.optimization import optimization
 
         member, scenario = build(self.scenario), self.scenario
-        return optimization_of(
+        return optimization(
             objective_of(scenario, member, self.objective),
             member.params,
             self.wrt,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
 from simkit.engine.plan import plan_of
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import UserError, one_line
 from simkit.jobs.chunk_size import fitting_chunk
 from simkit.jobs.chunks import program_of_chunk, run_members
 from simkit.jobs.fitting import check_declared
@@ -56,7 +57,7 @@ def sweep(
 
     Args:
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
-        over: ``{parameter: values}``.
+        over: ``{parameter: values}``, by path if it is nested: ``{"closure.scale": [0.5, 1.0]}``.
         seeds: random seeds per combination.
         output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
@@ -196,7 +197,7 @@ class Sweep(Job["xarray.Dataset"]):
 def _points(scenario: Scenario, name: str, points: Sequence[float]) -> tuple[float, ...]:
     """Return the values of one swept parameter, checked."""
     if name not in scenario.parameters:
-        raise UserError(f"'{name}' is not a parameter of {scenario.name}{nearest(name, list(scenario.parameters))}")
+        raise UserError(f"'{name}' is not a parameter of {scenario.name}{paths.hint(str(name), scenario.parameters)}")
     if isinstance(scenario.parameters[name].default, tuple):
         raise UserError(f"'{name}' is an array; only single numbers are swept")
     label, values = f"over {name}", np.asarray(points).tolist()
@@ -249,7 +250,7 @@ def _check_corners(simulation: "Simulation", over: Axes, seeds: range) -> None:
     for seed, places in itertools.islice(corners, CHECKED):
         chosen = {name: values[place] for (name, values), place in zip(over.items(), places, strict=True)}
         try:
-            simulation.check_values(simulation.with_params(**chosen).params, jax.random.key(seed))
+            simulation.check_values(simulation.with_params(chosen).params, jax.random.key(seed))
         except UserError as error:
             index = np.ravel_multi_index(places, [len(values) for values in over.values()]) if places else 0
             member = int(index) * len(seeds) + seed - seeds[0]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from simkit.core import paths
 from simkit.errors import UserError, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
@@ -59,7 +60,8 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
         raise UserError(f"{scenario.file}: [params]: {one_line(error)}") from error
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # of a check that is not prepared for it
         reason = one_line(error) or type(error).__name__
-        values = ", ".join(f"{name} = {one_line(value, 40)}" for name, value in simulation.params.items())
+        given = paths.leaves(simulation.params).items()
+        values = one_line(", ".join(f"{name} = {one_line(value, 40)}" for name, value in given), 1000)
         raise UserError(
             f"{scenario.file}: [params]: {scenario.simulation} cannot run with these values ({reason}): {values}"
         ) from error
@@ -79,10 +81,10 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     """Return the simulation with the scenario's parameter values."""
     import numpy as np
 
-    parameters = merged(scenario, declared_in(simulation))
+    parameters, known = merged(scenario, declared_in(simulation)), paths.leaves(simulation.params)
     said = [name for name in scenario.differences if name in parameters]
     for name in said:
-        limits = np.finfo(simulation.params[name].dtype)
+        limits = np.finfo(known[name].dtype)
         default = parameters[name].default
         sizes = np.abs(np.asarray(default, dtype=np.float64))
         if np.any((sizes > limits.max) | ((sizes > 0.0) & (sizes < limits.tiny))):

@@ -57,6 +57,15 @@ def name(value: str, where: str) -> str:
     return value
 
 
+def path(value: str, where: str) -> str:
+    """Return ``value`` if it can be the path of a parameter: names and indices with dots between, the first a name."""
+    first, *steps = value.split(".")
+    for step in (name(first, where), *steps):
+        if not step.isdecimal():
+            name(step, where)
+    return value
+
+
 def dotted(value: Any, where: str) -> str:
     """Return ``value`` if it has the form of a factory's registered name, ``domain.name``."""
     if not _DOTTED.fullmatch(string(value, where)):
@@ -233,7 +242,7 @@ def unwrapped(value: Any) -> Any:
     Args:
         value: of a parameter or setting, as a caller in Python gives it.
     """
-    if isinstance(value, list | tuple):
+    if type(value) in (list, tuple):
         return type(value)(map(unwrapped, value))
     return value.tolist() if hasattr(value, "tolist") else value
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from simkit.core import paths
 from simkit.core.parameter import Numbers, Parameter, shown_bounds
 from simkit.core.precision import precision
 from simkit.errors import UserError
@@ -32,7 +33,7 @@ def declared_by(scenario: Scenario) -> dict[str, Parameter]:
 
 
 def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
-    """Return every parameter of a simulation, with its default as plain numbers.
+    """Return every parameter of a simulation by its path, with its default as plain numbers.
 
     Args:
         simulation: any.
@@ -40,7 +41,7 @@ def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
     import numpy as np
 
     found = {}
-    for name, value in simulation.params.items():
+    for name, value in paths.leaves(simulation.params).items():
         declared = simulation.parameters.get(name, Parameter(0.0))
         exact = np.asarray(value)
         default = plain(declared.default)

@@ -2,8 +2,10 @@
 
 import inspect
 import math
+from collections.abc import Collection
 from typing import Any
 
+from simkit.core import paths
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS
 from simkit.scenario.contents import Contents
@@ -30,6 +32,7 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
     """
     diagnosed = [quantity.name for quantity in contents.quantities if quantity.kind == "diagnosed"]
     parameters = {name: _parameter(parameter) for name, parameter in scenario.declared.items()}
+    known = _tables(paths.nested(parameters), set(scenario.declared))
     run = {
         "steps": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
         "every": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
@@ -72,7 +75,7 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
                 **dict.fromkeys(("tags", "references"), WORDS),
                 "config": _configuration(scenario),
                 # On the configuration depends what parameters there are.
-                "params": _table(parameters) | ({} if scenario.text else {"additionalProperties": True}),
+                "params": known | ({} if scenario.text else {"additionalProperties": True}),
                 "run": _table(run, ("steps", "every")),
                 "objectives": {"type": "object", "additionalProperties": _table(objective, ("doc",))},
                 "render": _table(render, ("view", "quantity")),
@@ -87,6 +90,12 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
 def _table(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
     found = {"type": "object", "properties": properties, "additionalProperties": False}
     return found | ({"required": list(required)} if required else {})
+
+
+def _tables(tree: dict[str, Any], known: Collection[str], path: str = "") -> dict[str, Any]:
+    """Return the schema of a branch of parameters from those of the parameters."""
+    here = {key: (paths.below(path, key), entry) for key, entry in tree.items()}
+    return _table({k: entry if where in known else _tables(entry, known, where) for k, (where, entry) in here.items()})
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.core import paths
 from simkit.core.parameter import Parameter
 from simkit.core.precision import precision
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError
 from simkit.scenario.declared import shortest
 from simkit.scenario.likely_view import CLOCKS, likely_view
 from simkit.scenario.record_checks import check_record
@@ -48,15 +49,17 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
 
     given = {key: checks.unwrapped(value) for key, value in values.items() if key in SETTINGS}
     left = {key: value for key, value in values.items() if key not in SETTINGS}
+    parameters = paths.leaves(simulation.params)
     for key in left:
-        if key.removeprefix("params.") not in simulation.params:
-            known = [*SETTINGS, *simulation.params]
+        name = key.removeprefix("params.")
+        if name not in parameters and not paths.is_branch(name, parameters):
             if key == "precision":
                 raise UserError(
                     "the precision of a simulation is that of its parameters; make it inside "
                     "`with jax.enable_x64(True):` for float64"
                 )
-            raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{nearest(key, known)}")
+            hint = paths.hint(key, {*SETTINGS, *parameters})
+            raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{hint}")
     if "steps" not in given:
         raise UserError("how far to run is missing; give steps=1000, and every=10 for a frame every tenth step")
     name = checks.identifier(given.get("name", "simulation"), "name")
@@ -82,7 +85,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
             "simulation": IN_PYTHON,
         },
         "config": {"program": program},
-        **{f"params.{key}": _declared(simulation, key) for key in simulation.params},
+        **{f"params.{key}": _declared(simulation, key, default) for key, default in parameters.items()},
         "run": {
             "steps": steps,
             "every": given.get("every", _usual_every(steps)),
@@ -111,7 +114,8 @@ def handed_over(scenario: Scenario, simulation: "Simulation", path: Path) -> Sce
         raise UserError(f"{path} runs {scenario.simulation}, which has a name; leave simulation= out")
     with precision(scenario.run.precision):
         same = (
-            set(simulation.params) == set(scenario.differences) and precision_of(simulation) == scenario.run.precision
+            set(paths.leaves(simulation.params)) == set(scenario.differences)
+            and precision_of(simulation) == scenario.run.precision
         )
         if not same or fingerprint(simulation) != scenario.config.get("program"):
             raise UserError(
@@ -125,7 +129,7 @@ def precision_of(simulation: "Simulation") -> str:
     """Return the precision that a simulation was made in: that of its parameters, or of JAX if it has none."""
     import jax
 
-    wide = {value.dtype.itemsize > 4 for value in simulation.params.values()} or {jax.config.jax_enable_x64}
+    wide = {value.dtype.itemsize > 4 for value in jax.tree.leaves(simulation.params)} or {jax.config.jax_enable_x64}
     return "float64" if True in wide else "float32"
 
 
@@ -156,9 +160,9 @@ def fingerprint(simulation: "Simulation") -> str:
     return found.hexdigest()[:32]
 
 
-def _declared(simulation: "Simulation", name: str) -> dict[str, Any]:
+def _declared(simulation: "Simulation", name: str, value: Any) -> dict[str, Any]:
     declared = simulation.parameters.get(name, Parameter(0.0))
-    table = {"default": shortest(simulation.params[name]), "bounds": list(declared.bounds), "unit": declared.unit}
+    table = {"default": shortest(value), "bounds": list(declared.bounds), "unit": declared.unit}
     return table | {"doc": declared.doc or "not described"}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from simkit.core import paths
 from simkit.core.parameter import Numbers
 from simkit.errors import UserError, nearest, one_line
 from simkit.scenario import checks, inlined
@@ -73,16 +74,17 @@ def with_values(
     seen: set[tuple[str, str]] = set()
     for key, value in values.items():
         label = where(key)
-        section, name = _locate(scenario, key, label)
-        if (section, name) in seen:
-            raise UserError(f"{label} names {section}.{name} twice; keep one of them")
-        seen.add((section, name))
-        if section == "run":
-            run[name] = checks.run_setting(name, value, label)
-        elif section == "params":
-            checked, said = parameter_value(scenario, name, value, label), differences.get(name, Difference())
-            if checked != (scenario.declared[name].default if said.default is None else said.default):
-                differences[name] = dataclasses.replace(said, default=checked)
+        section, located = _locate(scenario, key, label)
+        for name, entry in _entries(scenario, section, located, value, label).items():
+            if (section, name) in seen:
+                raise UserError(f"{label} names {section}.{name} twice; keep one of them")
+            seen.add((section, name))
+            if section == "run":
+                run[name] = checks.run_setting(name, entry, label)
+            elif section == "params":
+                checked, said = parameter_value(scenario, name, entry, label), differences.get(name, Difference())
+                if checked != (scenario.declared[name].default if said.default is None else said.default):
+                    differences[name] = dataclasses.replace(said, default=checked)
     settings = dataclasses.replace(scenario.run, **run)
     if settings.steps % settings.every:
         raise UserError(_indivisible(settings, "steps" if "steps" in run else "every", where))
@@ -93,6 +95,17 @@ def with_values(
         run=settings,
         given=known if settings.precision == scenario.run.precision else None,
     )
+
+
+def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str) -> dict[str, Any]:
+    """Return a value by its name; of a branch of parameters, which is given as a tree, those of its leaves."""
+    if section != "params" or not paths.is_branch(name, scenario.declared):
+        return {name: value}
+    try:
+        found = paths.given({name: value}, scenario.declared)
+    except UserError as error:
+        raise UserError(f"{label}: {error}") from None
+    return {path: checks.unwrapped(entry) for path, entry in found.items()}
 
 
 def _unwrapped(value: Any, label: str) -> Any:
@@ -114,7 +127,7 @@ def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Nu
         UserError: if there is no such parameter, the shape does not fit or an entry is out of bounds.
     """
     if name not in scenario.declared:
-        hint = nearest(name[:64], list(scenario.declared))
+        hint = paths.hint(name, scenario.declared)
         raise UserError(f"{where} is not a parameter of {scenario.simulation}{hint}")
     parameter, said = scenario.declared[name], scenario.differences.get(name, Difference())
     bounds = said.bounds or parameter.bounds
@@ -149,7 +162,7 @@ def parse_over(scenario: Scenario, text: str) -> tuple[str, tuple[float, ...]]:
     if name not in scenario.parameters:
         if name in (*scenario.config, *RUN_KEYS) or key.startswith(("config.", "run.")):
             raise UserError(f"{label} is not a parameter of {scenario.name}; only parameters can be swept")
-        raise UserError(f"{label} is not a parameter of {scenario.name}{nearest(name[:64], list(scenario.parameters))}")
+        raise UserError(f"{label} is not a parameter of {scenario.name}{paths.hint(name, scenario.parameters)}")
     parameter = scenario.parameters[name]
     if isinstance(parameter.default, tuple):
         raise UserError(
@@ -179,6 +192,8 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
         return prefix, rest
     sections = {"params": tuple(scenario.declared), "config": tuple(scenario.config), "run": RUN_KEYS}
     found = [section for section, names in sections.items() if key in names]
+    if not found and paths.is_branch(key, scenario.declared):
+        return "params", key
     if len(found) > 1:
         raise UserError(f"{label} is ambiguous; write {' or '.join(f'{section}.{key}' for section in found)}")
     if not found:

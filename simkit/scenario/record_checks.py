@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from simkit.core import paths
 from simkit.errors import UserError, nearest, one_line
 from simkit.scenario import checks
 
@@ -24,8 +25,8 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
     """
     import jax
 
-    for name in simulation.params:
-        checks.name(str(name), f"{where}: the parameter {checks.show(str(name))}")
+    for name in paths.leaves(simulation.params):
+        checks.path(name, f"{where}: the parameter {checks.show(name)}")
     key = jax.eval_shape(jax.random.key, 0)
     state = _traced(simulation.init, where, "init", _arrays_of_state, simulation.params, key)
     stepped = jax.eval_shape(simulation.step, state, simulation.params)

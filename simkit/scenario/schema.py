@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from simkit.core.paths import below
 from simkit.errors import UserError, nearest
 from simkit.scenario import checks, inlined
 from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
@@ -122,24 +123,40 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
     return dataclasses.replace(scenario, validations=validations, text=files.kept_in(text))
 
 
-def _differences(params: Table) -> dict[str, Difference]:
-    """Return what ``[params]`` says: ``name = value``, or a table where there is more to say."""
-    found = {}
-    for name, value in params.entries.items():
-        checks.name(name, params.where(name))
+def _differences(params: Table, branch: str = "") -> dict[str, Difference]:
+    """Return what ``[params]`` says by path: ``name = value``, or a table where there is more to say.
+
+    A table is also a branch, ``[params.closure]``, unless one of its keys is of those that describe a parameter.
+    """
+    found: dict[str, Difference] = {}
+    for key, value in params.entries.items():
+        name = checks.path(below(branch, key), params.where(key))
         if not isinstance(value, dict):
-            found[name] = Difference(checks.numbers(value, params.where(name)))
+            found[name] = Difference(checks.numbers(value, params.where(key)))
             continue
-        table = params.table(name, PARAMETER_KEYS)
-        found[name] = Difference(
+        if _is_branch(value):
+            found |= _differences(params.table(key, None), name)
+            continue
+        table = params.table(key, PARAMETER_KEYS)
+        said = found[name] = Difference(
             default=table.read("default", checks.numbers, None),
             bounds=table.read("bounds", checks.bounds, None),
             unit=table.read("unit", checks.label, None),
             doc=table.read("doc", checks.string, None),
         )
-        if found[name].default is not None and found[name].bounds is not None:
-            checks.inside(found[name].default, table.where("default"), found[name].bounds)
+        if said.default is not None and said.bounds is not None:
+            checks.inside(said.default, table.where("default"), said.bounds)
     return found
+
+
+def _is_branch(table: Mapping[str, Any]) -> bool:
+    """Tell whether a table holds parameters: no key of it describes one, however it is misspelled."""
+    values = {key: value for key, value in table.items() if key in PARAMETER_KEYS}
+    if any(not isinstance(value, dict) for value in values.values()):
+        return False
+    if any(isinstance(value, dict) for value in table.values()):
+        return True
+    return bool(table) and not any("did you mean" in nearest(key[:64], PARAMETER_KEYS) for key in table)
 
 
 def _run(table: Table) -> RunSettings:

@@ -8,7 +8,7 @@ import numpy as np
 
 from simkit.core.compilation import compiled, use_compilation_cache
 from simkit.core.converge import converge
-from simkit.core.gradient import value_and_grad
+from simkit.core.gradient import with_derivative
 from simkit.core.in_flight import in_flight
 from simkit.core.objective import Objective
 from simkit.core.rollout import segment, trajectory
@@ -33,7 +33,7 @@ def test_bare_calls_are_compiled_once(x64):
     calls = [
         (segment(simulation, 7), (state, params)),
         (trajectory(simulation, 6, 2), (params, key)),
-        (value_and_grad(Objective(simulation, "energy", 10), ["frequency"]), (params, key)),
+        (with_derivative(Objective(simulation, "energy", 10), ["frequency"]), (params, key)),
     ]
     for function, arguments in calls:
         first = function(*arguments)

@@ -28,8 +28,8 @@ def test_derivative_equals_central_difference(x64, mode, reduce, square):
 def test_reverse_and_forward_mode_give_the_same_value_and_derivative(x64):
     simulation, key = oscillator(), jax.random.key(0)
     objective = Objective(simulation, "energy", 100)
-    reverse = gradient.value_and_grad(objective, ["frequency"], "reverse")(simulation.params, key)
-    forward = gradient.value_and_grad(objective, ["frequency"], "forward")(simulation.params, key)
+    reverse = gradient.with_derivative(objective, ["frequency"], "reverse")(simulation.params, key)
+    forward = gradient.with_derivative(objective, ["frequency"], "forward")(simulation.params, key)
     np.testing.assert_allclose(reverse[0], forward[0], rtol=1e-14)
     np.testing.assert_allclose(reverse[1]["frequency"], forward[1]["frequency"], rtol=1e-12)
 
@@ -39,7 +39,7 @@ def test_the_shortest_mode_is_forward_for_few_numbers(numbers, expected):
     values, key = {"x": jnp.arange(float(numbers))}, jax.random.key(0)
 
     def programs(mode):
-        function = gradient.value_and_grad(lambda params, key: jnp.sum(jnp.sin(params["x"])), ["x"], mode)
+        function = gradient.with_derivative(lambda params, key: jnp.sum(jnp.sin(params["x"])), ["x"], mode)
         return str(jax.make_jaxpr(function)(values, key))
 
     assert programs("shortest") == programs(expected)
@@ -48,7 +48,7 @@ def test_the_shortest_mode_is_forward_for_few_numbers(numbers, expected):
 
 def test_derivative_per_member_is_the_vmap_of_the_derivative(x64):
     simulation, key = oscillator(), jax.random.key(0)
-    derive = gradient.value_and_grad(Objective(simulation, "energy", 50), ["frequency"])
+    derive = gradient.with_derivative(Objective(simulation, "energy", 50), ["frequency"])
     frequencies = jnp.array([0.5, 1.0, 2.0])
     _, together = jax.vmap(lambda f: derive({**simulation.params, "frequency": f}, key))(frequencies)
     alone = [derive({**simulation.params, "frequency": f}, key)[1]["frequency"] for f in frequencies]
@@ -63,7 +63,7 @@ def test_central_difference_handles_array_parameters(x64):
 
 def test_an_unknown_parameter_is_named_with_the_nearest():
     simulation = oscillator()
-    derive = gradient.value_and_grad(Objective(simulation, "energy", 5), ["frequenzy"])
+    derive = gradient.with_derivative(Objective(simulation, "energy", 5), ["frequenzy"])
     with pytest.raises(UserError, match="unknown parameter 'frequenzy'; did you mean 'frequency'"):
         derive(simulation.params, jax.random.key(0))
 
@@ -80,12 +80,12 @@ def test_forward_mode_of_one_number_adds_no_axis():
     def objective(params, key):
         return jnp.sum(jnp.sin(params["x"] * params["y"]))
 
-    program = jax.make_jaxpr(gradient.value_and_grad(objective, ["x"], "forward"))(values, key)
+    program = jax.make_jaxpr(gradient.with_derivative(objective, ["x"], "forward"))(values, key)
     assert max(variable.aval.ndim for equation in program.eqns for variable in equation.outvars) == 1
-    value, slope = gradient.value_and_grad(objective, ["x"], "forward")(values, key)
+    value, slope = gradient.with_derivative(objective, ["x"], "forward")(values, key)
     assert slope["x"].shape == () and value == objective(values, key)
     np.testing.assert_allclose(slope["x"], jnp.sum(values["y"] * jnp.cos(0.5 * values["y"])), rtol=1e-6)
-    one = gradient.value_and_grad(lambda params, key: jnp.sum(params["x"] ** 3), ["x"], "forward")(
+    one = gradient.with_derivative(lambda params, key: jnp.sum(params["x"] ** 3), ["x"], "forward")(
         {"x": jnp.full((1, 1), 2.0)}, key
     )
     np.testing.assert_allclose(one[1]["x"], [[12.0]])

@@ -48,7 +48,7 @@ def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64)
     objective = min(scenario.objectives.values(), key=lambda objective: objective.reduce != "final")
     at_end = {objective.name: dataclasses.replace(objective, reduce="final")}
     function = objective_of(dataclasses.replace(scenario, objectives=at_end), simulation, objective.name)
-    _, derivative = jax.jit(gradient.value_and_grad(function, list(params)))(simulation.params, jax.random.key(0))
+    _, derivative = jax.jit(gradient.with_derivative(function, list(params)))(simulation.params, jax.random.key(0))
     value = found[objective.quantity]
     outer = 2 * value if objective.square else jnp.ones_like(value)
     cotangent = {

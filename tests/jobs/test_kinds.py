@@ -29,7 +29,7 @@ OF_SWEEPS = (
     "simkit.jobs.sweeps",
     "simkit.storage.chunk_files",
 )
-OF_OPTIMIZATIONS = ("optax", "simkit.core.optimize", "simkit.jobs.derivatives", "simkit.jobs.optimizations")
+OF_OPTIMIZATIONS = ("optax", "simkit.core.optimization", "simkit.jobs.derivatives", "simkit.jobs.optimizations")
 
 
 @dataclasses.dataclass(frozen=True)

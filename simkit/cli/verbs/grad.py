@@ -26,17 +26,17 @@ def main(arguments: argparse.Namespace) -> int:
     """Differentiate and report; a derivative that is not finite, or differs from its difference, is a failure."""
     from simkit.core.compilation import use_compilation_cache
     from simkit.core.status import FAILURES, Status
-    from simkit.jobs.derivatives import check_gradient, differentiate, note_of, objective_name
+    from simkit.jobs.derivatives import chosen_by, compare, differentiate, note_of, objective_name
 
     scenario = scenario_of(arguments)
-    wrt = names_of(arguments.wrt)
+    wrt = chosen_by(scenario, names_of(arguments.wrt))
     objective = objective_name(scenario, arguments.objective)
     use_compilation_cache()
     if arguments.check:
         if arguments.precision is None:
             scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
         with Progress(scenario.name, doing="differentiating, and comparing with central differences"):
-            checked = check_gradient(scenario, wrt, objective, arguments.mode)
+            checked = compare(scenario, wrt, objective, arguments.mode)
         value, derivative, status = checked.value, checked.derivative, checked.status
         largest_error = {name: float(error.max(initial=0)) for name, error in checked.error.items()}
         compared = [checked.difference, largest_error, checked.relative_difference, checked.verdict]

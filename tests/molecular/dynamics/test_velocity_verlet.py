@@ -126,7 +126,7 @@ def test_memory_of_the_derivative_grows_with_the_square_root_of_the_steps(x64):
     simulation = tetramer()
 
     def memory(steps):
-        function = gradient.value_and_grad(Objective(simulation, "energy", steps=steps), ["epsilon"])
+        function = gradient.with_derivative(Objective(simulation, "energy", steps=steps), ["epsilon"])
         lowered = jax.jit(function).lower(simulation.params, jax.random.key(KEY))
         return lowered.compile().memory_analysis().temp_size_in_bytes
 

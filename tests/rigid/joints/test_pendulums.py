@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
-from simkit.core.gradient import value_and_grad
+from simkit.core.gradient import with_derivative
 from simkit.core.rollout import segment, trajectory
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector
@@ -181,7 +181,7 @@ def test_welded_halves_swing_like_the_whole_and_so_do_their_derivatives(x64):
             end = segment(simulation, 100)(simulation.init(params, key), params)
             return simulation.diagnose(end, params)["angle"]
 
-        found.append(jax.jit(value_and_grad(angle, ["angle", "rate", "length"], "forward"))(simulation.params, key()))
+        found.append(jax.jit(with_derivative(angle, ["angle", "rate", "length"], "forward"))(simulation.params, key()))
     # Both are of fourth order, at 5 rad/s and 5 ms (omega dt)^4 / 100 per step, and errors do not add up in a swing.
     (halves, slopes), (whole, expected) = found
     np.testing.assert_allclose(halves, whole, rtol=1e-7)

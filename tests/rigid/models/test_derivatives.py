@@ -55,7 +55,7 @@ def test_a_free_body_at_rest_has_a_derivative_on_generalized_coordinates(x64):
     wrt = ["gravity", "initial_position", "initial_velocity"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        value, derivative = jax.jit(gradient.value_and_grad(found, wrt))(params, KEY)
+        value, derivative = jax.jit(gradient.with_derivative(found, wrt))(params, KEY)
     time_step = float(params["time_step"])
     fallen = time_step**2 * steps * (steps + 1) / 2
     np.testing.assert_allclose(value, 0.5 - GRAVITY * fallen, rtol=1e-12)
@@ -66,7 +66,7 @@ def test_a_free_body_at_rest_has_a_derivative_on_generalized_coordinates(x64):
 
 
 def trace_gradient(found, mode="reverse"):
-    jax.eval_shape(gradient.value_and_grad(found, ["gravity"], mode), found.simulation.params, KEY)
+    jax.eval_shape(gradient.with_derivative(found, ["gravity"], mode), found.simulation.params, KEY)
 
 
 @pytest.mark.parametrize("engine", ["brax-spring", "mjx"])

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core.bounded import to_bounded, to_unbounded
 from simkit.core.objective import Objective
-from simkit.core.optimize import optimize, to_bounded, to_unbounded
+from simkit.core.optimization import optimization
 from simkit.core.rollout import segment, trajectory
 from simkit.core.status import Status
 from tests.core.toys import oscillator
@@ -23,7 +24,7 @@ def rosenbrock(params, key):
 @pytest.mark.parametrize(("method", "steps", "error"), [("lbfgs", 100, 1e-5), ("adam", 5000, 1e-2)])
 def test_optimizers_find_the_minimum_of_rosenbrock(x64, method, steps, error):
     start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
-    simulation = optimize(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
+    simulation = optimization(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
     state = jax.jit(segment(simulation, steps))(simulation.init(start, jax.random.key(0)), start)
     # The minimum is (1, 1). L-BFGS converges to its gradient tolerance; Adam at a fixed rate hovers near it.
     assert abs(state.best["x"] - 1) < error
@@ -32,7 +33,7 @@ def test_optimizers_find_the_minimum_of_rosenbrock(x64, method, steps, error):
 
 def test_no_iterate_leaves_the_bounds_and_an_outside_optimum_is_met_at_the_bound(x64):
     start = {"x": jnp.asarray(3.0)}
-    simulation = optimize(lambda params, key: -params["x"], start, ["x"], {"x": (0.0, 4.0)}, tolerance=0.0)
+    simulation = optimization(lambda params, key: -params["x"], start, ["x"], {"x": (0.0, 4.0)}, tolerance=0.0)
     _, _, diagnostics = trajectory(simulation, 30, 1)(start, jax.random.key(0))
     assert np.all((diagnostics["x"] >= 0) & (diagnostics["x"] <= 4))
     assert diagnostics["x"][-1] > 3.999
@@ -40,7 +41,9 @@ def test_no_iterate_leaves_the_bounds_and_an_outside_optimum_is_met_at_the_bound
 
 def test_maximize_reports_the_objective_with_its_own_sign(x64):
     start = {"x": jnp.asarray(0.5)}
-    simulation = optimize(lambda params, key: 5 - (params["x"] - 2) ** 2, start, ["x"], BOUNDS, maximize=True)
+    simulation = optimization(
+        lambda params, key: 5 - (params["x"] - 2) ** 2, start, ["x"], {"x": BOUNDS["x"]}, maximize=True
+    )
     state = segment(simulation, 50)(simulation.init(start, jax.random.key(0)), start)
     np.testing.assert_allclose(simulation.diagnose(state, start)["best_loss"], 5.0, atol=1e-9)
 
@@ -49,7 +52,7 @@ def test_a_parameter_of_a_simulation_is_recovered_through_its_run(x64):
     member, key = oscillator(), jax.random.key(3)
     objective = Objective(member, "position", 100)
     target = objective({**member.params, "frequency": jnp.asarray(1.7)}, key)
-    simulation = optimize(
+    simulation = optimization(
         lambda params, key: (objective(params, key) - target) ** 2, member.params, ["frequency"], {"frequency": (1, 2)}
     )
     state = jax.jit(segment(simulation, 40))(simulation.init(member.params, key), member.params)
@@ -61,7 +64,7 @@ def test_derivatives_of_either_mode_lead_the_same_way(x64, mode):
     start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
     ways = []
     for each in ("reverse", mode):
-        simulation = optimize(rosenbrock, start, ["x", "y"], BOUNDS, mode=each)
+        simulation = optimization(rosenbrock, start, ["x", "y"], BOUNDS, mode=each)
         ways.append(jax.jit(trajectory(simulation, 20, 1))(start, jax.random.key(0))[2])
     for name in ("loss", "x", "y", "gradient_norm"):
         np.testing.assert_allclose(ways[0][name], ways[1][name], rtol=1e-6)
@@ -70,7 +73,7 @@ def test_derivatives_of_either_mode_lead_the_same_way(x64, mode):
 @pytest.mark.parametrize("method", ["adam", "lbfgs"])
 def test_value_and_gradient_are_those_of_the_position(x64, method):
     start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
-    simulation = optimize(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
+    simulation = optimization(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
     state = jax.jit(segment(simulation, 7))(simulation.init(start, jax.random.key(0)), start)
 
     def loss(position):
@@ -92,7 +95,7 @@ def test_bounded_coordinates_invert(x64):
 @pytest.mark.parametrize("method", ["adam", "lbfgs"])
 def test_a_step_keeps_the_types_of_the_state(method):
     start = {"x": jnp.asarray(0.5, dtype=float), "y": jnp.asarray(0.5, dtype=float)}
-    simulation = optimize(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
+    simulation = optimization(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
     state = simulation.init(start, jax.random.key(0))
     stepped = jax.eval_shape(simulation.step, state, start)
     assert [(a.shape, a.dtype) for a in jax.tree.leaves(stepped)] == [
@@ -113,7 +116,7 @@ def test_coordinates_of_any_bounds_invert_and_stay_inside(bounds, x64):
 def test_optimization_that_begins_at_a_bound_leaves_it(bounds, x64):
     inside = 2.0 if bounds[0] == 0 else -2.0
     start = {"x": jnp.asarray(0.0)}
-    simulation = optimize(lambda params, key: 0.01 * (params["x"] - inside) ** 2, start, ["x"], {"x": bounds})
+    simulation = optimization(lambda params, key: 0.01 * (params["x"] - inside) ** 2, start, ["x"], {"x": bounds})
     state = jax.jit(segment(simulation, 60))(simulation.init(start, jax.random.key(0)), start)
     assert float(state.best["x"]) == pytest.approx(inside, rel=1e-3)
 
@@ -121,7 +124,7 @@ def test_optimization_that_begins_at_a_bound_leaves_it(bounds, x64):
 @pytest.mark.parametrize("bounds", [(0.0, 10.0), (0.0, np.inf)])
 def test_optimization_whose_best_is_a_bound_converges_there(bounds, x64):
     start = {"x": jnp.asarray(3.0)}
-    simulation = optimize(lambda params, key: params["x"] + 1.0, start, ["x"], {"x": bounds})
+    simulation = optimization(lambda params, key: params["x"] + 1.0, start, ["x"], {"x": bounds})
     state = jax.jit(segment(simulation, 200))(simulation.init(start, jax.random.key(0)), start)
     assert simulation.status(state, start) == Status.CONVERGED and float(state.best["x"]) < 1e-3
     assert simulation.observe(state, start)["bound_x"] == -1
@@ -142,7 +145,7 @@ def test_bound_that_holds_the_best_value_is_named(bounds, wanted, side, x64):
     # The second entry is free: its best value is inside.
     inside = 2.0 if bounds[0] == 0 else -2.0
     target = jnp.asarray([wanted, inside])
-    simulation = optimize(lambda params, key: jnp.sum((params["x"] - target) ** 2), start, ["x"], {"x": bounds})
+    simulation = optimization(lambda params, key: jnp.sum((params["x"] - target) ** 2), start, ["x"], {"x": bounds})
     state = jax.jit(segment(simulation, 100))(simulation.init(start, jax.random.key(0)), start)
     assert simulation.observe(state, start)["bound_x"].tolist() == [side, 0]
 

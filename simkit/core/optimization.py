@@ -1,28 +1,22 @@
 """Optimization as a simulation: each step is one update of the parameters."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from simkit.core.gradient import Function, Mode, value_and_grad
-from simkit.core.parameter import UNBOUNDED
+from simkit.core import paths
+from simkit.core.bounded import Bounds, bounds_of, inward, rate_of, side_of, to_bounded, to_unbounded
+from simkit.core.compilation import compiled
+from simkit.core.gradient import Function, Mode, derived
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation
 from simkit.core.status import Status, is_finite
+from simkit.errors import UserError
 
 type Method = Literal["adam", "lbfgs"]
-type Bounds = Mapping[str, tuple[float, float]]
-
-# Where an optimization begins that is to begin at a bound, and how near the bound counts as held by it whatever the
-# slope, as parts of the interval.
-INSIDE, AT = 1e-2, 1e-6
-# Part of the interval next to a bound in which a slope that leads out shows that the bound holds a parameter.
-NEAR = 1e-2
-
 
 QUANTITIES = {
     "iteration": Quantity("1", "updates of the parameters"),
@@ -37,10 +31,11 @@ class Optimization:
     """The state of an optimization.
 
     Attributes:
-        position: chosen parameters in unbounded coordinates, see `to_unbounded`.
+        position: chosen parameters by path in unbounded coordinates, see `simkit.core.bounded`.
         optimizer: state of the optax optimizer.
         value: objective at ``position``.
         gradient: its derivative in unbounded coordinates.
+        first: the gradient at the start.
         best_value: best objective so far.
         best: parameters (in their own units) that reached it.
         held: the bound that holds each entry of them, int32: -1 the lower, 1 the upper, 0 none.
@@ -48,21 +43,22 @@ class Optimization:
         key: random key of the objective, the same at every iteration.
     """
 
-    position: Params
+    position: Arrays
     optimizer: Any
     value: jax.Array
-    gradient: Params
+    gradient: Arrays
+    first: Arrays
     best_value: jax.Array
-    best: Params
-    held: Params
+    best: Arrays
+    held: Arrays
     iteration: jax.Array
     key: jax.Array
 
 
-def optimize(
+def optimization(
     objective: Function,
     params: Params,
-    wrt: Sequence[str],
+    wrt: str | Sequence[str],
     bounds: Bounds,
     *,
     method: Method = "lbfgs",
@@ -81,47 +77,62 @@ def optimize(
     Args:
         objective: ``(params, key) -> scalar``.
         params: starting point; parameters not in ``wrt`` keep these values.
-        wrt: names of the parameters to choose.
-        bounds: ``{name: (low, high)}``; either may be infinite, and a name without bounds is unbounded.
+        wrt: paths of the parameters to choose; a branch stands for all below it.
+        bounds: ``{path: (low, high)}`` of parameters and branches; either may be infinite, and what has none is
+            unbounded.
         method: ``"lbfgs"`` (smooth objectives; line search) or ``"adam"`` (noisy ones).
         maximize: whether to look for the largest value.
         learning_rate: of Adam, in units of z; 0.01 to 0.3 are good values.
         tolerance: see above.
-        mode: how derivatives propagate, see `simkit.core.gradient.value_and_grad`.
+        mode: how derivatives propagate, see `simkit.core.gradient.with_derivative`.
 
     Returns:
         A simulation whose diagnostics are ``iteration``, ``loss``, ``best_loss``, ``gradient_norm`` and every scalar
-        parameter in ``wrt``, and whose frames hold the best parameters so far, ``best_NAME``, and the bounds that hold
-        them, ``bound_NAME``: -1 the lower, 1 the upper, 0 none.
+        parameter in ``wrt``, and whose frames hold the best parameters so far, ``best_PATH``, and the bounds that hold
+        them, ``bound_PATH``: -1 the lower, 1 the upper, 0 none.
 
     Raises:
-        UserError: if a name in ``wrt`` is not a parameter (when run).
+        UserError: if a name is not a parameter, none is named, or one is that of a diagnostic.
     """
+    known = paths.leaves(params)
+    names = paths.selected(wrt, known)
+    if not names:
+        raise UserError("wrt names no parameter; name at least one")
+    if taken := next((name for name in names if name in QUANTITIES), None):
+        raise UserError(f"parameter '{taken}' has the name of a diagnostic of an optimization; rename it")
+    bounds = bounds_of(names, bounds, known)
     sign = -1.0 if maximize else 1.0
     optimizer: Any = optax.lbfgs() if method == "lbfgs" else optax.adam(learning_rate)
 
-    def loss(position: Params, params: Params, key: jax.Array) -> jax.Array:
-        return sign * objective({**params, **to_bounded(position, bounds)}, key)
+    def loss(position: Arrays, params: Params, key: jax.Array) -> jax.Array:
+        return sign * objective(paths.replaced(params, to_bounded(position, bounds)), key)
 
-    def evaluate(position: Params, params: Params, key: jax.Array) -> tuple[jax.Array, Params]:
-        return value_and_grad(lambda position, key: loss(position, params, key), list(position), mode)(position, key)
+    def evaluate(position: Arrays, params: Params, key: jax.Array) -> tuple[jax.Array, Arrays]:
+        def derive(position: Arrays) -> tuple[jax.Array, Arrays]:
+            value, _, gradient = derived(lambda position: (loss(position, params, key), None), position, mode)
+            return value, gradient
 
-    def held(position: Params, value: jax.Array, gradient: Params) -> Params:
-        least = tolerance * (1.0 + jnp.abs(value))
-        return {name: side_of(position[name], slope, bounds, name, least) for name, slope in gradient.items()}
+        return compiled(derive)(position)
+
+    def beginning(params: Params) -> Arrays:
+        here = paths.leaves(params)
+        return to_unbounded({name: here[name] for name in names}, bounds)
+
+    def held(position: Arrays, gradient: Arrays, start: Arrays, first: Arrays) -> Arrays:
+        return {name: side_of(position[name], gradient[name], start[name], first[name], bounds, name) for name in names}
 
     def init(params: Params, key: jax.Array) -> Optimization:
-        chosen = {name: params[name] for name in wrt}
-        position = to_unbounded(chosen, bounds)
+        position = beginning(params)
         value, gradient = evaluate(position, params, key)
         return Optimization(
             position=position,
             optimizer=jax.tree.map(jnp.asarray, optimizer.init(position)),
             value=value,
             gradient=gradient,
+            first=gradient,
             best_value=value,
             best=to_bounded(position, bounds),
-            held=held(position, value, gradient),
+            held=held(position, gradient, position, gradient),
             iteration=jnp.int32(0),
             key=key,
         )
@@ -133,13 +144,14 @@ def optimize(
             values = _with_gradient(lambda position: evaluate(position, params, state.key))
             extra = {"value": state.value, "grad": state.gradient, "value_fn": values}
         updates, memory = optimizer.update(state.gradient, state.optimizer, state.position, **extra)
-        position: Params = jax.tree.map(jnp.add, state.position, updates)
+        position: Arrays = jax.tree.map(jnp.add, state.position, updates)
         if searches:
             # Where its search along the line ended, so that no run is repeated.
             value, gradient = optax.tree.get(memory, "value"), optax.tree.get(memory, "grad")
         else:
             value, gradient = evaluate(position, params, state.key)
         better = value < state.best_value
+        sides = held(position, gradient, beginning(params), state.first)
         return _like(
             state,
             Optimization(
@@ -147,13 +159,12 @@ def optimize(
                 optimizer=memory,
                 value=value,
                 gradient=gradient,
+                first=state.first,
                 best_value=jnp.where(better, value, state.best_value),
                 best=jax.tree.map(
                     lambda new, old: jnp.where(better, new, old), to_bounded(position, bounds), state.best
                 ),
-                held=jax.tree.map(
-                    lambda new, old: jnp.where(better, new, old), held(position, value, gradient), state.held
-                ),
+                held=jax.tree.map(lambda new, old: jnp.where(better, new, old), sides, state.held),
                 iteration=state.iteration + 1,
                 key=state.key,
             ),
@@ -202,117 +213,14 @@ def optimize(
     )
 
 
-def to_unbounded(values: Params, bounds: Bounds) -> Params:
-    """Map parameters in (low, high) to the whole real line: ``z = log((p - a) / (b - p))``.
-
-    With one bound only, ``z = log(exp(d) - 1)`` of the distance d to it.
-
-    Args:
-        values: ``{name: array}``; a value at a bound is first moved inside by a hundredth of the interval (of 1, with
-            one bound only).
-        bounds: as for `optimize`.
-    """
-
-    def at_end(distance: jax.Array, end: float) -> jax.Array:
-        # As near as the rounding of the bound itself: whatever is farther is a start of its own.
-        return distance <= 8 * float(jnp.finfo(distance.dtype).eps) * abs(end)
-
-    def transform(name: str, value: jax.Array) -> jax.Array:
-        low, high, below, above = _ends(bounds, name)
-        if not below and not above:
-            return value
-        if below and above:
-            above_low, below_high, step = value - low, high - value, INSIDE * (high - low)
-            is_low, is_high = at_end(above_low, low), at_end(below_high, high)
-            above_low = jnp.where(is_low, step, jnp.where(is_high, high - low - step, above_low))
-            below_high = jnp.where(is_high, step, jnp.where(is_low, high - low - step, below_high))
-            return jnp.log(above_low) - jnp.log(below_high)
-        distance, end = (value - low, low) if below else (high - value, high)
-        distance = jnp.where(at_end(distance, end), INSIDE, distance)
-        return distance + jnp.log(-jnp.expm1(-distance))
-
-    return {name: transform(name, value) for name, value in values.items()}
-
-
-def to_bounded(position: Params, bounds: Bounds) -> Params:
-    """Map unbounded coordinates back to parameters, the inverse of `to_unbounded`.
-
-    Args:
-        position: ``{name: array}``.
-        bounds: as for `optimize`.
-    """
-
-    def transform(name: str, value: jax.Array) -> jax.Array:
-        low, high, below, above = _ends(bounds, name)
-        if below and above:
-            return low + (high - low) * jax.nn.sigmoid(value)
-        if below:
-            return low + jax.nn.softplus(value)
-        return high - jax.nn.softplus(value) if above else value
-
-    return {name: transform(name, value) for name, value in position.items()}
-
-
-def rate_of(position: jax.Array, bounds: Bounds, name: str) -> jax.Array:
-    """Return how fast a parameter moves with its unbounded coordinate, relative to the middle of its bounds.
-
-    Args:
-        position: the coordinate.
-        bounds: as for `optimize`.
-        name: of the parameter.
-    """
-    _, _, below, above = _ends(bounds, name)
-    if below and above:
-        return 4 * jax.nn.sigmoid(position) * jax.nn.sigmoid(-position)
-    return jax.nn.sigmoid(position) if below or above else jnp.ones_like(position)
-
-
-def inward(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str) -> jax.Array:
-    """Tell whether a step against the gradient leads away from the nearest bound; arguments as for `rate_of`."""
-    _, _, below, above = _ends(bounds, name)
-    # With one bound only, it is where the coordinate goes to minus infinity.
-    return gradient * position > 0 if below and above else gradient < 0
-
-
-def _ends(bounds: Bounds, name: str) -> tuple[float, float, bool, bool]:
-    """Return the bounds of a parameter, and whether each is finite."""
-    low, high = bounds.get(name, UNBOUNDED)
-    return low, high, math.isfinite(low), math.isfinite(high)
-
-
-def side_of(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str, least: jax.Array) -> jax.Array:
-    """Return the bound that holds each entry of a parameter, int32: -1 the lower, 1 the upper, 0 none.
-
-    It is held where it is at the bound, or near it while the objective still improves toward it.
-
-    Args:
-        position: as for `rate_of`.
-        gradient: of what is minimized with respect to the coordinate.
-        bounds: as for `optimize`.
-        name: of the parameter.
-        least: a gradient, in the middle of the bounds, that counts as none.
-    """
-    _, _, below, above = _ends(bounds, name)
-    if not below and not above:
-        return jnp.zeros(position.shape, jnp.int32)
-    rate, both = rate_of(position, bounds, name), below and above
-    part = rate / 4 if both else rate
-    # The rate may underflow, but not where it is compared.
-    driven = jnp.abs(gradient) > least * rate
-    leads_out = driven & ~inward(position, gradient, bounds, name)
-    near = (part < AT) | ((part < NEAR) & leads_out)
-    side = jnp.where(position > 0, 1, -1) if both else (-1 if below else 1)
-    return jnp.where(near, side, 0).astype(jnp.int32)
-
-
-def _with_gradient(evaluate: Callable[[Params], tuple[jax.Array, Params]]) -> Callable[[Params], jax.Array]:
+def _with_gradient(evaluate: Callable[[Arrays], tuple[jax.Array, Arrays]]) -> Callable[[Arrays], jax.Array]:
     """Return ``position -> value`` whose derivative, in any mode, is the one that ``evaluate`` gives."""
 
     @jax.custom_vjp
-    def value(position: Params) -> jax.Array:
+    def value(position: Arrays) -> jax.Array:
         return evaluate(position)[0]
 
-    def pulled_back(gradient: Params, change: jax.Array) -> tuple[Params]:
+    def pulled_back(gradient: Arrays, change: jax.Array) -> tuple[Arrays]:
         return (jax.tree.map(lambda slope: change * slope, gradient),)
 
     value.defvjp(evaluate, pulled_back)
