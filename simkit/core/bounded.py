@@ -16,8 +16,8 @@ type Bounds = Mapping[str, tuple[float, float]]
 INSIDE = 1e-2
 # Part of the interval next to a bound in which a slope that leads out shows that the bound holds a parameter.
 NEAR = 1e-2
-# A minimum inside of the bounds is found to this part of its distance from the nearest bound.
-FOUND = 1e-2
+# By this factor a slope must exceed that of a parabola with its minimum at the bound, to lead beyond the bound.
+BEYOND = 2.0
 
 
 def bounds_of(names: Collection[str], bounds: Bounds, known: Collection[str]) -> dict[str, tuple[float, float]]:
@@ -120,10 +120,10 @@ def side_of(
 ) -> jax.Array:
     """Return the bound that holds each entry of a parameter, int32: -1 the lower, 1 the upper, 0 none.
 
-    It is held where it is at the bound, or where it came near it and the objective still improves toward it. Near a
-    minimum inside of the bounds, at a distance d from the bound, the slope also leads to the bound half of the time.
-    There it is the curvature times the error of the minimum, e. From the slope at the start, at a distance D, follows
-    the curvature, and so ``e / d = g / g_start (D / d)^2`` of the slopes g in unbounded coordinates.
+    It is held where it is at the bound, or where it came near it and the objective improves beyond it. The objective
+    also improves toward the bound on the way to a minimum inside, and around that minimum half of the time; but then
+    the slope s falls with the distance d from the bound at least as that of a parabola with its minimum at the bound,
+    ``s / s_start = d / d_start``, where for slopes g in unbounded coordinates ``g / g_start = (d / d_start)^2``.
 
     Args:
         position: unbounded coordinate, see `to_unbounded`.
@@ -143,7 +143,7 @@ def side_of(
     # As much as is told from underflow.
     nearer = jnp.clip(began - away, -30, 30)
     came_near = (away < math.log(NEAR)) & (nearer > math.log(2))
-    steep = jnp.abs(gradient) * jnp.exp(2 * nearer) > FOUND * jnp.abs(first)
+    steep = jnp.abs(gradient) * jnp.exp(2 * nearer) > BEYOND * jnp.abs(first)
     leads_out = ~inward(position, gradient, bounds, name)
     return jnp.where(at | (came_near & steep & leads_out), jnp.where(lower, -1, 1), 0).astype(jnp.int32)
 

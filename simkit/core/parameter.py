@@ -55,7 +55,17 @@ def shown_bounds(bounds: tuple[float, float]) -> str:
         return "any"
     if math.isinf(high):
         return "above 0" if low == POSITIVE[0] else f"{low:g} or more"
-    return f"{high:g} or less" if math.isinf(low) else f"[{low:g}, {high:g}]"
+    return f"{high:g} or less" if math.isinf(low) else shown_interval(bounds)
+
+
+def shown_interval(bounds: tuple[float, float]) -> str:
+    """Return bounds as an interval, ``"[0, 1]"``, or ``"(0, 1]"`` where 0 is not allowed itself.
+
+    Args:
+        bounds: lowest and highest value allowed.
+    """
+    low, high = bounds
+    return f"(0, {high:g}]" if low == POSITIVE[0] else f"[{low:g}, {high:g}]"
 
 
 def shown_bound(bounds: tuple[float, float], side: int) -> str:
@@ -78,4 +88,4 @@ def out_of_bounds(bounds: tuple[float, float]) -> str:
         return "is not positive; choose a value above 0"
     if bounds == NOT_NEGATIVE:
         return "is negative; choose 0 or a value above"
-    return f"is outside [{bounds[0]:g}, {bounds[1]:g}]; choose one within"
+    return f"is outside {shown_interval(bounds)}; choose one within"

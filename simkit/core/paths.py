@@ -106,7 +106,7 @@ def given(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
         if name in told and wanted != [name]:
             raise UserError(f"'{name}' is a branch of parameters; give it a tree of values, or name {_some(wanted)}")
         if odd := next((path for path in told if path not in wanted), None):
-            raise UserError(f"'{odd}' is none of the parameters of '{name}'{hint(odd, wanted)}")
+            raise UserError(f"'{odd}' is no parameter of the branch '{name}'; name {_some(wanted)}")
         if missing := next((path for path in wanted if path not in told), None):
             raise UserError(f"the values of '{name}' lack '{missing}'; give all of them, or name those that change")
         if again := next((path for path in told if path in found), None):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params, Simulation, State
+from simkit.errors import UserError
 
 
 class Status(enum.IntEnum):
@@ -124,11 +125,25 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
     Args:
         simulation: any simulation; an ensemble reports a status per member. Every function that advances a simulation
             stops by this and `stops`, and so at the same step.
+
+    Raises:
+        UserError: if it gives anything but integers (when called).
     """
     told = simulation.status
     if told is None:
         return converged_when(lambda state, params: jnp.bool_(False))
-    return lambda state, params: jnp.asarray(told(state, params), jnp.int32)
+
+    def status(state: State, params: Params) -> jax.Array:
+        code = told(state, params)
+        kind = jnp.result_type(code) if hasattr(code, "dtype") or isinstance(code, int | float) else type(code).__name__
+        if isinstance(kind, str) or not jnp.issubdtype(kind, jnp.integer):
+            raise UserError(
+                f"status gives {kind}; return the integer of a simkit.Status, such as jnp.int32(Status.OK), or make it "
+                "with simkit.converged_when(test)"
+            )
+        return jnp.asarray(code, jnp.int32)
+
+    return status
 
 
 def converged_when(test: Callable[[State, Params], jax.Array]) -> Callable[[State, Params], jax.Array]:

@@ -149,7 +149,12 @@ class Sweep(Job["xarray.Dataset"]):
             return build(self.scenario)
         kept = self.members if self.final_frames else 0
         remedy = "pass final_frames=False or sweep fewer values"
-        simulation = build(self.scenario, examine=lambda made: check_declared(made, kept, remedy))
+
+        def examine(made: "Simulation") -> None:
+            check_declared(made, kept, remedy)
+            _check_axes(made, self.over)
+
+        simulation = build(self.scenario, examine=examine)
         first = self.scenario.run.seed
         _check_corners(simulation, self.over, range(first, first + self.seeds))
         return simulation
@@ -209,6 +214,18 @@ def _points(scenario: Scenario, name: str, points: Sequence[float]) -> tuple[flo
     for number in numbers:
         checks.inside(number, label, scenario.parameters[name].bounds)
     return numbers
+
+
+def _check_axes(simulation: "Simulation", over: Axes) -> None:
+    """Refuse a parameter whose axis the data set could not tell from another one.
+
+    Raises:
+        UserError: that names it.
+    """
+    taken = {"seed", "frame", "status", *simulation.coordinates}
+    taken |= {axis for axes in simulation.dimensions.values() for axis in axes}
+    if clash := next((name for name in over if name in taken), None):
+        raise UserError(f"over '{clash}': the result has an axis or array of that name already; rename the parameter")
 
 
 def _check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int | None = None) -> None:

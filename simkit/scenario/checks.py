@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Never
 
-from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Numbers, out_of_bounds
+from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Numbers, out_of_bounds, shown_interval
 from simkit.errors import UserError, nearest
 
 MAX_DEPTH = 8
@@ -187,6 +187,9 @@ def inside(value: Numbers, where: str, bounds: tuple[float, float]) -> Numbers:
         return value
     if bounds in (POSITIVE, NOT_NEGATIVE):
         refuse(value, where, out_of_bounds(bounds))
+    if low == POSITIVE[0]:
+        side = f"above its upper bound {show(high)}" if value > high else "not above 0"
+        refuse(value, where, f"is {side}; choose a value in {shown_interval(bounds)}")
     side = f"below its lower bound {show(low)}" if value < low else f"above its upper bound {show(high)}"
     refuse(value, where, f"is {side}; choose a value in [{show(low)}, {show(high)}]")
 

@@ -45,7 +45,9 @@ def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
         declared = simulation.parameters.get(name, Parameter(0.0))
         exact = np.asarray(value)
         default = plain(declared.default)
-        if not np.array_equal(np.asarray(default, exact.dtype), exact, equal_nan=True):
+        if hasattr(declared.default, "dtype") or not np.array_equal(
+            np.asarray(default, exact.dtype), exact, equal_nan=True
+        ):
             default = plain(shortest(exact))
         found[name] = dataclasses.replace(declared, default=default)
     return found

@@ -20,8 +20,8 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
 
     Raises:
         UserError: if its state is not made of arrays, a step changes their shapes or types, ``observe`` or ``diagnose``
-            give no dictionaries of arrays (``diagnose``: of single numbers), or dimensions, coordinates or quantities
-            do not fit them.
+            give no dictionaries of arrays (``diagnose``: of single numbers), ``status`` no single integer, or
+            dimensions, coordinates or quantities do not fit them.
     """
     import jax
 
@@ -39,6 +39,7 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
                 f"{where}: diagnose gives '{name}' of shape {array.shape}; it gives single numbers, let observe give "
                 "arrays"
             )
+    _check_status(simulation, state, where)
     _check_dimensions(simulation, observed, where)
     _check_quantities(simulation, {*observed, *diagnosed}, where)
     return observed, diagnosed
@@ -95,6 +96,21 @@ def _check_step(state: Any, stepped: Any, where: str) -> None:
                 f"{where}: step changes state{jax.tree_util.keystr(path)} from {kinds[0]} to {kinds[1]}; it must give "
                 "back the shapes and types that init made"
             )
+
+
+def _check_status(simulation: "Simulation", state: Any, where: str) -> None:
+    import jax
+
+    from simkit.core.status import status_of
+
+    try:
+        status = jax.eval_shape(status_of(simulation), state, simulation.params)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    if status.shape:
+        raise UserError(
+            f"{where}: status gives an array of shape {status.shape}; return one integer, such as the largest of them"
+        )
 
 
 def _check_dimensions(simulation: "Simulation", observed: Mapping[str, Any], where: str) -> None:

@@ -23,6 +23,9 @@ COMPONENTS = {
 }
 # What else a variable's name may begin with, where two of one name had to be told apart.
 PREFIXES = ("observed_", "diagnosed_", "final_")
+# Attributes of data sets; a parameter of one of these names is noted as ``params.NAME``.
+PROVENANCE = ("title", "scenario", "simulation", "config", "steps", "every", "seed", "precision", "simkit_version")
+ATTRIBUTES = frozenset((*PROVENANCE, "status", "failed", "message", "members", "at_bounds"))
 ALONG_X, ALONG_Y = ("x", "x_face", "x_cell"), ("y", "y_face", "y_cell")
 
 
@@ -79,11 +82,12 @@ def attributes_of(scenario: Scenario, without: Sequence[str] = (), version: str 
         version: of simkit; empty for this one.
     """
     config = {key: _short(value) for key, value in scenario.config.items()}
+    values = {name: attribute(p.default) for name, p in scenario.parameters.items() if name not in without}
     return {
         "title": scenario.title,
         "scenario": scenario.name,
         "simulation": scenario.simulation,
-        **{name: attribute(p.default) for name, p in scenario.parameters.items() if name not in without},
+        **{f"params.{name}" if name in ATTRIBUTES else name: value for name, value in values.items()},
         "config": json.dumps(config),
         "steps": scenario.run.steps,
         "every": scenario.run.every,

@@ -4,12 +4,14 @@ import dataclasses
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from simkit.core import gradient
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
+from simkit.core.optimization import optimization
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.ranges import check_bounds
 from simkit.core.rollout import segment, trajectory
@@ -73,3 +75,56 @@ def test_bounds_name_the_parameter(bounds, good, bad, told):
 def test_what_converges_needs_a_status_that_tells_when():
     with pytest.raises(UserError, match="converges = True needs a status that tells when; give status=converged_when"):
         dataclasses.replace(oscillator(), status=None, converges=True)
+
+
+@pytest.mark.parametrize("value", [3, np.int32(3), jnp.arange(3)])
+@pytest.mark.parametrize("mode", gradient.MODES)
+def test_derivative_by_integers(value, mode):
+    derive = gradient.with_derivative(lambda params, key: jnp.sum(params["n"] * 1.5), "n", mode)
+    with pytest.raises(UserError, match=r"parameter 'n' is of type int.*, which has no derivative; give real numbers"):
+        derive({"n": value, "x": 1.0}, jax.random.key(0))
+
+
+def test_derivative_by_nothing_and_by_one_name():
+    key = jax.random.key(0)
+    with pytest.raises(UserError, match="wrt names no parameter; name at least one"):
+        gradient.with_derivative(lambda params, key: params["x"], [])({"x": 1.0}, key)
+    # A word is one name, not its letters.
+    assert gradient.with_derivative(lambda params, key: params["long"] ** 2, "long")({"long": 3.0}, key)[1]["long"] == 6
+
+
+@pytest.mark.parametrize(
+    ("wrt", "message"),
+    [
+        (["frequenzy"], "unknown parameter 'frequenzy'; did you mean 'frequency'"),
+        ([], "wrt names no parameter; name at least one"),
+        (["frequency", "frequency"], "parameter 'frequency' is named twice"),
+        (["loss"], "parameter 'loss' has the name of a diagnostic of an optimization; rename it"),
+    ],
+)
+def test_optimization_of_what_is_no_parameter(wrt, message):
+    params = oscillator().params | {"loss": jnp.ones(())}
+    with pytest.raises(UserError, match=message):
+        optimization(lambda params, key: params["frequency"], params, wrt, {})
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (lambda state, params: 0.0, "status gives float"),
+        (lambda state, params: jnp.zeros(()), "status gives float32; return the integer of a simkit.Status"),
+        (lambda state, params: state.position[0] > 3, "status gives bool; .* or make it with simkit.converged_when"),
+        (lambda state, params: None, "status gives NoneType"),
+        (lambda state, params: (0, 1), "status gives tuple"),
+    ],
+)
+def test_status_that_is_no_integer(code, message):
+    simulation = dataclasses.replace(oscillator(), status=code)
+    with pytest.raises(UserError, match=message):
+        trajectory(simulation, 4, 2)(simulation.params, jax.random.key(0))
+
+
+def test_ensemble_that_starts_from_one_key():
+    simulation = ensemble(oscillator())
+    with pytest.raises(UserError, match="an ensemble starts from one key per member and was given one key"):
+        trajectory(simulation, 4, 2)(simulation.params, jax.random.key(0))

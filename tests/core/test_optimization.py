@@ -168,3 +168,44 @@ def test_a_start_near_a_bound_is_kept_and_one_at_it_is_moved(value, bounds, star
         limits = {"x": bounds}
         found = to_bounded(to_unbounded({"x": jnp.asarray(value, dtype=float)}, limits), limits)["x"]
         assert float(found) == pytest.approx(start, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "adam"])
+@pytest.mark.parametrize("begin", [0.5, 100.0, 1e6])
+@pytest.mark.parametrize(
+    ("bounds", "wide"),
+    [
+        ((0.0, 1e7), False),
+        ((0.0, 1e7), True),
+        ((0.0, math.inf), False),
+        ((0.0, math.inf), True),
+        # In float32, numbers that are found as parts of 1e7 from -1e7 on are 1 apart.
+        ((-1e7, 3.5), True),
+    ],
+)
+def test_optimum_inside_of_wide_bounds_is_not_said_to_be_held(bounds, begin, method, wide):
+    with jax.enable_x64(wide):
+        begin = begin if bounds[0] == 0 else 3.5 - begin
+        start = {"x": jnp.asarray(begin, dtype=float)}
+        simulation = optimization(
+            lambda params, key: (params["x"] - 3.3) ** 2, start, ["x"], {"x": bounds}, method=method
+        )
+        state = jax.jit(segment(simulation, 200))(simulation.init(start, jax.random.key(0)), start)
+        assert simulation.observe(state, start)["bound_x"] == 0
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("bounds", [(0.0, 1e7), (-1e7, 3.5), (0.0, math.inf), (1000.0, 1e7)])
+@pytest.mark.parametrize("power", [1, 2])
+def test_optimum_outside_of_wide_bounds_is_said_to_be_held(bounds, power, wide):
+    with jax.enable_x64(wide):
+        low, high = bounds
+        begin, side = (low + 4.0, -1) if low >= 0 else (high - 4.0, 1)
+        start = {"x": jnp.asarray(begin, dtype=float)}
+
+        def loss(params, key):
+            return (-side * (params["x"] - begin) + 5.0) ** power
+
+        simulation = optimization(loss, start, ["x"], {"x": bounds})
+        state = jax.jit(segment(simulation, 100))(simulation.init(start, jax.random.key(0)), start)
+        assert simulation.observe(state, start)["bound_x"] == side

@@ -12,6 +12,7 @@ import simkit
 import simkit.export
 from simkit.cli.main import main
 from simkit.core.gradient import relative_difference
+from simkit.core.parameter import POSITIVE
 from simkit.core.rollout import trajectory
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
@@ -266,6 +267,18 @@ BROKEN = {
         lambda: swing(quantities={"heigth": simkit.Quantity("m", "h")}),
         "did you mean 'height'",
     ),
+    "status of floats": (
+        lambda: swing(status=lambda state, params: state["motion"][0]),
+        "simulation: status gives float32; return the integer of a simkit.Status",
+    ),
+    "status of several": (
+        lambda: swing(status=lambda state, params: jnp.zeros(2, jnp.int32)),
+        r"status gives an array of shape \(2,\); return one integer",
+    ),
+    "ensemble": (
+        lambda: simkit.ensemble(swing()),
+        "an ensemble starts from one key per member .* or give the simulation itself to simkit.sweep",
+    ),
     "quantity in a tuple": (lambda: swing(quantities={"height": ("m", "h")}), "is of type tuple; write Quantity"),
 }
 
@@ -311,3 +324,41 @@ def test_shell_draws_a_stored_run_and_says_how_to_finish_one(tmp_path, capsys):
     assert "hand it over with simkit.resume(folder, simulation=...)" in capsys.readouterr().err
     assert main(["render", str(tmp_path / "run"), "--format", "png"]) == 0
     assert (tmp_path / "run" / "simulation.png").stat().st_size > 1000
+
+
+def named(*names, **changes):
+    """Return a swing with more parameters, each of which pushes it."""
+    simple = swing()
+
+    def step(state, params):
+        after = simple.step(state, params)
+        return after | {"motion": after["motion"] + 1e-3 * sum(params[name] for name in names)}
+
+    return swing(step=step, params=simple.params | {name: 1.5 for name in names}, **changes)
+
+
+@pytest.mark.parametrize("name", ["seed", "frame", "status", "part", "place"])
+def test_sweep_over_a_name_that_its_result_has_already(name):
+    simulation = named(name, dimensions={"motion": ("part",)}, coordinates={"place": np.arange(3)})
+    with pytest.raises(simkit.UserError, match=f"over '{name}': the result has an axis or array of that name already"):
+        simkit.sweep(simulation, {name: [1.0, 2.0]}, steps=2)
+
+
+def test_parameter_with_the_name_of_an_attribute_keeps_its_place():
+    names = ("seed", "status", "title", "steps")
+    found = simkit.run(named(*names), steps=2, **{"seed": 3, "title": "A swing", "params.seed": 2.5})
+    assert (found.attrs["seed"], found.attrs["title"], found.attrs["status"]) == (3, "A swing", "ok")
+    assert [found.attrs[f"params.{name}"] for name in names] == [2.5, 1.5, 1.5, 1.5]
+
+
+def test_open_bound_that_holds_a_parameter_is_called_zero():
+    gravity = simkit.Parameter(2.0, (POSITIVE[0], 5.0), "1/s^2", "gravity over length")
+    simulation = swing(params=swing().params | {"gravity": gravity}).with_quantities(
+        loss=lambda state, params: params["gravity"] + 0 * state["motion"].sum()
+    )
+    found = simkit.optimize(simulation, "gravity", objective="loss", iterations=30, steps=1)
+    assert found.attrs["at_bounds"].endswith(
+        "ends at its lower bound 0, which it must stay above, toward which the objective still improves"
+    )
+    with pytest.raises(simkit.UserError, match=r"gravity = 0 is not above 0; choose a value in \(0, 5\]"):
+        simkit.run(simulation, steps=1, gravity=0.0)

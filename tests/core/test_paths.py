@@ -1,0 +1,213 @@
+"""Paths name the leaves and branches of any tree of parameters."""
+
+import collections
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core import paths
+from simkit.core.parameter import Parameter
+from simkit.core.pytree import pytree
+from simkit.errors import UserError
+from tests.core.toys import oscillator
+
+
+class Layer(NamedTuple):
+    weight: Any
+    bias: Any
+
+
+@pytree
+class Closure:
+    layers: Any
+    scale: Any
+
+
+TREE = {
+    "gravity": 1.0,
+    "closure": Closure(layers=[Layer(2.0, 3.0), Layer(4.0, 5.0)], scale=6.0),
+    "again": ({"z": 7.0, "a": 8.0}, {3: 9.0}),
+}
+LEAVES = {
+    "gravity": 1.0,
+    "closure.layers.0.weight": 2.0,
+    "closure.layers.0.bias": 3.0,
+    "closure.layers.1.weight": 4.0,
+    "closure.layers.1.bias": 5.0,
+    "closure.scale": 6.0,
+    "again.0.z": 7.0,
+    "again.0.a": 8.0,
+    "again.1.3": 9.0,
+}
+
+
+def test_every_kind_of_node_is_a_step_of_the_path_in_the_order_of_the_keys():
+    assert list(paths.leaves(TREE).items()) == list(LEAVES.items())
+
+
+def test_replaced_leaves_are_the_only_ones_that_change_and_nodes_keep_their_kinds_and_order():
+    changed = paths.replaced(TREE, {"closure.layers.1.bias": -1.0, "again.1.3": -2.0})
+    assert jax.tree.structure(changed) == jax.tree.structure(TREE)
+    assert paths.leaves(changed) == LEAVES | {"closure.layers.1.bias": -1.0, "again.1.3": -2.0}
+    assert list(changed) == list(TREE) and list(changed["again"][0]) == ["z", "a"]
+    assert isinstance(changed["closure"].layers[0], Layer)
+
+
+def test_branches_stand_for_all_below_them():
+    assert paths.selected(["closure.layers.1", "gravity"], LEAVES) == [
+        "closure.layers.1.weight",
+        "closure.layers.1.bias",
+        "gravity",
+    ]
+    assert paths.selected("closure", LEAVES) == [name for name in LEAVES if name.startswith("closure.")]
+    # The beginning of a name is no branch.
+    with pytest.raises(UserError, match="unknown parameter 'clos'"):
+        paths.selected("clos", LEAVES)
+
+
+def test_values_of_a_branch_are_given_as_a_tree():
+    assert paths.given({"closure.layers.0": Layer(10.0, 11.0), "gravity": 12.0}, LEAVES) == {
+        "closure.layers.0.weight": 10.0,
+        "closure.layers.0.bias": 11.0,
+        "gravity": 12.0,
+    }
+    # Nested lists are the values of one leaf, where there is a leaf.
+    assert paths.given({"a": {"b": [[1, 2]]}}, ["a.b"]) == {"a.b": [[1, 2]]}
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: paths.selected(["gravty"], LEAVES), "unknown parameter 'gravty'; did you mean 'gravity'"),
+        (lambda: paths.selected(["closure.layer"], LEAVES), "did you mean 'closure.layers'"),
+        (lambda: paths.selected(["params.gravity"], LEAVES), "unknown parameter 'params.gravity'; write gravity"),
+        (lambda: paths.selected(["closure", "closure.scale"], LEAVES), "'closure.scale' is named twice"),
+        (lambda: paths.selected([3], LEAVES), "3 is not the name of a parameter"),
+        (lambda: paths.selected(["qqq"], [f"branch.{i}" for i in range(100)]), "known names: branch$"),
+        (lambda: paths.given({"closure": 3.0}, LEAVES), "'closure' is a branch of parameters; give it a tree"),
+        (lambda: paths.given({"closure.layers.0": (1.0, 2.0)}, LEAVES), "'closure.layers.0.0' is no parameter of"),
+        (lambda: paths.given({"again.0": {"z": 1.0}}, LEAVES), "of 'again.0' lack 'again.0.a'; give all of them"),
+        (lambda: paths.given({"again.0.z": 1, "again": ({"z": 1, "a": 2}, {3: 4})}, LEAVES), "'again.0.z' is given tw"),
+        (lambda: paths.leaves({"a": {"b.c": 1.0}}), "the key 'b.c' of 'a' contains a dot"),
+        (lambda: paths.leaves({"a": {1.5: 1.0}}), "the key 1.5 of 'a' is neither a word nor an integer"),
+        (lambda: paths.leaves({"a": {"1": 1.0, 1: 2.0}}), "two keys of 'a' read '1'"),
+    ],
+)
+def test_mistakes_are_named(act, message):
+    with pytest.raises(UserError, match=message) as error:
+        act()
+    assert "\n" not in str(error.value)
+
+
+def test_dictionaries_of_any_kind_become_plain_ones():
+    tree = collections.OrderedDict(b=1.0, a=2.0)
+    assert paths.replaced(tree, {}) == {"b": 1.0, "a": 2.0} and type(paths.replaced(tree, {})) is dict
+
+
+def nested(**changes):
+    simulation = oscillator()
+
+    def inner(params):
+        return {"frequency": params["swing"][0].weight, "time_step": params["swing"][0].bias}
+
+    params = {"swing": [Layer(1.3, 0.01)]}
+    return dataclasses.replace(
+        simulation,
+        init=lambda params, key: simulation.init(inner(params), key),
+        step=lambda state, params: simulation.step(state, inner(params)),
+        diagnose=lambda state, params: simulation.diagnose(state, inner(params)),
+        **{"params": params} | changes,
+    )
+
+
+def test_a_record_makes_arrays_of_the_leaves_and_keeps_the_tree():
+    simulation = nested()
+    assert isinstance(simulation.params["swing"][0], Layer)
+    assert {name: leaf.dtype for name, leaf in paths.leaves(simulation.params).items()} == {
+        "swing.0.weight": jnp.float32,
+        "swing.0.bias": jnp.float32,
+    }
+    assert repr(simulation) == "<Simulation: swing.0.weight = 1.3, swing.0.bias = 0.01>"
+    assert "<td>swing.0.bias</td>" in simulation._repr_html_()
+
+
+def test_lists_of_plain_numbers_are_arrays_and_lists_of_arrays_are_branches():
+    given = {"row": [1, 2.5], "table": ((1, 2), (3, 4)), "network": [np.ones(2), jnp.zeros(())], "none": []}
+    found = paths.leaves(nested(params=given).params)
+    assert {name: leaf.shape for name, leaf in found.items()} == {
+        "row": (2,),
+        "table": (2, 2),
+        "network.0": (2,),
+        "network.1": (),
+        "none": (0,),
+    }
+
+
+def test_a_parameter_of_a_tree_declares_every_leaf_of_it():
+    simulation = nested(params={"swing": Parameter([Layer(1.3, 0.01)], (0.0, 5.0), "1", "of the swing")})
+    assert {name: told.bounds for name, told in simulation.parameters.items()} == {
+        "swing.0.weight": (0.0, 5.0),
+        "swing.0.bias": (0.0, 5.0),
+    }
+    assert simulation.parameters["swing.0.bias"].default == 0.01
+    with pytest.raises(UserError, match=r"swing.0.bias = 7 is outside \[0, 5\]"):
+        simulation.check_values({"swing": [Layer(jnp.ones(()), jnp.full((), 7.0))]}, jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"swing.0.weight": 2.0, "swing.0.bias": 0.02},
+        {"swing": [Layer(2.0, 0.02)]},
+        {"swing.0": Layer(np.float64(2.0), jnp.float32(0.02))},
+    ],
+)
+def test_other_values_are_given_by_leaf_or_branch(values):
+    for found in (nested().with_params(values), nested().with_params(**values)):
+        assert isinstance(found.params["swing"][0], Layer)
+        assert found.params["swing"][0].weight == 2.0 and found.params["swing"][0].bias == np.float32(0.02)
+
+
+def test_other_values_may_be_the_whole_tree():
+    class Root(NamedTuple):
+        swing: Any
+
+    simulation = nested(params=Root([Layer(1.3, 0.01)]))
+    found = simulation.with_params(jax.tree.map(lambda leaf: 2 * leaf, simulation.params))
+    assert isinstance(found.params, Root) and found.params.swing[0].weight == np.float32(2.6)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: nested().with_params("word"), "with_params takes values by name: gravity=9.8"),
+        (lambda: nested().with_params(3.0), "with_params takes values by name"),
+        (lambda: nested().with_params(swing="word"), "'swing' is a branch of parameters"),
+        (lambda: nested().with_params({"swing.0.bias": "word"}), "parameter 'swing.0.bias' is str; give a number"),
+        (lambda: nested().with_params({"swing.0.bias": [1.0]}), r"'swing.0.bias' has shape \(1,\); expected \(\)"),
+        (lambda: nested().with_params(wing=1.0), "unknown parameter 'wing'; did you mean 'swing'"),
+        (lambda: nested(params={"a": {"b": "c"}}), "parameter 'a.b' is str; give a number"),
+        (lambda: nested(params={"a": {"b": None}}), "parameter 'a.b' is NoneType; give a number"),
+        (lambda: nested(params={"a": [jnp.ones(2), True]}), "parameter 'a.1' is bool; give a number"),
+        (lambda: nested(params={"a": Parameter({"b": 1j})}), "parameter 'a.b' is complex; give a number"),
+        (lambda: nested(params={"a": {"b": Unknown(1.0)}}), "parameter 'a.b' is Unknown; give a number"),
+        (lambda: nested(params={"a.b": 1.0}), "the key 'a.b' of 'params' contains a dot"),
+        (lambda: nested(params=[1.0]), "params are of type list; give a dictionary"),
+        (lambda: nested(params=jnp.ones(2)), "params are of type ArrayImpl; give a dictionary"),
+    ],
+)
+def test_a_record_refuses_by_name(act, message):
+    with pytest.raises(UserError, match=message) as error:
+        act()
+    assert "\n" not in str(error.value)
+
+
+@dataclasses.dataclass
+class Unknown:
+    """A class that JAX does not know as a tree."""
+
+    value: float
