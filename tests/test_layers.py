@@ -41,7 +41,7 @@ WITHOUT_ARRAYS = [
 # Kernels and the loop that runs them import jax at the top; what reads scenarios, finds files, plans jobs and draws,
 # inside the functions that need it, so that `import simkit`, `simkit list` and a mistake in a file are quick.
 WITH_JAX = ("core", "molecular", "flow", "rigid", "engine")
-READ_EARLY = ("core/compilation.py", "core/precision.py")
+READ_EARLY = ("core/compilation.py", "core/paths.py", "core/precision.py")
 READ_LATE = ("scenario/contents.py", "storage/store.py", "jobs/validation.py")
 ARRAY_LIBRARIES = {"jax", "numpy", "xarray", "matplotlib", "scipy", "optax"}
 PEERS = {"ase", "jax_md", "jax_cfd", "brax", "mujoco"}
