@@ -163,15 +163,16 @@ def _assemble(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[
         return joined.reshape(plan.shape + joined.shape[1:])
 
     grid = (*plan.over, "seed")
+    taken = {*grid, "frame", "status"}
     observed, diagnosed = datasets.split(chunks[0])
     variables: dict[str, Any] = {}
     for name in diagnosed:
         # A diagnostic may repeat a swept parameter, and a name may be both diagnosed in time and observed at the end.
-        free = f"diagnosed_{name}" if name in grid else name
+        free = f"diagnosed_{name}" if name in taken else name
         variables[free] = ((*grid, "frame"), members(f"diagnosed.{name}", 1))
     for name, array in observed.items():
         named = simulation.dimensions.get(name) or tuple(f"{name}_{axis}" for axis in range(array.ndim - 1))
-        free = f"final_{name}" if name in grid or name in variables else name
+        free = f"final_{name}" if name in taken or name in variables else name
         variables[free] = oriented((*grid, *named), members(f"observed.{name}", 0))
     names = np.array([status.name.lower() for status in Status])
     status = members("status", 0)

@@ -362,3 +362,16 @@ def test_open_bound_that_holds_a_parameter_is_called_zero():
     )
     with pytest.raises(simkit.UserError, match=r"gravity = 0 is not above 0; choose a value in \(0, 5\]"):
         simkit.run(simulation, steps=1, gravity=0.0)
+
+
+def test_quantities_with_names_of_the_result_stand_beside_them():
+    simulation = swing().with_quantities(
+        status=lambda state, params: 1.0 * state["count"],
+        frame=lambda state, params: 2.0 * state["count"],
+        seed=lambda state, params: state["motion"],
+    )
+    found = simkit.sweep(simulation, {"gravity": [1.0, 2.0]}, steps=2, every=1)
+    assert (found["status"] == "ok").all() and found["seed"] == [0]
+    assert found["diagnosed_status"].values[0, 0].tolist() == [0, 1, 2]
+    assert found["diagnosed_frame"].values[1, 0].tolist() == [0, 2, 4]
+    np.testing.assert_array_equal(found["final_seed"], found["motion"])
