@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from simkit.core.parameter import MOST_SHOWN, count
+
 # A column of words is not made narrower than this.
 NARROWEST = 12
 
@@ -59,6 +61,8 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
+        if (numbers := count(value)) > MOST_SHOWN:
+            return f"[{numbers} values]"
         return "[" + ", ".join(show(item) for item in value) + "]"
     if isinstance(value, str) and "\n" in value:
         return f"a text of {len(value.splitlines())} lines, {len(value.encode())} bytes"

@@ -15,6 +15,19 @@ NOT_NEGATIVE = (0.0, math.inf)
 SHARE = (0.0, 1.0)
 
 
+# An array of more numbers, such as the weights of a network, is shown as their number.
+MOST_SHOWN = 64
+
+
+def count(value: Any) -> int:
+    """Return how many numbers there are in nested lists or tuples.
+
+    Args:
+        value: these, or a number.
+    """
+    return sum(map(count, value)) if isinstance(value, list | tuple) else 1
+
+
 @dataclasses.dataclass(frozen=True)
 class Parameter:
     """A number (or array of numbers) that may be swept and differentiated.

@@ -127,7 +127,10 @@ class Simulation:
             if isinstance(value, Parameter)
             for path, default in paths.leaves(value.default, name, _is_array).items()
         }
-        object.__setattr__(self, "parameters", {**self.parameters, **declared})
+        # Those of a record that had other params, of which this one is made, are gone with them.
+        known = paths.leaves(self.params)
+        kept = {path: told for path, told in self.parameters.items() if path in known}
+        object.__setattr__(self, "parameters", kept | declared)
 
     def __repr__(self) -> str:
         """Return one line: the parameters, shapes in place of arrays."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+from simkit.core.parameter import MOST_SHOWN, count
 from simkit.engine.plan import plan_of
 from simkit.errors import UserError
 from simkit.jobs.job import Job, Prepared, Report, Warn
@@ -129,7 +130,11 @@ class Outcome:
 
 def describe(scenario: Scenario) -> str:
     """Return the parameters of a scenario in one line."""
-    return ", ".join(f"{name} = {parameter.default}" for name, parameter in scenario.parameters.items())
+
+    def shown(value: Any) -> Any:
+        return value if count(value) <= MOST_SHOWN else f"[{count(value)} values]"
+
+    return ", ".join(f"{name} = {shown(parameter.default)}" for name, parameter in scenario.parameters.items())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simkit.core.parameter import Numbers, Parameter, shown_bounds
+from simkit.core.parameter import Numbers, Parameter, count, shown_bounds
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
@@ -233,7 +233,7 @@ class Scenario:
 
 def _shown(value: Numbers) -> str:
     """Return a number, or how many there are."""
-    return f"{value:g}" if not isinstance(value, tuple) else f"[{len(value)} values]"
+    return f"{value:g}" if not isinstance(value, tuple) else f"[{count(value)} values]"
 
 
 def file_label(path: Path) -> str:

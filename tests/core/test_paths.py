@@ -158,6 +158,14 @@ def test_a_parameter_of_a_tree_declares_every_leaf_of_it():
         simulation.check_values({"swing": [Layer(jnp.ones(()), jnp.full((), 7.0))]}, jax.random.key(0))
 
 
+def test_other_params_leave_no_declaration_of_those_that_are_gone():
+    simulation = nested(params={"swing": Parameter([Layer(1.3, 0.01)], (0.0, 5.0))})
+    other = dataclasses.replace(simulation, params={"swing": [{"bias": 9.0}], "more": Parameter(1.0, (0.0, 2.0))})
+    assert list(other.parameters) == ["swing.0.bias", "more"]
+    with pytest.raises(UserError, match=r"swing.0.bias = 9 is outside \[0, 5\]"):
+        other.check_values(other.params, jax.random.key(0))
+
+
 @pytest.mark.parametrize(
     "values",
     [

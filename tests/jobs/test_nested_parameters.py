@@ -13,6 +13,7 @@ import xarray
 import simkit
 import simkit.export
 from simkit.cli.main import main
+from simkit.cli.output import show
 from simkit.core import paths
 from simkit.core.control import controlled
 from simkit.core.dependence import idle_parameters
@@ -425,6 +426,22 @@ def test_the_schema_of_files_nests(file):
     assert params["gravity"]["default"] == 2.0
     assert params["closure"]["properties"]["layers"]["properties"]["1"]["properties"]["bias"]["default"] == 0.05
     assert params["closure"]["additionalProperties"] is False
+
+
+def test_large_arrays_are_shown_as_their_number():
+    assert show([[1.0, 2.0]] * 32) == "[" + ", ".join(["[1, 2]"] * 32) + "]"
+    assert show(((1.0,) * 65,)) == "[65 values]"
+    many = {"net": {"weight": np.ones((20, 10)), "bias": 2.0}}
+    simulation = dataclasses.replace(
+        mass(nested=True),
+        params=many,
+        init=lambda params, key: {"motion": params["net"]["bias"] / 0 * params["net"]["weight"].sum(0)[:2]},
+        step=lambda state, params: state,
+        diagnose=lambda state, params: {"off": state["motion"][0]},
+        quantities={},
+    )
+    with pytest.raises(simkit.RunFailedError, match=r"net.weight = \[200 values\], net.bias = 2.0"):
+        simkit.run(simulation, steps=1)
 
 
 @pytest.mark.parametrize(

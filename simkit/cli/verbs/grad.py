@@ -8,8 +8,9 @@ from typing import Any
 
 from simkit.cli.arguments import add_mode, add_scenario, add_wrt, names_of, scenario_of
 from simkit.cli.main import FAILED, FINE
-from simkit.cli.output import print_json, print_table
+from simkit.cli.output import print_json, print_table, show
 from simkit.cli.progress import Progress
+from simkit.core.parameter import MOST_SHOWN, count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +84,7 @@ def _plain(value: Any) -> Any:
 
 
 def _digits(value: Any) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+    return f"{value:.10g}" if isinstance(value, float) else str(value) if count(value) <= MOST_SHOWN else show(value)
 
 
 def _rough(value: Any) -> str:
