@@ -10,11 +10,12 @@ import numpy as np
 
 from simkit.core import paths
 from simkit.core.compilation import use_compilation_cache
+from simkit.core.expressions.syntax import parse
 from simkit.core.precision import precision
 from simkit.errors import UserError, nearest
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
-from simkit.scenario.scenario import Scenario
+from simkit.scenario.scenario import ObjectiveSettings, Scenario
 
 if TYPE_CHECKING:
     import jax
@@ -176,10 +177,10 @@ def chosen_by(scenario: Scenario, wrt: Sequence[str]) -> list[str]:
 
 
 def objective_name(scenario: Scenario, name: object) -> str:
-    """Return the objective's name, the first one if none is asked for.
+    """Return the objective's name, or expression, the first one of the scenario if none is asked for.
 
     Raises:
-        UserError: if the scenario has no such objective.
+        UserError: if the scenario has no such objective, and it is no expression.
     """
     if not isinstance(name, str | None):
         raise UserError(
@@ -187,6 +188,8 @@ def objective_name(scenario: Scenario, name: object) -> str:
             f"diagnostic as an objective in {scenario.file} and give that name, or make the function a quantity with "
             "simulation.with_quantities(NAME=function of (state, params))"
         )
+    if name is not None and name not in scenario.objectives and not name.isidentifier():
+        return parse(name, "objective").text
     if not scenario.objectives:
         remedy = (
             f"add an [objectives.NAME] table to {scenario.file}"
@@ -203,19 +206,34 @@ def objective_name(scenario: Scenario, name: object) -> str:
     return name
 
 
+def objective_settings(scenario: Scenario, name: str) -> ObjectiveSettings:
+    """Return what a scenario says of an objective, or of one that is an expression.
+
+    Args:
+        scenario: whose.
+        name: from `objective_name`.
+    """
+    said = ObjectiveSettings(name, "an expression", "", "final", square=False, goal="minimize", expression=name)
+    return scenario.objectives.get(name, said)
+
+
 def objective_of(scenario: Scenario, simulation: "Simulation", name: "str | Measure | None") -> "Objective":
     """Return a scenario's objective, or any measure of its frames and diagnostics, as a function of ``(params, key)``.
 
     Raises:
         UserError: if the scenario has no such objective, or its reduction does not fit the simulation.
     """
+    from simkit.core.expressions.measures import measure_of
     from simkit.core.objective import Objective
 
     steps, every = scenario.run.steps, scenario.run.every
     if callable(name):
         return Objective(simulation, name, steps, every)
     name = objective_name(scenario, name)
-    spec = scenario.objectives[name]
+    spec = objective_settings(scenario, name)
+    if spec.expression:
+        where = f"{scenario.file}: objectives.{name}" if name in scenario.objectives else "objective"
+        return Objective(simulation, measure_of(simulation, spec.expression, where), steps, every)
     reduce = cast("Reduce", spec.reduce)
     try:
         return Objective(simulation, spec.quantity, steps, every, reduce=reduce, square=spec.square)

@@ -12,7 +12,16 @@ from simkit.core.compilation import use_compilation_cache
 from simkit.core.parameter import shown_bound
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
-from simkit.jobs.derivatives import Mode, chosen_by, names_of, note_of, objective_name, objective_of, status_of_run
+from simkit.jobs.derivatives import (
+    Mode,
+    chosen_by,
+    names_of,
+    note_of,
+    objective_name,
+    objective_of,
+    objective_settings,
+    status_of_run,
+)
 from simkit.jobs.job import Prepared, Report, Warn, begin, returned
 from simkit.jobs.outcome import DrivenJob, Outcome
 from simkit.scenario import checks
@@ -209,7 +218,7 @@ class Optimization(DrivenJob[Optimized]):
             self.wrt,
             {name: scenario.parameters[name].bounds for name in self.wrt},
             method=self.method,
-            maximize=scenario.objectives[self.objective].goal == "maximize",
+            maximize=objective_settings(scenario, self.objective).goal == "maximize",
             learning_rate=self.learning_rate,
             mode=self.mode,
         )

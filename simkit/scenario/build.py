@@ -51,7 +51,7 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
             f"{scenario.file}: run.precision = 'float64' but JAX runs in 32 bits; "
             "build and run inside `with jax.enable_x64(True):`"
         )
-    simulation = _with_defaults(scenario, make(scenario))
+    simulation = _with_quantities(scenario, _with_defaults(scenario, make(scenario)))
     if examine is not None:
         examine(simulation)
     try:
@@ -95,15 +95,33 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     return simulation.with_params(**{name: parameters[name].default for name in said})
 
 
+def _with_quantities(scenario: Scenario, simulation: "Simulation") -> "Simulation":
+    """Return the simulation with what the scenario measures beyond it."""
+    if not scenario.quantities:
+        return simulation
+    from simkit.core.expressions.quantities import with_expression
+    from simkit.core.simulation import Quantity
+
+    for name, said in scenario.quantities.items():
+        where = f"{scenario.file}: quantities.{name}.expression"
+        simulation = with_expression(simulation, name, said.expression, Quantity(said.unit, said.doc), where)
+    return simulation
+
+
 def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
     """Refuse names of diagnostics and observed arrays that the simulation does not have."""
     import jax
+
+    from simkit.core.expressions.measures import measure_of
 
     key = jax.eval_shape(jax.random.key, 0)
     state = jax.eval_shape(simulation.init, simulation.params, key)
     diagnostics = jax.eval_shape(simulation.diagnose, state, simulation.params)
     observed = jax.eval_shape(simulation.observe, state, simulation.params)
     for name, objective in scenario.objectives.items():
+        if objective.expression:
+            measure_of(simulation, objective.expression, f"{scenario.file}: objectives.{name}")
+            continue
         label = f"objectives.{name}.quantity = '{{}}'"
         refuse_unknown(scenario, label, "not a diagnostic of {}", [objective.quantity], diagnostics)
         if simulation.equilibrium is not None and objective.reduce != "final":

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Never
 
+from simkit.core.expressions.syntax import parse
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Numbers, out_of_bounds, shown_interval
 from simkit.errors import UserError, nearest
 
@@ -107,6 +108,14 @@ def choice(value: Any, where: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         hint = nearest(value, allowed)
         refuse(value, where, f"is not one of {words}{hint if 'did you mean' in hint else '; choose one of them'}")
+    return value
+
+
+def expression(value: Any, where: str) -> str:
+    """Return ``value`` if it is text of an expression; the names in it are checked when its simulation is known."""
+    if not isinstance(value, str):
+        refuse(value, where, f"is {kind(value)}; write an expression in quotes")
+    parse(value, where)
     return value
 
 

@@ -41,14 +41,16 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
     }
     objective = {
         "doc": TEXT,
-        "quantity": {"enum": diagnosed},
+        "quantity": TEXT,
+        "expression": TEXT,
         "reduce": {"enum": list(REDUCTIONS), "default": "final"},
         "square": {"type": "boolean", "default": False},
         "goal": {"enum": list(GOALS), "default": "minimize"},
     }
+    added: dict[str, Any] = dict.fromkeys(("expression", "unit", "doc"), TEXT)
     render = {
         "view": {"enum": VIEWS.names()},
-        "quantity": {"enum": [quantity.name for quantity in contents.quantities]},
+        "quantity": TEXT,
         **dict.fromkeys(("label", "unit", "colormap"), TEXT),
         "limits": PAIR,
         "frames_per_second": {"type": "number", "exclusiveMinimum": 0, "default": 20},
@@ -56,7 +58,7 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
         **dict.fromkeys(("azimuth", "elevation", "turn"), NUMBER),
     }
     validation = {
-        "quantity": {"enum": diagnosed},
+        "quantity": TEXT,
         "expected": NUMBER,
         "tolerance": {"type": "number", "exclusiveMinimum": 0},
         "source": TEXT,
@@ -77,6 +79,7 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
                 # On the configuration depends what parameters there are.
                 "params": known | ({} if scenario.text else {"additionalProperties": True}),
                 "run": _table(run, ("steps", "every")),
+                "quantities": {"type": "object", "additionalProperties": _table(added, ("expression", "doc"))},
                 "objectives": {"type": "object", "additionalProperties": _table(objective, ("doc",))},
                 "render": _table(render, ("view", "quantity")),
                 "validation": {"type": "array", "items": _table(validation, ("expected", "tolerance", "source"))},
@@ -84,7 +87,20 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
             },
             ("name", "title", "summary", "simulation", "run", "render"),
         ),
+        # A file that adds quantities may use their names, too.
+        "if": {"not": {"required": ["quantities"]}},
+        "then": {
+            "properties": {
+                "objectives": {"additionalProperties": _named("quantity", diagnosed)},
+                "render": _named("quantity", [quantity.name for quantity in contents.quantities]),
+                "validation": {"items": _named("quantity", diagnosed)},
+            }
+        },
     }
+
+
+def _named(key: str, known: list[str]) -> dict[str, Any]:
+    return {"properties": {key: {"enum": known}}}
 
 
 def _table(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:

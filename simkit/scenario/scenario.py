@@ -59,6 +59,7 @@ class ObjectiveSettings:
             sum.
         square: whether the quantity is squared, which turns a root into a minimum.
         goal: minimize or maximize.
+        expression: what it is instead, an expression of all that a run observes and diagnoses; empty without.
     """
 
     name: str
@@ -67,6 +68,24 @@ class ObjectiveSettings:
     reduce: str
     square: bool
     goal: str
+    expression: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class QuantitySettings:
+    """A quantity that a scenario adds to those of its simulation.
+
+    Attributes:
+        name: what it is called.
+        expression: of parameters, quantities and coordinates.
+        unit: physical unit.
+        doc: what it means.
+    """
+
+    name: str
+    expression: str
+    unit: str
+    doc: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +171,7 @@ class Scenario:
         validations: the numbers it reproduces.
         source: the file it was read from.
         text: that file's text.
+        quantities: what it measures beyond what its simulation does, by name.
         made: the simulation, if it was made in Python and not by a registered factory.
         given: what the simulation declares, where that is known without making it.
         configured: whether ``config`` is another than the file's.
@@ -171,6 +191,7 @@ class Scenario:
     validations: tuple[Validation, ...]
     source: Path
     text: str
+    quantities: dict[str, QuantitySettings] = dataclasses.field(default_factory=dict)
     made: "Simulation | None" = dataclasses.field(default=None, compare=False)
     given: dict[str, Parameter] | None = dataclasses.field(default=None, compare=False)
     configured: bool = dataclasses.field(default=False, compare=False)

@@ -15,6 +15,7 @@ from simkit.scenario.registry import VIEWS
 from simkit.scenario.scenario import (
     Difference,
     ObjectiveSettings,
+    QuantitySettings,
     RenderSettings,
     RunSettings,
     Scenario,
@@ -36,9 +37,10 @@ __all__ = [
 
 MAX_BYTES = 2**20
 KEYS = ("name", "title", "summary", "simulation", "tags", "references")
-TABLES = ("config", "params", "run", "objectives", "render", "validation", "files")
+TABLES = ("config", "params", "run", "quantities", "objectives", "render", "validation", "files")
 PARAMETER_KEYS = ("default", "bounds", "unit", "doc")
-OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal")
+OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal", "expression")
+QUANTITY_KEYS = ("expression", "unit", "doc")
 CAMERA_KEYS = ("camera", "azimuth", "elevation", "turn")
 RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second", *CAMERA_KEYS)
 VALIDATION_KEYS = ("quantity", "expected", "tolerance", "source", "set", "derivative", "objective", "reduce")
@@ -117,6 +119,7 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
         validations=(),
         source=source,
         text=text,
+        quantities={key: _quantity(key, table) for key, table in top.tables("quantities", QUANTITY_KEYS).items()},
     )
     tables = top.list_of_tables("validation", VALIDATION_KEYS)
     validations = tuple(_validation(scenario, table, files) for table in tables)
@@ -174,14 +177,28 @@ def _run(table: Table) -> RunSettings:
     )
 
 
+def _quantity(name: str, table: Table) -> QuantitySettings:
+    return QuantitySettings(
+        name=name,
+        expression=table.read("expression", checks.expression, example='expression = "mean(u**2)"'),
+        unit=table.read("unit", checks.label, "1"),
+        doc=table.read("doc", checks.string, example='doc = "what it means"'),
+    )
+
+
 def _objective(name: str, table: Table) -> ObjectiveSettings:
+    expression = table.read("expression", checks.expression, "")
+    for key in ("quantity", "reduce", "square"):
+        if expression and key in table.entries:
+            raise UserError(f"{table.where(key)} has no meaning beside an expression; say all of it there")
     return ObjectiveSettings(
         name=name,
         doc=table.read("doc", checks.string, example='doc = "what it means"'),
-        quantity=table.read("quantity", checks.label, name),
+        quantity="" if expression else table.read("quantity", checks.label, name),
         reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
         square=table.read("square", checks.boolean, False),
         goal=table.read("goal", partial(checks.choice, allowed=GOALS), "minimize"),
+        expression=expression,
     )
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from simkit.core.expressions.names import CONSTANTS, FUNCTIONS
 from simkit.errors import UserError, one_line
 
 MAX_KEY_DEPTH = 32
@@ -20,6 +21,11 @@ _STRING_OR_COMMENT = re.compile(
 )
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_KEY_DEPTH}}}")
 _BARE_WORD = re.compile(r"""[A-Za-z_./~][^\s"'\[\]{},=#]*""")
+# Begins like a formula: a constant or a function, and an operator or bracket.
+_FORMULA = re.compile(rf"(?:{'|'.join((*CONSTANTS, *FUNCTIONS))})\s*[-+*/(]")
+# Begins like a number or a bracket, has an operator behind, and nothing of a list, table or text.
+_OPERATION = re.compile(r"""(?=[\d.+(-])(?=.*[+*/(-])[^"'\[\]{}=#]+""")
+_WHOLE = re.compile(r"[\d\s+*()-]+")
 _LOOSE_FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -50,7 +56,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
 
 
 def parse_value(text: str, where: str) -> Any:
-    """Parse what a user typed after ``=``: a TOML value, a bare word as a string, or a float such as ``.5``.
+    """Parse what a user typed after ``=``: a TOML value, a bare word, a float such as ``.5``, or arithmetic.
 
     Args:
         text: what was typed.
@@ -63,17 +69,30 @@ def parse_value(text: str, where: str) -> Any:
     if _LOOSE_FLOAT.fullmatch(text):
         return float(text)
     if text.isprintable() and _BARE_WORD.fullmatch(text) and text not in ("true", "false", "inf", "nan"):
-        return text
+        try:
+            return _arithmetic(text, where) if _FORMULA.match(text) else text
+        except UserError:  # such as the path e/file.xyz
+            return text
     try:
         document = parse_toml(f"value = {text}", where) if text.isprintable() else {}
     except UserError:
         document = {}
+    if set(document) != {"value"} and _OPERATION.fullmatch(text):
+        return _arithmetic(text, where)
     if set(document) != {"value"}:
         raise UserError(
             f"{where}={one_line(text, 60)} is not a value; write a number, true, false, a word, "
             'a "quoted string" or a [list, of, them]'
         )
     return document["value"]
+
+
+def _arithmetic(text: str, where: str) -> float:
+    """Return the number that a formula such as ``2*pi/3`` is; whole where nothing in it makes fractions."""
+    from simkit.core.expressions.expression import constant
+
+    value = constant(text, where)
+    return int(value) if value.is_integer() and _WHOLE.fullmatch(text) else value
 
 
 def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:

@@ -9,9 +9,11 @@ import jax
 import pytest
 
 from simkit.cli.main import VERBS, Parser
+from simkit.core.expressions.names import FUNCTIONS
 from simkit.errors import UserError
 from simkit.scenario import schema
 from simkit.scenario.catalog import list_scenarios
+from simkit.scenario.registry import PAINTERS
 from tests.docs.pages import PAGES, REPOSITORY, assert_shown, blocks, run_page
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -85,12 +87,14 @@ def test_every_key_of_a_scenario_file_is_explained():
         *schema.PARAMETER_KEYS,
         *schema.RUN_KEYS,
         *schema.OBJECTIVE_KEYS,
+        *schema.QUANTITY_KEYS,
         *schema.RENDER_KEYS,
         *schema.VALIDATION_KEYS,
     }
-    words = {*schema.REDUCTIONS, *schema.GOALS, *schema.VIEWS}
+    words = {*schema.REDUCTIONS, *schema.GOALS, *PAINTERS}
     assert not [key for key in keys if f"| `{key}` |" not in text]
     assert not [word for word in words if f'`"{word}"`' not in text]
+    assert not [name for name in FUNCTIONS if f"`{name}`" not in text and f"`{name}(" not in text]
 
 
 def test_a_page_that_shows_something_else_is_noticed():

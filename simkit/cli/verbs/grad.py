@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Differentiate and report; a derivative that is not finite, or differs from its difference, is a failure."""
     from simkit.core.compilation import use_compilation_cache
     from simkit.core.status import FAILURES, Status
-    from simkit.jobs.derivatives import chosen_by, compare, differentiate, note_of, objective_name
+    from simkit.jobs.derivatives import chosen_by, compare, differentiate, note_of, objective_name, objective_settings
 
     scenario = scenario_of(arguments)
     wrt = chosen_by(scenario, names_of(arguments.wrt))
@@ -56,7 +56,9 @@ def main(arguments: argparse.Namespace) -> int:
         keys = [column.replace(" ", "_") for column in columns]
         print_json(result | {"wrt": {name: dict(zip(keys, row, strict=True)) for name, row in per_name.items()}})
     else:
-        print(f"{objective} = {value:.10g}   ({scenario.objectives[objective].doc}; {scenario.run.precision})\n")
+        print(
+            f"{objective} = {value:.10g}   ({objective_settings(scenario, objective).doc}; {scenario.run.precision})\n"
+        )
         print_table(
             ("with respect to", *columns),
             [(name, *map(_digits, row[:2]), *map(_rough, row[2:])) for name, row in per_name.items()],

@@ -1,16 +1,14 @@
 """An expression: its text, checked once, as a pure function of arrays by name."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 import jax
 import jax.numpy as jnp
 
-from simkit.core.expressions.evaluation import FRAME, Named, evaluate
+from simkit.core.expressions.evaluation import Named, evaluate
 from simkit.core.expressions.syntax import Syntax, parse
 from simkit.errors import UserError, nearest
-
-type Arrays = Mapping[str, jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,40 +67,3 @@ def constant(text: str, where: str) -> float:
     if not jnp.isfinite(value):
         raise UserError(f"{where}: '{text}' is {value}; write a finite number")
     return value
-
-
-def measure(
-    text: str, where: str, axes: Mapping[str, tuple[str, ...]], known: Collection[str]
-) -> Callable[..., jax.Array]:
-    """Return an objective, ``(frames, diagnostics) -> number``, from an expression that reduces frames.
-
-    Args:
-        text: such as ``"time_mean(lift_coefficient**2, after=20)"``; one that reduces no frames is taken of the last.
-        where: for messages.
-        axes: names of the axes of observed arrays.
-        known: names of all that is observed and diagnosed.
-
-    Raises:
-        UserError: if it is no expression of these, or more than one number.
-    """
-    said = expression(text, where, known)
-    said = said if said.syntax.over_frames else expression(f"final({text})", where, known)
-
-    def measured(frames: Arrays, diagnostics: Arrays) -> jax.Array:
-        named = {name: Named(array, _axes(array, axes.get(name, ()))) for name, array in frames.items()}
-        named |= {name: Named(array, _axes(array, ())) for name, array in diagnostics.items()}
-        value = said(named)
-        if value.axes:
-            remedy = "final(...) or time_mean(...)" if FRAME in value.axes else "mean(...), max(...) or rms(...)"
-            raise UserError(
-                f"{where}: '{text}' has one number for each {' and '.join(value.axes)}; reduce it by {remedy}"
-            )
-        return jnp.asarray(value.array)
-
-    return measured
-
-
-def _axes(array: jax.Array, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the axes of an array of frames; those without names are numbered."""
-    names = names if len(names) == array.ndim - 1 else tuple(f"axis {place}" for place in range(array.ndim - 1))
-    return (FRAME, *names)

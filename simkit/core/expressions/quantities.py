@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core import paths
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.expression import expression
 from simkit.core.simulation import Params, Quantity, Simulation, State
@@ -27,15 +28,18 @@ def with_expression(simulation: Simulation, name: str, text: str, quantity: Quan
         where: file and key, for messages.
 
     Raises:
-        UserError: that marks the column of a mistake, or if it reduces frames, of which there is only one.
+        UserError: that marks the column of a mistake; if it reduces frames, of which there is only one; or if the name
+            is that of a quantity or coordinate.
     """
     state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
     observed = jax.eval_shape(simulation.observe, state, simulation.params)
     axes = {each: _axes(each, array.ndim, simulation) for each, array in observed.items()}
     diagnosed = jax.eval_shape(simulation.diagnose, state, simulation.params)
-    parameters = [each for each, value in simulation.params.items() if jnp.ndim(value) == 0]
+    parameters = [each for each, value in paths.leaves(simulation.params).items() if jnp.ndim(value) == 0]
     coordinates = _coordinates(simulation, axes)
     known = {*observed, *diagnosed, *parameters, *coordinates, *(PARAMETER + each for each in parameters)}
+    if name in known - set(parameters):
+        raise UserError(f"{where}: '{name}' is there already; choose another name")
     said = expression(text, where, known)
     if said.syntax.over_frames:
         raise UserError(f"{where}: '{text}' reduces frames, and a quantity is of one; make it an objective")
@@ -43,8 +47,9 @@ def with_expression(simulation: Simulation, name: str, text: str, quantity: Quan
 
     def function(state: State, params: Params) -> jax.Array:
         values: dict[str, Named] = dict(coordinates)
+        numbers = paths.leaves(params)
         for each in parameters:
-            values[each] = values[PARAMETER + each] = Named(params[each])
+            values[each] = values[PARAMETER + each] = Named(numbers[each])
         values |= {each: Named(array, axes[each]) for each, array in simulation.observe(state, params).items()}
         values |= {each: Named(array) for each, array in simulation.diagnose(state, params).items()}
         value = said({each: values[each] for each in said.syntax.names})

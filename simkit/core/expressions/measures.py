@@ -1,0 +1,71 @@
+"""Objectives that are said by expressions of all that a run observes and diagnoses."""
+
+from collections.abc import Callable, Collection, Mapping
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.expressions.evaluation import FRAME, Named
+from simkit.core.expressions.expression import expression
+from simkit.core.simulation import Arrays, Simulation
+from simkit.errors import UserError
+
+
+def measure(
+    text: str, where: str, axes: Mapping[str, tuple[str, ...]], known: Collection[str]
+) -> Callable[..., jax.Array]:
+    """Return an objective, ``(frames, diagnostics) -> number``, from an expression that reduces frames.
+
+    Args:
+        text: such as ``"time_mean(lift_coefficient**2, after=20)"``; one that reduces no frames is taken of the last.
+        where: for messages.
+        axes: names of the axes of observed arrays.
+        known: names of all that is observed and diagnosed.
+
+    Raises:
+        UserError: if it is no expression of these, or more than one number.
+    """
+    said = expression(text, where, known)
+    said = said if said.syntax.over_frames else expression(f"final({text})", where, known)
+
+    def measured(frames: Arrays, diagnostics: Arrays) -> jax.Array:
+        named = {name: Named(array, _axes(array, axes.get(name, ()))) for name, array in frames.items()}
+        named |= {name: Named(array, _axes(array, ())) for name, array in diagnostics.items()}
+        value = said(named)
+        if value.axes:
+            remedy = "final(...) or time_mean(...)" if FRAME in value.axes else "mean(...), max(...) or rms(...)"
+            raise UserError(
+                f"{where}: '{text}' has one number for each {' and '.join(value.axes)}; reduce it by {remedy}"
+            )
+        return jnp.asarray(value.array)
+
+    return measured
+
+
+def measure_of(simulation: Simulation, text: str, where: str) -> Callable[[Arrays, Arrays], jax.Array]:
+    """Return `measure` of what a simulation observes and diagnoses.
+
+    Raises:
+        UserError: if the text is no expression of these, or more than one number.
+    """
+    observed, diagnosed = _shapes(simulation)
+    made = measure(text, where, simulation.dimensions, {*observed, *diagnosed})
+    jax.eval_shape(made, observed, diagnosed)
+    return made
+
+
+def _shapes(simulation: Simulation) -> tuple[Arrays, Arrays]:
+    """Return two frames of what a simulation tells, without computing them."""
+    state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
+
+    def frames(state: object) -> tuple[Arrays, Arrays]:
+        told = simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
+        return jax.tree.map(lambda array: jnp.stack([array, array]), told)
+
+    return jax.eval_shape(frames, state)
+
+
+def _axes(array: jax.Array, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the axes of an array of frames; those without names are numbered."""
+    names = names if len(names) == array.ndim - 1 else tuple(f"axis {place}" for place in range(array.ndim - 1))
+    return (FRAME, *names)

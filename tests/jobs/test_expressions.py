@@ -1,0 +1,183 @@
+"""Quantities, objectives and values that scenario files and the command line say by expressions."""
+
+import json
+
+import numpy as np
+import pytest
+
+import simkit
+from simkit.cli.main import main
+from simkit.jobs.job import begin
+from simkit.jobs.optimizations import Optimization
+from simkit.scenario.contents import bare_scenario, contents_of
+from simkit.scenario.json_schema import schema_of
+from simkit.scenario.loading import load
+from tests.stopping import StopAfter, Stopped
+
+FILE = """
+name = "eddies"
+title = "Eddies between two walls"
+summary = "They die."
+simulation = "flow.channel"
+
+[config]
+cells = [8, 6]
+
+[params]
+perturbation = 0.1
+
+[run]
+steps = 20
+every = 2
+precision = "float64"
+
+[quantities.fluctuation]
+expression = 'u - mean(u, axis="x")'
+unit = "U"
+doc = "velocity along x less its mean at that height"
+
+[quantities.intensity]
+expression = "rms(fluctuation) / rms(u) + 0*params.reynolds"
+doc = "how much of the flow fluctuates"
+
+[objectives.late_intensity]
+doc = "mean of the intensity in the second half"
+expression = "time_mean(intensity, after=0.15)"
+
+[objectives.largest_fluctuation]
+expression = "largest(max(abs(fluctuation)))"
+doc = "at any place and time"
+goal = "maximize"
+
+[objectives.intensity]
+doc = "at the end"
+
+[render]
+view = "field"
+quantity = "fluctuation"
+
+[[validation]]
+quantity = "intensity"
+expected = 0.5
+tolerance = 1.0
+source = "a guess"
+"""
+
+
+@pytest.fixture
+def eddies(tmp_path):
+    path = tmp_path / "eddies.toml"
+    path.write_text(FILE)
+    return path
+
+
+def late(run):
+    return float(run["intensity"].values[run["time"].values >= 0.15].mean())
+
+
+def test_a_run_tells_them_and_an_objective_reduces_them(eddies):
+    run = simkit.run(eddies)
+    assert run["fluctuation"].attrs["units"] == "U" and run["fluctuation"].dims == run["u"].dims
+    u = run["u"]
+    np.testing.assert_allclose(run["fluctuation"], u - u.mean("x"), atol=1e-14)
+    value, _ = simkit.value_and_grad(eddies, ["reynolds"])
+    assert value == pytest.approx(late(run), rel=1e-12)
+    value, _ = simkit.value_and_grad(eddies, ["reynolds"], objective="largest_fluctuation")
+    assert value == pytest.approx(float(np.abs(run["fluctuation"]).max()), rel=1e-12)
+    text = "time_mean(rms(fluctuation), after=0.15)**2 + final(bulk_velocity)"
+    value, derivative = simkit.value_and_grad(eddies, ["reynolds", "forcing"], objective=text)
+    rms = np.sqrt((run["fluctuation"] ** 2).mean(("x", "y")))
+    expected = float(rms[run["time"] >= 0.15].mean()) ** 2 + float(run["bulk_velocity"][-1])
+    assert value == pytest.approx(expected, rel=1e-12) and set(derivative) == {"reynolds", "forcing"}
+
+
+@pytest.mark.parametrize("objective", ["late_intensity", "time_rms(bulk_velocity) + first(max(u))"])
+def test_derivatives_equal_central_differences(eddies, objective, capsys):
+    arguments = ["grad", str(eddies), "--wrt", "reynolds,perturbation", "--objective", objective, "--check", "--json"]
+    assert main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["objective"] == objective
+    for row in found["wrt"].values():
+        assert row["derivative"] == pytest.approx(row["central_difference"], rel=1e-6)
+
+
+def test_sweeps_optimizations_and_stopped_work_take_them(eddies, tmp_path, capsys):
+    swept = simkit.sweep(eddies, {"reynolds": [50.0, 200.0]})
+    for reynolds in (50.0, 200.0):
+        run = simkit.run(eddies, reynolds=reynolds)
+        np.testing.assert_allclose(swept["intensity"].sel(reynolds=reynolds).squeeze(), run["intensity"], rtol=1e-9)
+    text = "(final(bulk_velocity) - 0.004)**2*1e6"
+    job = Optimization(load(eddies), ("forcing",), text, "adam", 4)
+    begin(job, tmp_path / "whole")
+    with pytest.raises(Stopped):
+        begin(job, stopped := tmp_path / "stopped", report=StopAfter(2))
+    assert simkit.resume(stopped).identical(simkit.open_run(tmp_path / "whole"))
+    assert main(["resume", str(stopped)]) == 0
+    assert main(["validate", str(eddies)]) == 0
+
+
+def test_arithmetic_is_a_value_on_the_command_line(eddies, capsys):
+    def shown(*settings):
+        words = [word for setting in settings for word in ("--set", setting)]
+        assert main(["show", str(eddies), "--json", *words]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    found = shown("reynolds=2*25", "config.length=2*pi", "cells=[8, 8]", "steps=2*10", "forcing=sqrt(2)/2")
+    assert found["parameters"]["reynolds"]["default"] == 50
+    assert found["config"]["length"] == 2 * np.pi and found["run"]["steps"] == 20
+    assert found["parameters"]["forcing"]["default"] == np.sqrt(2) / 2
+    for wrong, message in {
+        "reynolds=2*": "column 1 of '>>>2*': not an expression",
+        "reynolds=2*rey": "column 3 of '2*>>>rey': 'rey' is not known here",
+        "reynolds=1/0": "has no value (float division by zero)",
+        "steps=20/1.5": "write the integer",
+    }.items():
+        assert main(["show", str(eddies), "--set", wrong]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and (message in error or "is a float" in error)
+
+
+def test_the_schema_of_files_knows_them():
+    scenario = bare_scenario("flow.channel")
+    properties = schema_of(scenario, contents_of(scenario))["properties"]
+    assert set(properties["quantities"]["additionalProperties"]["properties"]) == {"expression", "unit", "doc"}
+    assert "expression" in properties["objectives"]["additionalProperties"]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("rms(fluctuation) /", "rms(fluctation) /", "quantities.intensity.expression: column 5 of 'rms(>>>fluctation)"),
+        ("rms(fluctuation) /", "final(fluctuation) /", "reduces frames, and a quantity is of one"),
+        ("[quantities.intensity]", "[quantities.speed]", "quantities.speed.expression: 'speed' is there already"),
+        ('doc = "how much of the flow fluctuates"', "", "quantities.intensity.doc is missing"),
+        ('unit = "U"', "unit = 3", "quantities.fluctuation.unit"),
+        ('"time_mean(intensity, after=0.15)"', '"fluctuation"', "has one number for each x and y; reduce it by mean"),
+        ('"time_mean(intensity, after=0.15)"', '"intensity +"', "objectives.late_intensity.expression: column 1"),
+        ('"time_mean(intensity, after=0.15)"', '"intensify"', "did you mean 'intensity'?"),
+        ('"time_mean(intensity, after=0.15)"', "3", "is an integer; write an expression in quotes"),
+        ('goal = "maximize"', 'reduce = "sum"', "objectives.largest_fluctuation.reduce has no meaning beside an expr"),
+        ('quantity = "fluctuation"', 'quantity = "fluctuations"', "did you mean 'fluctuation'?"),
+    ],
+)
+def test_mistakes_in_a_file_are_one_line(eddies, before, after, message, capsys):
+    assert before in FILE
+    eddies.write_text(FILE.replace(before, after))
+    assert main(["run", str(eddies), "--no-render"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "eddies.toml" in error and message in error
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ("time_mean(lift)", "objective: column 11 of 'time_mean(>>>lift)': 'lift' is not known here"),
+        ("time_mean(u)", "objective: 'time_mean(u)' has one number for each x and y; reduce it by mean"),
+        ("late_intensit", "did you mean 'late_intensity'?"),
+        ("final(bulk_velocity) > 3", "is true or false where a number is wanted"),
+    ],
+)
+def test_mistakes_in_an_objective_are_one_line(eddies, objective, message, capsys):
+    assert main(["grad", str(eddies), "--wrt", "reynolds", "--objective", objective]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and message in error
