@@ -230,7 +230,7 @@ def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
 def _differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> list[str]:
     """Return the paths of the parameters that are named, all of real numbers."""
     if not (names := paths.selected(wrt, known)):
-        raise UserError("wrt names no parameter; name at least one")
+        raise UserError("wrt names no parameter; name each parameter once")
     for name in names:
         kind = jnp.result_type(known[name])
         if not jnp.issubdtype(kind, jnp.floating):

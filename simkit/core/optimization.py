@@ -97,7 +97,7 @@ def optimization(
     known = paths.leaves(params)
     names = paths.selected(wrt, known)
     if not names:
-        raise UserError("wrt names no parameter; name at least one")
+        raise UserError("wrt names no parameter; name each parameter once")
     if taken := next((name for name in names if name in QUANTITIES), None):
         raise UserError(f"parameter '{taken}' has the name of a diagnostic of an optimization; rename it")
     bounds = bounds_of(names, bounds, known)

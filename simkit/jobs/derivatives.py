@@ -172,7 +172,7 @@ def chosen_by(scenario: Scenario, wrt: Sequence[str]) -> list[str]:
     if not all(isinstance(name, str) for name in wrt):
         raise UserError(f"wrt = {wrt!r:.80} is not a name or a list of names of parameters")
     if not wrt:
-        raise UserError("wrt names no parameter; name at least one")
+        raise UserError("wrt names no parameter; name each parameter once")
     return paths.selected(wrt, scenario.parameters, scenario.name)
 
 

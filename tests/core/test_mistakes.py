@@ -87,7 +87,7 @@ def test_derivative_by_integers(value, mode):
 
 def test_derivative_by_nothing_and_by_one_name():
     key = jax.random.key(0)
-    with pytest.raises(UserError, match="wrt names no parameter; name at least one"):
+    with pytest.raises(UserError, match="wrt names no parameter; name each parameter once"):
         gradient.with_derivative(lambda params, key: params["x"], [])({"x": 1.0}, key)
     # A word is one name, not its letters.
     assert gradient.with_derivative(lambda params, key: params["long"] ** 2, "long")({"long": 3.0}, key)[1]["long"] == 6
@@ -97,7 +97,7 @@ def test_derivative_by_nothing_and_by_one_name():
     ("wrt", "message"),
     [
         (["frequenzy"], "unknown parameter 'frequenzy'; did you mean 'frequency'"),
-        ([], "wrt names no parameter; name at least one"),
+        ([], "wrt names no parameter; name each parameter once"),
         (["frequency", "frequency"], "parameter 'frequency' is named twice"),
         (["loss"], "parameter 'loss' has the name of a diagnostic of an optimization; rename it"),
     ],

@@ -484,7 +484,10 @@ def test_mistakes_in_the_shell_name_the_path(file, words, message, capsys):
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda s: simkit.value_and_grad(s, [], objective="off", steps=2), "wrt names no parameter; name at least one"),
+        (
+            lambda s: simkit.value_and_grad(s, [], objective="off", steps=2),
+            "wrt names no parameter; name each parameter once",
+        ),
         (lambda s: simkit.optimize(s, [], objective="off", steps=2), "wrt names no parameter"),
         (lambda s: simkit.value_and_grad(s, "params.closure", objective="off", steps=2), "; write closure$"),
         (lambda s: simkit.optimize(s, "closure.layer", objective="off", steps=2), "did you mean 'closure.layers'"),
