@@ -1,4 +1,4 @@
-"""Optimization as a simulation: each step is one update of the parameters."""
+"""OptimizationState as a simulation: each step is one update of the parameters."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -27,7 +27,7 @@ QUANTITIES = {
 
 
 @pytree
-class Optimization:
+class OptimizationState:
     """The state of an optimization.
 
     Attributes:
@@ -121,10 +121,10 @@ def optimization(
     def held(position: Arrays, gradient: Arrays, start: Arrays, first: Arrays) -> Arrays:
         return {name: side_of(position[name], gradient[name], start[name], first[name], bounds, name) for name in names}
 
-    def init(params: Params, key: jax.Array) -> Optimization:
+    def init(params: Params, key: jax.Array) -> OptimizationState:
         position = beginning(params)
         value, gradient = evaluate(position, params, key)
-        return Optimization(
+        return OptimizationState(
             position=position,
             optimizer=jax.tree.map(jnp.asarray, optimizer.init(position)),
             value=value,
@@ -137,7 +137,7 @@ def optimization(
             key=key,
         )
 
-    def step(state: Optimization, params: Params) -> Optimization:
+    def step(state: OptimizationState, params: Params) -> OptimizationState:
         searches = method == "lbfgs"
         extra = {}
         if searches:
@@ -154,7 +154,7 @@ def optimization(
         sides = held(position, gradient, beginning(params), state.first)
         return _like(
             state,
-            Optimization(
+            OptimizationState(
                 position=position,
                 optimizer=memory,
                 value=value,
@@ -170,10 +170,10 @@ def optimization(
             ),
         )
 
-    def gradient_norm(state: Optimization) -> jax.Array:
+    def gradient_norm(state: OptimizationState) -> jax.Array:
         return jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(state.gradient)]).max()
 
-    def diagnose(state: Optimization, params: Params) -> Arrays:
+    def diagnose(state: OptimizationState, params: Params) -> Arrays:
         scalars = {name: value for name, value in to_bounded(state.position, bounds).items() if value.ndim == 0}
         return {
             "iteration": state.iteration,
@@ -183,7 +183,7 @@ def optimization(
             **scalars,
         }
 
-    def done(state: Optimization, params: Params) -> jax.Array:
+    def done(state: OptimizationState, params: Params) -> jax.Array:
         # Near a bound z hardly moves p: the gradient may be small there only where it leads out of the bounds.
         left = {
             name: jnp.max(jnp.abs(slope) / jnp.where(inward(state.position[name], slope, bounds, name), rate, 1))
@@ -192,7 +192,7 @@ def optimization(
         }
         return jnp.stack(list(left.values())).max() <= tolerance * (1.0 + jnp.abs(state.value))
 
-    def status(state: Optimization, params: Params) -> jax.Array:
+    def status(state: OptimizationState, params: Params) -> jax.Array:
         # An optimizer's memory may start at infinity; what must be finite is the objective and its gradient.
         finite = is_finite((state.value, state.gradient))
         code = jnp.where(done(state, params), jnp.int32(Status.CONVERGED), jnp.int32(Status.OK))

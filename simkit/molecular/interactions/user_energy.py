@@ -24,7 +24,7 @@ def user_energy(
         energy: ``(position, cell, params) -> E``, scalar, for positions (N, d) that may lie outside the cell. It must
             be smooth, and in a periodic cell unchanged when a particle moves by a lattice vector:
             `simkit.molecular.spaces.of_cell` gives nearest images.
-        parameters: names of the params that the energy takes, and no others; ``None`` hands it all.
+        parameters: names (of branches too) of the params that the energy takes, and no others; ``None`` hands it all.
 
     Raises:
         UserError: when the energy is first asked for, if one of ``parameters`` is not among the params or has no

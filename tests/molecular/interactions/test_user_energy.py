@@ -5,8 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core.gradient import check_gradient
+from simkit.core.objective import Objective
 from simkit.errors import UserError
 from simkit.molecular import spaces
+from simkit.molecular.dynamics import velocity_verlet
 from simkit.molecular.interactions.user_energy import user_energy
 
 
@@ -92,3 +95,30 @@ def test_declared_parameters_without_effect_or_value_are_refused(x64, names, mes
     _, (position, cell, params) = user_energy(gaussians), random_particles()
     with pytest.raises(UserError, match=message):
         user_energy(gaussians, parameters=names).force(position, cell, {**params, "mass": jnp.asarray(1.0)}, ())
+
+
+def network_energy(position, cell, params):
+    """Return springs to the origin, and a small network of the distance from it for each particle."""
+    (first, shift), last = params["net"]["hidden"], params["net"]["last"]
+    square = jnp.sum(position**2, axis=1, keepdims=True)
+    return params["stiffness"] / 2 * jnp.sum(square) + jnp.sum(jnp.tanh(square * first + shift) @ last)
+
+
+def test_weights_of_a_network_are_differentiated_by_their_branch_through_dynamics(x64):
+    places = np.random.default_rng(3).normal(size=(4, 2))
+    simulation = velocity_verlet(
+        user_energy(network_energy, parameters=["stiffness", "net"]),
+        lambda params, key: jnp.asarray(places),
+        params={
+            "stiffness": 1.0,
+            "mass": 1.0,
+            "time_step": 0.05,
+            "net": {"hidden": (np.asarray([0.5, -0.3, 0.2]), np.asarray([0.1, 0.0, -0.2])), "last": np.ones(3) / 3},
+        },
+        isolated=False,
+        velocity=lambda params, key: jnp.zeros((4, 2)),
+    )
+    measured = simulation.with_quantities(far=lambda state, params: jnp.sum(state.position**2))
+    checked = check_gradient(Objective(measured, "far", 10), measured.params, jax.random.key(0), ["net", "stiffness"])
+    assert set(checked.verdict) == {"net.hidden.0", "net.hidden.1", "net.last", "stiffness"}
+    assert set(checked.verdict.values()) == {"agrees"} and max(checked.relative_difference.values()) < 1e-7
