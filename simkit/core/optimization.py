@@ -1,4 +1,4 @@
-"""OptimizationState as a simulation: each step is one update of the parameters."""
+"""Optimization as a simulation: each step is one update of the parameters."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
