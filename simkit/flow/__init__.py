@@ -2,6 +2,9 @@
 
 from simkit.flow import obstacles
 from simkit.flow.boundary.domain import Domain, domain
+from simkit.flow.boundary.place import Place
+from simkit.flow.boundary.scalar_sides import ScalarSide
+from simkit.flow.boundary.sides import FreeSlip, Inflow, Outflow, Side, Wall
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Axis, Grid, axis_of_faces, bounded_axis, periodic_axis, refined_axis
@@ -25,8 +28,15 @@ __all__ = [
     "Domain",
     "Equations",
     "FlowState",
+    "FreeSlip",
     "Grid",
+    "Inflow",
+    "Outflow",
+    "Place",
+    "ScalarSide",
+    "Side",
     "TransportedScalar",
+    "Wall",
     "axis_of_faces",
     "bounded_axis",
     "channel",

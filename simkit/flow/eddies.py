@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.boundary.domain import Velocity, like
+from simkit.flow.arrays import Velocity, like
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.grid import Grid
 from simkit.flow.operators.differences import curl

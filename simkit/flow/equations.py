@@ -9,11 +9,13 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.flow.boundary.domain import BoundaryVelocity, Domain, Velocity, end, mean_outflow, same
+from simkit.flow.arrays import Velocity, end
+from simkit.flow.boundary.domain import Domain, same
+from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.boundary.surroundings import surround
 from simkit.flow.operators.advection import LAYERS, advection
-from simkit.flow.operators.differences import difference_at_centers, in_memory, with_ends, with_zero_ends
+from simkit.flow.operators.differences import in_memory, with_ends, with_zero_ends
 from simkit.flow.operators.diffusion import laplacian
 
 METHODS = ("runge_kutta", "adams_bashforth")
@@ -130,7 +132,7 @@ class Equations:
         axes = tuple(range(self.domain.grid.dimension))
         if not set(self.implicit) <= set(axes) or len(set(self.implicit)) != len(self.implicit):
             raise UserError(f"implicit = {self.implicit!r}; choose among the axes {axes}, each once")
-        if self.boundary is None and self.domain.of_kind("inflow"):
+        if self.boundary is None and self.domain.entrances():
             raise UserError("boundary is None, so that the inflow has no velocity; give boundary(params, time)")
         if self.flow_rate is not None and self.domain.sides[0] is not None:
             raise UserError(
@@ -166,7 +168,7 @@ def explicit_terms(
 ) -> tuple[jax.Array, ...]:
     """Return the explicit acceleration on all faces of each component, and the rate of change of the scalar, if any.
 
-    On the sides the acceleration is zero, except for outflow, which the mean outflow carries.
+    On the sides the acceleration is zero, except for those through which the flow leaves.
 
     Args:
         velocity: components on their faces.
@@ -203,14 +205,12 @@ def implicit_friction(velocity: Velocity, boundary: BoundaryVelocity, equations:
 
 
 def _on_all_faces(acceleration: jax.Array, velocity: Velocity, i: int, domain: Domain) -> jax.Array:
-    sides = domain.sides[i]
-    if sides is None or "outflow" not in sides:
+    if not any(side.leaves for side in domain.sides[i] or ()):
         return with_zero_ends(acceleration, i, domain.grid)
     ends = []
     for side in (0, 1):
-        if sides[side] != "outflow":
-            ends.append(jnp.zeros_like(end(acceleration, i, side)))
-            continue
-        slope = end(difference_at_centers(velocity[i], i, domain.grid), i, side) * (1 if side else -1)
-        ends.append(-jnp.maximum(mean_outflow(velocity, i, side, domain), 0) * slope)
+        moved = (
+            domain.side(i, side).acceleration(velocity, domain.place(i, side)) if (i, side) in domain.exits() else None
+        )
+        ends.append(jnp.zeros_like(end(acceleration, i, side)) if moved is None else moved)
     return with_ends(ends[0], acceleration, ends[1], i)

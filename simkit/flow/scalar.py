@@ -1,6 +1,7 @@
 """Scalars carried by a flow, such as temperature, dye and concentration: advection and diffusion."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
@@ -8,8 +9,11 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.flow.boundary.domain import Domain, Sides, Velocity, end, like
-from simkit.flow.boundary.slopes import slope_at_side
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import Domain, known_sides
+from simkit.flow.boundary.given import SideValues, on_side, values_on, with_values
+from simkit.flow.boundary.scalar_sides import SIDES, ScalarSide
+from simkit.flow.boundary.slopes import Share
 from simkit.flow.grid import Grid
 from simkit.flow.operators.differences import (
     blend,
@@ -21,14 +25,8 @@ from simkit.flow.operators.differences import (
     total,
     with_ends,
 )
-from simkit.flow.operators.diffusion import second_difference_at_centers
-from simkit.flow.solvers.deferred import deferred
-from simkit.flow.solvers.diffusion import diffusion_solver
-from simkit.flow.solvers.modes import Periodic, SecondDifference
+from simkit.flow.solvers.between_sides import solver_between_sides
 
-type SideValues = tuple[tuple[jax.Array | float, jax.Array | float] | None, ...]
-
-KINDS = ("value", "flux", "insulated")
 SCHEMES = ("central", "bounded")
 
 
@@ -46,6 +44,8 @@ class TransportedScalar:
     insulated   none                                                  the value in the nearest cells
     ==========  ====================================================  ============================================
 
+    These kinds are known by name; others are objects, see `simkit.flow.boundary.scalar_sides.side.ScalarSide`.
+
     Diffusion is implicit along the axes along which friction is, see `simkit.flow.equations.Equations`; along the
     others it limits the time step, see `simkit.flow.stepping.time_step.check_time_step`.
 
@@ -59,7 +59,7 @@ class TransportedScalar:
 
     Attributes:
         domain: that of the flow.
-        sides: for each axis the kinds of its lower and upper side; ``None`` where it is periodic.
+        sides: for each axis its lower and upper side, names of kinds or objects; ``None`` where it is periodic.
         diffusivity: ``params -> D``.
         values: ``(params, time) -> ((lower, upper), ...)``, numbers or arrays of one layer, what the sides of kind
             ``value`` and ``flux`` are given; ``None`` for a periodic axis, 0.0 for an insulated side. By default all
@@ -74,7 +74,7 @@ class TransportedScalar:
     """
 
     domain: Domain
-    sides: tuple[Sides | None, ...]
+    sides: tuple[tuple[str | ScalarSide, str | ScalarSide] | None, ...]
     diffusivity: Callable[[Params], jax.Array]
     values: Callable[[Params, jax.Array], SideValues] | None = None
     source: Callable[[jax.Array, Velocity, Params, jax.Array], jax.Array] | None = None
@@ -88,14 +88,18 @@ class TransportedScalar:
             raise UserError(
                 f"sides = {self.sides!r} of the scalar; give two for each bounded axis, None for the others"
             )
-        for i, pair in enumerate(self.sides):
-            for side, kind in enumerate(pair or ()):
-                if kind not in KINDS:
-                    raise UserError(
-                        f"side '{kind}' of the scalar on axis {'xyz'[i]} is unknown{nearest(kind, list(KINDS))}"
-                    )
-                if kind != "value" and (self.domain.sides[i] or ())[side] == "inflow":
+        for i, pair in enumerate(self.known):
+            for side, what in enumerate(pair or ()):
+                if not what.is_given and self.domain.side(i, side).enters:
                     raise UserError(f"the scalar that flows in along {'xyz'[i]} is not given; make that side a 'value'")
+
+    @functools.cached_property
+    def known(self) -> tuple[tuple[ScalarSide, ScalarSide] | None, ...]:
+        """For each axis its lower and upper side as objects, None where it is periodic."""
+        return tuple(
+            None if pair is None else known_sides(pair, i, " of the scalar", SIDES, ScalarSide)
+            for i, pair in enumerate(self.sides)
+        )
 
     def rate(
         self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
@@ -114,7 +118,7 @@ class TransportedScalar:
         for axis in range(grid.dimension):
             carried = _carried(scalar, inside(velocity[axis], axis, grid), axis, grid, self.scheme)
             if not grid.axes[axis].periodic:
-                lower, upper = (self._value(scalar, values, axis, side) for side in (0, 1))
+                lower, upper = (self._carried(scalar, values, axis, side) for side in (0, 1))
                 carried = with_ends(lower, carried, upper, axis)
             flux = velocity[axis] * carried
             if axis in explicit:
@@ -136,9 +140,7 @@ class TransportedScalar:
         if not axes:
             return None
         grid = self.domain.grid
-        solver = deferred(
-            lambda: diffusion_solver([self._matrix(i) if i in axes else None for i in range(grid.dimension)])
-        )
+        solver = solver_between_sides(self.domain, axes)
 
         def solve(
             change: jax.Array,
@@ -151,28 +153,33 @@ class TransportedScalar:
             values = blend(self.on_sides(params, time), self.on_sides(params, time + part), share)
             fluxes = (self._diffusing(scalar, values, params, axis) for axis in axes)
             spread = total(difference_at_centers(flux, axis, grid) for axis, flux in zip(axes, fluxes, strict=True))
-            return solver(change - part * spread, share * part * self.diffusivity(params))
+            shares = {i: self._shares(i, values) for i in axes if self.known[i] is not None}
+            return solver(change - part * spread, share * part * self.diffusivity(params), shares)
 
         return solve
 
     def on_sides(self, params: Params, time: jax.Array) -> SideValues:
-        """Return what the sides are given."""
+        """Return what the sides are given, and their own values."""
         if self.values is None:
-            return tuple(None if pair is None else (0.0, 0.0) for pair in self.sides)
-        values = self.values(params, time)
+            values = tuple(None if pair is None else (0.0, 0.0) for pair in self.sides)
+        else:
+            values = self._checked(self.values(params, time))
+        return with_values(values, self.known, params, time)
+
+    def _checked(self, values: SideValues) -> SideValues:
         if len(values) != len(self.sides):
             raise UserError(f"the values of the scalar are for {len(values)} axes; give a pair or None for each axis")
-        for i, (kinds, given) in enumerate(zip(self.sides, values, strict=True)):
-            needed = kinds is not None and set(kinds) != {"insulated"}
-            if kinds is None and given is not None:
+        for i, (pair, given) in enumerate(zip(self.known, values, strict=True)):
+            kinds = tuple(side.kind for side in pair or ())
+            if pair is None and given is not None:
                 raise UserError(f"the scalar is given values on axis {'xyz'[i]}, which is periodic; give None there")
-            if needed and (given is None or len(given) != 2):
+            if any(side.takes for side in pair or ()) and (given is None or len(given) != 2):
                 raise UserError(f"the scalar needs two values on axis {'xyz'[i]}, for its sides {kinds}; give a pair")
-            for kind, value in zip(kinds or (), given or (), strict=False):
-                if kind == "insulated" and not (isinstance(value, int | float) and value == 0):
+            for side, value in zip(pair or (), given or (), strict=False):
+                if not side.takes and not (isinstance(value, int | float) and value == 0):
                     raise UserError(
-                        f"the scalar is given a value on an insulated side of axis {'xyz'[i]}, which does not use it; "
-                        "give 0.0 there, or make the side a 'value' or a 'flux'"
+                        f"the scalar is given a value on an {side.kind} side of axis {'xyz'[i]}, which does not use "
+                        "it; give 0.0 there, or make the side a 'value' or a 'flux'"
                     )
         return values
 
@@ -189,14 +196,9 @@ class TransportedScalar:
         return self._entering(scalar, self.on_sides(params, time), params, axis, side)
 
     def _entering(self, scalar: jax.Array, values: SideValues, params: Params, axis: int, side: int) -> jax.Array:
-        kind = (self.sides[axis] or ())[side]
-        given = self._given(scalar, values, axis, side)
-        if kind == "flux":
-            return given
-        if kind == "insulated":
-            return jnp.zeros_like(given)
-        slope = slope_at_side(scalar, given, axis, side, self.domain)
-        return self.diffusivity(params) * (slope if side else -slope)
+        what, place = self._side(axis, side), self.domain.place(axis, side)
+        given, own = self._given(scalar, values, axis, side), values_on(values, axis, side, what)
+        return what.entering(scalar, given, self.diffusivity(params), place, own)
 
     def _diffusing(self, scalar: jax.Array, values: SideValues, params: Params, axis: int) -> jax.Array:
         """Return the diffusive flux through all faces across an axis."""
@@ -206,21 +208,26 @@ class TransportedScalar:
         lower, upper = (self._entering(scalar, values, params, axis, side) for side in (0, 1))
         return with_ends(lower, inner, -upper, axis)
 
-    def _matrix(self, axis: int) -> SecondDifference:
-        a, pair = self.domain.grid.axes[axis], self.sides[axis]
-        if pair is None:
-            return Periodic(a.cells, a.length / a.cells)
-        return second_difference_at_centers(axis, (pair[0] == "value", pair[1] == "value"), self.domain)
+    def _shares(self, axis: int, values: SideValues) -> tuple[Share, Share]:
+        def share(side: int) -> Share:
+            what = self._side(axis, side)
+            return what.share(self.domain.place(axis, side), values_on(values, axis, side, what))
+
+        return share(0), share(1)
+
+    def _side(self, axis: int, side: int) -> ScalarSide:
+        pair = self.known[axis]
+        assert pair is not None, "a periodic axis has no sides"
+        return pair[side]
 
     def _given(self, scalar: jax.Array, values: SideValues, axis: int, side: int) -> jax.Array:
-        pair = values[axis]
-        return jnp.broadcast_to(like(scalar, 0.0 if pair is None else pair[side]), end(scalar, axis, side).shape)
+        given = 0.0 if values[axis] is None else on_side(values, axis, side)
+        return self.domain.place(axis, side).layer(scalar, given)
 
-    def _value(self, scalar: jax.Array, values: SideValues, axis: int, side: int) -> jax.Array:
+    def _carried(self, scalar: jax.Array, values: SideValues, axis: int, side: int) -> jax.Array:
         """Return what a flow through one side carries."""
-        if (self.sides[axis] or ())[side] == "value":
-            return self._given(scalar, values, axis, side)
-        return end(scalar, axis, side)
+        given = self._given(scalar, values, axis, side)
+        return self._side(axis, side).carried(scalar, given, self.domain.place(axis, side))
 
 
 def mean_scalar(scalar: jax.Array, grid: Grid) -> jax.Array:

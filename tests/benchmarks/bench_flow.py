@@ -20,7 +20,8 @@ import numpy as np
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
-from simkit.flow.boundary.domain import Domain, Velocity, domain
+from simkit.flow.arrays import Velocity
+from simkit.flow.boundary.domain import Domain, domain
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations

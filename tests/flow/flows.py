@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.boundary.domain import Domain, Velocity, domain
+from simkit.flow.arrays import Velocity
+from simkit.flow.boundary.domain import Domain, domain
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.grid import Grid, axis_of_faces, bounded_axis, periodic_axis
 from simkit.flow.operators.differences import divergence, gradient, inside, with_zero_ends

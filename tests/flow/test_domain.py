@@ -26,8 +26,8 @@ DUCTS = {
 
 def profile(place, amplitude=1.0):
     """The Poiseuille profile that enters a duct, and the boundary velocity that says so."""
-    along = next(i for i in place.bounded() if "inflow" in place.sides[i])
-    side = place.sides[along].index("inflow")
+    along = next(i for i in place.bounded() if "inflow" in place.kinds[i])
+    side = place.kinds[along].index("inflow")
     across = 1 - along
     shape = [1] * place.grid.dimension
     shape[across] = -1

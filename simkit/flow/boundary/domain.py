@@ -1,27 +1,26 @@
 """A grid with what happens on each of its sides."""
 
 import dataclasses
-import math
+from collections.abc import Mapping
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from simkit.errors import UserError, nearest
+from simkit.flow.arrays import Velocity, end, like, with_end
+from simkit.flow.boundary.given import BoundaryVelocity, on_side
+from simkit.flow.boundary.place import Place
+from simkit.flow.boundary.sides import SIDES, Side
 from simkit.flow.grid import Axis, Grid
 
-type Velocity = tuple[jax.Array, ...]
-type Sides = tuple[str, str]
-type SideVelocity = tuple[jax.Array | float, ...]
-type BoundaryVelocity = tuple[tuple[SideVelocity, SideVelocity] | None, ...]
+type Sides = tuple[Side, Side]
 
-KINDS = ("wall", "free_slip", "inflow", "outflow")
 WALL_SLOPES = ("parabola", "symmetric")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Domain:
-    """A staggered grid and the kind of its sides.
+    """A staggered grid and its sides.
 
     ==========  =============================================  ==================================
     kind        velocity through the side                      velocity along the side
@@ -32,6 +31,8 @@ class Domain:
     outflow     carried out by the mean outflow (Orlanski);    no change across the side
                 all inflow leaves through it, to round-off
     ==========  =============================================  ==================================
+
+    These kinds are known by name; others are objects, see `simkit.flow.boundary.sides.side.Side`.
 
     Velocities on the sides are traced: ``boundary[axis] = (lower, upper)``, each a tuple of one number or array for
     every component; arrays have one entry along the axis. A periodic axis has ``None``.
@@ -50,10 +51,8 @@ class Domain:
 
     Attributes:
         grid: the grid.
-        sides: for each axis the kinds of its lower and upper side, or ``None`` where it is periodic.
+        sides: for each axis its lower and upper side, or ``None`` where it is periodic.
         wall_slope: "parabola" or "symmetric".
-
-    Reference, for the outflow: Orlanski, J. Comput. Phys. 21, 251 (1976), doi:10.1016/0021-9991(76)90023-1.
     """
 
     grid: Grid
@@ -64,57 +63,104 @@ class Domain:
         """Return the axes that are not periodic."""
         return [i for i, sides in enumerate(self.sides) if sides is not None]
 
-    def kind(self, axis: int, side: int) -> str | None:
-        """Return the kind of the lower (0) or upper (1) side of an axis; None if it is periodic."""
+    @property
+    def kinds(self) -> tuple[tuple[str, str] | None, ...]:
+        """For each axis the names of the kinds of its lower and upper side, or ``None`` where it is periodic."""
+        return tuple(None if pair is None else (pair[0].kind, pair[1].kind) for pair in self.sides)
+
+    def side(self, axis: int, side: int) -> Side:
+        """Return the lower (0) or upper (1) side of a bounded axis."""
         pair = self.sides[axis]
-        return None if pair is None else pair[side]
+        assert pair is not None, "a periodic axis has no sides"
+        return pair[side]
 
-    def of_kind(self, kind: str) -> list[tuple[int, int]]:
-        """Return (axis, 0 or 1) of the lower and upper sides of that kind."""
-        return [(i, s) for i in self.bounded() for s in (0, 1) if self.kind(i, s) == kind]
+    def place(self, axis: int, side: int) -> Place:
+        """Return where the lower (0) or upper (1) side of a bounded axis is."""
+        return Place(self.grid, axis, side, self.wall_slope)
 
-    def side_kinds(self) -> np.ndarray:
-        """Return the kinds of the left, right, lower and upper side (4,), for pictures of the plane of x and y."""
-        return np.array([kind for pair in self.sides[:2] for kind in (pair or ("periodic", "periodic"))])
+    def entrances(self) -> list[tuple[int, int]]:
+        """Return (axis, 0 or 1) of the sides on which the velocity through them is given."""
+        return [(i, s) for i in self.bounded() for s in (0, 1) if self.side(i, s).enters]
 
-    def prescribes(self, axis: int, side: int) -> bool:
-        """Return whether the velocity is prescribed on a side: the flow sticks to a wall, and enters as told."""
-        return self.kind(axis, side) in ("wall", "inflow")
+    def exits(self) -> list[tuple[int, int]]:
+        """Return (axis, 0 or 1) of the sides through which what enters leaves."""
+        return [(i, s) for i in self.bounded() for s in (0, 1) if self.side(i, s).leaves]
+
+    def drawn_sides(self) -> np.ndarray:
+        """Return how to draw the left, right, lower and upper side (4,), for pictures of the plane of x and y."""
+        drawn = [("periodic",) * 2 if pair is None else [side.drawn_as for side in pair] for pair in self.sides[:2]]
+        return np.array([word for pair in drawn for word in pair])
 
 
-def domain(axes: tuple[Axis, ...], sides: tuple[Sides | None, ...], wall_slope: str = "parabola") -> Domain:
+def domain(
+    axes: tuple[Axis, ...], sides: tuple[tuple[str | Side, str | Side] | None, ...], wall_slope: str = "parabola"
+) -> Domain:
     """Return the domain with the given axes and sides.
 
     Args:
         axes: two or three axes.
-        sides: the kinds of the lower and upper side of each bounded axis; ``None`` for a periodic one.
+        sides: the lower and upper side of each bounded axis, names of kinds or objects; ``None`` for a periodic one.
         wall_slope: "parabola" or "symmetric", see `Domain`.
 
     Raises:
-        UserError: if a kind or slope is unknown, if a periodic axis has sides or a bounded one has none, or if what
-            flows in cannot flow out.
+        UserError: if a side or slope is unknown, if a periodic axis has sides or a bounded one has none, if a side
+            gives the pressure, or if what flows in cannot flow out.
     """
     if len(axes) not in (2, 3) or len(sides) != len(axes):
         raise UserError(f"{len(axes)} axes and {len(sides)} pairs of sides; give two or three axes, and sides for each")
     for i, (axis, pair) in enumerate(zip(axes, sides, strict=True)):
-        name = "xyz"[i]
         if axis.periodic != (pair is None):
+            name = "xyz"[i]
             raise UserError(f"axis {name} is {'periodic' if axis.periodic else 'bounded'} but sides[{i}] = {pair!r}")
-        for kind in pair or ():
-            if kind not in KINDS:
-                raise UserError(f"side '{kind}' of axis {name} is unknown{nearest(kind, list(KINDS))}")
     if wall_slope not in WALL_SLOPES:
         raise UserError(
             f"wall_slope = {wall_slope!r} is unknown{nearest(str(wall_slope), list(WALL_SLOPES))}; "
             f"choose one of {', '.join(WALL_SLOPES)}"
         )
-    built = Domain(Grid(tuple(axes)), tuple(sides), wall_slope)
-    ways = bool(built.of_kind("inflow")), bool(built.of_kind("outflow"))
+    pairs = tuple(None if pair is None else known_sides(pair, i, "", SIDES, Side) for i, pair in enumerate(sides))
+    built = Domain(Grid(tuple(axes)), pairs, wall_slope)
+    for i in built.bounded():
+        for side in built.sides[i] or ():
+            if side.gives_pressure:
+                raise UserError(
+                    f"side '{side.kind}' of axis {'xyz'[i]} gives the pressure, which the pressure solver does not "
+                    "serve; give the velocity through it, or let the flow leave"
+                )
+    ways = bool(built.entrances()), bool(built.exits())
     if ways == (True, False):
         raise UserError("inflow without outflow: what flows in cannot leave; make one side an outflow")
     if ways == (False, True):
         raise UserError("outflow without inflow: nothing can leave; make one side an inflow")
     return built
+
+
+def known_sides[T](
+    pair: tuple[str | T, str | T], axis: int, of: str, known: Mapping[str, T], kind: type[T]
+) -> tuple[T, T]:
+    """Return the sides of a bounded axis, those that are named looked up.
+
+    Args:
+        pair: the lower and the upper side, names or objects.
+        axis: the axis.
+        of: what has the sides, for messages: "" or " of the scalar".
+        known: sides by name.
+        kind: class of the objects.
+
+    Raises:
+        UserError: if there are not two, or one is unknown.
+    """
+    name = "xyz"[axis]
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise UserError(f"sides[{axis}] = {pair!r}{of}; axis {name} has a lower and an upper side, give both")
+    found = []
+    for side in pair:
+        if isinstance(side, str) and side in known:
+            side = known[side]
+        elif not isinstance(side, kind):
+            where = f"{of} on axis {name}" if of else f" of axis {name}"
+            raise UserError(f"side '{side}'{where} is unknown{nearest(str(side), list(known))}")
+        found.append(side)
+    return found[0], found[1]
 
 
 def same(one: Domain, other: Domain) -> bool:
@@ -142,59 +188,18 @@ def prescribe(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain) ->
         domain: the domain.
     """
     components = list(velocity)
-    for axis, side in domain.of_kind("inflow"):
+    for axis, side in domain.entrances():
         entering = on_side(boundary, axis, side)[axis]
         face = jnp.broadcast_to(like(velocity[axis], entering), _face_shape(domain, axis))
-        components[axis] = _set_end(components[axis], face, axis, side)
-    outflows = domain.of_kind("outflow")
+        components[axis] = with_end(components[axis], face, axis, side)
+    outflows = domain.exits()
     if outflows:
-        surplus = sum(_flux(components, axis, side, domain) for axis in domain.bounded() for side in (0, 1))
-        area = sum(_area(domain, axis) for axis, _ in outflows)
+        surplus = sum(domain.place(axis, side).flux(components) for axis in domain.bounded() for side in (0, 1))
+        area = sum(domain.place(*which).area for which in outflows)
         for axis, side in outflows:
-            outward = 1 if side else -1
-            face = end(components[axis], axis, side) - outward * surplus / area
-            components[axis] = _set_end(components[axis], face, axis, side)
+            face = end(components[axis], axis, side) - domain.place(axis, side).outward * surplus / area
+            components[axis] = with_end(components[axis], face, axis, side)
     return tuple(components)
-
-
-def on_side(boundary: BoundaryVelocity, axis: int, side: int) -> SideVelocity:
-    """Return the velocity on one side of a bounded axis."""
-    pair = boundary[axis]
-    assert pair is not None, "a periodic axis has no sides"
-    return pair[side]
-
-
-def mean_outflow(velocity: Velocity, axis: int, side: int, domain: Domain) -> jax.Array:
-    """Return the mean velocity outward through one side."""
-    return _flux(velocity, axis, side, domain) / _area(domain, axis)
-
-
-def end(f: jax.Array, axis: int, side: int) -> jax.Array:
-    """Return the first (side 0) or last (side 1) layer of an array along an axis."""
-    size = f.shape[axis]
-    return jax.lax.slice_in_dim(f, size - 1 if side else 0, size if side else 1, axis=axis)
-
-
-def like(f: jax.Array, values) -> jax.Array:
-    """Return constants in the working precision of ``f``."""
-    return jnp.asarray(values, dtype=f.dtype)
-
-
-def _set_end(f: jax.Array, face: jax.Array, axis: int, side: int) -> jax.Array:
-    return jax.lax.dynamic_update_slice_in_dim(f, face, f.shape[axis] - 1 if side else 0, axis=axis)
-
-
-def _flux(velocity, axis: int, side: int, domain: Domain) -> jax.Array:
-    """Return the volume per time that leaves through one side."""
-    face = end(velocity[axis], axis, side)
-    for other, a in enumerate(domain.grid.axes):
-        if other != axis:
-            face = face * like(face, domain.grid.along(a.widths, other))
-    return jnp.sum(face) * (1 if side else -1)
-
-
-def _area(domain: Domain, axis: int) -> float:
-    return math.prod(a.length for i, a in enumerate(domain.grid.axes) if i != axis)
 
 
 def _face_shape(domain: Domain, axis: int) -> tuple[int, ...]:

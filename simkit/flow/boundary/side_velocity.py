@@ -1,6 +1,5 @@
 """Velocities given on the sides of a domain, checked against what each kind of side uses of them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -9,16 +8,12 @@ from jax.core import Tracer
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import BoundaryVelocity, Domain, no_motion
-
-ENDS = ("lower", "upper")
-
-
-type Boundary = Callable[[Params, jax.Array], BoundaryVelocity]
+from simkit.flow.boundary.domain import Domain, no_motion
+from simkit.flow.boundary.given import Boundary, BoundaryVelocity, with_values
 
 
 def velocity_on_sides(boundary: Boundary | None, domain: Domain, params: Params, time: jax.Array) -> BoundaryVelocity:
-    """Return the velocity on the sides at a time: what is given, checked, or rest.
+    """Return the velocity on the sides at a time, what is given, checked, or rest; and the sides' own values.
 
     Args:
         boundary: ``(params, time) -> velocity on the sides``; ``None`` for sides at rest.
@@ -29,14 +24,16 @@ def velocity_on_sides(boundary: Boundary | None, domain: Domain, params: Params,
     Raises:
         UserError: if a side does not use what it is given.
     """
-    return no_motion(domain) if boundary is None else checked_boundary(boundary(params, time), domain)
+    given = no_motion(domain) if boundary is None else checked_boundary(boundary(params, time), domain)
+    return with_values(given, domain.sides, params, time)
 
 
 def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelocity:
     """Return the velocity on the sides as it is, once every number of it has a use.
 
-    A wall takes the velocity along it, an inflow the whole velocity; a free-slip side and an outflow take none. What a
-    side does not take must be the number 0, known while the program is traced.
+    A wall takes the velocity along it, an inflow the whole velocity; a free-slip side and an outflow take none, see
+    `simkit.flow.boundary.sides.side.Side`. What a side does not take must be the number 0, known while the program is
+    traced.
 
     Args:
         boundary: ``boundary[axis] = (lower, upper)``, for each side one number or array per component; None where the
@@ -58,12 +55,12 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise UserError(f"boundary[{axis}] gives {_size(pair)}; axis {name} has a lower and an upper side")
         for side, given in enumerate(pair):
-            kind = domain.kind(axis, side)
-            here = f"the {ENDS[side]} side of axis {name}, which is of kind '{kind}',"
+            what = domain.side(axis, side)
+            here = f"{domain.place(axis, side).name}, which is of kind '{what.kind}',"
             if not isinstance(given, tuple | list) or len(given) != dimension:
                 raise UserError(f"boundary gives {_size(given)} for {here} and not {dimension} components")
             for component, value in enumerate(given):
-                used = kind == "inflow" or (kind == "wall" and component != axis)
+                used = what.enters if component == axis else what.takes_along
                 if not used and not _is_zero(value):
                     raise UserError(
                         f"boundary gives {here} a velocity along {'xyz'[component]}, which it does not use; give the "

@@ -4,7 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.boundary.domain import BoundaryVelocity, Domain, Velocity, end, like
+from simkit.flow.arrays import Velocity, end, like
+from simkit.flow.boundary.domain import Domain
+from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.slopes import side_slope
 from simkit.flow.operators.differences import joined
 
@@ -14,8 +16,8 @@ type Surrounded = tuple[jax.Array, ...]
 def surround(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, layers: int = 1) -> Surrounded:
     """Return every component with one more point at both ends of each axis, except of its own where that is bounded.
 
-    Around a periodic axis they are the points of the other end. Beyond a side they continue the velocity along it: with
-    the slope ``domain.wall_slope`` where the velocity is prescribed, unchanged elsewhere.
+    Around a periodic axis they are the points of the other end. Beyond a side they continue the velocity along it with
+    its slope there, see `simkit.flow.boundary.slopes.side_slope`.
     Differences and means of neighbors, see `step` and `middle`, then give slopes and values on every face.
 
     Args:
@@ -83,10 +85,10 @@ def _beyond(
 ) -> jax.Array:
     """Return the layer beyond a side, as long as ``f`` along the other axes; corners are not used."""
     layer = end(component, axis, side)
-    if domain.prescribes(axis, side):
-        width = float(domain.grid.axes[axis].widths[-1 if side else 0])
-        slope = side_slope(component, i, axis, side, boundary, domain)
-        layer = layer + (width if side else -width) * slope
+    slope = side_slope(component, i, axis, side, boundary, domain)
+    if slope is not None:
+        place = domain.place(axis, side)
+        layer = layer + place.outward * place.width * slope
     missing = [(n - m) // 2 for n, m in zip(f.shape, layer.shape, strict=True)]
     missing[axis] = 0
     return jnp.pad(layer, [(m, m) for m in missing], mode="edge") if any(missing) else layer

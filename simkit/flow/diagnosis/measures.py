@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.boundary.domain import BoundaryVelocity, Domain, Velocity, like
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import Domain
+from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.operators.differences import at_centers, inside, mean_at_centers, total
 from simkit.flow.operators.diffusion import shear

@@ -10,10 +10,11 @@ import numpy as np
 from simkit.core.averages import averaged
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import BoundaryVelocity, Domain, Velocity, end, like
+from simkit.flow.arrays import Velocity, end, like
+from simkit.flow.boundary.domain import Domain
+from simkit.flow.boundary.given import BoundaryVelocity, on_side
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.operators.differences import (
-    boundary_value,
     difference_at_centers,
     difference_at_faces,
     flux_at_faces,
@@ -62,10 +63,11 @@ class ChannelStatistics:
 
     def __post_init__(self) -> None:
         """Refuse other domains."""
-        others = [pair for i, pair in enumerate(self.domain.sides) if i != 1]
-        if self.domain.sides[1] != ("wall", "wall") or any(pair is not None for pair in others):
+        across, others = self.domain.sides[1], [pair for i, pair in enumerate(self.domain.sides) if i != 1]
+        walls = [side for side in across or () if side.sticks and not side.enters]
+        if len(walls) < 2 or any(pair is not None for pair in others):
             raise UserError(
-                f"sides {self.domain.sides} are not those of a channel; make y bounded by walls, others periodic"
+                f"sides {self.domain.kinds} are not those of a channel; make y bounded by walls, others periodic"
             )
 
     def sample(self, state: FlowState, params: Params) -> Arrays:
@@ -146,7 +148,7 @@ class ChannelStatistics:
         inner = difference_at_faces(f, 1, self.domain.grid)
         ends = []
         for side, half in ((0, axis.widths[0] / 2), (1, axis.widths[-1] / 2)):
-            step = (end(f, 1, side) - boundary_value(f, component, 1, boundary, side)) / half
+            step = (end(f, 1, side) - self.domain.place(1, side).layer(f, on_side(boundary, 1, side)[component])) / half
             ends.append(-step if side else step)
         return with_ends(ends[0], inner, ends[1], 1)
 

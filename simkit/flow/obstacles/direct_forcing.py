@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
-from simkit.flow.boundary.domain import Domain, Velocity, like
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.obstacles.checks import check_obstacle, check_scalar

@@ -12,7 +12,8 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.core.symmetric_solve import preconditioned
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import Domain, Velocity, like
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.obstacles.checks import check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.boundary.domain import like
+from simkit.flow.arrays import like
 from simkit.flow.grid import Axis
 from simkit.flow.operators.differences import total
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from simkit.core.pytree import pytree
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import Domain, like
+from simkit.flow.arrays import like
+from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal
 from simkit.flow.obstacles.shapes import Point, Shape
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from simkit.flow.boundary.domain import like
+from simkit.flow.arrays import like
 from simkit.flow.grid import Grid
 from simkit.flow.obstacles.shapes import Point
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.boundary.domain import BoundaryVelocity, Velocity, end, like, on_side
+from simkit.flow.arrays import Velocity, end, like
 from simkit.flow.grid import Grid
 
 
@@ -101,12 +101,6 @@ def _slope(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
 def at_centers(velocity: Velocity, grid: Grid) -> Velocity:
     """Return all components interpolated to the cell centers."""
     return tuple(mean_at_centers(f, i, grid) for i, f in enumerate(velocity))
-
-
-def boundary_value(f: jax.Array, component: int, axis: int, boundary: BoundaryVelocity, side: int) -> jax.Array:
-    """Return the given velocity along a side as one layer in the shape of the component ``f``."""
-    shape = tuple(1 if i == axis else n for i, n in enumerate(f.shape))
-    return jnp.broadcast_to(like(f, on_side(boundary, axis, side)[component]), shape)
 
 
 def total(terms: Iterable[jax.Array]) -> jax.Array:

@@ -1,10 +1,13 @@
 """Viscous friction: the Laplacian of the velocity and the shear on the sides."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.boundary.domain import BoundaryVelocity, Domain
-from simkit.flow.boundary.slopes import side_slope, side_weights
+from simkit.flow.arrays import end
+from simkit.flow.boundary.domain import Domain, no_motion
+from simkit.flow.boundary.given import BoundaryVelocity
+from simkit.flow.boundary.slopes import side_shares, side_slope
 from simkit.flow.boundary.surroundings import Surrounded, along, step, strip
 from simkit.flow.operators.differences import difference_at_faces, with_ends
 from simkit.flow.solvers.tridiagonal import matrix_of_slopes
@@ -41,7 +44,7 @@ def laplacian(around: Surrounded, domain: Domain, axes: tuple[int, ...] | None =
 def shear(f: jax.Array, component: int, axis: int, boundary: BoundaryVelocity, domain: Domain) -> jax.Array:
     """Return the derivative of a component of the velocity along another axis, on all faces across that axis.
 
-    On a side that prescribes the velocity it is ``domain.wall_slope``; on the others it is zero.
+    On a wall it is that of ``domain.wall_slope``; on any side see `simkit.flow.boundary.slopes.side_slope`.
 
     Args:
         f: the component, on its faces.
@@ -53,7 +56,8 @@ def shear(f: jax.Array, component: int, axis: int, boundary: BoundaryVelocity, d
     inner = difference_at_faces(f, axis, domain.grid)
     if domain.grid.axes[axis].periodic:
         return inner
-    ends = [side_slope(f, component, axis, side, boundary, domain) for side in (0, 1)]
+    slopes = (side_slope(f, component, axis, side, boundary, domain) for side in (0, 1))
+    ends = [jnp.zeros_like(end(f, axis, i)) if slope is None else slope for i, slope in enumerate(slopes)]
     return with_ends(ends[0], inner, ends[1], axis)
 
 
@@ -64,30 +68,34 @@ def second_difference(component: int, axis: int, domain: Domain) -> np.ndarray |
         component: of the velocity.
         axis: along which to differentiate; ``(n, n)`` for the n cells, ``(n - 1, n - 1)`` for the inner faces if it is
             the component's own.
-        domain: the domain.
+        domain: the domain, whose sides have no values of their own.
     """
     a = domain.grid.axes[axis]
     if a.periodic:
         return None
     if component == axis:
         return matrix_of_slopes(1 / a.widths, a.distances)
-    return second_difference_at_centers(axis, (domain.prescribes(axis, 0), domain.prescribes(axis, 1)), domain)
+    lower, upper = side_shares(axis, no_motion(domain), domain)
+    assert isinstance(lower, float) and isinstance(upper, float), "sides without values of their own have known shares"
+    return second_difference_at_centers(axis, (lower, upper), domain)
 
 
-def second_difference_at_centers(axis: int, given: tuple[bool, bool], domain: Domain) -> np.ndarray:
+def second_difference_at_centers(axis: int, shares: tuple[float, float], domain: Domain) -> np.ndarray:
     """Return the ``(n, n)`` second difference along a bounded axis of what lives at the centers of its cells.
 
     Args:
         axis: along which to differentiate.
-        given: whether the lower and the upper side have the value zero; no slope is on those that have not.
+        shares: of the slope at a wall, on the lower and the upper side, both at rest: 1 where the value is zero, 0
+            where the slope is.
         domain: the domain.
     """
     a = domain.grid.axes[axis]
     matrix = matrix_of_slopes(np.pad(1 / a.distances, 1), a.widths)
-    lower, upper = side_weights(axis, domain)
-    # On a side whose value is given the slope is made of the two nearest points.
-    for (near, far), first, second, is_given in ((lower, 0, 1, given[0]), (upper, -1, -2, given[1])):
-        if is_given:
+    # The slope on a side is made of the two nearest points.
+    for side, (first, second), share in ((0, (0, 1), shares[0]), (1, (-1, -2), shares[1])):
+        if share:
+            near, far = domain.place(axis, side).weights
             inner = 1 / a.distances[first]
-            matrix[first, first], matrix[first, second] = np.array([-inner - near, inner + far]) / a.widths[first]
+            row = np.array([-inner - share * near, inner + share * far])
+            matrix[first, first], matrix[first, second] = row / a.widths[first]
     return matrix

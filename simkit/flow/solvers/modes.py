@@ -29,6 +29,24 @@ class Periodic:
         return (2 / self.width * np.sin(np.pi * np.arange(self.cells) / self.cells)) ** 2
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class OpenEnds:
+    """The second difference at the centers of a bounded axis, but for the slopes at its ends.
+
+    What they take is told to the solver with the source, as a share of the slope at a wall, which may be traced.
+
+    Attributes:
+        widths: ``(n,)`` of the cells.
+        distances: ``(n - 1,)`` between their centers.
+        weights: ``(2, 2)`` near and far weight of the slope at a wall on the lower and the upper side, see
+            `simkit.flow.boundary.place.Place`.
+    """
+
+    widths: np.ndarray
+    distances: np.ndarray
+    weights: np.ndarray
+
+
 type SecondDifference = Periodic | np.ndarray
 
 

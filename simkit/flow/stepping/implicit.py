@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from simkit.core.simulation import Params
-from simkit.flow.boundary.domain import Domain, Velocity, end, prescribe
+from simkit.flow.arrays import Velocity, end
+from simkit.flow.boundary.domain import Domain, prescribe
+from simkit.flow.boundary.slopes import side_shares
 from simkit.flow.equations import Equations, implicit_friction
 from simkit.flow.operators.differences import (
     blend,
@@ -18,10 +19,7 @@ from simkit.flow.operators.differences import (
     with_ends,
     with_zero_ends,
 )
-from simkit.flow.operators.diffusion import second_difference
-from simkit.flow.solvers.deferred import deferred
-from simkit.flow.solvers.diffusion import diffusion_solver
-from simkit.flow.solvers.modes import Periodic
+from simkit.flow.solvers.between_sides import solver_between_sides
 
 type Correction = Callable[[jax.Array], jax.Array]
 
@@ -42,11 +40,8 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
     """
     domain, axes = equations.domain, equations.implicit
     grid = domain.grid
-    solvers = [
-        deferred(lambda i=i: diffusion_solver([_matrix(i, j, equations) for j in range(grid.dimension)]))
-        for i in range(grid.dimension)
-    ]
-    passes = bool(domain.of_kind("inflow"))
+    solvers = [solver_between_sides(domain, axes, component) for component in range(grid.dimension)]
+    passes = bool(domain.entrances())
 
     def solve(
         change: Velocity,
@@ -67,9 +62,10 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
         slopes = gradient(pressure, grid)
         source = jax.tree.map(lambda c, f, slope: c + part * (f - slope), change, friction, slopes)
         coefficient = share * part * equations.viscosity(params)
+        shares = {j: side_shares(j, boundary, domain) for j in axes if domain.sides[j] is not None}
         solved = []
         for i, f in enumerate(source):
-            inner = solvers[i](inside(f, i, grid), coefficient)
+            inner = solvers[i](inside(f, i, grid), coefficient, shares)
             if domain.sides[i] is not None:
                 ends = [end(new[i], i, side) - end(velocity[i], i, side) for side in (0, 1)]
                 inner = with_ends(ends[0], inner, ends[1], i)
@@ -92,10 +88,3 @@ def _with_ends_of(f: jax.Array, other: jax.Array, axis: int, domain: Domain) -> 
     if domain.sides[axis] is None:
         return f
     return with_ends(end(other, axis, 0), inside(f, axis, domain.grid), end(other, axis, 1), axis)
-
-
-def _matrix(component: int, axis: int, equations: Equations) -> np.ndarray | Periodic | None:
-    a = equations.domain.grid.axes[axis]
-    if axis not in equations.implicit:
-        return None
-    return Periodic(a.cells, a.length / a.cells) if a.periodic else second_difference(component, axis, equations.domain)

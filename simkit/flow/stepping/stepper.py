@@ -10,7 +10,8 @@ import numpy as np
 from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
-from simkit.flow.boundary.domain import Velocity, like, prescribe
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import prescribe
 from simkit.flow.diagnosis.measures import mean_velocity
 from simkit.flow.equations import Equations, explicit_terms, implicit_friction
 from simkit.flow.operators.differences import divergence, gradient, in_memory

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import Domain, Velocity
+from simkit.flow.arrays import Velocity
+from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import crossing_rate
 
 # Largest time step times rate at which each method is stable: for decay, and for a wave carried by central differences.

@@ -10,7 +10,9 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
-from simkit.flow.boundary.domain import BoundaryVelocity, domain, like
+from simkit.flow.arrays import like
+from simkit.flow.boundary.domain import domain
+from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.diagnosis.measures import (
     courant_number,
     flow_rate,
@@ -175,7 +177,7 @@ def channel(
         check=check,
         dimensions={name: ("x", "y") for name in ("speed", "vorticity", "u", "v")}
         | {"profile": ("y",), "side_velocity": ("side",)},
-        coordinates={"x": axes[0].centers, "y": across.centers, "sides": walls.side_kinds()},
+        coordinates={"x": axes[0].centers, "y": across.centers, "sides": walls.drawn_sides()},
     )
 
 

@@ -9,7 +9,9 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import BoundaryVelocity, domain, like
+from simkit.flow.arrays import like
+from simkit.flow.boundary.domain import domain
+from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.diagnosis.measures import courant_number, speed, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.equations import Equations
@@ -145,5 +147,5 @@ def drag_reduction(
         params=PARAMETERS,
         check=check,
         dimensions={name: ("x", "y") for name in ("speed", "vorticity", "body_distance")},
-        coordinates={"x": axes[0].centers, "y": axes[1].centers, "sides": tunnel.side_kinds()},
+        coordinates={"x": axes[0].centers, "y": axes[1].centers, "sides": tunnel.drawn_sides()},
     )

@@ -8,7 +8,9 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import BoundaryVelocity, Velocity, domain, like
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import domain
+from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.diagnosis.measures import courant_number, interpolate, kinetic_energy, magnitude, speed, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.equations import Equations
@@ -143,7 +145,7 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0, wall_slope: 
             "y": axis.centers,
             "x_face": axis.faces,
             "y_face": axis.faces,
-            "sides": box.side_kinds(),
+            "sides": box.drawn_sides(),
         },
     )
 

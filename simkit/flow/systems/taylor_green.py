@@ -9,7 +9,8 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
-from simkit.flow.boundary.domain import Velocity, domain, like, no_motion
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude, mean_velocity, speed, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.equations import Equations

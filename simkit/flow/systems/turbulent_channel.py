@@ -10,7 +10,8 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError, nearest
-from simkit.flow.boundary.domain import Velocity, domain, like, no_motion
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, mean_velocity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.diagnosis.statistics import ChannelStatistics, with_statistics
@@ -198,7 +199,7 @@ def turbulent_channel(
             "x_gap": np.array([width, edge]),
             "x_ticks": np.array(ticks),
             "axis_labels": np.array(["$x$, along the flow, and $z$, across it", "$y$"]),
-            "sides": walls.side_kinds(),
+            "sides": walls.drawn_sides(),
         },
         check=check,
     )

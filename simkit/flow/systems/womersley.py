@@ -9,7 +9,8 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.boundary.domain import Velocity, domain, like, no_motion
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.diagnosis.measures import courant_number, flow_rate, interpolate, kinetic_energy, speed
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.equations import Equations
@@ -152,7 +153,7 @@ def womersley(*, cells: tuple[int, int] = (64, 64), length: float = 4.0, stretch
         check=check,
         params=PARAMETERS,
         dimensions={name: ("x", "y") for name in ("dye", "u", "v")} | {"profile": ("y",), "displacement": ("y",)},
-        coordinates={"x": axes[0].centers, "y": across.centers, "sides": walls.side_kinds()},
+        coordinates={"x": axes[0].centers, "y": across.centers, "sides": walls.drawn_sides()},
     )
 
 

@@ -1,0 +1,80 @@
+"""What sides are given: the velocity or the number of each, and values of their own."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+
+
+class Given(NamedTuple):
+    """What a side is given that has values of its own, see `simkit.flow.boundary.sides.side.Side.values`.
+
+    Attributes:
+        given: the velocity on the side, one number or array per component; or the number that a scalar's side takes.
+        values: what the side returned for the parameters and the time.
+    """
+
+    given: Any
+    values: Any
+
+
+type SideVelocity = tuple[jax.Array | float, ...]
+type BoundaryVelocity = tuple[tuple[SideVelocity | Given, SideVelocity | Given] | None, ...]
+type Boundary = Callable[[Params, jax.Array], BoundaryVelocity]
+type SideValues = tuple[tuple[jax.Array | float | Given, jax.Array | float | Given] | None, ...]
+
+
+def with_values(given: tuple, sides: tuple, params: Params, time: jax.Array) -> tuple:
+    """Return what sides are given, joined with the values of those that have their own.
+
+    Args:
+        given: for each axis a pair, or None.
+        sides: for each axis a pair of sides, or None.
+        params: parameters.
+        time: the time.
+    """
+    if not any(side.has_values for pair in sides for side in pair or ()):
+        return given
+    return tuple(
+        ends
+        if pair is None
+        else tuple(
+            Given(end, side.values(params, time)) if side.has_values else end
+            for end, side in zip((0.0, 0.0) if ends is None else ends, pair, strict=True)
+        )
+        for ends, pair in zip(given, sides, strict=True)
+    )
+
+
+def on_side(given: BoundaryVelocity | SideValues, axis: int, side: int) -> Any:
+    """Return the velocity, or the number, that one side of a bounded axis is given."""
+    pair = given[axis]
+    assert pair is not None, "a periodic axis has no sides"
+    entry = pair[side]
+    return entry.given if isinstance(entry, Given) else entry
+
+
+def values_on(given: BoundaryVelocity | SideValues, axis: int, side: int, what: Any) -> Any:
+    """Return the own values of one side of a bounded axis, None for those that have none.
+
+    Args:
+        given: what the sides are given.
+        axis: a bounded one.
+        side: 0 for the lower, 1 for the upper.
+        what: the side.
+
+    Raises:
+        UserError: if the side has values that are missing.
+    """
+    if not what.has_values:
+        return None
+    entry = (given[axis] or ((), ()))[side]
+    if not isinstance(entry, Given):
+        raise UserError(
+            f"side '{what.kind}' of axis {'xyz'[axis]} has values of its own, which are missing here; "
+            "give what Equations.on_sides(params, time) returns"
+        )
+    return entry.values

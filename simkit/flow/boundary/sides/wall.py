@@ -1,0 +1,21 @@
+"""Walls, at rest or moving along themselves."""
+
+import dataclasses
+from typing import Any
+
+from simkit.flow.boundary.place import Place
+from simkit.flow.boundary.sides.side import Side
+
+
+@dataclasses.dataclass(frozen=True)
+class Wall(Side):
+    """A wall: nothing passes, and the velocity along it is that of the wall."""
+
+    kind = "wall"
+    drawn_as = "wall"
+    takes_along = True
+    sticks = True
+
+    def share(self, place: Place, values: Any) -> float:
+        """Return 1."""
+        return 1.0
