@@ -9,6 +9,7 @@ from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
 from simkit.flow.grid import Axis, Grid, axis_of_faces, bounded_axis, periodic_axis, refined_axis
 from simkit.flow.jax_cfd import from_jax_cfd, from_jax_cfd_spectral
+from simkit.flow.operators.stress import squared_shear_rate
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.spectral import spectral_channel
 from simkit.flow.stepping.stepper import FlowState, stepper
@@ -53,6 +54,7 @@ __all__ = [
     "random_eddies",
     "refined_axis",
     "spectral_channel",
+    "squared_shear_rate",
     "stepper",
     "taylor_green",
     "turbulent_channel",

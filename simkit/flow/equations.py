@@ -17,6 +17,8 @@ from simkit.flow.boundary.surroundings import surround
 from simkit.flow.operators.advection import LAYERS, advection
 from simkit.flow.operators.differences import in_memory, with_ends, with_zero_ends
 from simkit.flow.operators.diffusion import laplacian
+from simkit.flow.operators.stress import divergence_of_stress
+from simkit.flow.viscosity import Uniform, Viscosity, field_at_centers, is_field, uniform
 
 METHODS = ("runge_kutta", "adams_bashforth")
 
@@ -86,11 +88,15 @@ class Obstacle(Protocol):
 class Equations:
     """What moves a flow, as functions of the parameters, and the scheme that integrates it.
 
-        du/dt + div(u u) = -grad(p) + viscosity laplacian(u) + force,    div(u) = 0
+        du/dt + div(u u) = -grad(p) + div(2 viscosity S) + force,    div(u) = 0
+
+    with the rate of strain S; where the viscosity is one number, friction is ``viscosity laplacian(u)``.
 
     Attributes:
         domain: the domain.
-        viscosity: ``params -> number``.
+        viscosity: a number; the name of a parameter; ``params -> number``; or a field, ``(velocity, params) -> array``
+            of one positive number for each cell, such as that of a model of turbulence or of a fluid that is not
+            Newtonian, see `simkit.flow.operators.stress`.
         time_step: ``(velocity, params) -> number``.
         boundary: ``(params, time) -> velocity on the sides``, see `simkit.flow.boundary.domain.Domain`; at rest by
             default.
@@ -103,15 +109,20 @@ class Equations:
         method: "runge_kutta" or "adams_bashforth".
         implicit: the axes along which viscosity and the diffusion of the scalar are treated implicitly
             (Crank-Nicolson).
+        implicit_viscosity: where the viscosity is a field, the part of it that is treated implicitly, as a number, a
+            name or ``params -> number``. What the field differs from it is explicit: the time step has no limit from
+            friction across the implicit axes where it is at least the largest value of the field; errors in time grow
+            with it.
         scheme: advection, "central" or "upwind".
 
     Raises:
         UserError: if a name or an axis is unknown, or one part does not serve another: an inflow has no velocity, a
-            flow rate is held between sides, or the scalar or the obstacle is on another domain.
+            flow rate is held between sides, a viscosity that varies is treated implicitly, by Runge-Kutta stages or
+            without `implicit_viscosity`, or the scalar or the obstacle is on another domain.
     """
 
     domain: Domain
-    viscosity: Callable[[Params], jax.Array]
+    viscosity: Viscosity
     time_step: Callable[[Velocity, Params], jax.Array]
     boundary: Callable[[Params, jax.Array], BoundaryVelocity] | None = None
     force: Callable[[Velocity, Any, Params, jax.Array], tuple] | None = None
@@ -120,6 +131,7 @@ class Equations:
     obstacle: Obstacle | None = None
     method: str = "runge_kutta"
     implicit: tuple[int, ...] = ()
+    implicit_viscosity: Uniform | None = None
     scheme: str = "central"
 
     def __post_init__(self) -> None:
@@ -132,6 +144,7 @@ class Equations:
         axes = tuple(range(self.domain.grid.dimension))
         if not set(self.implicit) <= set(axes) or len(set(self.implicit)) != len(self.implicit):
             raise UserError(f"implicit = {self.implicit!r}; choose among the axes {axes}, each once")
+        self._check_viscosity()
         if self.boundary is None and self.domain.entrances():
             raise UserError("boundary is None, so that the inflow has no velocity; give boundary(params, time)")
         if self.flow_rate is not None and self.domain.sides[0] is not None:
@@ -143,6 +156,32 @@ class Equations:
             theirs = getattr(part, "domain", None)
             if theirs is not None and not same(theirs, self.domain):
                 raise UserError(f"the domain of the {name} is not that of the flow; build both with one domain")
+
+    def _check_viscosity(self) -> None:
+        wanted = is_field(self.viscosity) and bool(self.implicit)
+        if not wanted and self.implicit_viscosity is not None:
+            raise UserError(
+                "implicit_viscosity is given, but the viscosity is one number, or no axis is implicit; leave it away"
+            )
+        if wanted and self.implicit_viscosity is None:
+            raise UserError(
+                "viscosity is a field, of which implicit friction serves a number alone; give implicit_viscosity, at "
+                "least the largest value of the field, or implicit = ()"
+            )
+        if wanted and self.method != "adams_bashforth":
+            raise UserError(
+                f"method '{self.method}' does not serve implicit friction where the viscosity is a field: long steps, "
+                "for which friction is made implicit, are not stable; choose method adams_bashforth, or implicit = ()"
+            )
+
+    @property
+    def varies(self) -> bool:
+        """Whether the viscosity is a field."""
+        return is_field(self.viscosity)
+
+    def implicit_part(self, params: Params) -> Any:
+        """Return the viscosity of implicit friction, a number."""
+        return uniform(self.viscosity if self.implicit_viscosity is None else self.implicit_viscosity, params)
 
     @property
     def explicit(self) -> tuple[int, ...]:
@@ -183,11 +222,9 @@ def explicit_terms(
     if fluid is not None:
         carried = surround(jax.tree.map(jnp.multiply, velocity, fluid), boundary, domain, LAYERS[equations.scheme])
     acceleration = jax.tree.map(jnp.negative, advection(around, domain, equations.scheme, carried))
-    if equations.explicit:
-        viscosity = equations.viscosity(params)
+    if equations.explicit or equations.varies:
         nearest = around if LAYERS[equations.scheme] == 1 else surround(velocity, boundary, domain)
-        friction = laplacian(nearest, domain, equations.explicit)
-        acceleration = jax.tree.map(lambda a, f: a + viscosity * f, acceleration, friction)
+        acceleration = _with_friction(acceleration, velocity, nearest, equations, params)
     if equations.force is not None:
         acceleration = jax.tree.map(jnp.add, acceleration, equations.force(velocity, scalar, params, time))
     terms = tuple(in_memory(_on_all_faces(a, velocity, i, domain)) for i, a in enumerate(acceleration))
@@ -200,8 +237,25 @@ def implicit_friction(velocity: Velocity, boundary: BoundaryVelocity, equations:
     """Return the viscous acceleration along the implicit axes, on all faces of each component; zero on the sides."""
     around = surround(velocity, boundary, equations.domain)
     terms = laplacian(around, equations.domain, equations.implicit)
-    viscosity = equations.viscosity(params)
+    viscosity = equations.implicit_part(params)
     return tuple(with_zero_ends(viscosity * f, i, equations.domain.grid) for i, f in enumerate(terms))
+
+
+def _with_friction(
+    acceleration: Velocity, velocity: Velocity, around: Velocity, equations: Equations, params: Params
+) -> Velocity:
+    """Return the acceleration on the inner faces with the viscous one, less what implicit friction has of it."""
+    domain = equations.domain
+    if not equations.varies:
+        viscosity = equations.implicit_part(params)
+        friction = laplacian(around, domain, equations.explicit)
+        return jax.tree.map(lambda a, f: a + viscosity * f, acceleration, friction)
+    viscosity = field_at_centers(equations.viscosity, velocity, params, domain.grid.cells)
+    acceleration = jax.tree.map(jnp.add, acceleration, divergence_of_stress(around, viscosity, domain))
+    if not equations.implicit:
+        return acceleration
+    part = equations.implicit_part(params)
+    return jax.tree.map(lambda a, f: a - part * f, acceleration, laplacian(around, domain, equations.implicit))
 
 
 def _on_all_faces(acceleration: jax.Array, velocity: Velocity, i: int, domain: Domain) -> jax.Array:

@@ -24,6 +24,7 @@ from simkit.flow.operators.differences import (
 )
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.stepping.stepper import FlowState
+from simkit.flow.viscosity import Uniform, uniform
 
 NAMES = "uvw"
 
@@ -46,7 +47,7 @@ class ChannelStatistics:
 
     Attributes:
         domain: the domain.
-        viscosity: ``params -> number``.
+        viscosity: a number, the name of a parameter or ``params -> number``.
         boundary: velocity on the sides, as for `simkit.flow.equations.Equations`; at rest by default.
         reference: ``(n,)`` profile of the first component; zero by default.
 
@@ -57,7 +58,7 @@ class ChannelStatistics:
     """
 
     domain: Domain
-    viscosity: Callable[[Params], jax.Array]
+    viscosity: Uniform
     boundary: Callable[[Params, jax.Array], BoundaryVelocity] | None = None
     reference: np.ndarray | None = None
 
@@ -104,7 +105,7 @@ class ChannelStatistics:
             ``mean_velocity``, ``reynolds_stress_uu`` (``vv``, in three dimensions ``ww``) and ``dissipation`` at the
             cell centers ``(n,)``; ``reynolds_stress_uv`` and ``shear_stress`` on the faces ``(n + 1,)``.
         """
-        nu, grid = self.viscosity(params), self.domain.grid
+        nu, grid = uniform(self.viscosity, params, "the balance of a channel's statistics"), self.domain.grid
         uv = jnp.pad(mean["uv"], 1)
         of_mean_flow = _between_faces(mean["slope"] * mean["step"])
         found = {
@@ -127,7 +128,7 @@ class ChannelStatistics:
             ``friction_velocity``, its square root; ``friction_reynolds``, that times the half-width over the viscosity;
             ``mean_dissipation``, by the mean flow and the fluctuations, per volume and density.
         """
-        nu, axis = self.viscosity(params), self.domain.grid.axes[1]
+        nu, axis = uniform(self.viscosity, params, "the balance of a channel's statistics"), self.domain.grid.axes[1]
         share = like(mean["u"], axis.widths / axis.length)
         stress = nu * (mean["slope"][0] - mean["slope"][-1]) / 2
         velocity = jnp.sqrt(jnp.abs(stress))

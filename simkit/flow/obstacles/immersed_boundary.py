@@ -22,6 +22,7 @@ from simkit.flow.obstacles.outline import Outline, check_outline, outline
 from simkit.flow.obstacles.shapes import Point, Shape
 from simkit.flow.operators.differences import inside, with_zero_ends
 from simkit.flow.stepping.time_step import fixed_time_step
+from simkit.flow.viscosity import Uniform, uniform
 
 if TYPE_CHECKING:
     from simkit.flow.equations import Equations
@@ -96,7 +97,7 @@ class ImmersedBoundary:
         domain: the domain, of two axes.
         shape: ``params -> shape``, see `simkit.flow.obstacles.shapes`.
         pivot: ``params -> point`` inside the body, about which the torque is taken, and the body turns.
-        viscosity: ``params -> number``, that of the equations.
+        viscosity: that of the equations, a number, the name of a parameter or ``params -> number``.
         points: number of points on the outline, see `points_around`.
         spin: ``params -> number``, angular velocity, counterclockwise; or None for a body at rest.
 
@@ -108,7 +109,7 @@ class ImmersedBoundary:
     domain: Domain
     shape: Callable[[Params], Shape]
     pivot: Callable[[Params], Point]
-    viscosity: Callable[[Params], jax.Array]
+    viscosity: Uniform
     points: int
     spin: Callable[[Params], jax.Array] | None = None
 
@@ -139,6 +140,7 @@ class ImmersedBoundary:
             "three axes": equations.domain.grid.dimension == 3,
             "a held flow rate": equations.flow_rate is not None,
             "implicit friction": bool(equations.implicit),
+            "a viscosity that varies": equations.varies,
             "a time step that changes": equations.time_step is not fixed_time_step,
         }
         for name, given in refused.items():
@@ -181,7 +183,7 @@ class ImmersedBoundary:
     def _geometry(self, params: Params, dtype) -> tuple[Outline, list[list[jax.Array]], jax.Array]:
         around = outline(self.shape(params), self.pivot(params), self.points, self.domain)
         around = jax.tree.map(lambda f: jnp.asarray(f, dtype), around)
-        slip = self._smearing(around) / (self.viscosity(params) * around.spacing)
+        slip = self._smearing(around) / (uniform(self.viscosity, params, "an immersed boundary") * around.spacing)
         return around, self._kernels(around), slip
 
     def fluid(self, params: Params, dtype) -> tuple[jax.Array, ...]:

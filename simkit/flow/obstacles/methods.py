@@ -10,6 +10,7 @@ from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.obstacles.shapes import Point, Shape
+from simkit.flow.viscosity import Uniform
 
 METHODS = ("immersed_boundary", "direct_forcing")
 
@@ -20,7 +21,7 @@ def body_in(
     *,
     shape: Callable[[Params], Shape],
     pivot: Callable[[Params], Point],
-    viscosity: Callable[[Params], jax.Array],
+    viscosity: Uniform,
     points: int,
     spin: Callable[[Params], jax.Array] | None = None,
 ) -> ImmersedBoundary | DirectForcing:
@@ -32,7 +33,7 @@ def body_in(
             smooth in the place of the body; or "direct_forcing", for any body in two or three dimensions.
         shape: ``params -> shape``, see `simkit.flow.obstacles.shapes`.
         pivot: ``params -> point``, about which the torque is taken, and the body turns.
-        viscosity: ``params -> number``, that of the equations.
+        viscosity: that of the equations, a number, the name of a parameter or ``params -> number``.
         points: number of points on the outline, see `simkit.flow.obstacles.immersed_boundary.points_around`.
         spin: ``params -> number``, angular velocity, counterclockwise in the x-y plane; or None for a body at rest.
 

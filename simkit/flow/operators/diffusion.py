@@ -9,6 +9,7 @@ from simkit.flow.boundary.domain import Domain, no_motion
 from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.slopes import side_shares, side_slope
 from simkit.flow.boundary.surroundings import Surrounded, along, step, strip
+from simkit.flow.grid import Axis
 from simkit.flow.operators.differences import difference_at_faces, with_ends
 from simkit.flow.solvers.tridiagonal import matrix_of_slopes
 
@@ -32,13 +33,19 @@ def laplacian(around: Surrounded, domain: Domain, axes: tuple[int, ...] | None =
             if i == j:
                 slopes, spacing = slopes * along(f, 1 / axis.widths, j, domain), axis.distances
             else:
-                # The points beyond the sides are as far out as the first ones are inside.
-                ends = ([], []) if axis.periodic else (axis.widths[:1], axis.widths[-1:])
-                reach = np.concatenate([ends[0], axis.distances, ends[1]])
-                slopes, spacing = slopes * along(f, 1 / reach, j, domain), axis.widths
+                slopes, spacing = slopes * along(f, 1 / reach(axis), j, domain), axis.widths
             term = term + step(slopes, j) * along(f, 1 / spacing, j, domain)
         terms.append(term)
     return tuple(terms)
+
+
+def reach(axis: Axis) -> np.ndarray:
+    """Return the distances between neighboring points at the centers, those beyond the sides included.
+
+    Those are as far out as the first ones are inside.
+    """
+    ends = ([], []) if axis.periodic else (axis.widths[:1], axis.widths[-1:])
+    return np.concatenate([ends[0], axis.distances, ends[1]])
 
 
 def shear(f: jax.Array, component: int, axis: int, boundary: BoundaryVelocity, domain: Domain) -> jax.Array:

@@ -61,7 +61,7 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
         friction = implicit_friction(between, boundary, equations, params)
         slopes = gradient(pressure, grid)
         source = jax.tree.map(lambda c, f, slope: c + part * (f - slope), change, friction, slopes)
-        coefficient = share * part * equations.viscosity(params)
+        coefficient = share * part * equations.implicit_part(params)
         shares = {j: side_shares(j, boundary, domain) for j in axes if domain.sides[j] is not None}
         solved = []
         for i, f in enumerate(source):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from operator import truediv
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from simkit.errors import UserError
 from simkit.flow.arrays import Velocity
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import crossing_rate
+from simkit.flow.viscosity import Viscosity, field_at_centers, is_field, uniform
 
 # Largest time step times rate at which each method is stable: for decay, and for a wave carried by central differences.
 DECAY_LIMIT = {"runge_kutta": 2.51, "adams_bashforth": 1.0}
@@ -24,7 +26,7 @@ def fixed_time_step(velocity: Velocity, params: Params) -> jax.Array:
 
 def adaptive_time_step(
     domain: Domain,
-    viscosity: Callable[[Params], jax.Array],
+    viscosity: Viscosity,
     method: str,
     explicit: tuple[int, ...],
     diffusivity: Callable[[Params], jax.Array] | None = None,
@@ -36,16 +38,23 @@ def adaptive_time_step(
 
     Args:
         domain: the domain.
-        viscosity: ``params -> number``.
+        viscosity: as for `simkit.flow.equations.Equations`; of a field the largest value counts.
         method: of the stepper.
         explicit: axes along which friction and diffusion are explicit.
         diffusivity: of the scalar, ``params -> number``; or None.
     """
-    rate = decay_rate(domain, explicit)
+    rate, varies = decay_rate(domain, explicit), is_field(viscosity)
+
+    def largest(velocity: Velocity, params: Params) -> Any:
+        if not varies:
+            return uniform(viscosity, params)
+        return jnp.max(field_at_centers(viscosity, velocity, params, domain.grid.cells))
 
     def time_step(velocity: Velocity, params: Params) -> jax.Array:
         crossing = jnp.max(crossing_rate(velocity, domain.grid)) / params["courant_number"]
-        spreading = viscosity(params) if diffusivity is None else jnp.maximum(viscosity(params), diffusivity(params))
+        spreading = largest(velocity, params)
+        if diffusivity is not None:
+            spreading = jnp.maximum(spreading, diffusivity(params))
         friction = 2 / DECAY_LIMIT[method] * spreading * rate
         return 1 / jnp.maximum(jnp.maximum(crossing, friction), 1 / params["time_step"])
 
@@ -71,7 +80,7 @@ def check_time_step(
     Args:
         time_step: the time step.
         speed: the largest velocity expected; or the size of each of its components, where they are known.
-        viscosity: the kinematic viscosity.
+        viscosity: the kinematic viscosity; the largest, where it varies.
         domain: the domain.
         method: of the stepper.
         explicit: axes along which friction and diffusion are explicit.

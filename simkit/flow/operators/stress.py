@@ -1,0 +1,90 @@
+"""Friction of a viscosity that varies: the divergence of the viscous stress, and the rate of strain."""
+
+import jax
+import numpy as np
+
+from simkit.flow.arrays import Velocity, end
+from simkit.flow.boundary.domain import Domain
+from simkit.flow.boundary.given import BoundaryVelocity
+from simkit.flow.boundary.surroundings import Surrounded, along, lower, step, strip, upper
+from simkit.flow.operators.differences import difference_at_centers, joined, mean_at_centers, total
+from simkit.flow.operators.diffusion import reach, shear
+
+
+def divergence_of_stress(around: Surrounded, viscosity: jax.Array, domain: Domain) -> tuple[jax.Array, ...]:
+    """Return the viscous acceleration on the inner faces of each component.
+
+        F_i = sum over j of d/dx_j (nu (du_i/dx_j + du_j/dx_i))
+
+    Momentum is conserved, and where the slopes on the sides are symmetric, ``<v, F(u)> = <u, F(v)>``. If the viscosity
+    is the same everywhere and the velocity solenoidal, it is ``nu laplacian(u)``, but for rounding. Between the centers
+    the viscosity is linear; on a side it is that of the nearest cells, so that it is nowhere below the least.
+
+    Args:
+        around: the velocity with one layer of points around it, see `surround`.
+        viscosity: at the cell centers.
+        domain: the domain.
+    """
+    every = range(domain.grid.dimension)
+    padded = _with_neighbors(viscosity, domain)
+    terms = []
+    for i, f in enumerate(around):
+        term = 0.0
+        for j, axis in enumerate(domain.grid.axes):
+            others = [k for k in every if k not in (i, j)]
+            points = step(strip(f, [k for k in every if k != j]), j)
+            nu = strip(padded, others)
+            if i == j:
+                strain = points * along(f, 2 / axis.widths, j, domain)
+                nu, spacing = _inner(nu, i, domain), axis.distances
+            else:
+                crossing = strip(around[j], others)
+                crossing = _inner(step(crossing, i) * along(f, 1 / reach(domain.grid.axes[i]), i, domain), i, domain)
+                crossing = lower(crossing, j) if axis.periodic else crossing
+                strain = points * along(f, 1 / reach(axis), j, domain) + crossing
+                nu, spacing = _inner(_at_faces(_at_faces(nu, i, domain), j, domain), i, domain), axis.widths
+            term = term + step(nu * strain, j) * along(f, 1 / spacing, j, domain)
+        terms.append(term)
+    return tuple(terms)
+
+
+def squared_shear_rate(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain) -> jax.Array:
+    """Return twice the sum of the squares of all rates of strain, at the cell centers.
+
+        2 S_ij S_ij,   S_ij = (du_i/dx_j + du_j/dx_i)/2
+
+    In a shear flow it is the square of the slope. Of the edges around a cell the mean of the squares is taken.
+
+    Args:
+        velocity: components on their faces.
+        boundary: velocity on the sides, see `simkit.flow.equations.Equations.on_sides`.
+        domain: the domain.
+    """
+    grid = domain.grid
+    rates = [2 * difference_at_centers(f, i, grid) ** 2 for i, f in enumerate(velocity)]
+    for i in range(grid.dimension):
+        for j in range(i):
+            edges = shear(velocity[i], i, j, boundary, domain) + shear(velocity[j], j, i, boundary, domain)
+            rates.append(mean_at_centers(mean_at_centers(edges**2, i, grid), j, grid))
+    return total(rates)
+
+
+def _with_neighbors(viscosity: jax.Array, domain: Domain) -> jax.Array:
+    """Return the viscosity with one more layer at both ends of each axis, on a bounded one the last once more."""
+    for i, axis in enumerate(domain.grid.axes):
+        ends = [end(viscosity, i, side) for side in (0, 1)]
+        below, above = reversed(ends) if axis.periodic else ends
+        viscosity = joined([below, viscosity, above], i)
+    return viscosity
+
+
+def _inner(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
+    """Return what belongs to the inner faces of the component along an axis, of all faces or of all cells around."""
+    return upper(f, axis) if domain.grid.axes[axis].periodic else strip(f, [axis])
+
+
+def _at_faces(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
+    """Return on all faces across an axis what lives at the centers, those beyond both ends included."""
+    widths = np.pad(domain.grid.axes[axis].widths, 1, mode="edge")
+    share = widths[:-1] / (widths[:-1] + widths[1:])
+    return lower(f, axis) + along(f, share, axis, domain) * step(f, axis)

@@ -1,0 +1,76 @@
+"""The viscosity of a flow: one number, or a field that follows from the velocity."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
+from simkit.flow.arrays import Velocity
+
+type Uniform = float | str | Callable[[Params], jax.Array]
+type Viscosity = Uniform | Callable[[Velocity, Params], jax.Array]
+
+REMEDY = "give a number, the name of a parameter, params -> number, or (velocity, params) -> array"
+
+
+def is_field(viscosity: Viscosity) -> bool:
+    """Return whether a viscosity is a field, a function of two arguments.
+
+    Args:
+        viscosity: a number, the name of a parameter, ``params -> number``, or ``(velocity, params) -> array``.
+
+    Raises:
+        UserError: if it is none of these.
+    """
+    if isinstance(viscosity, int | float | str) and not isinstance(viscosity, bool):
+        return False
+    if not callable(viscosity):
+        raise UserError(f"viscosity = {viscosity!r} is no viscosity; {REMEDY}")
+    given = inspect.signature(viscosity).parameters.values()
+    needed = [a for a in given if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty]
+    if len(needed) not in (1, 2):
+        raise UserError(f"viscosity is a function of {len(needed)} arguments; {REMEDY}")
+    return len(needed) == 2
+
+
+def uniform(viscosity: Viscosity, params: Params, what: str = "this part") -> Any:
+    """Return a viscosity that is one number.
+
+    Args:
+        viscosity: as for `is_field`.
+        params: parameters.
+        what: what needs it, for the message.
+
+    Raises:
+        UserError: if it is a field, or its name is not that of a parameter.
+    """
+    if isinstance(viscosity, str):
+        if viscosity not in params:
+            raise UserError(f"viscosity = '{viscosity}' is no parameter{nearest(viscosity, list(params))}")
+        return params[viscosity]
+    if is_field(viscosity):
+        raise UserError(f"{what} does not serve a viscosity that is a field; give a number, a name or params -> number")
+    return cast(Callable[[Params], jax.Array], viscosity)(params) if callable(viscosity) else viscosity
+
+
+def field_at_centers(viscosity: Viscosity, velocity: Velocity, params: Params, cells: tuple[int, ...]) -> jax.Array:
+    """Return a viscosity that is a field, at the cell centers.
+
+    Args:
+        viscosity: ``(velocity, params) -> array``.
+        velocity: components on their faces.
+        params: parameters.
+        cells: number of cells along each axis.
+
+    Raises:
+        UserError: if the array has another shape than the cells.
+    """
+    field = cast(Callable[[Velocity, Params], jax.Array], viscosity)
+    found = jnp.asarray(field(velocity, params), velocity[0].dtype)
+    if found.shape not in ((), cells):
+        raise UserError(f"viscosity returns an array of shape {found.shape}; give one number for each cell, {cells}")
+    return jnp.broadcast_to(found, cells)
