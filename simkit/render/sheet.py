@@ -70,9 +70,8 @@ class Sheet:
         self._unit = scale_of(size)
         self._stamps = list(stamps)
         sides = sides or Sides()
-        self._band = max(1, self._pixels(_BAND)) if set(sides) - {"periodic", "inflow", "outflow"} else 0
-        # A dashed line keeps its distance as a wall does.
-        self._bands = [self._band * (kind not in ("periodic", "inflow", "outflow")) for kind in sides]
+        self._band = max(1, self._pixels(_BAND)) if any(sides.have_bands()) else 0
+        self._bands = [self._band * drawn for drawn in sides.have_bands()]
         self._free = size if isinstance(size, int) else None
         self.size = (640, 360) if isinstance(size, int) else size
         with house_style():

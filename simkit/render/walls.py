@@ -15,7 +15,9 @@ from simkit.render.style import COLD, HOT, MUTED, PAPER, WALL
 
 # Color of the walls of each kind; what is not listed is no wall.
 _WALLS = {"wall": WALL, "hot": HOT, "cold": COLD}
-KINDS = (*_WALLS, "free_slip", "inflow", "outflow", "periodic")
+# Those at which nothing is drawn.
+_OPEN = ("inflow", "outflow", "periodic")
+KINDS = (*_WALLS, "free_slip", *_OPEN)
 # Chevrons on a moving wall, in its thicknesses: distance between them, and how far their points reach.
 _APART, _POINT = 9.0, 0.75
 
@@ -31,6 +33,10 @@ class Sides(NamedTuple):
     def are_walls(self) -> tuple[bool, bool, bool, bool]:
         """Return which of the four are solid."""
         return tuple(kind in _WALLS for kind in self)  # type: ignore[return-value]
+
+    def have_bands(self) -> tuple[bool, bool, bool, bool]:
+        """Return at which of the four something is drawn: a wall, or a dashed line at the same distance."""
+        return tuple(kind not in _OPEN for kind in self)  # type: ignore[return-value]
 
 
 def read_sides(coordinates: Mapping[str, np.ndarray]) -> Sides:

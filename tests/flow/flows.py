@@ -13,6 +13,13 @@ from simkit.flow.operators.differences import divergence, gradient, inside, with
 from simkit.flow.solvers.pressure import pressure_solver
 
 WALLS = ("wall", "wall")
+SCHEMES = {
+    "runge_kutta": {"method": "runge_kutta"},
+    "runge_kutta, implicit": {"method": "runge_kutta", "implicit": (0, 1)},
+    "adams_bashforth": {"method": "adams_bashforth"},
+    "adams_bashforth, implicit": {"method": "adams_bashforth", "implicit": (0, 1)},
+    "adams_bashforth, implicit across": {"method": "adams_bashforth", "implicit": (1,)},
+}
 
 
 def uneven_axis(cells: int, lower: float = -1.0, upper: float = 1.0):

@@ -24,7 +24,7 @@ from simkit.flow.solvers.between_sides import solver_between_sides
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 from tests.differences import central_difference
-from tests.flow.flows import WALLS, noise, uneven_axis
+from tests.flow.flows import SCHEMES, WALLS, noise, uneven_axis
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -41,7 +41,7 @@ class NavierSlip(Side):
     def values(self, params, time):
         return self.length(params, time)
 
-    def share(self, place: Place, values):
+    def share(self, component, place: Place, values):
         near, far = place.weights
         return 1 / (1 + values * (near - far))
 
@@ -52,7 +52,7 @@ class KnownSlip(Side):
 
     kind = "known_slip"
 
-    def share(self, place, values):
+    def share(self, component, place, values):
         near, far = place.weights
         return 1 / (1 + 0.3 * (near - far))
 
@@ -66,8 +66,8 @@ class Wind(Side):
     def values(self, params, time):
         return params["stress"] / params["viscosity"]
 
-    def slope(self, f, given, place, values):
-        return place.layer(f, values * place.outward)
+    def slope(self, f, component, given, place, values):
+        return place.layer(f, values * place.outward) if component == 0 else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,10 +76,10 @@ class RoughWall(Side):
 
     kind = "rough"
 
-    def share(self, place, values):
+    def share(self, component, place, values):
         return None
 
-    def slope(self, f, given, place, values):
+    def slope(self, f, component, given, place, values):
         u = place.nearest(f)
         return -place.outward * 0.5 * jnp.abs(u) * u
 
@@ -92,7 +92,7 @@ class PorousWall(Outflow):
     takes_along = True
     sticks = True
 
-    def share(self, place, values):
+    def share(self, component, place, values):
         return 1.0
 
 
@@ -100,6 +100,14 @@ class PorousWall(Outflow):
 class PressureOutlet(Side):
     kind = "pressure_outlet"
     gives_pressure = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Unfinished(Side):
+    kind = "unfinished"
+
+    def share(self, component, place, values):
+        return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,13 +126,6 @@ class Cooled(ScalarSide):
 
 
 SLIP = NavierSlip(lambda params, time: params["slip_length"])
-SCHEMES = {
-    "runge_kutta": {"method": "runge_kutta"},
-    "runge_kutta, implicit": {"method": "runge_kutta", "implicit": (0, 1)},
-    "adams_bashforth": {"method": "adams_bashforth"},
-    "adams_bashforth, implicit": {"method": "adams_bashforth", "implicit": (0, 1)},
-    "adams_bashforth, implicit across": {"method": "adams_bashforth", "implicit": (1,)},
-}
 on_every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
 on_every_method = pytest.mark.parametrize("scheme", [name for name in SCHEMES if not name.endswith("across")])
 PARAMS = {"viscosity": 1.0, "force": 0.6, "upper": 0.5, "slip_length": 0.3, "time_step": 0.01}
@@ -272,6 +273,19 @@ def test_solver_with_traced_shares_is_the_solution_of_the_equations(axis):
     np.testing.assert_allclose(applied, source, rtol=0, atol=1e-11)
 
 
+def test_wind_over_a_film_in_space_drives_the_first_component_alone():
+    axes = periodic_axis(4, 1.0), bounded_axis(6, 2.0, -1.0), periodic_axis(4, 1.0)
+    place = domain(axes, (None, ("wall", Wind()), None))
+    model = Equations(place, "viscosity", fixed_time_step, method="adams_bashforth", implicit=(1,))
+    params = params_of(stress=0.4, viscosity=0.5)
+    across = jnp.broadcast_to(jnp.asarray(0.8 * (1 + axes[1].centers))[None, :, None], place.grid.cells)
+    start, step = stepper(model)
+    begin = across, jnp.zeros(place.grid.shape(1)), jnp.zeros(place.grid.shape(2))
+    state = jax.jit(lambda: step(start(begin, params), params))()
+    for found, expected in zip(state.velocity, begin, strict=True):
+        assert jnp.max(jnp.abs(found - expected)) < 1e-14
+
+
 @on_every_method
 def test_wind_over_a_film_drives_the_flow_of_its_stress(scheme):
     place = channel(("wall", Wind()), stretched=True)
@@ -353,6 +367,9 @@ def test_sides_that_a_part_does_not_serve_are_refused_by_name():
     with pytest.raises(UserError, match="side 'pressure_outlet' of axis y gives the pressure, which the pressure solv"):
         domain(axes, (None, ("wall", PressureOutlet())))
     place = domain(axes, (None, (SLIP, SLIP)))
+    with pytest.raises(UserError, match="side 'unfinished' has the share None and no slope of its own; define either"):
+        unfinished = domain(axes, (None, (Unfinished(), "wall")))
+        shear(jnp.zeros(unfinished.grid.cells), 0, 1, no_motion(unfinished), unfinished)
     with pytest.raises(UserError, match="side 'navier_slip' of axis y has values of its own, which are missing here"):
         shear(jnp.zeros(place.grid.cells), 0, 1, no_motion(place), place)
     with pytest.raises(UserError, match=r"sides \(None, \('navier_slip', 'navier_slip'\)\) are not those of a channel"):

@@ -16,15 +16,8 @@ from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.operators.diffusion import laplacian
 from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.stepping.time_step import fixed_time_step
-from tests.flow.flows import CHANNELS, DOMAINS, on_every_domain, solenoidal_noise, uniform_channel
+from tests.flow.flows import CHANNELS, DOMAINS, SCHEMES, on_every_domain, solenoidal_noise, uniform_channel
 
-SCHEMES = {
-    "runge_kutta": {"method": "runge_kutta"},
-    "runge_kutta, implicit": {"method": "runge_kutta", "implicit": (0, 1)},
-    "adams_bashforth": {"method": "adams_bashforth"},
-    "adams_bashforth, implicit": {"method": "adams_bashforth", "implicit": (0, 1)},
-    "adams_bashforth, implicit across": {"method": "adams_bashforth", "implicit": (1,)},
-}
 on_every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
 CHANNEL = uniform_channel((16, 12), 4.0)
 

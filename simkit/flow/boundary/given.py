@@ -1,7 +1,7 @@
 """What sides are given: the velocity or the number of each, and values of their own."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 
@@ -21,10 +21,45 @@ class Given(NamedTuple):
     values: Any
 
 
+class OwnValues:
+    """A kind of side that may hold values of its own: numbers, or functions of the parameters and the time.
+
+    Attributes:
+        kind: name in messages.
+    """
+
+    kind: ClassVar[str] = ""
+
+    @property
+    def has_values(self) -> bool:
+        """Whether `values` returns any."""
+        return type(self).values is not OwnValues.values
+
+    def values(self, params: Params, time: jax.Array) -> Any:
+        """Return what the side holds at a time: a tree of arrays and numbers."""
+        return None
+
+
 type SideVelocity = tuple[jax.Array | float, ...]
 type BoundaryVelocity = tuple[tuple[SideVelocity | Given, SideVelocity | Given] | None, ...]
 type Boundary = Callable[[Params, jax.Array], BoundaryVelocity]
 type SideValues = tuple[tuple[jax.Array | float | Given, jax.Array | float | Given] | None, ...]
+
+
+def known_share(kind: str, share: jax.Array | float | None, method: str) -> jax.Array | float:
+    """Return the share of a side, which has one.
+
+    Args:
+        kind: of the side.
+        share: its share, or None.
+        method: that the side defines where it has none.
+
+    Raises:
+        UserError: if there is none.
+    """
+    if share is None:
+        raise UserError(f"side '{kind}' has the share None and no {method} of its own; define either in its class")
+    return share
 
 
 def with_values(given: tuple, sides: tuple, params: Params, time: jax.Array) -> tuple:
@@ -57,7 +92,7 @@ def on_side(given: BoundaryVelocity | SideValues, axis: int, side: int) -> Any:
     return entry.given if isinstance(entry, Given) else entry
 
 
-def values_on(given: BoundaryVelocity | SideValues, axis: int, side: int, what: Any) -> Any:
+def values_on(given: BoundaryVelocity | SideValues, axis: int, side: int, what: OwnValues) -> Any:
     """Return the own values of one side of a bounded axis, None for those that have none.
 
     Args:

@@ -25,14 +25,21 @@ def side_slope(
     """
     what = domain.side(axis, side)
     given, values = on_side(boundary, axis, side)[component], values_on(boundary, axis, side, what)
-    return what.slope(f, given, domain.place(axis, side), values)
+    return what.slope(f, component, given, domain.place(axis, side), values)
 
 
-def side_shares(axis: int, boundary: BoundaryVelocity, domain: Domain) -> tuple[Share, Share]:
-    """Return the shares of the slope at a wall on the lower and upper side of a bounded axis, see `Side.share`."""
+def side_shares(component: int, axis: int, boundary: BoundaryVelocity, domain: Domain) -> tuple[Share, Share]:
+    """Return the shares of the slope at a wall on the lower and upper side of a bounded axis, see `Side.share`.
+
+    Args:
+        component: of the velocity, along the sides.
+        axis: across them.
+        boundary: velocity on the sides.
+        domain: the domain.
+    """
 
     def share(side: int) -> Share:
         what = domain.side(axis, side)
-        return what.share(domain.place(axis, side), values_on(boundary, axis, side, what))
+        return what.share(component, domain.place(axis, side), values_on(boundary, axis, side, what))
 
     return share(0), share(1)

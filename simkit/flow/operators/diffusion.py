@@ -82,7 +82,7 @@ def second_difference(component: int, axis: int, domain: Domain) -> np.ndarray |
         return None
     if component == axis:
         return matrix_of_slopes(1 / a.widths, a.distances)
-    lower, upper = side_shares(axis, no_motion(domain), domain)
+    lower, upper = side_shares(component, axis, no_motion(domain), domain)
     assert isinstance(lower, float) and isinstance(upper, float), "sides without values of their own have known shares"
     return second_difference_at_centers(axis, (lower, upper), domain)
 

@@ -18,18 +18,16 @@ type Shares = Mapping[int, tuple[Share, Share]]
 type Known = tuple[float | None, float | None] | None
 
 
-def solver_between_sides(
-    domain: Domain, axes: tuple[int, ...], component: int | None = None
-) -> Callable[[jax.Array, jax.Array, Shares], jax.Array]:
+def solver_between_sides(domain: Domain, axes: tuple[int, ...]) -> Callable[[jax.Array, jax.Array, Shares], jax.Array]:
     """Return the direct solver ``solve(source, coefficient, shares) -> change`` of `diffusion_solver` in a domain.
 
-    ``shares`` are those of `simkit.flow.boundary.slopes.side_shares` for every implicit axis that is bounded. Numbers
-    go into tables that are computed once, traced ones may be on the sides of one axis.
+    ``shares`` are those of `simkit.flow.boundary.slopes.side_shares` for every implicit axis that is bounded, but for
+    a component of the velocity its own. Numbers go into tables that are computed once; traced ones may be on the sides
+    of one axis.
 
     Args:
         domain: the domain.
         axes: those that are implicit.
-        component: of the velocity; None for a scalar.
 
     Raises:
         UserError: when it is called, for sides that implicit friction does not serve.
@@ -40,10 +38,7 @@ def solver_between_sides(
         return diffusion_solver([_matrix(domain, i, pair) if i in axes else None for i, pair in enumerate(known)])
 
     def solve(source: jax.Array, coefficient: jax.Array, shares: Shares) -> jax.Array:
-        known = tuple(
-            _known(domain, i, shares[i]) if i in shares and i != component else None
-            for i in range(domain.grid.dimension)
-        )
+        known = tuple(_known(domain, i, shares[i]) if i in shares else None for i in range(domain.grid.dimension))
         traced = [i for i, pair in enumerate(known) if pair is not None and None in pair]
         if len(traced) > 1:
             raise UserError(

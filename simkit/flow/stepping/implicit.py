@@ -40,7 +40,7 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
     """
     domain, axes = equations.domain, equations.implicit
     grid = domain.grid
-    solvers = [solver_between_sides(domain, axes, component) for component in range(grid.dimension)]
+    solver = solver_between_sides(domain, axes)
     passes = bool(domain.entrances())
 
     def solve(
@@ -62,10 +62,11 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
         slopes = gradient(pressure, grid)
         source = jax.tree.map(lambda c, f, slope: c + part * (f - slope), change, friction, slopes)
         coefficient = share * part * equations.implicit_part(params)
-        shares = {j: side_shares(j, boundary, domain) for j in axes if domain.sides[j] is not None}
         solved = []
         for i, f in enumerate(source):
-            inner = solvers[i](inside(f, i, grid), coefficient, shares)
+            across = (j for j in axes if j != i and domain.sides[j] is not None)
+            shares = {j: side_shares(i, j, boundary, domain) for j in across}
+            inner = solver(inside(f, i, grid), coefficient, shares)
             if domain.sides[i] is not None:
                 ends = [end(new[i], i, side) - end(velocity[i], i, side) for side in (0, 1)]
                 inner = with_ends(ends[0], inner, ends[1], i)

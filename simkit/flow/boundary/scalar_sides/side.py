@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from simkit.core.simulation import Params
+from simkit.flow.boundary.given import OwnValues, known_share
 from simkit.flow.boundary.place import Place
 
 
-class ScalarSide:
+class ScalarSide(OwnValues):
     """A kind of side of a scalar. Subclasses say what differs from an insulated side, which this one is.
 
     A kind of your own is a frozen dataclass that derives from this class; its objects stand in
@@ -24,15 +24,6 @@ class ScalarSide:
     kind: ClassVar[str] = "insulated"
     takes: ClassVar[bool] = False
     is_given: ClassVar[bool] = False
-
-    @property
-    def has_values(self) -> bool:
-        """Whether `values` returns any."""
-        return type(self).values is not ScalarSide.values
-
-    def values(self, params: Params, time: jax.Array) -> Any:
-        """Return what the side holds at a time: a tree of arrays and numbers."""
-        return None
 
     def share(self, place: Place, values: Any) -> jax.Array | float | None:
         """Return the slope on the side over that which the given number would cause, see `Side.share` of the flow."""
@@ -52,8 +43,7 @@ class ScalarSide:
             place: where the side is; ``place.slope(f, value)`` is the derivative where a value is given.
             values: those of `values`.
         """
-        share = self.share(place, values)
-        assert share is not None, "a side without a share has a flux of its own"
+        share = known_share(self.kind, self.share(place, values), "entering")
         if isinstance(share, float) and share == 0:
             return jnp.zeros_like(given)
         slope = place.slope(scalar, given)

@@ -1,22 +1,14 @@
 """Sides through which a given flow enters."""
 
 import dataclasses
-from typing import Any
 
-from simkit.flow.boundary.place import Place
-from simkit.flow.boundary.sides.side import Side
+from simkit.flow.boundary.sides.wall import Wall
 
 
 @dataclasses.dataclass(frozen=True)
-class Inflow(Side):
-    """A side on which the whole velocity is given."""
+class Inflow(Wall):
+    """A side on which the whole velocity is given: along it as on a wall, and through it too."""
 
     kind = "inflow"
     drawn_as = "inflow"
-    takes_along = True
-    sticks = True
     enters = True
-
-    def share(self, place: Place, values: Any) -> float:
-        """Return 1."""
-        return 1.0

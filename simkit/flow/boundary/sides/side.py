@@ -4,12 +4,12 @@ from typing import Any, ClassVar
 
 import jax
 
-from simkit.core.simulation import Params
 from simkit.flow.arrays import Velocity
+from simkit.flow.boundary.given import OwnValues, known_share
 from simkit.flow.boundary.place import Place
 
 
-class Side:
+class Side(OwnValues):
     """A kind of side of a domain. Subclasses say what differs from a closed side without shear, which this one is.
 
     A kind of your own is a frozen dataclass that derives from this class, or from one that is like it; its objects
@@ -38,40 +38,34 @@ class Side:
     leaves: ClassVar[bool] = False
     gives_pressure: ClassVar[bool] = False
 
-    @property
-    def has_values(self) -> bool:
-        """Whether `values` returns any."""
-        return type(self).values is not Side.values
-
-    def values(self, params: Params, time: jax.Array) -> Any:
-        """Return what the side holds at a time: a tree of arrays and numbers."""
-        return None
-
-    def share(self, place: Place, values: Any) -> jax.Array | float | None:
+    def share(self, component: int, place: Place, values: Any) -> jax.Array | float | None:
         """Return the slope of a velocity along the side, over that which a wall would cause.
 
         1.0 for a wall, 0.0 without shear, or a traced number. A slope that is given, which `slope` may add, does not
         count. None where the slope is not linear in the velocity: implicit friction across such a side is refused.
 
         Args:
+            component: which one.
             place: where the side is.
             values: those of `values`.
         """
         return 0.0
 
-    def slope(self, f: jax.Array, given: jax.Array | float, place: Place, values: Any) -> jax.Array | None:
+    def slope(
+        self, f: jax.Array, component: int, given: jax.Array | float, place: Place, values: Any
+    ) -> jax.Array | None:
         """Return the derivative across the side, on it, of a velocity along it, as one layer; None for zero.
 
         By default `share` times that at a wall of the given velocity.
 
         Args:
             f: the component of the velocity, at the cell centers along the axis.
-            given: the velocity on the side.
+            component: which one.
+            given: that of the velocity on the side.
             place: where the side is; ``place.slope(f, value)`` is the derivative at a wall.
             values: those of `values`.
         """
-        share = self.share(place, values)
-        assert share is not None, "a side without a share has a slope of its own"
+        share = known_share(self.kind, self.share(component, place, values), "slope")
         if isinstance(share, float) and share == 0:
             return None
         slope = place.slope(f, place.layer(f, given))

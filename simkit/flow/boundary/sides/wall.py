@@ -16,6 +16,6 @@ class Wall(Side):
     takes_along = True
     sticks = True
 
-    def share(self, place: Place, values: Any) -> float:
+    def share(self, component: int, place: Place, values: Any) -> float:
         """Return 1."""
         return 1.0
