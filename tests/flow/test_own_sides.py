@@ -273,6 +273,7 @@ def test_solver_with_traced_shares_is_the_solution_of_the_equations(axis):
     np.testing.assert_allclose(applied, source, rtol=0, atol=1e-11)
 
 
+@pytest.mark.thorough
 def test_wind_over_a_film_in_space_drives_the_first_component_alone():
     axes = periodic_axis(4, 1.0), bounded_axis(6, 2.0, -1.0), periodic_axis(4, 1.0)
     place = domain(axes, (None, ("wall", Wind()), None))
