@@ -96,24 +96,8 @@ def averaged(
     def diagnosed(state: AveragedState, params: Params) -> Arrays:
         return simulation.diagnose(state.current, params) | shown(diagnose, state, params)
 
-    grow, grow_averaged = simulation.grow, None
-    if grow is not None:
-
-        def grow_current(overflowed: AveragedState, earlier: AveragedState) -> tuple[Simulation, AveragedState]:
-            larger, current = grow(overflowed.current, earlier.current)
-            again = averaged(
-                larger,
-                sample,
-                every=every,
-                skip=skip,
-                observe=observe,
-                diagnose=diagnose,
-                dimensions=dimensions,
-                coordinates=coordinates,
-            )
-            return again, dataclasses.replace(earlier, current=current)
-
-        grow_averaged = grow_current
+    def sized_like(state: AveragedState) -> Simulation:
+        return averaged(simulation.with_buffers_of(state.current), sample, every=every, skip=skip)
 
     return dataclasses.replace(
         simulation,
@@ -124,7 +108,7 @@ def averaged(
         status=lambda state, params: status(state.current, params),
         watched=asked_at_every_step(simulation),
         step_members=None,
-        grow=grow_averaged,
+        sized_like=simulation.sized_like and sized_like,
         dimensions={**simulation.dimensions, **(dimensions or {})},
         coordinates={**simulation.coordinates, **(coordinates or {})},
     )

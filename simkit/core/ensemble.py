@@ -68,15 +68,6 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
 
         step = frozen_step
 
-    ensemble_grow, grow = None, simulation.grow
-    if grow is not None:
-
-        def grow_all(overflowed: State, start: State) -> tuple[Simulation, State]:
-            larger, start = grow(overflowed, start)
-            return ensemble(larger, over), start
-
-        ensemble_grow = grow_all
-
     return dataclasses.replace(
         simulation,
         init=init,
@@ -88,6 +79,6 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         status=status_of_each,
         watched=asked_at_every_step(simulation),
         step_members=None,
-        grow=ensemble_grow,
+        sized_like=simulation.sized_like and (lambda states: ensemble(simulation.with_buffers_of(states), over)),
         dimensions={name: ("member", *dimensions) for name, dimensions in simulation.dimensions.items()},
     )

@@ -74,11 +74,9 @@ class Simulation:
             `simkit.core.status.converged_when`; ``None`` tells only whether the state is finite.
         watched: whether ``status`` is asked after every step; otherwise at frames only, as where there is none: for a
             simulation whose steps cost less than a look at all of its state.
-        grow: ``(overflowed, start) -> (simulation, start)``, for a simulation whose state holds arrays of limited
-            capacity and whose ``status`` may be ``NEIGHBOR_OVERFLOW``: called on the host with a state that
-            overflowed and an earlier one that did not, it returns the simulation whose ``init`` makes room enough,
-            and the earlier state in that room. The room of a first state that did not overflow is enough. Its other
-            functions must take states of any capacity.
+        sized_like: ``state -> simulation``, on the host, where the state holds a `simkit.core.buffers.Buffer`: the same
+            simulation, whose ``init`` and ``equilibrium`` make buffers as large as those of the state. All other
+            functions take buffers of any size. Called by `with_buffers_of`.
         check: ``(params, key) -> None``, on the host before a run, with what ``init`` will get; raises `UserError` for
             values, or a start that the key draws, which it could not run with. Called by `check_values`.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
@@ -100,7 +98,7 @@ class Simulation:
     equilibrium: Equilibrium | None = None
     status: Callable[[State, Params], jax.Array] | None = None
     watched: bool = True
-    grow: "Callable[[State, State], tuple[Simulation, State]] | None" = None
+    sized_like: "Callable[[State], Simulation] | None" = None
     check: Callable[[Params, jax.Array], None] | None = None
     step_members: Callable[[State, Params], State] | None = None
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
@@ -177,6 +175,16 @@ class Simulation:
         found = paths.given(dict(values or {}) | named, known)
         arrays = {name: _like(name, value, known[name]) for name, value in found.items()}
         return dataclasses.replace(self, params=paths.replaced(self.params, arrays))
+
+    def with_buffers_of(self, state: State) -> "Simulation":
+        """Return the same simulation, which begins with buffers as large as those of a state.
+
+        Args:
+            state: of this simulation; only the sizes of its buffers matter.
+        """
+        assert self.sized_like is not None  # without it no buffer is limited
+        sized = self.sized_like(state)
+        return dataclasses.replace(self, init=sized.init, equilibrium=sized.equilibrium, sized_like=sized.sized_like)
 
     def with_quantities(self, **functions: "Callable[[State, Params], jax.Array]") -> "Simulation":
         """Return the same simulation, which also tells further quantities.

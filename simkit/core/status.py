@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.buffers import overflow_of
 from simkit.core.simulation import Params, Simulation, State
 from simkit.errors import UserError
 
@@ -20,7 +21,7 @@ class Status(enum.IntEnum):
     MAX_STEPS = 2
     NON_FINITE = 3
     STALLED = 4
-    NEIGHBOR_OVERFLOW = 5
+    BUFFER_OVERFLOW = 5
     IMPACT_OVERFLOW = 6
     BRIEF_CONTACT = 7
     JOINTS_APART = 8
@@ -35,7 +36,8 @@ MESSAGES = {
     Status.MAX_STEPS: "did not converge within its steps; give it more steps or loosen its tolerance",
     Status.NON_FINITE: "turned non-finite; reduce the time step or bring the parameters nearer to their defaults",
     Status.STALLED: "got no further at this precision; loosen its tolerance or use float64",
-    Status.NEIGHBOR_OVERFLOW: "ran out of room for neighbors, so forces may be missing; raise the list's capacity",
+    Status.BUFFER_OVERFLOW: "ran out of room in a buffer, such as a list of neighbors, so forces may be missing; raise "
+    "its capacity",
     Status.IMPACT_OVERFLOW: "had more impacts in a step than its budget; reduce the time step or allow more impacts",
     Status.BRIEF_CONTACT: "ran all its steps, but a contact lasted too few of them for derivatives through it; take a "
     "smaller time step, more substeps or less stiffness",
@@ -53,7 +55,7 @@ FAILURES = (
     Status.MAX_STEPS,
     Status.NON_FINITE,
     Status.STALLED,
-    Status.NEIGHBOR_OVERFLOW,
+    Status.BUFFER_OVERFLOW,
     Status.IMPACT_OVERFLOW,
     Status.JOINTS_APART,
     Status.DISK_OUT_OF_PLANE,
@@ -122,6 +124,9 @@ def is_finite(tree: State) -> jax.Array:
 def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
     """Return ``(state, params) -> int32`` with the simulation's `Status`; without one, whether its state is finite.
 
+    A `simkit.core.buffers.Buffer` in the state that overflowed comes before all else: what follows from it may be NaN
+    on purpose, and more room is the remedy.
+
     Args:
         simulation: any simulation; an ensemble reports a status per member. Every function that advances a simulation
             stops by this and `stops`, and so at the same step.
@@ -129,9 +134,7 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
     Raises:
         UserError: if it gives anything but integers (when called).
     """
-    told = simulation.status
-    if told is None:
-        return converged_when(lambda state, params: jnp.bool_(False))
+    told = simulation.status or converged_when(lambda state, params: jnp.bool_(False))
 
     def status(state: State, params: Params) -> jax.Array:
         code = told(state, params)
@@ -141,7 +144,13 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
                 f"status gives {kind}; return the integer of a simkit.Status, such as jnp.int32(Status.OK), or make it "
                 "with simkit.converged_when(test)"
             )
-        return jnp.asarray(code, jnp.int32)
+        code, overflowed = jnp.asarray(code, jnp.int32), overflow_of(state)
+        if overflowed is None:
+            return code
+        # One status for a state that holds several buffers of a kind.
+        if overflowed.ndim > code.ndim:
+            overflowed = overflowed.any(axis=tuple(range(code.ndim, overflowed.ndim)))
+        return jnp.where(overflowed, jnp.int32(Status.BUFFER_OVERFLOW), code)
 
     return status
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.growth import with_room
 from simkit.core.rollout import Frames, frame, initial
 from simkit.core.simulation import Params, Simulation, State
 from simkit.core.status import Status, status_of, stops
@@ -39,41 +40,39 @@ class Program:
     def roomy(
         self, call: "Callable[[Program, State], tuple[State, Frames]]", start: State = None
     ) -> "tuple[Program, State, dict[str, np.ndarray]]":
-        """Return what a call returns, the call repeated with more room as long as an array overflows.
+        """Return what a call returns, the call repeated with larger buffers as long as one overflows.
 
         Args:
             call: ``(program, start) -> (state, frames)``.
             start: the state that it goes on from, if there is one.
 
         Returns:
-            The program that makes states of that room, the state, and its frames.
+            The program that makes buffers of that size, the state, and its frames.
         """
-        program, (state, recorded) = self, call(self, start)
-        while _overflowed(recorded) and program.simulation.grow is not None:
-            program, roomy = program.with_room(state, state if start is None else start)
-            start = start if start is None else roomy
+
+        def attempt(simulation: Simulation, start: State) -> tuple[State, np.ndarray, tuple[Program, State, Frames]]:
+            program = self if simulation is self.simulation else self._of_size(simulation)
             state, recorded = call(program, start)
+            status = np.asarray(recorded.status)
+            return state, status[: _kept(status)], (program, state, recorded)
+
+        program, state, recorded = with_room(self.simulation, attempt, start)
         return program, state, _arrays(recorded)
 
-    def with_room(self, example: State, state: State) -> "tuple[Program, State]":
-        """Return the program that begins with the room that an example needs, and a state in that room.
+    def with_buffers_of(self, state: State) -> "Program":
+        """Return the program that begins with buffers as large as those of a state."""
+        return self._of_size(self.simulation.with_buffers_of(state))
 
-        Args:
-            example: has overflowed, or has the room that is wanted.
-            state: has not overflowed, and has no more room.
-        """
-        assert self.simulation.grow is not None  # without it nothing is limited
-        larger, state = self.simulation.grow(example, state)
-        simulation = dataclasses.replace(self.simulation, init=larger.init, grow=larger.grow)
-        return dataclasses.replace(self, simulation=simulation, initialize=jax.jit(_beginning(simulation))), state
+    def _of_size(self, simulation: Simulation) -> "Program":
+        return dataclasses.replace(self, simulation=simulation, initialize=jax.jit(_beginning(simulation)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Drive:
     """One simulation as `simkit.engine.loop.Work`; its first piece is the initial frame.
 
-    A segment in which an array overflows its capacity is run again from its start with more room, so that nothing
-    computed with a missing neighbor is ever stored.
+    A segment in which a buffer overflows is run again from its start with a larger one, so that nothing computed with
+    a missing entry is ever stored.
 
     Attributes:
         program: of the simulation.
@@ -90,8 +89,8 @@ class Drive:
     def restore(self, store: Store, warn: Callable[[str], None]) -> "tuple[Drive, Piece] | None":
         """Return the last stored piece from which the run can go on, if there is one."""
         template = jax.eval_shape(self.program.initialize, self.params, self.key)[0]
-        # The sizes of arrays that grow are those of the file, if a segment can be traced with them.
-        growing = self.program.simulation.grow is not None
+        # The sizes of buffers that grow are those of the file, if a segment can be traced with them.
+        growing = self.program.simulation.sized_like is not None
         advance = functools.partial(self.program.advance, params=self.params) if growing else None
         found = store.restore(template, warn, advance=advance)
         return found and (self, self._piece(*found))
@@ -159,11 +158,6 @@ def _beginning(simulation: Simulation) -> Callable[[Params, jax.Array], tuple[St
         return state, jax.tree.map(lambda leaf: leaf[None], recorded)
 
     return beginning
-
-
-def _overflowed(recorded: Frames) -> bool:
-    status = np.asarray(recorded.status)
-    return bool(np.any(status[: _kept(status)] == Status.NEIGHBOR_OVERFLOW))
 
 
 def _arrays(recorded: Frames) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.buffers import sized_like
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, State
 from simkit.core.status import stops
@@ -99,7 +100,7 @@ class Queue:
         """Return the last stored piece from which the sweep can go on, if there is one."""
         template = self._template()
         params, _ = self._inputs(np.zeros(self.lanes, np.int32))
-        growing = self.program.simulation.grow is not None
+        growing = self.program.simulation.sized_like is not None
         advance = (lambda lanes: self.program.advance(lanes.state, params)) if growing else None
         found = store.restore(template, warn, advance=advance)
         if found is None:
@@ -111,7 +112,7 @@ class Queue:
             return None
         program = self.program
         if _shapes(current.state) != _shapes(template.state):
-            program, _ = program.with_room(current.state, current.state)
+            program = program.with_buffers_of(current.state)
         return dataclasses.replace(self, program=program), self._piece(index, current, arrays)
 
     def begin(self) -> "tuple[Queue, Piece]":
@@ -164,10 +165,7 @@ class Queue:
         if current is not None:
             entering = np.zeros(self.lanes, bool)
             entering[free] = True
-            former = current.state
-            if _shapes(former) != _shapes(state):
-                program, former = program.with_room(state, former)
-            state = _chosen(entering, state, former)
+            state = _chosen(entering, state, sized_like(current.state, state))
             latest = {name: np.where(entering, array, current.latest[name]) for name, array in latest.items()}
             frame = np.where(entering, frame, current.frame)
         waiting = np.int32(waiting + free.size)

@@ -55,7 +55,7 @@ def ours(position: np.ndarray, side: float, dtype: type) -> dict[str, tuple[Work
     needed = int(jax.jit(of(None).prepare)(position, cell, params).needed)
     interaction = of(-(-needed // 8) * 8)
     neighbors = jax.jit(interaction.prepare)(position, cell, params)
-    assert not bool(interaction.overflow(neighbors))
+    assert not bool(neighbors.overflowed)
     return {
         "force": compiled(interaction.force, position, cell, params, neighbors),
         "rebuild": compiled(interaction.prepare, position, cell, params),

@@ -51,7 +51,7 @@ def ends(simulation, every):
 
 
 @pytest.mark.parametrize("every", [1, 8, 40])
-@pytest.mark.parametrize("code", [Status.CONVERGED, Status.STALLED, Status.IMPACT_OVERFLOW, Status.NEIGHBOR_OVERFLOW])
+@pytest.mark.parametrize("code", [Status.CONVERGED, Status.STALLED, Status.IMPACT_OVERFLOW, Status.BUFFER_OVERFLOW])
 def test_a_status_that_stops_holds_the_state_at_that_step(code, every):
     simulation = counter(*[Status.OK] * 7, code, Status.OK)
     states = list(ends(simulation, every))

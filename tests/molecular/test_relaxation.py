@@ -201,7 +201,6 @@ def test_derivative_at_an_unstable_row_is_nan_not_wrong(x64):
         energy=lambda position, cell, params, _: -params["push"] * jnp.sum(zigzag * position),
         force=lambda position, cell, params, _: params["push"] * jnp.asarray(zigzag),
         stress=lambda position, cell, params, _: jnp.zeros((2, 2)),
-        overflow=lambda neighbors: jnp.bool_(False),
     )
     disks = pair_interaction(soft_sphere(), cutoff=lambda p: p["sigma"])
     simulation = relaxation(
@@ -307,7 +306,7 @@ def test_neighbor_list_and_all_pairs_relax_to_the_same_crystal(x64):
 
 def test_a_list_without_room_ends_the_relaxation_with_that_status(x64):
     result, _ = relaxed(crystal(method="neighbor_list", capacity=2))
-    assert int(result.status) == Status.NEIGHBOR_OVERFLOW
+    assert int(result.status) == Status.BUFFER_OVERFLOW
     assert int(result.iterations) == 1
 
 

@@ -23,7 +23,7 @@ def crystal():
         params = {name: jnp.asarray(value) for name, value in SILICON.items()}
         start = lattices.diamond((2, 2, 2), spacing=2.35)
         neighbors = jax.jit(interaction.prepare)(start.position, start.cell, params)
-        assert not bool(interaction.overflow(neighbors))
+        assert not bool(neighbors.overflowed)
 
         @jax.jit
         def pressure(spacing):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core.buffers import enlarged, overflow_of, sized_like
 from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.errors import UserError
@@ -133,7 +134,7 @@ def test_a_jax_md_energy_becomes_an_interaction_with_its_forces(x64, jax_md):
         from_jax_md(listed, box=box, neighbor_list=lists, position=position),
     ):
         neighbors = interaction.prepare(position, box, {})
-        assert not bool(interaction.overflow(neighbors))
+        assert not overflow_of(neighbors)
         value = jax.jit(interaction.energy)(position, box, {}, neighbors)
         assert_same((value, jax.jit(interaction.force)(position, box, {}, neighbors)), expected)
 
@@ -227,10 +228,10 @@ def test_no_pair_is_lost_while_particles_move_out_of_the_box(x64, jax_md):
     @jax.jit
     def follow(neighbors, position):
         neighbors = interaction.refresh(neighbors, position, box, {})
-        return neighbors, interaction.energy(position, box, {}, neighbors), interaction.overflow(neighbors)
+        return neighbors, interaction.energy(position, box, {}, neighbors), neighbors.overflowed
 
     neighbors = jax.jit(interaction.prepare)(position, box, {})
-    assert neighbors.cell_list_fn is not None
+    assert neighbors.lists.cell_list_fn is not None
     drift = jnp.asarray(np.random.default_rng(4).normal(size=position.shape))
     for step in range(12):
         moved = position + 0.3 * step * drift
@@ -247,13 +248,14 @@ def test_an_overflow_is_reported_stays_and_is_cured_by_enlarging(x64, jax_md):
     dense = position * 0.6
     first = interaction.prepare(position, box, {})
     over = interaction.refresh(first, dense, box, {})
-    assert bool(interaction.overflow(over))
+    assert bool(over.overflowed)
     assert bool(jnp.isnan(interaction.energy(dense, box, {}, over)))
     again = interaction.refresh(over, position, box, {})
-    assert bool(interaction.overflow(again))
-    larger, room = interaction.enlarge(over, first)
+    assert bool(again.overflowed)
+    example = enlarged(over)
+    larger, room = interaction.sized_like(example), sized_like(first, example)
     room = larger.refresh(room, dense, box, {})
-    assert not bool(larger.overflow(room))
+    assert not bool(room.overflowed)
     assert float(larger.energy(dense, box, {}, room)) == pytest.approx(float(plain(dense)), rel=1e-10)
 
 
@@ -268,7 +270,7 @@ def test_two_interactions_with_lists_work_in_one_process_and_under_vmap(x64, jax
         def energy(position, interaction=interaction):
             start = interaction.prepare(position, box, {})
             neighbors = interaction.refresh(start, position + 0.3, box, {})
-            return interaction.energy(position + 0.3, box, {}, neighbors), interaction.overflow(neighbors)
+            return interaction.energy(position + 0.3, box, {}, neighbors), neighbors.overflowed
 
         found, overflowed = energy(positions)
         expected = jax.vmap(plain)(positions)

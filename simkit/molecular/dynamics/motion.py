@@ -16,7 +16,6 @@ from simkit.molecular.dynamics.measures import thermodynamics, without_drift
 from simkit.molecular.dynamics.protocol import DynamicsState, Method
 from simkit.molecular.dynamics.velocities import maxwell_boltzmann
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.neighbors.overflow import growing
 from simkit.molecular.spaces import Cell
 
 type Measure = Callable[[DynamicsState, Cell, Params], Arrays]
@@ -41,9 +40,8 @@ def motion(
     Units are any consistent ones, with temperatures in units of energy: k_B = 1. The diagnostics are ``time`` and those
     of `simkit.molecular.dynamics.measures.thermodynamics`.
 
-    Neighbor lists are checked at every new position. One that overflows ends the run with the status
-    ``NEIGHBOR_OVERFLOW``; ``grow`` makes room. The force at the end of a step serves the beginning of the next: where
-    params change in between, the force follows them half a step later.
+    Neighbor lists are checked at every new position. The force at the end of a step serves the beginning of the next:
+    where params change in between, the force follows them half a step later.
 
     Args:
         interaction: what acts between the particles.
@@ -140,9 +138,10 @@ def motion(
         numbers |= thermodynamics(interaction, state, present, params, mass_of(params), conserved=along)
         return numbers if measure is None else numbers | measure(state, present, params)
 
-    def again(larger: Interaction) -> Simulation:
+    def sized_like(state: DynamicsState) -> Simulation:
+        assert interaction.sized_like is not None
         return motion(
-            larger,
+            interaction.sized_like(state.neighbors),
             start,
             method,
             params=params,
@@ -158,13 +157,13 @@ def motion(
     names = {"position": ("particle", "axis"), "velocity": ("particle", "axis"), "speed": ("particle",)}
     if cell is not None:
         names |= {"cell": ("lattice_vector", "axis"), "box": ("lattice_vector",)}
-    simulation = Simulation(
+    return Simulation(
         init=init,
         step=step,
         observe=observed,
         diagnose=diagnose,
         params=params,
         status=status,
+        sized_like=interaction.sized_like and sized_like,
         dimensions=names | dict(dimensions or {}),
     )
-    return growing(simulation, interaction, again)

@@ -25,10 +25,9 @@ class Interaction(NamedTuple):
         energy: ``(position, cell, params, neighbors) -> scalar``.
         force: ``(position, cell, params, neighbors) -> (N, d)``.
         stress: ``(position, cell, params, neighbors) -> (d, d)``, (1/V) dE/dstrain; positive under tension.
-        overflow: ``neighbors -> bool``: a neighbor is or was missing; stays true.
-        enlarge: ``(overflowed, neighbors) -> (interaction, neighbors)``, on the host: the same interaction with room
-            for what the first lists needed (their own room if they did not overflow), and the second lists, which did
-            not, in that room. Leading axes of members are kept.
+        sized_like: ``neighbors -> interaction``, on the host, where they are or hold a `simkit.core.buffers.Buffer`:
+            the same interaction, whose ``prepare`` makes lists as large as these; its other functions take lists of
+            any size.
         is_translation_invariant: whether by construction the energy stays the same when all particles move together;
             where false, molecular dynamics measures along which directions the total momentum is conserved.
     """
@@ -38,8 +37,7 @@ class Interaction(NamedTuple):
     energy: Callable[[jax.Array, Cell, Params, Any], jax.Array]
     force: Callable[[jax.Array, Cell, Params, Any], jax.Array]
     stress: Callable[[jax.Array, Cell, Params, Any], jax.Array]
-    overflow: Callable[[Any], jax.Array]
-    enlarge: Callable[[Any, Any], "tuple[Interaction, Any]"] = lambda overflowed, neighbors: _nothing_to_enlarge()
+    sized_like: "Callable[[Any], Interaction] | None" = None
     is_translation_invariant: bool = False
 
 
@@ -59,18 +57,10 @@ def combined(*interactions: Interaction) -> Interaction:
 
         return total
 
-    def overflow(neighbors: Any) -> jax.Array:
-        any_of, *rest = [part.overflow(n) for part, n in zip(interactions, neighbors, strict=True)]
-        for one in rest:
-            any_of = any_of | one
-        return any_of
-
-    def enlarge(overflowed: Any, neighbors: Any) -> tuple[Interaction, Any]:
-        pairs = [
-            part.enlarge(old, new) if jax.tree.leaves(old) else (part, new)
-            for part, old, new in zip(interactions, overflowed, neighbors, strict=True)
-        ]
-        return combined(*(part for part, _ in pairs)), tuple(new for _, new in pairs)
+    def sized_like(neighbors: Any) -> Interaction:
+        return combined(
+            *(part.sized_like(n) if part.sized_like else part for part, n in zip(interactions, neighbors, strict=True))
+        )
 
     return Interaction(
         prepare=lambda position, cell, params: tuple(part.prepare(position, cell, params) for part in interactions),
@@ -80,11 +70,6 @@ def combined(*interactions: Interaction) -> Interaction:
         energy=summed("energy"),
         force=summed("force"),
         stress=summed("stress"),
-        overflow=overflow,
-        enlarge=enlarge,
+        sized_like=sized_like,
         is_translation_invariant=all(part.is_translation_invariant for part in interactions),
     )
-
-
-def _nothing_to_enlarge() -> tuple[Interaction, Any]:
-    raise ValueError("this interaction keeps no list that could overflow")

@@ -2,12 +2,14 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 
+from simkit.core.buffers import Buffer
 from simkit.core.dependence import without_effect
+from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
@@ -72,17 +74,21 @@ def _interaction(
             # Sides that were computed rather than given may miss by some roundings.
             is_right = (neighbor_list is None) | (strain < 100 * jnp.finfo(position.dtype).eps)
         if neighbor_list is not None:
-            keywords["neighbor"] = neighbors
-            is_right = is_right & ~_overflowed(neighbors)
+            keywords["neighbor"] = neighbors.lists
+            is_right = is_right & ~neighbors.overflowed
         _refuse_ignored(energy, parameters, position, keywords)
         # Better no number than a wrong one.
         return jnp.where(is_right, energy(position, **keywords), jnp.nan)
 
     def prepare(position: jax.Array, cell: Cell, params: Params) -> Any:
-        return () if template is None else _updated(template, _in_box(position, box))
+        if template is None:
+            return ()
+        return JaxMdNeighbors(lists=_updated(template, _in_box(position, box)), functions=neighbor_list)
 
     def refresh(neighbors: Any, position: jax.Array, cell: Cell, params: Params) -> Any:
-        return neighbors if template is None else _updated(neighbors, _in_box(position, box))
+        if template is None:
+            return neighbors
+        return dataclasses.replace(neighbors, lists=_updated(neighbors.lists, _in_box(position, box)))
 
     def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         if cell is None:
@@ -96,19 +102,8 @@ def _interaction(
         volume = spaces.of_cell(cell, position.shape[1]).volume
         return jax.grad(strained)(jnp.zeros_like(identity)) / volume
 
-    def enlarge(overflowed: Any, neighbors: Any) -> tuple[Interaction, Any]:
-        if template is None:
-            raise ValueError("this interaction keeps no list that could overflow")
-        size = overflowed.reference_position.shape[-2:]
-        if bool(_overflowed(overflowed).any()):
-            larger = _roomier(neighbor_list, overflowed.reference_position.reshape(-1, *size))
-        else:
-            first = (0,) * (overflowed.reference_position.ndim - 2)
-            larger = jax.tree.map(lambda leaf: leaf[first], overflowed)
-        members = neighbors.reference_position
-        lists = jax.vmap(lambda member: _updated(larger, member))(members.reshape(-1, *size))
-        lists = jax.tree.map(lambda leaf: leaf.reshape(*members.shape[:-2], *leaf.shape[1:]), lists)
-        return _interaction(energy, box, parameters, neighbor_list, larger), lists
+    def sized_like(neighbors: JaxMdNeighbors) -> Interaction:
+        return _interaction(energy, box, parameters, neighbor_list, neighbors.first)
 
     return Interaction(
         prepare=prepare,
@@ -116,8 +111,7 @@ def _interaction(
         energy=evaluate,
         force=lambda position, cell, params, neighbors: -jax.grad(evaluate)(position, cell, params, neighbors),
         stress=stress,
-        overflow=lambda neighbors: jnp.bool_(False) if template is None else _overflowed(neighbors),
-        enlarge=enlarge,
+        sized_like=None if template is None else sized_like,
     )
 
 
@@ -168,6 +162,43 @@ def _allocated(neighbor_list: Any, position: jax.Array, extra: int = 0) -> Any:
         return neighbors
     # It is part of the type, where an array cannot be compared; a second list would crash in compiled code.
     return dataclasses.replace(neighbors, cell_size=float(neighbors.cell_size))
+
+
+@pytree
+class JaxMdNeighbors(Buffer):
+    """The neighbor list of jax-md, which counts no entries but tells whether one is or was missing.
+
+    Attributes:
+        lists: `jax_md.partition.NeighborList`, of one member or of many.
+        functions: the `NeighborListFns` it came from.
+    """
+
+    lists: Any
+    functions: Any
+
+    @property
+    def overflowed(self) -> jax.Array:
+        """Whether a neighbor is or was missing; its error code only ever gains bits."""
+        return _overflowed(self.lists)
+
+    @property
+    def first(self) -> Any:
+        """The list of the first member."""
+        leading = self.lists.reference_position.ndim - 2
+        return jax.tree.map(lambda leaf: leaf[(0,) * leading], self.lists)
+
+    def enlarged(self) -> Self:
+        """Return one list with room for the neighbors that any member has, on the host."""
+        positions = self.lists.reference_position
+        lists = _roomier(self.functions, positions.reshape(-1, *positions.shape[-2:]))
+        return dataclasses.replace(self, lists=lists)
+
+    def sized_like(self, example: Any) -> Self:
+        """Return lists of the same positions, with the room of another."""
+        larger, members = example.first, self.lists.reference_position
+        lists = jax.vmap(lambda member: _updated(larger, member))(members.reshape(-1, *members.shape[-2:]))
+        lists = jax.tree.map(lambda leaf: leaf.reshape(*members.shape[:-2], *leaf.shape[1:]), lists)
+        return dataclasses.replace(self, lists=lists)
 
 
 def _roomier(neighbor_list: Any, positions: jax.Array) -> Any:

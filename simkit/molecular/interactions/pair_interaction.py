@@ -150,21 +150,16 @@ def pair_interaction(
             raise UserError("free space has no volume and so no stress; give a cell")
         return -virial(position, cell, params, neighbors) / spaces.of_cell(cell, position.shape[1]).volume
 
-    def overflow(neighbors: Any) -> jax.Array:
-        return neighbors.overflowed if isinstance(neighbors, NeighborList) else jnp.bool_(False)
-
-    def enlarge(overflowed: Any, neighbors: Any) -> tuple[Interaction, Any]:
-        room = neighbor_list.larger_capacity(overflowed)
-        larger = pair_interaction(
+    def sized_like(neighbors: Any) -> Interaction:
+        return pair_interaction(
             potential,
             cutoff=cutoff,
             parameters=parameters,
             species=species,
             method=method,
             skin=skin,
-            capacity=room,
+            capacity=neighbors.capacity if isinstance(neighbors, NeighborList) else capacity,
         )
-        return larger, neighbor_list.enlarged(neighbors, room)
 
     return Interaction(
         prepare=prepare,
@@ -172,8 +167,7 @@ def pair_interaction(
         energy=evaluate(pair_sums.energy, lambda *args, **kwargs: pairs.energy_per_particle(*args, **kwargs).sum()),
         force=evaluate(pair_sums.force, pairs.forces),
         stress=stress,
-        overflow=overflow,
-        enlarge=enlarge,
+        sized_like=sized_like,
         is_translation_invariant=True,
     )
 

@@ -130,19 +130,13 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
         _, value = forces_and_strain_derivative(position, cell, params, neighbors, shape)
         return right_or_nan(value, cell, params, neighbors) / spaces.of_cell(cell, 3).volume
 
-    def enlarge(overflowed: NeighborList, neighbors: NeighborList) -> tuple[Interaction, NeighborList]:
-        room = neighbor_list.larger_capacity(overflowed)
-        larger = stillinger_weber(capacity=room, skin=skin, shape=shape)
-        return larger, neighbor_list.enlarged(neighbors, room)
-
     return Interaction(
         prepare=prepare,
         refresh=refresh,
         energy=energy,
         force=force,
         stress=stress,
-        overflow=lambda neighbors: neighbors.overflowed,
-        enlarge=enlarge,
+        sized_like=lambda neighbors: stillinger_weber(capacity=neighbors.capacity, skin=skin, shape=shape),
         is_translation_invariant=True,
     )
 

@@ -45,6 +45,5 @@ def uniform_tail(moment: Callable[[Params], jax.Array]) -> Interaction:
         energy=energy,
         force=lambda position, cell, params, _: jnp.zeros_like(position),
         stress=stress,
-        overflow=lambda _: jnp.bool_(False),
         is_translation_invariant=True,
     )

@@ -50,7 +50,6 @@ def user_energy(
         energy=lambda position, cell, params, _: evaluate(position, cell, params),
         force=force,
         stress=stress,
-        overflow=lambda _: jnp.bool_(False),
     )
 
 

@@ -1,11 +1,12 @@
 """Neighbor lists, built and kept up to date inside compiled code."""
 
 import dataclasses
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 
+from simkit.core.buffers import Buffer, larger_capacity
 from simkit.core.pytree import pytree
 from simkit.molecular import spaces
 from simkit.molecular.neighbors.cell_list import CellList, cell_list
@@ -18,7 +19,7 @@ BITS = 32
 
 
 @pytree
-class NeighborList:
+class NeighborList(Buffer):
     """Everyone within reach of everyone, each pair listed from both ends.
 
     Particles are sorted by where they are: a slot is a place in the sorted order, and the list speaks of slots.
@@ -46,9 +47,25 @@ class NeighborList:
     builds: jax.Array
 
     @property
-    def overflowed(self) -> jax.Array:
-        """Whether a neighbor is or was missing; stays true."""
-        return self.needed > self.index.shape[-2]
+    def capacity(self) -> int:
+        """How many neighbors each particle has room for, K."""
+        return self.index.shape[-2]
+
+    def resized(self, capacity: int) -> Self:
+        """Return the same list with room for more neighbors; leading axes of members are kept.
+
+        Args:
+            capacity: the new K, at least the present one.
+        """
+        index = self.index
+        own = jnp.arange(index.shape[-1], dtype=index.dtype)
+        own = jnp.broadcast_to(own, (*index.shape[:-2], capacity - self.capacity, index.shape[-1]))
+        return dataclasses.replace(self, index=jnp.concatenate([index, own], axis=-2))
+
+    def enlarged(self) -> Self:
+        """Return a list with room for what was needed, but for no more neighbors than there are particles."""
+        room = larger_capacity(int(jnp.max(self.needed)), self.capacity)
+        return self.resized(min(room, max(self.index.shape[-1], self.capacity + 1)))
 
 
 def build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> NeighborList:
@@ -83,36 +100,6 @@ def refresh(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: ja
     arguments = jax.lax.stop_gradient((neighbors, position, cell, cutoff, reach))
     neighbors, position, cell, cutoff, reach = arguments
     return _refresh(neighbors, position, cell, jnp.asarray(cutoff, position.dtype), jnp.asarray(reach, position.dtype))
-
-
-def enlarged(neighbors: NeighborList, capacity: int) -> NeighborList:
-    """Return the same list with room for more neighbors; leading axes of members are kept.
-
-    Args:
-        neighbors: from `build` or `refresh`.
-        capacity: the new K, at least the present one.
-    """
-    index = neighbors.index
-    missing = capacity - index.shape[-2]
-    own = jnp.arange(index.shape[-1], dtype=index.dtype)
-    own = jnp.broadcast_to(own, (*index.shape[:-2], missing, index.shape[-1]))
-    return dataclasses.replace(neighbors, index=jnp.concatenate([index, own], axis=-2))
-
-
-def larger_capacity(neighbors: NeighborList) -> int:
-    """Return a capacity with room to spare for what an overflowed list needed; on the host.
-
-    It grows by at least a quarter, so that a run meets few capacities, each of which is compiled anew. That of a list
-    which did not overflow is its own.
-
-    Args:
-        neighbors: concrete, of one member or of many.
-    """
-    needed, present = int(jnp.max(neighbors.needed)), neighbors.index.shape[-2]
-    most = neighbors.index.shape[-1]
-    if needed <= present:
-        return present
-    return min(-(-max(int(1.1 * needed), int(1.25 * present)) // 8) * 8, max(most, present + 1))
 
 
 def to_slots(neighbors: NeighborList, array: jax.Array) -> jax.Array:

@@ -15,7 +15,6 @@ from simkit.molecular import minimizers, spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
-from simkit.molecular.neighbors.overflow import growing
 from simkit.molecular.relaxation.cell_coordinates import CellCoordinates
 from simkit.molecular.relaxation.zero_modes import onto, unopposed
 from simkit.molecular.spaces import Cell
@@ -65,8 +64,7 @@ def relaxation(
     ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when the minimizer's patience passes
     without a smaller force or a lower energy: round-off allows no more. The implicit derivative of what it relaxes to
     leaves out the rigid motions that no force opposes (`simkit.molecular.relaxation.zero_modes.unopposed`): in free
-    space all of them, in a field those that it leaves free. A neighbor list that overflows ends it with that status;
-    its ``grow`` makes room.
+    space all of them, in a field those that it leaves free.
 
     Args:
         interaction: what acts between the particles.
@@ -196,9 +194,10 @@ def relaxation(
             finite &= jnp.isfinite(descent.energy)
         return jnp.where(finite, code, jnp.int32(Status.NON_FINITE))
 
-    def again(larger: Interaction) -> Simulation:
+    def sized_like(state: RelaxationState) -> Simulation:
+        assert interaction.sized_like is not None
         return relaxation(
-            larger,
+            interaction.sized_like(state.neighbors),
             start,
             params=params,
             scale=scale,
@@ -282,7 +281,7 @@ def relaxation(
     names = {"position": ("particle", "axis"), "diameter": ("particle",)}
     if cell is not None:
         names |= {"cell": ("lattice_vector", "axis"), "box": ("lattice_vector",)}
-    simulation = Simulation(
+    return Simulation(
         init=init,
         step=step,
         observe=observed,
@@ -297,9 +296,9 @@ def relaxation(
             ),
         ),
         status=status,
+        sized_like=interaction.sized_like and sized_like,
         dimensions=names | dict(dimensions or {}),
     )
-    return growing(simulation, interaction, again)
 
 
 def _vector(params: Params) -> jax.Array:

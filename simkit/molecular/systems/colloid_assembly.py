@@ -240,7 +240,6 @@ def fixed_forces(forces: Callable[[Params], jax.Array], origin: Callable[[Params
         energy=energy,
         force=force,
         stress=lambda position, cell, params, neighbors: jnp.zeros((position.shape[1],) * 2, position.dtype),
-        overflow=lambda neighbors: jnp.bool_(False),
         is_translation_invariant=True,
     )
 

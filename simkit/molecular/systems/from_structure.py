@@ -156,19 +156,13 @@ def _unknown(parameter: Parameter) -> Parameter:
 
 def _with_formation_energy(simulation: Simulation, counts: np.ndarray) -> Simulation:
     """Return the simulation with the energy in excess of the same number of reference atoms among its diagnostics."""
-    grow_plain = simulation.grow
 
     def diagnose(state: State, params: Params) -> Arrays:
         numbers = simulation.diagnose(state, params)
         reference = jnp.sum(jnp.asarray(counts, numbers["energy"].dtype) * params["reference_energy"])
         return numbers | {"formation_energy": numbers["energy"] - reference}
 
-    def grow(overflowed: State, earlier: State) -> tuple[Simulation, State]:
-        assert grow_plain is not None  # every relaxation can grow
-        larger, state = grow_plain(overflowed, earlier)
-        return _with_formation_energy(larger, counts), state
-
-    return dataclasses.replace(simulation, diagnose=diagnose, grow=grow)
+    return dataclasses.replace(simulation, diagnose=diagnose)
 
 
 def _chosen(frames: list[Structure], frame: int) -> Structure:

@@ -116,11 +116,8 @@ def _held(interaction: Interaction) -> Interaction:
         own = interaction.stress(position, cell, params, neighbors)
         return jnp.where(params["held"] > 0, -params["pressure"] * jnp.eye(len(own), dtype=own.dtype), own)
 
-    def enlarge(overflowed: object, neighbors: object) -> tuple[Interaction, object]:
-        larger, again = interaction.enlarge(overflowed, neighbors)
-        return _held(larger), again
-
-    return interaction._replace(stress=stress, enlarge=enlarge)
+    sized_like = interaction.sized_like
+    return interaction._replace(stress=stress, sized_like=sized_like and (lambda lists: _held(sized_like(lists))))
 
 
 def _at_stage(spheres: Mixture, params: Params, stage: jax.Array, force_tolerance: float) -> Params:
@@ -139,8 +136,8 @@ def _at_stage(spheres: Mixture, params: Params, stage: jax.Array, force_toleranc
 def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simulation:
     """Return the simulation that relaxes at one pressure after the other, by a relaxation at one."""
     solved, own_status = bare.equilibrium, status_of(bare)
-    assert solved is not None and bare.grow is not None
-    refresh, grown = spheres.interaction().refresh, bare.grow
+    assert solved is not None
+    refresh = spheres.interaction().refresh
 
     def at_stage(params: Params, stage: jax.Array) -> Params:
         return _at_stage(spheres, params, stage, force_tolerance)
@@ -170,10 +167,8 @@ def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simul
     def diagnose(state: JammingState, params: Params) -> Arrays:
         return {"iteration": state.relaxation.descent.iteration} | spheres.diagnose(*current(state, params))
 
-    def grow(overflowed: JammingState, earlier: JammingState) -> tuple[Simulation, JammingState]:
-        larger, relaxation = grown(overflowed.relaxation, earlier.relaxation)
-        again = dataclasses.replace(earlier, relaxation=relaxation)
-        return _staged(spheres, larger, force_tolerance), again
+    def sized_like(state: JammingState) -> Simulation:
+        return _staged(spheres, bare.with_buffers_of(state.relaxation), force_tolerance)
 
     def replace(state: JammingState, coordinates: jax.Array) -> JammingState:
         return dataclasses.replace(state, relaxation=solved.replace(state.relaxation, coordinates))
@@ -191,7 +186,7 @@ def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simul
             replace=replace,
         ),
         status=status,
-        grow=grow,
+        sized_like=sized_like,
         check=spheres.check,
         dimensions=spheres.dimensions,
     )

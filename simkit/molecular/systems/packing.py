@@ -74,16 +74,10 @@ def _presented(spheres: Mixture, bare: Simulation) -> Simulation:
     def diagnose(state: RelaxationState, params: Params) -> Arrays:
         return {"iteration": state.descent.iteration} | spheres.diagnose(*current(state, params))
 
-    def grow(overflowed: RelaxationState, earlier: RelaxationState) -> tuple[Simulation, RelaxationState]:
-        assert bare.grow is not None
-        larger, again = bare.grow(overflowed, earlier)
-        return _presented(spheres, larger), again
-
     return dataclasses.replace(
         bare,
         observe=lambda state, params: spheres.observe(*current(state, params)),
         diagnose=diagnose,
-        grow=grow,
         check=spheres.check,
         dimensions=spheres.dimensions,
     )

@@ -9,7 +9,7 @@ import pytest
 
 from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
-from simkit.core.status import Status
+from simkit.core.status import Status, status_of
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.molecular.dynamics import langevin, maxwell_boltzmann, velocity_verlet
@@ -77,7 +77,7 @@ def test_overflow_without_a_driver_is_a_status_and_not_a_wrong_number(x64):
     simulation = hot(LITTLE_ROOM)
     state = simulation.init(simulation.params, jax.random.key(1))
     state = jax.jit(segment(simulation, 120))(state, simulation.params)
-    assert int(simulation.status(state, simulation.params)) == Status.NEIGHBOR_OVERFLOW
+    assert int(status_of(simulation)(state, simulation.params)) == Status.BUFFER_OVERFLOW
     assert np.isnan(simulation.diagnose(state, simulation.params)["energy"])
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core.buffers import enlarged, overflow_of, sized_like
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import combined
@@ -230,11 +231,13 @@ def test_an_overflowed_list_gives_no_number_until_it_is_enlarged(x64):
     position, cell = configuration("orthorhombic", 2)
     interaction = spheres("neighbor_list", capacity=2)
     neighbors = interaction.prepare(position, cell, params())
-    assert bool(interaction.overflow(neighbors))
+    assert bool(neighbors.overflowed)
     for value in (interaction.energy, interaction.force, interaction.stress):
         assert bool(jnp.isnan(value(position, cell, params(), neighbors)).all())
     sparse = interaction.prepare(3 * position, 9 * cell, params())
-    larger, wider = interaction.enlarge(neighbors, dataclasses.replace(sparse, needed=jnp.int32(0)))
+    example = enlarged(neighbors)
+    larger = interaction.sized_like(example)
+    wider = sized_like(dataclasses.replace(sparse, needed=jnp.int32(0)), example)
     assert wider.index.shape[0] >= int(neighbors.needed)
     expected = energy_of(spheres("all_pairs"), position, cell, params())
     found = larger.energy(position, cell, params(), larger.refresh(wider, position, cell, params()))
@@ -247,9 +250,9 @@ def test_interactions_add_up_and_grow_where_they_must(x64):
     tight, roomy, every = spheres("neighbor_list", capacity=2), spheres("neighbor_list"), spheres("all_pairs")
     both = combined(tight, roomy, every)
     neighbors = both.prepare(position, cell, params())
-    assert bool(both.overflow(neighbors))
-    larger, _ = both.enlarge(neighbors, neighbors)
-    assert not bool(larger.overflow(larger.prepare(position, cell, params())))
+    assert bool(overflow_of(neighbors))
+    larger = both.sized_like(enlarged(neighbors))
+    assert not bool(overflow_of(larger.prepare(position, cell, params())))
     once = energy_of(every, position, cell, params())
     assert float(energy_of(larger, position, cell, params())) == pytest.approx(3 * float(once), rel=1e-13)
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core.buffers import enlarged, sized_like
 from simkit.errors import UserError
 from simkit.molecular.interactions.stillinger_weber import SILICON, Shape, stillinger_weber
 from simkit.molecular.structures import lattices
@@ -38,7 +39,7 @@ def cluster(count=14, seed=0):
 
 def neighbors_of(position, cell, params):
     neighbors = PREPARE(position, cell, params)
-    assert not bool(INTERACTION.overflow(neighbors))
+    assert not bool(neighbors.overflowed)
     return neighbors
 
 
@@ -207,12 +208,13 @@ def test_too_little_room_for_neighbors_is_reported_and_can_be_enlarged(x64):
     params, position = silicon(), cluster()
     cramped = stillinger_weber(capacity=4)
     neighbors = cramped.prepare(position, None, params)
-    assert bool(cramped.overflow(neighbors))
+    assert bool(neighbors.overflowed)
     assert bool(jnp.isnan(cramped.energy(position, None, params, neighbors)))
     far = position * 3
-    larger, room = cramped.enlarge(neighbors, cramped.prepare(far, None, params))
+    example = enlarged(neighbors)
+    larger, room = cramped.sized_like(example), sized_like(cramped.prepare(far, None, params), example)
     found = larger.refresh(room, position, None, params)
-    assert not bool(larger.overflow(found))
+    assert not bool(found.overflowed)
     expected = FORCE(position, None, params, neighbors_of(position, None, params))
     np.testing.assert_allclose(larger.force(position, None, params, found), expected, rtol=1e-10)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core.buffers import sized_like
 from simkit.core.ensemble import ensemble
 from simkit.core.growth import converge_with_growth
 from simkit.core.objective import Objective
@@ -71,8 +72,7 @@ def attracted(method="neighbor_list", capacity=PARTICLES, spread=6.0):
             return {"iteration": state.iteration, "energy": energy, "force": jnp.abs(state.force).max()}
 
         def status(state, params):
-            code = jnp.where(done(state, params), jnp.int32(Status.CONVERGED), jnp.int32(Status.OK))
-            return jnp.where(interaction.overflow(state.neighbors), jnp.int32(Status.NEIGHBOR_OVERFLOW), code)
+            return jnp.where(done(state, params), jnp.int32(Status.CONVERGED), jnp.int32(Status.OK))
 
         def done(state, params):
             return jnp.abs(state.force).max() < 1e-9
@@ -80,10 +80,6 @@ def attracted(method="neighbor_list", capacity=PARTICLES, spread=6.0):
         def residual(position, params):
             fixed = jax.lax.stop_gradient(position)
             return -force(position, params, interaction.prepare(fixed, cell(params), params))
-
-        def grow(overflowed, start):
-            larger, neighbors = interaction.enlarge(overflowed.neighbors, start.neighbors)
-            return of_interaction(larger), dataclasses.replace(start, neighbors=neighbors)
 
         return Simulation(
             init=init,
@@ -98,7 +94,7 @@ def attracted(method="neighbor_list", capacity=PARTICLES, spread=6.0):
                 replace=lambda state, position: dataclasses.replace(state, position=position),
             ),
             status=status,
-            grow=grow,
+            sized_like=lambda state: of_interaction(interaction.sized_like(state.neighbors)),
         )
 
     return of_interaction(pair_interaction(soft_sphere(2.0), capacity=capacity, **options))
@@ -156,7 +152,7 @@ def test_members_of_an_ensemble_grow_together(x64):
     params = {**small.params, "pull": pull}
     grown, pieces = recorded(small, keys, params=params)
     roomy, _ = recorded(large, keys, params=params)
-    assert not np.any(pieces[-1].status == Status.NEIGHBOR_OVERFLOW)
+    assert not np.any(pieces[-1].status == Status.BUFFER_OVERFLOW)
     for name in roomy:
         np.testing.assert_array_equal(grown[name], roomy[name])
 
@@ -186,7 +182,7 @@ def test_room_that_is_enough_is_given_to_others_as_it_is(x64):
     large, small = attracted(capacity=30), attracted(capacity=20)
     example, state = large.init(large.params, keys[0]), small.init(small.params, keys[1])
     assert not bool(example.neighbors.overflowed)
-    larger, state = small.grow(example, state)
+    larger, state = small.with_buffers_of(example), sized_like(state, example)
     assert state.neighbors.index.shape == (30, PARTICLES)
     assert larger.init(larger.params, keys[0]).neighbors.index.shape == (30, PARTICLES)
 
@@ -197,7 +193,7 @@ def test_compiled_convergence_stops_at_an_overflow_and_the_host_makes_room(x64):
     simulation, key = attracted(capacity=4, spread=2.0), jax.random.key(2)
     params = simulation.params
     stopped = jax.jit(lambda p, k: converge(simulation, 4000)(simulation.init(p, k), p))(params, key)
-    assert int(stopped.status) == Status.NEIGHBOR_OVERFLOW
+    assert int(stopped.status) == Status.BUFFER_OVERFLOW
     assert int(stopped.iterations) < 100
     larger, result = converge_with_growth(simulation, 4000)(params, key)
     assert int(result.status) == Status.CONVERGED

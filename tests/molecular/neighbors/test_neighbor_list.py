@@ -128,7 +128,7 @@ def test_overflow_is_seen_and_stays_seen(x64):
     later = neighbor_list.refresh(found, 100 * crowded, None, 1.0, 1.2)
     assert int(later.builds) == 2
     assert bool(later.overflowed)
-    room = neighbor_list.larger_capacity(later)
+    room = later.enlarged().capacity
     assert room >= int(found.needed)
     assert not bool(neighbor_list.build(crowded, None, 1.2, room).overflowed)
 
@@ -147,9 +147,9 @@ def test_a_list_with_more_room_is_the_same_list(x64):
     rng = np.random.default_rng(6)
     position = jnp.asarray(rng.uniform(0, 5, (PARTICLES, 2)))
     small, large = (neighbor_list.build(position, None, 1.2, room) for room in (16, 24))
-    widened = neighbor_list.enlarged(small, 24)
+    widened = small.resized(24)
     jax.tree.map(np.testing.assert_array_equal, widened, large)
-    batch = neighbor_list.enlarged(jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), small), 24)
+    batch = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), small).resized(24)
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b), batch, large)
 
 

@@ -7,8 +7,9 @@ import jax
 import numpy as np
 import pytest
 
+from simkit.core.buffers import enlarged, sized_like
 from simkit.core.converge import converge
-from simkit.core.status import Status
+from simkit.core.status import Status, status_of
 from simkit.errors import UserError
 from simkit.molecular import relaxed_structure
 from simkit.molecular.structures.extended_xyz import write_extended_xyz
@@ -140,10 +141,11 @@ def test_a_crowd_gets_room_for_its_neighbors_and_keeps_its_diagnostics():
     simulation = relaxed_structure(structure=text_of(crowd), potential="soft_sphere")
     start = jax.jit(lambda sigma: simulation.init(simulation.params | {"sigma": sigma}, jax.random.key(0)))
     overflowed, earlier = start(4.0), start(0.2)
-    status = jax.jit(simulation.status)
-    assert int(status(overflowed, simulation.params)) == Status.NEIGHBOR_OVERFLOW
-    assert int(status(earlier, simulation.params)) != Status.NEIGHBOR_OVERFLOW
-    larger, earlier = simulation.grow(overflowed, earlier)
+    status = jax.jit(status_of(simulation))
+    assert int(status(overflowed, simulation.params)) == Status.BUFFER_OVERFLOW
+    assert int(status(earlier, simulation.params)) != Status.BUFFER_OVERFLOW
+    example = enlarged(overflowed)
+    larger, earlier = simulation.with_buffers_of(example), sized_like(earlier, example)
     assert earlier.neighbors.index.shape[0] >= 299 > overflowed.neighbors.index.shape[0]
     assert "formation_energy" in jax.eval_shape(larger.diagnose, earlier, larger.params)
 

@@ -1,0 +1,209 @@
+"""A simulation with a buffer of its own: a run whose buffer overflows is the run that always had room."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.averages import averaged
+from simkit.core.buffers import Buffer, overflow_of
+from simkit.core.ensemble import ensemble
+from simkit.core.growth import converge_with_growth
+from simkit.core.objective import Objective
+from simkit.core.pytree import pytree
+from simkit.core.rollout import segment
+from simkit.core.simulation import Equilibrium, Simulation
+from simkit.core.status import Status, converged_when, status_of
+from simkit.engine.plan import Plan
+from simkit.storage.store import Store
+from tests.driving import drive
+
+PLAN = Plan(steps=200, every=5)
+PASSAGES = 25
+
+
+@pytree
+class Passages(Buffer):
+    """Times of passage through zero, filled from the front."""
+
+    times: jax.Array
+    needed: jax.Array
+
+    @property
+    def capacity(self):
+        return self.times.shape[-1]
+
+    def resized(self, capacity):
+        unused = [(0, 0)] * (self.times.ndim - 1) + [(0, capacity - self.capacity)]
+        return dataclasses.replace(self, times=jnp.pad(self.times, unused))
+
+
+@pytree
+class Swing:
+    angle: jax.Array
+    passages: Passages
+    time: jax.Array
+
+
+def swing(capacity=1, early=0):
+    """An angle cos(w t) that notes when it passes zero; ``early`` passages are there from the start."""
+
+    def init(params, key):
+        zero = jnp.zeros_like(params["frequency"])
+        passages = Passages(times=jnp.zeros(capacity, zero.dtype), needed=jnp.int32(early))
+        return Swing(angle=jnp.ones_like(zero), passages=passages, time=zero)
+
+    def step(state, params):
+        time = state.time + params["time_step"]
+        angle, seen = jnp.cos(params["frequency"] * time), state.passages
+        passes = (angle < 0) != (state.angle < 0)
+        times = jnp.where(passes, seen.times.at[seen.needed].set(time, mode="drop"), seen.times)
+        passages = Passages(times=times, needed=seen.needed + passes)
+        return Swing(angle=angle, passages=passages, time=time)
+
+    def diagnose(state, params):
+        return {"time": state.time, "sum": jnp.sum(state.passages.times), "passages": state.passages.needed}
+
+    return Simulation(
+        init=init,
+        step=step,
+        observe=lambda state, params: {"angle": state.angle[None]},
+        diagnose=diagnose,
+        params={"frequency": 4.0, "time_step": 0.1},
+        sized_like=lambda state: swing(state.passages.capacity, early),
+    )
+
+
+def recorded(simulation, key=None, store=None, stop=None, params=None):
+    key = jax.random.key(0) if key is None else key
+    pieces = []
+    for piece in drive(simulation, params or simulation.params, key, PLAN, store=store):
+        pieces.append(piece)
+        if piece.index == stop:
+            break
+    return {name: np.concatenate([p.arrays[name] for p in pieces]) for name in pieces[0].arrays}, pieces
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_a_run_that_overflows_is_bit_for_bit_the_run_that_always_had_room(x64):
+    grown, pieces = recorded(swing())
+    roomy, _ = recorded(swing(64))
+    assert pieces[0].state.passages.capacity == 1 < PASSAGES < pieces[-1].state.passages.capacity < 64
+    assert grown["diagnosed.passages"][-1] == PASSAGES
+    # Sums of the same times and of unused zeros.
+    assert_same(grown, roomy)
+
+
+def test_a_start_that_overflows_begins_again(x64):
+    _, pieces = recorded(swing(early=3), stop=1)
+    assert pieces[0].state.passages.capacity >= 3
+    assert (pieces[0].status == Status.OK).all()
+
+
+def test_without_a_driver_an_overflow_is_a_status_that_stops(x64):
+    simulation = swing()
+    status = jax.jit(status_of(simulation))
+    start = simulation.init(simulation.params, jax.random.key(0))
+    end = segment(simulation, 200)(start, simulation.params)
+    assert int(status(start, simulation.params)) == Status.OK
+    assert int(status(end, simulation.params)) == Status.BUFFER_OVERFLOW
+    watched = dataclasses.replace(simulation, status=lambda state, params: jnp.int32(Status.OK))
+    assert int(segment(watched, 200)(start, simulation.params).passages.needed) == 2
+
+
+def test_members_of_an_ensemble_and_averages_grow(x64):
+    keys, frequency = jax.random.split(jax.random.key(0), 3), jnp.asarray([0.5, 4.0, 2.0])
+    for wrap in (
+        lambda member: ensemble(member, ["frequency"]),
+        lambda member: ensemble(averaged(member, lambda s, p: {"x": s.angle}, every=1, skip=0), ["frequency"]),
+    ):
+        small, large = wrap(swing()), wrap(swing(64))
+        params = small.params | {"frequency": frequency}
+        grown, pieces = recorded(small, keys, params=params)
+        roomy, _ = recorded(large, keys, params=params)
+        assert not np.any(pieces[-1].status == Status.BUFFER_OVERFLOW)
+        assert_same(grown, roomy)
+
+
+def test_a_run_stopped_after_it_grew_is_resumed(x64, tmp_path):
+    whole, _ = recorded(swing())
+    _, pieces = recorded(swing(), store=Store(tmp_path), stop=20)
+    assert pieces[-1].state.passages.capacity > 1
+    recorded(swing(), store=Store(tmp_path))
+    stored = Store(tmp_path).read()
+    assert_same({name: np.concatenate([arrays[name] for arrays in stored]) for name in whole}, whole)
+
+
+def test_several_buffers_of_one_state_have_one_status(x64):
+    two = dataclasses.replace(
+        swing(), init=lambda params, key: jax.vmap(lambda _: swing().init(params, key))(jnp.arange(2))
+    )
+    state = two.init(two.params, jax.random.key(0))
+    assert overflow_of(state).shape == (2,)
+    code = status_of(dataclasses.replace(two, status=lambda state, params: jnp.int32(Status.OK)))
+    assert int(code(state, two.params)) == Status.OK
+    full = dataclasses.replace(state.passages, needed=jnp.asarray([1, 2]))
+    assert int(code(dataclasses.replace(state, passages=full), two.params)) == Status.BUFFER_OVERFLOW
+
+
+def test_a_status_that_no_buffer_explains_is_told_and_not_repeated_for_ever(x64):
+    told = dataclasses.replace(swing(8), status=lambda state, params: jnp.int32(Status.BUFFER_OVERFLOW))
+    _, pieces = recorded(told)
+    assert pieces[-1].finished
+    assert pieces[-1].status == Status.BUFFER_OVERFLOW
+
+
+@pytree
+class Search:
+    x: jax.Array
+    trials: Passages
+    iteration: jax.Array
+
+
+def search(capacity=2):
+    """Halve the distance to a target again and again; every trial is noted."""
+
+    def init(params, key):
+        zero = jnp.zeros_like(params["target"])
+        trials = Passages(times=jnp.zeros(capacity, zero.dtype), needed=jnp.int32(0))
+        return Search(x=zero, trials=trials, iteration=jnp.int32(0))
+
+    def step(state, params):
+        x, trials = (state.x + params["target"]) / 2, state.trials
+        times = trials.times.at[trials.needed].set(x, mode="drop")
+        return Search(x=x, trials=Passages(times=times, needed=trials.needed + 1), iteration=state.iteration + 1)
+
+    return Simulation(
+        init=init,
+        step=step,
+        observe=lambda state, params: {"x": state.x[None]},
+        diagnose=lambda state, params: {"iteration": state.iteration, "x": state.x},
+        params={"target": 1.0},
+        converges=True,
+        status=converged_when(lambda state, params: jnp.abs(state.x - params["target"]) < 1e-6),
+        equilibrium=Equilibrium(
+            unknowns=lambda state: state.x,
+            residual=lambda x, params: x - params["target"],
+            replace=lambda state, x: dataclasses.replace(state, x=x),
+        ),
+        sized_like=lambda state: search(state.trials.capacity),
+    )
+
+
+def test_what_was_added_to_a_simulation_stays_when_it_grows(x64):
+    bare = search()
+    simulation = bare.with_quantities(square=lambda state, params: state.x**2).with_params(target=3.0)
+    grown, end = converge_with_growth(simulation, 100)(simulation.params, jax.random.key(0))
+    assert int(end.status) == Status.CONVERGED
+    assert end.state.trials.capacity >= 22
+    assert float(grown.params["target"]) == 3.0
+    assert float(grown.diagnose(end.state, grown.params)["square"]) == pytest.approx(9, rel=1e-6)
+    near = Objective(simulation, "square", steps=100).near(simulation.params, jax.random.key(0))
+    assert float(jax.grad(near)(simulation.params)["target"]) == pytest.approx(6, rel=1e-6)
