@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.compensated import compensated_sum
+from simkit.core.ensemble import ensemble
 from simkit.core.pytree import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
@@ -75,7 +76,13 @@ def averaged(
         return AveragedState(current=current, mean=nothing, excess=nothing, taken=jnp.int32(0))
 
     def step(state: AveragedState, params: Params) -> AveragedState:
-        current = advance(state.current, params)
+        return sampled(state, advance(state.current, params), params)
+
+    def step_members(states: AveragedState, params: Params) -> AveragedState:
+        together = segment(ensemble(simulation, simulation.params), every)
+        return jax.vmap(sampled)(states, together(states.current, params), params)
+
+    def sampled(state: AveragedState, current: State, params: Params) -> AveragedState:
         number = state.taken + 1 - skip
 
         def change(mean: jax.Array, value: jax.Array) -> jax.Array:
@@ -107,7 +114,7 @@ def averaged(
         diagnose=diagnosed,
         status=lambda state, params: status(state.current, params),
         watched=asked_at_every_step(simulation),
-        step_members=None,
+        step_members=simulation.step_members and step_members,
         sized_like=simulation.sized_like and sized_like,
         dimensions={**simulation.dimensions, **(dimensions or {})},
         coordinates={**simulation.coordinates, **(coordinates or {})},

@@ -16,7 +16,8 @@ from simkit.errors import UserError
 def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
     """Return the simulation whose state is a batch of states of ``simulation``.
 
-    Its ``init`` takes one key per member, and its ``params`` carry a leading member axis on what ``over`` names
+    Faster than ``jax.vmap`` of the functions of a simulation that has ``step_members``, and never slower. Its ``init``
+    takes one key per member, and its ``params`` carry a leading member axis on what ``over`` names
     (the others are shared). It is a `Simulation` like any other, so it runs, checkpoints, resumes and differentiates
     like one. A member whose status stops it stays as it is; the ensemble stops when all members have; ``status`` is one
     per member.
