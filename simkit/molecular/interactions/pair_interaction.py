@@ -1,5 +1,6 @@
 """Pair potentials as interactions: over all pairs in small systems, over a neighbor list in large ones."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -28,6 +29,157 @@ type Method = Literal["auto", "all_pairs", "neighbor_list"]
 
 # Neighbors that a liquid has within its cut-off and skin, with room to spare; a run that needs more grows.
 USUAL_NEIGHBORS = {2: 32, 3: 96}
+
+
+@dataclasses.dataclass(frozen=True)
+class PairInteraction:
+    """``E = sum_{i<j} U(r_ij)`` over the pairs within a cut-off; for what each part means see `pair_interaction`.
+
+    Attributes:
+        potential: U.
+        cutoff: length, ``params -> length``, or ``None``.
+        parameters: names of params, or ``params -> {name: value}``.
+        species: of each particle, int32, (N,), or ``None``.
+        method: how pairs are found.
+        skin: how far beyond the cut-off pairs are listed, in units of the cut-off.
+        capacity: neighbors a particle may have on the list, or ``None``.
+    """
+
+    potential: PairPotential
+    cutoff: float | Callable[[Params], jax.Array] | None
+    parameters: Sequence[str] | Callable[[Params], Mapping[str, Parameter]]
+    species: np.ndarray | None
+    method: Method
+    skin: float
+    capacity: int | None
+
+    def prepare(self, position: jax.Array, cell: Cell, params: Params) -> NeighborList | tuple[()]:
+        """Return the neighbor list, or nothing where all pairs are summed."""
+        self.checked_space(position, cell, params)
+        if not self.uses_list(position):
+            return ()
+        room = self.capacity or USUAL_NEIGHBORS[position.shape[1]]
+        return neighbor_list.build(position, cell, self.reach_of(params, position, cell), room)
+
+    def refresh(self, neighbors: Any, position: jax.Array, cell: Cell, params: Params) -> Any:
+        """Return the neighbors at new positions."""
+        if not isinstance(neighbors, NeighborList):
+            return neighbors
+        reach = self.reach_of(params, position, cell)
+        return neighbor_list.refresh(neighbors, position, cell, self.cutoff_of(params, position), reach)
+
+    def energy(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+        """Return the energy."""
+        return self._summed(pair_sums.energy, _energy_of_all_pairs, position, cell, params, neighbors)
+
+    def force(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+        """Return the forces, (N, d)."""
+        return self._summed(pair_sums.force, pairs.forces, position, cell, params, neighbors)
+
+    def stress(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
+        """Return the stress, (d, d).
+
+        Raises:
+            UserError: in free space.
+        """
+        if cell is None:
+            raise UserError("free space has no volume and so no stress; give a cell")
+        virial = self._summed(pair_sums.virial, pairs.virial_tensor, position, cell, params, neighbors)
+        return -virial / spaces.of_cell(cell, position.shape[1]).volume
+
+    def sized_like(self, neighbors: Any) -> Interaction:
+        """Return the interaction whose lists are as large as this one."""
+        if not isinstance(neighbors, NeighborList):
+            return self.interaction()
+        return dataclasses.replace(self, capacity=neighbors.capacity).interaction()
+
+    def interaction(self) -> Interaction:
+        """Return the record that minimizers and dynamics take."""
+        return Interaction(
+            prepare=self.prepare,
+            refresh=self.refresh,
+            energy=self.energy,
+            force=self.force,
+            stress=self.stress,
+            sized_like=self.sized_like,
+            is_translation_invariant=True,
+        )
+
+    def uses_list(self, position: jax.Array) -> bool:
+        """Tell whether pairs are listed, or all of them summed."""
+        if self.method == "auto":
+            return self.cutoff is not None and len(position) > MOST_FOR_ALL_PAIRS[position.shape[1]]
+        return self.method == "neighbor_list"
+
+    def cutoff_of(self, params: Params, position: jax.Array) -> jax.Array:
+        """Return the cut-off in the precision of the positions."""
+        return jnp.asarray(self.cutoff(params) if callable(self.cutoff) else self.cutoff, position.dtype)
+
+    def reach_of(self, params: Params, position: jax.Array, cell: Cell) -> jax.Array:
+        """Return how far pairs are listed."""
+        reach = (1 + self.skin) * self.cutoff_of(params, position)
+        if cell is None or cell.ndim == 1:
+            return reach
+        # Rounding finds the nearest image in a cell of any shape only up to half its smallest width.
+        return jnp.minimum(reach, spaces.of_cell(cell, position.shape[1]).widths.min() / 2)
+
+    def checked_space(self, position: jax.Array, cell: Cell, params: Params) -> Space:
+        """Return the space of a cell.
+
+        Raises:
+            UserError: if the species or the cut-off do not fit, as far as that is known while compiling.
+        """
+        space = spaces.of_cell(cell, position.shape[1])
+        if self.species is not None and len(self.species) != len(position):
+            raise UserError(f"species names {len(self.species)} particles and there are {len(position)}")
+        if self.cutoff is None and space.is_periodic:
+            raise UserError("a periodic cell needs a cutoff; give one of at most half its smallest width")
+        if self.cutoff is not None and space.is_periodic:
+            reach, widths = self.cutoff_of(params, position), space.widths
+            known = not any(isinstance(value, Tracer) for value in (reach, widths))
+            if known and not bool(_fits(reach, space)):
+                raise UserError(
+                    f"cutoff = {float(reach):g} reaches beyond half the cell, whose widths are "
+                    f"{', '.join(f'{float(width):g}' for width in widths)}; repeat the cell or shorten the cutoff"
+                )
+        return space
+
+    def potential_parameters(self, params: Params) -> Mapping[str, Parameter]:
+        """Return what the potential takes, by name.
+
+        Raises:
+            UserError: if one is a table and there are no species.
+        """
+        if callable(self.parameters):
+            values = self.parameters(params)
+        else:
+            values = {name: params[name] for name in self.parameters}
+        if self.species is None and any(not isinstance(p, PerParticle) and jnp.ndim(p) == 2 for p in values.values()):
+            raise UserError("a parameter is a table by species; say which species each particle is")
+        return values
+
+    def _summed(
+        self,
+        over_list: Callable[..., jax.Array],
+        over_all: Callable[..., jax.Array],
+        position: jax.Array,
+        cell: Cell,
+        params: Params,
+        neighbors: Any,
+    ) -> jax.Array:
+        space, values = self.checked_space(position, cell, params), self.potential_parameters(params)
+        limit = None if self.cutoff is None else self.cutoff_of(params, position)
+        is_right = jnp.bool_(True) if limit is None else _fits(limit, space)
+        if isinstance(neighbors, NeighborList) and limit is not None:
+            species = None if self.species is None else jnp.asarray(self.species)
+            sums = PairSums(self.potential, limit, values, species)
+            value = over_list(sums, position, cell, neighbors)
+            is_right = is_right & ~neighbors.overflowed
+        else:
+            apart = pairs.all_pairs(position, space, limit)
+            value = over_all(apart, self.potential, **_of_all_pairs(values, self.species))
+        # Better no number than a wrong one.
+        return jnp.where(is_right, value, jnp.nan)
 
 
 def pair_interaction(
@@ -72,104 +224,19 @@ def pair_interaction(
         raise UserError("method = 'neighbor_list' needs a cutoff; give one or choose method = 'all_pairs'")
     if isinstance(cutoff, int | float) and not cutoff > 0:
         raise UserError(f"cutoff = {cutoff} is not a positive length")
-    kinds = None if species is None else np.asarray(species, dtype=np.int32)
+    return PairInteraction(
+        potential=potential,
+        cutoff=cutoff,
+        parameters=parameters,
+        species=None if species is None else np.asarray(species, dtype=np.int32),
+        method=method,
+        skin=skin,
+        capacity=capacity,
+    ).interaction()
 
-    def cutoff_of(params: Params, position: jax.Array) -> jax.Array:
-        return jnp.asarray(cutoff(params) if callable(cutoff) else cutoff, position.dtype)
 
-    def uses_list(position: jax.Array) -> bool:
-        if method == "auto":
-            return cutoff is not None and len(position) > MOST_FOR_ALL_PAIRS[position.shape[1]]
-        return method == "neighbor_list"
-
-    def checked_space(position: jax.Array, cell: Cell, params: Params) -> Space:
-        space = spaces.of_cell(cell, position.shape[1])
-        if kinds is not None and len(kinds) != len(position):
-            raise UserError(f"species names {len(kinds)} particles and there are {len(position)}")
-        if cutoff is None and space.is_periodic:
-            raise UserError("a periodic cell needs a cutoff; give one of at most half its smallest width")
-        if cutoff is not None and space.is_periodic:
-            reach, widths = cutoff_of(params, position), space.widths
-            known = not any(isinstance(value, Tracer) for value in (reach, widths))
-            if known and not bool(_fits(reach, space)):
-                raise UserError(
-                    f"cutoff = {float(reach):g} reaches beyond half the cell, whose widths are "
-                    f"{', '.join(f'{float(width):g}' for width in widths)}; repeat the cell or shorten the cutoff"
-                )
-        return space
-
-    def reach_of(params: Params, position: jax.Array, cell: Cell) -> jax.Array:
-        reach = (1 + skin) * cutoff_of(params, position)
-        if cell is None or cell.ndim == 1:
-            return reach
-        # Rounding finds the nearest image in a cell of any shape only up to half its smallest width.
-        return jnp.minimum(reach, spaces.of_cell(cell, position.shape[1]).widths.min() / 2)
-
-    def potential_parameters(params: Params) -> Mapping[str, Parameter]:
-        values = parameters(params) if callable(parameters) else {name: params[name] for name in parameters}
-        if kinds is None and any(not isinstance(p, PerParticle) and jnp.ndim(p) == 2 for p in values.values()):
-            raise UserError("a parameter is a table by species; say which species each particle is")
-        return values
-
-    def prepare(position: jax.Array, cell: Cell, params: Params) -> Any:
-        checked_space(position, cell, params)
-        if not uses_list(position):
-            return ()
-        room = capacity or USUAL_NEIGHBORS[position.shape[1]]
-        return neighbor_list.build(position, cell, reach_of(params, position, cell), room)
-
-    def refresh(neighbors: Any, position: jax.Array, cell: Cell, params: Params) -> Any:
-        if not isinstance(neighbors, NeighborList):
-            return neighbors
-        reach = reach_of(params, position, cell)
-        return neighbor_list.refresh(neighbors, position, cell, cutoff_of(params, position), reach)
-
-    def evaluate(
-        over_list: Callable[..., jax.Array], over_all: Callable[..., jax.Array]
-    ) -> Callable[[jax.Array, Cell, Params, Any], jax.Array]:
-        def evaluated(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-            space, values = checked_space(position, cell, params), potential_parameters(params)
-            limit = None if cutoff is None else cutoff_of(params, position)
-            is_right = jnp.bool_(True) if limit is None else _fits(limit, space)
-            if isinstance(neighbors, NeighborList) and limit is not None:
-                sums = PairSums(potential, limit, values, kinds if kinds is None else jnp.asarray(kinds))
-                value = over_list(sums, position, cell, neighbors)
-                is_right = is_right & ~neighbors.overflowed
-            else:
-                apart = pairs.all_pairs(position, space, limit)
-                value = over_all(apart, potential, **_of_all_pairs(values, kinds))
-            # Better no number than a wrong one.
-            return jnp.where(is_right, value, jnp.nan)
-
-        return evaluated
-
-    virial = evaluate(pair_sums.virial, pairs.virial_tensor)
-
-    def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-        if cell is None:
-            raise UserError("free space has no volume and so no stress; give a cell")
-        return -virial(position, cell, params, neighbors) / spaces.of_cell(cell, position.shape[1]).volume
-
-    def sized_like(neighbors: Any) -> Interaction:
-        return pair_interaction(
-            potential,
-            cutoff=cutoff,
-            parameters=parameters,
-            species=species,
-            method=method,
-            skin=skin,
-            capacity=neighbors.capacity if isinstance(neighbors, NeighborList) else capacity,
-        )
-
-    return Interaction(
-        prepare=prepare,
-        refresh=refresh,
-        energy=evaluate(pair_sums.energy, lambda *args, **kwargs: pairs.energy_per_particle(*args, **kwargs).sum()),
-        force=evaluate(pair_sums.force, pairs.forces),
-        stress=stress,
-        sized_like=sized_like,
-        is_translation_invariant=True,
-    )
+def _energy_of_all_pairs(*args: Any, **kwargs: Any) -> jax.Array:
+    return pairs.energy_per_particle(*args, **kwargs).sum()
 
 
 def _fits(cutoff: jax.Array, space: Space) -> jax.Array:

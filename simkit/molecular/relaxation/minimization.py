@@ -11,13 +11,15 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
-from simkit.molecular import minimizers, spaces
+from simkit.molecular import frames, minimizers, spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
-from simkit.molecular.relaxation.cell_coordinates import CellCoordinates
-from simkit.molecular.relaxation.zero_modes import onto, unopposed
+from simkit.molecular.relaxation.landscape import Landscape
+from simkit.molecular.relaxation.solution import Loose, Solution
 from simkit.molecular.spaces import Cell
+
+type Measure = Callable[[jax.Array, Cell, Params], Arrays]
 
 
 @pytree
@@ -41,6 +43,177 @@ class RelaxationState:
     idle: jax.Array
 
 
+@dataclasses.dataclass(frozen=True)
+class Relaxation:
+    """A walk downhill to mechanical equilibrium; for what each part means see `relaxation`.
+
+    Attributes:
+        landscape: what is minimized.
+        start: ``(params, key) -> position``.
+        params: the default parameters.
+        minimizer: the method.
+        force_tolerance: largest force left, in units of force.
+        force_unit: ``params -> force``, or ``None``.
+        loose: particles that nothing holds, or ``None``.
+        observe: what else a frame stores, or ``None``.
+        measure: further diagnostics, or ``None``.
+        dimensions: the dimension names of what ``observe`` returns.
+    """
+
+    landscape: Landscape
+    start: Callable[[Params, jax.Array], jax.Array]
+    params: dict[str, Any]
+    minimizer: Minimizer
+    force_tolerance: float
+    force_unit: Callable[[Params], jax.Array] | None
+    loose: Loose | None
+    observe: Measure | None
+    measure: Measure | None
+    dimensions: Mapping[str, tuple[str, ...]]
+
+    def init(self, params: Params, key: jax.Array) -> RelaxationState:
+        """Return the state before the first iteration."""
+        landscape = self.landscape
+        # A start that is a constant would be folded when compiling, and the sort of the list build with it.
+        position = jax.lax.optimization_barrier(self.start(params, key))
+        coordinates = landscape.coordinates(position, params)
+        neighbors = landscape.interaction.prepare(*landscape.arrangement(coordinates, params), params)
+        energy, force = landscape.evaluate(coordinates, params, neighbors)
+        # Not infinity, which would look like a failure.
+        largest = jnp.asarray(jnp.finfo(position.dtype).max, position.dtype)
+        return RelaxationState(
+            descent=self.minimizer.start(coordinates, energy, force, landscape.scale(params)),
+            neighbors=neighbors,
+            relaxed_for=_vector(params),
+            least_force=largest,
+            least_energy=largest,
+            idle=jnp.int32(0),
+        )
+
+    def step(self, state: RelaxationState, params: Params) -> RelaxationState:
+        """Return the state after one iteration, with one evaluation of energy and force."""
+        landscape, minimizer = self.landscape, self.minimizer
+        is_current = (state.relaxed_for == _vector(params)).all()
+        descent = jax.tree.map(
+            lambda kept, again: jnp.where(is_current, kept, again), state.descent, _reconsidered(state.descent)
+        )
+        arrangement = landscape.arrangement(descent.trial, params)
+        neighbors = landscape.interaction.refresh(state.neighbors, *arrangement, params)
+        energy, force = landscape.evaluate(descent.trial, params, neighbors)
+        descent = minimizer.advance(descent, energy, force, landscape.scale(params))
+
+        largest = jnp.asarray(jnp.finfo(energy.dtype).max, energy.dtype)
+        least_force = jnp.where(is_current, state.least_force, largest)
+        least_energy = jnp.where(is_current, state.least_energy, largest)
+        force_now = largest_norm(descent.force)
+        energy_now = descent.energy if minimizer.monotone else least_energy
+        gained = (force_now < least_force) | (energy_now < least_energy - energy_noise(energy_now))
+        return RelaxationState(
+            descent=descent,
+            neighbors=neighbors,
+            relaxed_for=_vector(params),
+            least_force=jnp.minimum(least_force, force_now),
+            least_energy=jnp.minimum(least_energy, energy_now),
+            idle=jnp.where(gained, 0, state.idle + 1),
+        )
+
+    def limit(self, params: Params) -> jax.Array:
+        """Return the largest force left at the end."""
+        length, stiffness = self.landscape.scale(params)
+        return self.force_tolerance * (stiffness * length if self.force_unit is None else self.force_unit(params))
+
+    def is_at_rest(self, state: RelaxationState, params: Params) -> jax.Array:
+        """Tell whether forces, and stresses where the cell relaxes, are within the tolerance."""
+        # What was relaxed under other parameters is not done under these, whatever its kept force says.
+        is_current = (state.relaxed_for == _vector(params)).all()
+        landscape, coordinates, force = self.landscape, state.descent.position, state.descent.force
+        at_rest = is_current & (largest_norm(landscape.forces(coordinates, force, params)) < self.limit(params))
+        if not landscape.relax_cell:
+            return at_rest
+        excess = landscape.excess(coordinates, force, params)
+        allowed = self.limit(params) / landscape.scale(params).length ** (len(excess) - 1)
+        return at_rest & (jnp.abs(excess).max() < allowed)
+
+    def status(self, state: RelaxationState, params: Params) -> jax.Array:
+        """Return the `simkit.core.status.Status` code, but for an overflow of lists."""
+        code = jnp.where(state.idle >= self.minimizer.patience, jnp.int32(Status.STALLED), jnp.int32(Status.OK))
+        code = jnp.where(self.is_at_rest(state, params), jnp.int32(Status.CONVERGED), code)
+        # Asked at every step, so what a minimizer remembers is left out: it shows in the next trial.
+        descent = state.descent
+        finite = is_finite((descent.position, descent.force, descent.trial))
+        if self.minimizer.monotone:
+            finite &= jnp.isfinite(descent.energy)
+        return jnp.where(finite, code, jnp.int32(Status.NON_FINITE))
+
+    def current(self, state: RelaxationState, params: Params) -> tuple[jax.Array, Cell, Any]:
+        """Return position, cell and neighbors where the walk stands."""
+        position, deformed = self.landscape.arrangement(state.descent.position, params)
+        # The list was last refreshed at a trial, which may have been rejected.
+        return position, deformed, self.landscape.interaction.refresh(state.neighbors, position, deformed, params)
+
+    def observed(self, state: RelaxationState, params: Params) -> Arrays:
+        """Return what a frame stores."""
+        position, deformed, _ = self.current(state, params)
+        extra = {} if self.observe is None else self.observe(position, deformed, params)
+        length = jnp.broadcast_to(self.landscape.scale(params).length, len(position)).astype(position.dtype)
+        return frames.in_cell(position, deformed) | {"diameter": length} | extra
+
+    def diagnose(self, state: RelaxationState, params: Params) -> Arrays:
+        """Return iterations, energy, forces and stresses, and what is measured besides."""
+        interaction = self.landscape.interaction
+        position, deformed, neighbors = self.current(state, params)
+        energy = interaction.energy(position, deformed, params, neighbors)
+        numbers = {
+            "iteration": state.descent.iteration,
+            "force_evaluations": state.descent.iteration + 1,
+            "energy": energy,
+            "energy_per_particle": energy / len(position),
+            "max_force": largest_norm(interaction.force(position, deformed, params, neighbors)),
+        }
+        if self.measure is not None:
+            numbers |= self.measure(position, deformed, params)
+        if deformed is None:
+            return numbers
+        stress = interaction.stress(position, deformed, params, neighbors)
+        numbers |= {
+            "pressure": -jnp.trace(stress) / len(stress),
+            "volume": spaces.of_cell(deformed, position.shape[1]).volume,
+        }
+        if self.landscape.relax_cell:
+            joint = stress + params["pressure"] * jnp.eye(len(stress), dtype=stress.dtype)
+            numbers["max_stress_error"] = jnp.abs(self.landscape.deformable(params).free(joint)).max()
+        return numbers
+
+    def sized_like(self, state: RelaxationState) -> Simulation:
+        """Return the simulation whose lists are as large as those of a state."""
+        resize = self.landscape.interaction.sized_like
+        assert resize is not None  # without it no list is limited
+        landscape = dataclasses.replace(self.landscape, interaction=resize(state.neighbors))
+        return dataclasses.replace(self, landscape=landscape).simulation()
+
+    def simulation(self) -> Simulation:
+        """Return the record that everything else takes."""
+        has_cell = self.landscape.cell is not None
+        return Simulation(
+            init=self.init,
+            step=self.step,
+            observe=self.observed,
+            diagnose=self.diagnose,
+            params=self.params,
+            converges=True,
+            equilibrium=Equilibrium(
+                unknowns=lambda state: state.descent.position,
+                residual=Solution(self.landscape, self.loose).residual,
+                replace=lambda state, coordinates: dataclasses.replace(
+                    state, descent=dataclasses.replace(state.descent, position=coordinates)
+                ),
+            ),
+            status=self.status,
+            sized_like=self.landscape.interaction.sized_like and self.sized_like,
+            dimensions=frames.dimensions_of(has_cell=has_cell, diameter=("particle",)) | dict(self.dimensions),
+        )
+
+
 def relaxation(
     interaction: Interaction,
     start: Callable[[Params, jax.Array], jax.Array],
@@ -53,9 +226,9 @@ def relaxation(
     force_unit: Callable[[Params], jax.Array] | None = None,
     relax_cell: bool = False,
     isotropic: bool = False,
-    loose: Callable[[jax.Array, Cell, Params], jax.Array] | None = None,
-    observe: Callable[[jax.Array, Cell, Params], Arrays] | None = None,
-    measure: Callable[[jax.Array, Cell, Params], Arrays] | None = None,
+    loose: Loose | None = None,
+    observe: Measure | None = None,
+    measure: Measure | None = None,
     dimensions: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Simulation:
     """Return the simulation that walks from a start downhill to mechanical equilibrium.
@@ -97,208 +270,19 @@ def relaxation(
     if relax_cell and "pressure" not in params:
         raise UserError("relax_cell = true needs the parameter pressure; choose 0")
 
-    def limit(params: Params) -> jax.Array:
-        length, stiffness = scale(params)
-        return force_tolerance * (stiffness * length if force_unit is None else force_unit(params))
-
-    def deformable(params: Params) -> CellCoordinates:
-        return CellCoordinates(length=scale(params).length, isotropic=isotropic)
-
-    def undeformed(params: Params) -> jax.Array:
-        assert cell is not None  # relax_cell without a cell is refused above
-        return cell(params) if isotropic else spaces.lattice_vectors(cell(params))
-
-    def arrangement(coordinates: jax.Array, params: Params) -> tuple[jax.Array, Cell]:
-        if relax_cell:
-            return deformable(params).split(coordinates, undeformed(params))
-        return coordinates, None if cell is None else cell(params)
-
-    def evaluate(coordinates: jax.Array, params: Params, neighbors: Any) -> tuple[jax.Array, jax.Array]:
-        position, deformed = arrangement(coordinates, params)
-        energy = interaction.energy(position, deformed, params, neighbors)
-        force = interaction.force(position, deformed, params, neighbors)
-        if not relax_cell:
-            return energy, force
-        stress = interaction.stress(position, deformed, params, neighbors)
-        coordinator, original = deformable(params), undeformed(params)
-        joint = coordinator.force(coordinates, force, stress, original, params["pressure"])
-        return energy + params["pressure"] * coordinator.volume(coordinates, original), joint
-
-    def forces(state: RelaxationState, params: Params) -> jax.Array:
-        descent = state.descent
-        return deformable(params).on_particles(descent.position, descent.force) if relax_cell else descent.force
-
-    def current(state: RelaxationState, params: Params) -> tuple[jax.Array, Cell, Any]:
-        position, deformed = arrangement(state.descent.position, params)
-        # The list was last refreshed at a trial, which may have been rejected.
-        return position, deformed, interaction.refresh(state.neighbors, position, deformed, params)
-
-    def init(params: Params, key: jax.Array) -> RelaxationState:
-        # A start that is a constant would be folded when compiling, and the sort of the list build with it.
-        position = jax.lax.optimization_barrier(start(params, key))
-        coordinates = deformable(params).join(position) if relax_cell else position
-        neighbors = interaction.prepare(*arrangement(coordinates, params), params)
-        energy, force = evaluate(coordinates, params, neighbors)
-        # Not infinity, which would look like a failure.
-        largest = jnp.asarray(jnp.finfo(position.dtype).max, position.dtype)
-        return RelaxationState(
-            descent=minimizer.start(coordinates, energy, force, scale(params)),
-            neighbors=neighbors,
-            relaxed_for=_vector(params),
-            least_force=largest,
-            least_energy=largest,
-            idle=jnp.int32(0),
-        )
-
-    def step(state: RelaxationState, params: Params) -> RelaxationState:
-        is_current = (state.relaxed_for == _vector(params)).all()
-        descent = jax.tree.map(
-            lambda kept, again: jnp.where(is_current, kept, again), state.descent, _reconsidered(state.descent)
-        )
-        neighbors = interaction.refresh(state.neighbors, *arrangement(descent.trial, params), params)
-        energy, force = evaluate(descent.trial, params, neighbors)
-        descent = minimizer.advance(descent, energy, force, scale(params))
-
-        largest = jnp.asarray(jnp.finfo(energy.dtype).max, energy.dtype)
-        least_force = jnp.where(is_current, state.least_force, largest)
-        least_energy = jnp.where(is_current, state.least_energy, largest)
-        force_now = largest_norm(descent.force)
-        energy_now = descent.energy if minimizer.monotone else least_energy
-        gained = (force_now < least_force) | (energy_now < least_energy - energy_noise(energy_now))
-        return RelaxationState(
-            descent=descent,
-            neighbors=neighbors,
-            relaxed_for=_vector(params),
-            least_force=jnp.minimum(least_force, force_now),
-            least_energy=jnp.minimum(least_energy, energy_now),
-            idle=jnp.where(gained, 0, state.idle + 1),
-        )
-
-    def done(state: RelaxationState, params: Params) -> jax.Array:
-        # What was relaxed under other parameters is not done under these, whatever its kept force says.
-        is_current = (state.relaxed_for == _vector(params)).all()
-        at_rest = is_current & (largest_norm(forces(state, params)) < limit(params))
-        if not relax_cell:
-            return at_rest
-        coordinates, force = state.descent.position, state.descent.force
-        excess = deformable(params).on_cell(coordinates, force, undeformed(params))
-        return at_rest & (jnp.abs(excess).max() < limit(params) / scale(params).length ** (len(excess) - 1))
-
-    def status(state: RelaxationState, params: Params) -> jax.Array:
-        code = jnp.where(state.idle >= minimizer.patience, jnp.int32(Status.STALLED), jnp.int32(Status.OK))
-        code = jnp.where(done(state, params), jnp.int32(Status.CONVERGED), code)
-        # Asked at every step, so what a minimizer remembers is left out: it shows in the next trial.
-        descent = state.descent
-        finite = is_finite((descent.position, descent.force, descent.trial))
-        if minimizer.monotone:
-            finite &= jnp.isfinite(descent.energy)
-        return jnp.where(finite, code, jnp.int32(Status.NON_FINITE))
-
-    def sized_like(state: RelaxationState) -> Simulation:
-        assert interaction.sized_like is not None
-        return relaxation(
-            interaction.sized_like(state.neighbors),
-            start,
-            params=params,
-            scale=scale,
-            cell=cell,
-            minimizer=minimizer,
-            force_tolerance=force_tolerance,
-            force_unit=force_unit,
-            relax_cell=relax_cell,
-            isotropic=isotropic,
-            loose=loose,
-            observe=observe,
-            measure=measure,
-            dimensions=dimensions,
-        )
-
-    def residual(coordinates: jax.Array, params: Params) -> jax.Array:
-        fixed, given = jax.lax.stop_gradient((coordinates, params))
-        held, dimension = coordinates - fixed, coordinates.shape[1]
-        position, deformed = arrangement(fixed, given)
-        count = len(position)
-        neighbors = interaction.prepare(position, deformed, given)
-        is_loose = None if loose is None else loose(position, deformed, given)
-
-        def force(moved: jax.Array) -> jax.Array:
-            return evaluate(jnp.concatenate([moved, fixed[count:]]), given, neighbors)[1][:count]
-
-        # A body turns as a whole in a cell that is far larger, but not one that strains the cell.
-        motions = unopposed(
-            force, fixed[:count], rotations=not relax_cell, among=None if is_loose is None else ~is_loose
-        )
-        grip = onto(motions, held[:count])
-        if is_loose is not None:
-            particles = jnp.where(is_loose[:, None], fixed[:count], coordinates[:count])
-            coordinates = jnp.concatenate([particles, coordinates[count:]])
-        pull = evaluate(coordinates, params, neighbors)[1]
-        if is_loose is not None:
-            grip = jnp.where(is_loose[:, None], held[:count], grip)
-            pull = jnp.concatenate([jnp.where(is_loose[:, None], 0, pull[:count]), pull[count:]])
-        if relax_cell:
-            strain = held[-dimension:]
-            grip = jnp.concatenate([grip, strain - deformable(params).free(strain)])
-        # The grip is zero, but not its derivative: it holds every motion that no force opposes, and no other.
-        return scale(given).stiffness * grip - pull
-
-    def observed(state: RelaxationState, params: Params) -> Arrays:
-        position, deformed, _ = current(state, params)
-        extra = {} if observe is None else observe(position, deformed, params)
-        length = jnp.broadcast_to(scale(params).length, len(position)).astype(position.dtype)
-        arrays = {"position": position, "diameter": length}
-        if deformed is not None:
-            space = spaces.of_cell(deformed, position.shape[1])
-            vectors = spaces.lattice_vectors(deformed)
-            box = jnp.sqrt(jnp.sum(vectors**2, axis=1))
-            arrays |= {"position": space.wrap(position), "cell": vectors, "box": box}
-        return arrays | extra
-
-    def diagnose(state: RelaxationState, params: Params) -> Arrays:
-        position, deformed, neighbors = current(state, params)
-        energy = interaction.energy(position, deformed, params, neighbors)
-        numbers = {
-            "iteration": state.descent.iteration,
-            "force_evaluations": state.descent.iteration + 1,
-            "energy": energy,
-            "energy_per_particle": energy / len(position),
-            "max_force": largest_norm(interaction.force(position, deformed, params, neighbors)),
-        }
-        if measure is not None:
-            numbers |= measure(position, deformed, params)
-        if deformed is None:
-            return numbers
-        stress = interaction.stress(position, deformed, params, neighbors)
-        numbers |= {
-            "pressure": -jnp.trace(stress) / len(stress),
-            "volume": spaces.of_cell(deformed, position.shape[1]).volume,
-        }
-        if relax_cell:
-            excess = deformable(params).free(stress + params["pressure"] * jnp.eye(len(stress), dtype=stress.dtype))
-            numbers["max_stress_error"] = jnp.abs(excess).max()
-        return numbers
-
-    names = {"position": ("particle", "axis"), "diameter": ("particle",)}
-    if cell is not None:
-        names |= {"cell": ("lattice_vector", "axis"), "box": ("lattice_vector",)}
-    return Simulation(
-        init=init,
-        step=step,
-        observe=observed,
-        diagnose=diagnose,
+    landscape = Landscape(interaction, scale, cell, relax_cell, isotropic)
+    return Relaxation(
+        landscape=landscape,
+        start=start,
         params=params,
-        converges=True,
-        equilibrium=Equilibrium(
-            unknowns=lambda state: state.descent.position,
-            residual=residual,
-            replace=lambda state, coordinates: dataclasses.replace(
-                state, descent=dataclasses.replace(state.descent, position=coordinates)
-            ),
-        ),
-        status=status,
-        sized_like=interaction.sized_like and sized_like,
-        dimensions=names | dict(dimensions or {}),
-    )
+        minimizer=minimizer,
+        force_tolerance=force_tolerance,
+        force_unit=force_unit,
+        loose=loose,
+        observe=observe,
+        measure=measure,
+        dimensions=dimensions or {},
+    ).simulation()
 
 
 def _vector(params: Params) -> jax.Array:

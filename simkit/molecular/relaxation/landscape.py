@@ -1,0 +1,100 @@
+"""The energy landscape of a relaxation: energy, or enthalpy where the cell relaxes, over what a minimizer moves."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from simkit.core.simulation import Params
+from simkit.molecular import spaces
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.minimizers import Scale
+from simkit.molecular.relaxation.cell_coordinates import CellCoordinates
+from simkit.molecular.spaces import Cell
+
+
+@dataclasses.dataclass(frozen=True)
+class Landscape:
+    """``E(x)``, or ``E + p V`` over particles and strain of the cell (`CellCoordinates`) where that relaxes.
+
+    Attributes:
+        interaction: what acts between the particles.
+        scale: ``params -> Scale``.
+        cell: ``params -> cell``, undeformed; ``None`` for free space.
+        relax_cell: whether the cell deforms along with the particles, at the parameter ``pressure``.
+        isotropic: whether a cell that relaxes keeps its shape.
+    """
+
+    interaction: Interaction
+    scale: Callable[[Params], Scale]
+    cell: Callable[[Params], jax.Array] | None
+    relax_cell: bool
+    isotropic: bool
+
+    def deformable(self, params: Params) -> CellCoordinates:
+        """Return how particles and cell are stacked."""
+        return CellCoordinates(length=self.scale(params).length, isotropic=self.isotropic)
+
+    def undeformed(self, params: Params) -> jax.Array:
+        """Return the cell before it relaxes."""
+        assert self.cell is not None  # relax_cell without a cell is refused
+        return self.cell(params) if self.isotropic else spaces.lattice_vectors(self.cell(params))
+
+    def coordinates(self, position: jax.Array, params: Params) -> jax.Array:
+        """Return what a minimizer moves, at the start.
+
+        Args:
+            position: (N, d), in the undeformed cell.
+            params: parameters.
+        """
+        return self.deformable(params).join(position) if self.relax_cell else position
+
+    def arrangement(self, coordinates: jax.Array, params: Params) -> tuple[jax.Array, Cell]:
+        """Return positions, (N, d), and cell.
+
+        Args:
+            coordinates: (N, d), or (N + d, d) where the cell relaxes.
+            params: parameters.
+        """
+        if self.relax_cell:
+            return self.deformable(params).split(coordinates, self.undeformed(params))
+        return coordinates, None if self.cell is None else self.cell(params)
+
+    def evaluate(self, coordinates: jax.Array, params: Params, neighbors: Any) -> tuple[jax.Array, jax.Array]:
+        """Return the energy or enthalpy, and minus its derivative with respect to the coordinates.
+
+        Args:
+            coordinates: as for `arrangement`.
+            params: parameters.
+            neighbors: of the interaction, for these coordinates.
+        """
+        position, deformed = self.arrangement(coordinates, params)
+        energy = self.interaction.energy(position, deformed, params, neighbors)
+        force = self.interaction.force(position, deformed, params, neighbors)
+        if not self.relax_cell:
+            return energy, force
+        stress = self.interaction.stress(position, deformed, params, neighbors)
+        coordinator, original = self.deformable(params), self.undeformed(params)
+        joint = coordinator.force(coordinates, force, stress, original, params["pressure"])
+        return energy + params["pressure"] * coordinator.volume(coordinates, original), joint
+
+    def forces(self, coordinates: jax.Array, force: jax.Array, params: Params) -> jax.Array:
+        """Return the forces on the particles, (N, d).
+
+        Args:
+            coordinates: as for `arrangement`.
+            force: on the coordinates, as `evaluate` returns it.
+            params: parameters.
+        """
+        return self.deformable(params).on_particles(coordinates, force) if self.relax_cell else force
+
+    def excess(self, coordinates: jax.Array, force: jax.Array, params: Params) -> jax.Array:
+        """Return the free part of ``stress + pressure`` in the frame of the undeformed cell, (d, d); zero at rest.
+
+        Args:
+            coordinates: (N + d, d).
+            force: on the coordinates, as `evaluate` returns it.
+            params: parameters.
+        """
+        return self.deformable(params).on_cell(coordinates, force, self.undeformed(params))
