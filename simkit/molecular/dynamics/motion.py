@@ -22,7 +22,7 @@ type Measure = Callable[[DynamicsState, Cell, Params], Arrays]
 
 
 @dataclasses.dataclass(frozen=True)
-class Motion:
+class MolecularDynamics:
     """Particles in motion; for what each part means see `motion`.
 
     Attributes:
@@ -196,7 +196,7 @@ def motion(
     for name in needed:
         if name not in params:
             raise UserError(f"params lack '{name}'; there are {', '.join(sorted(params)) or 'none'}")
-    return Motion(
+    return MolecularDynamics(
         interaction=interaction,
         start=start,
         method=method,

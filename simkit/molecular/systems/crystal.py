@@ -27,7 +27,7 @@ ROOM = 1.5
 SKIN = 0.1
 
 
-class Structure(NamedTuple):
+class LatticeKind(NamedTuple):
     """A lattice with distance 1 between nearest neighbors.
 
     Attributes:
@@ -57,10 +57,10 @@ class Material(NamedTuple):
     parameters: Mapping[str, Parameter]
 
 
-STRUCTURES = {
-    "face_centered_cubic": Structure(lattices.face_centered_cubic, math.sqrt(2), 1 / math.sqrt(2)),
-    "hexagonal_close_packed": Structure(lattices.hexagonal_close_packed, 1.0, 1 / math.sqrt(2)),
-    "diamond": Structure(lattices.diamond, 4 / math.sqrt(3), 8 / (3 * math.sqrt(3))),
+LATTICES = {
+    "face_centered_cubic": LatticeKind(lattices.face_centered_cubic, math.sqrt(2), 1 / math.sqrt(2)),
+    "hexagonal_close_packed": LatticeKind(lattices.hexagonal_close_packed, 1.0, 1 / math.sqrt(2)),
+    "diamond": LatticeKind(lattices.diamond, 4 / math.sqrt(3), 8 / (3 * math.sqrt(3))),
 }
 MATERIALS = {
     "lennard_jones": Material(1.0901730, 57.146, None, LENNARD_JONES_PARAMETERS),
@@ -116,9 +116,9 @@ def crystal(
     """
     if material not in MATERIALS:
         raise UserError(f"unknown material '{material}'{nearest(material, list(MATERIALS))}")
-    if lattice not in STRUCTURES:
-        raise UserError(f"unknown lattice '{lattice}'{nearest(lattice, list(STRUCTURES))}")
-    structure, atoms = STRUCTURES[lattice], MATERIALS[material]
+    if lattice not in LATTICES:
+        raise UserError(f"unknown lattice '{lattice}'{nearest(lattice, list(LATTICES))}")
+    kind, atoms = LATTICES[lattice], MATERIALS[material]
     for name, value in (("cutoff", cutoff), ("switch_on", switch_on)):
         if value is not None and atoms.reach is not None:
             raise UserError(
@@ -128,7 +128,7 @@ def crystal(
     if not 0 < switch_on < cutoff:
         raise UserError(f"switch_on = {switch_on} is not between 0 and cutoff = {cutoff}; choose 2.5 and 4")
     repeats = tuple(repeats)
-    perfect = structure.build(repeats)
+    perfect = kind.build(repeats)
     reach = atoms.reach or cutoff
     width = atoms.bond * float(np.diag(np.asarray(perfect.cell)).min())
     if width < 2 * reach:
@@ -138,7 +138,7 @@ def crystal(
         )
     count, sites = len(perfect.position), np.asarray(perfect.position)
     # Neighbors within the list's reach, from the density.
-    room = math.ceil(ROOM * 4 / 3 * math.pi * ((1 + SKIN) * reach / atoms.bond) ** 3 / structure.volume)
+    room = math.ceil(ROOM * 4 / 3 * math.pi * ((1 + SKIN) * reach / atoms.bond) ** 3 / kind.volume)
     capacity = min(room, count)
     interaction = (
         stillinger_weber(capacity=capacity, skin=SKIN)
@@ -174,10 +174,10 @@ def crystal(
     def measure(position: jax.Array, deformed: Cell, params: Params) -> Arrays:
         del params
         volume = spaces.of_cell(deformed, 3).volume
-        bond = (volume / (count * structure.volume)) ** (1 / 3)
+        bond = (volume / (count * kind.volume)) ** (1 / 3)
         return {
             "nearest_distance": bond,
-            "lattice_constant": structure.constant * bond,
+            "lattice_constant": kind.constant * bond,
             "largest_displacement": displacement(position, deformed).max(),
         }
 

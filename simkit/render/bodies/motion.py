@@ -19,7 +19,7 @@ type Frames = Mapping[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
-class Bodies:
+class BodyFrames:
     """Bodies in every frame.
 
     Attributes:
@@ -79,12 +79,12 @@ class Bodies:
         return not (self.position[here][:, 2] - height < -0.5 * self.reach[here]).any()
 
 
-def read_bodies(frames: Frames) -> Bodies:
+def read_bodies(frames: Frames) -> BodyFrames:
     """Return the bodies in the frames of a run.
 
     Args:
         frames: ``position``, ``orientation``, ``radius`` and, where there are any, ``half_lengths``, ``links``,
-            ``planes``, ``target``, ``disk``, ``pivots`` and ``trace``, shaped as in ``Bodies``.
+            ``planes``, ``target``, ``disk``, ``pivots`` and ``trace``, shaped as in `BodyFrames`.
 
     Raises:
         UserError: if an array is missing or has another shape.
@@ -105,7 +105,7 @@ def read_bodies(frames: Frames) -> Bodies:
     for name, shape in optional.items():
         absent = name not in frames or (0 in shape and np.shape(frames[name]) == shape)
         arrays[name] = np.zeros(shape) if absent else _of_shape(frames, name, shape)
-    return Bodies(
+    return BodyFrames(
         position=_of_shape(frames, "position", (count, bodies, 3)),
         orientation=_of_shape(frames, "orientation", (count, bodies, 4)),
         radius=_of_shape(frames, "radius", (count, bodies)),
@@ -114,7 +114,7 @@ def read_bodies(frames: Frames) -> Bodies:
     )
 
 
-def flat_motion_of_balls(runs: Sequence[Bodies]) -> bool:
+def flat_motion_of_balls(runs: Sequence[BodyFrames]) -> bool:
     """Tell whether there are only balls, all in one plane y = const with what joins them: the side shows everything."""
     places, largest = [], 0.0
     for run in runs:

@@ -10,7 +10,7 @@ from simkit.render.bodies.camera import Camera, fitted, seen_window, turned, usu
 from simkit.render.bodies.ground import Ground, Plane, linear, nice_length
 from simkit.render.bodies.light import lamp, shade
 from simkit.render.bodies.lines import Line, draw_lines, edges
-from simkit.render.bodies.motion import Bodies, body_colors, read_bodies
+from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies
 from simkit.render.bodies.raster import packed, shaded, visible
 from simkit.render.bodies.solids import BALL, BOX, Solid, rod, solid
 from simkit.render.clip import Clip
@@ -92,7 +92,7 @@ class PerspectivePainter:
         return self.sheet.picture(index, self._caption, packed(image))
 
     def _measure(
-        self, runs: Sequence[Bodies], settings: RenderSettings
+        self, runs: Sequence[BodyFrames], settings: RenderSettings
     ) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
         """Return centers and radii of spheres that hold all runs, and azimuth and elevation to see them from."""
         points, radii = (np.concatenate(parts) for parts in zip(*(run.outline() for run in runs), strict=True))

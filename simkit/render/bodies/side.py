@@ -7,7 +7,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
-from simkit.render.bodies.motion import Bodies, body_colors, read_bodies
+from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies
 from simkit.render.clip import Clip
 from simkit.render.disks import Disks
 from simkit.render.figure import Size
@@ -158,7 +158,7 @@ def tinted(colors: np.ndarray, strength: float | np.ndarray) -> np.ndarray:
     return 1 - strength * (1 - colors)
 
 
-def _window(runs: Sequence[Bodies]) -> Window:
+def _window(runs: Sequence[BodyFrames]) -> Window:
     """Return the smallest window that holds every motion, the floor under it and the targets."""
     corners = []
     for run in runs:
