@@ -286,7 +286,7 @@ def relaxation(
 
 
 def _vector(params: Params) -> jax.Array:
-    return jnp.concatenate([jnp.ravel(params[name]) for name in sorted(params)])
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(params)])
 
 
 def _reconsidered(descent: Any) -> Any:
