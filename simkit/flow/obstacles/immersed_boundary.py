@@ -309,7 +309,7 @@ def points_around(perimeter: float, spacing: float) -> int:
 
 def _vector(params: Params, dtype) -> jax.Array:
     return jax.lax.stop_gradient(
-        jnp.concatenate([jnp.ravel(jnp.asarray(params[name], dtype)) for name in sorted(params)])
+        jnp.concatenate([jnp.ravel(jnp.asarray(leaf, dtype)) for leaf in jax.tree.leaves(params)])
     )
 
 
