@@ -15,6 +15,7 @@ from simkit.plugins import Registry
 VERBS = {
     "list": "the scenarios there are, or the simulations (--simulations)",
     "show": "a scenario's simulation, parameters, objectives and published numbers",
+    "new": "write a scenario file to start from",
     "run": "run a scenario and render its animation",
     "sweep": "run a scenario over parameter values and seeds, as one vmapped program",
     "grad": "differentiate a scenario's objective",

@@ -1,0 +1,43 @@
+"""Write a scenario file to start from: a copy of a scenario, or the shortest of a simulation, with all it may say."""
+
+import argparse
+from pathlib import Path
+
+from simkit.cli.main import FINE
+from simkit.cli.output import print_json
+from simkit.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("name", metavar="NAME", help="name of the new scenario")
+    source = "a scenario's name, the path of a .toml file, or a simulation such as flow.channel (default: channel_flow)"
+    parser.add_argument("--from", dest="source", default="channel_flow", metavar="SCENARIO", help=source)
+    parser.add_argument("-o", "--output", type=Path, help="file to write (default: NAME.toml)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Write the file."""
+    from simkit.scenario.catalog import find_scenario
+    from simkit.scenario.checks import identifier
+    from simkit.scenario.contents import bare_scenario, contents_of
+    from simkit.scenario.registry import SIMULATIONS
+    from simkit.scenario.schema import parse_scenario
+    from simkit.scenario.skeleton import skeleton
+    from simkit.storage.files import write_bytes
+
+    path = arguments.output or Path(f"{identifier(arguments.name, 'NAME')}.toml")
+    if path.exists() and not arguments.overwrite:
+        raise UserError(f"{path} exists; choose another name, or pass overwrite=True to replace it")
+    known = arguments.source in SIMULATIONS.names()
+    scenario = bare_scenario(arguments.source) if known else find_scenario(arguments.source)
+    text = skeleton(arguments.name, scenario, contents_of(scenario))
+    parse_scenario(text, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, text.encode())
+    if arguments.json:
+        print_json({"file": str(path), "simulation": scenario.simulation})
+    else:
+        print(f"wrote {path}; run it with: simkit run {path}")
+    return FINE

@@ -1,0 +1,76 @@
+"""`simkit new` writes a file that is a scenario as it is, and still one with every line of it in force."""
+
+import re
+
+import pytest
+
+from simkit.cli.main import main
+from simkit.scenario.build import build
+from simkit.scenario.catalog import find_scenario
+from simkit.scenario.contents import bare_scenario
+from simkit.scenario.registry import SIMULATIONS
+from simkit.scenario.schema import read_scenario
+
+
+@pytest.fixture
+def new(tmp_path, monkeypatch, capsys):
+    """Return a function that runs the verb in an empty folder and returns exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        code = main(["new", *words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+@pytest.mark.parametrize("source", ["bouncing_ball", "taylor_green", "projectile"])
+def test_a_copy_says_what_the_original_says(source, new, tmp_path):
+    code, printed, _ = new("mine", "--from", source)
+    assert code == 0 and printed == "wrote mine.toml; run it with: simkit run mine.toml\n"
+    mine, original = read_scenario(tmp_path / "mine.toml"), find_scenario(source)
+    assert mine.name == "mine"
+    for field in ("config", "differences", "run", "objectives", "render", "validations", "title"):
+        assert getattr(mine, field) == getattr(original, field)
+
+
+@pytest.mark.parametrize(
+    "source", ["rigid.bouncing_ball", "flow.lid_driven_cavity", "molecular.cluster", "couette_poiseuille"]
+)
+def test_every_line_may_be_put_in_force(source, new, tmp_path):
+    assert new("mine", "--from", source)[0] == 0
+    path = tmp_path / "mine.toml"
+    build(path)
+    lines = re.sub(r"^# (\w+ = )", r"\1", path.read_text(), flags=re.MULTILINE)
+    assert lines != path.read_text()
+    path.write_text(lines)
+    known = bare_scenario(source) if source in SIMULATIONS.names() else find_scenario(source)
+    everything, declared = read_scenario(path).parameters, known.parameters
+    assert {name: p.default for name, p in everything.items()} == {name: p.default for name, p in declared.items()}
+    assert set(everything) == set(read_scenario(path).differences)
+    build(path)
+
+
+def test_a_file_is_replaced_only_when_asked(new, tmp_path):
+    assert new("mine", "-o", "folder/other.toml")[0] == 0
+    (tmp_path / "folder" / "other.toml").write_text("mine")
+    code, _, error = new("mine", "-o", "folder/other.toml")
+    assert code == 2 and "folder/other.toml exists; choose another name, or pass --overwrite to replace it" in error
+    assert (tmp_path / "folder" / "other.toml").read_text() == "mine"
+    assert new("mine", "-o", "folder/other.toml", "--overwrite")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["Mine"], "is not a name"),
+        (["mine", "--from", "flow.chanel"], "did you mean 'flow.channel'?"),
+        (["mine", "--from", "rigid.mjcf"], "config.model is missing"),
+        ([], "NAME"),
+    ],
+)
+def test_mistakes_are_one_line(words, message, new, tmp_path):
+    code, _, error = new(*words)
+    assert code == 2 and error.count("\n") == 1 and message in error
+    assert not list(tmp_path.iterdir())
