@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
+from simkit.core.barrier import computed_once
 from simkit.core.compilation import compiled
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Simulation, State
@@ -99,8 +100,8 @@ def initial(simulation: Simulation) -> Callable[[Params, jax.Array], State]:
 
     def run(params: Params, key: jax.Array) -> State:
         # Fused with what follows in one program or another, the same numbers would be rounded in different ways.
-        params, key = jax.lax.optimization_barrier((params, key))
-        return jax.lax.optimization_barrier(simulation.init(params, key))
+        params, key = computed_once((params, key))
+        return computed_once(simulation.init(params, key))
 
     return run
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.growth import with_room
 from simkit.core.rollout import Frames, frame, initial
 from simkit.core.simulation import Params, Simulation, State
@@ -140,7 +141,7 @@ def _segment(simulation: Simulation, plan: Plan) -> Callable[[State, Params], tu
         empty = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), shapes)
         # The compiler must not see how long the loop is: it unrolls one of a single turn, and then rounds what is
         # recorded otherwise than `trajectory` does.
-        return jax.lax.fori_loop(0, jax.lax.optimization_barrier(jnp.int32(count)), body, (state, empty))
+        return jax.lax.fori_loop(0, computed_once(jnp.int32(count)), body, (state, empty))
 
     return segment
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.flow.arrays import Velocity, end
@@ -15,7 +16,7 @@ from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.boundary.surroundings import surround
 from simkit.flow.operators.advection import LAYERS, advection
-from simkit.flow.operators.differences import in_memory, with_ends, with_zero_ends
+from simkit.flow.operators.differences import with_ends, with_zero_ends
 from simkit.flow.operators.diffusion import laplacian
 from simkit.flow.operators.stress import divergence_of_stress
 from simkit.flow.viscosity import Uniform, Viscosity, field_at_centers, is_field, uniform
@@ -227,7 +228,7 @@ def explicit_terms(
         acceleration = _with_friction(acceleration, velocity, nearest, equations, params)
     if equations.force is not None:
         acceleration = jax.tree.map(jnp.add, acceleration, equations.force(velocity, scalar, params, time))
-    terms = tuple(in_memory(_on_all_faces(a, velocity, i, domain)) for i, a in enumerate(acceleration))
+    terms = tuple(computed_once(_on_all_faces(a, velocity, i, domain)) for i, a in enumerate(acceleration))
     if equations.scalar is None:
         return terms
     return (*terms, equations.scalar.rate(scalar, velocity, params, time, equations.explicit))

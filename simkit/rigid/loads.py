@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.simulation import Params
-from simkit.rigid.algebra.vector import Vector, computed_once, zeros
+from simkit.rigid.algebra.vector import Vector, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench
 from simkit.rigid.scene import Load, parameter_of_load

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.compensated import compensated_sum
 from simkit.core.members import in_blocks, members_first, members_last
 from simkit.core.parameter import POSITIVE, Parameter
@@ -143,7 +144,7 @@ def simulate(scene: Scene) -> Simulation:
     def observe(state: World, params: Params) -> Arrays:
         bodies, motion = scene.bodies(params), state.motion
         # On its own, so that every program that observes rounds it alike.
-        omega = jax.lax.optimization_barrier(angular_velocity(jax.lax.optimization_barrier(motion), bodies))
+        omega = computed_once(angular_velocity(computed_once(motion), bodies))
         arrays = {
             "position": vector.stacked(motion.position),
             "orientation": quaternion.stacked(motion.orientation),

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.flow.arrays import Velocity, end, like
 from simkit.flow.grid import Grid
 
@@ -73,7 +74,7 @@ def with_zero_ends(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
     """Return a velocity from its inner points along its own axis, zero on the boundary."""
     if grid.axes[axis].periodic:
         return f
-    f = in_memory(f)
+    f = computed_once(f)
     nothing = jnp.zeros_like(end(f, axis, 0))
     return with_ends(nothing, f, nothing, axis)
 
@@ -127,13 +128,4 @@ def joined(parts: list[jax.Array], axis: int) -> jax.Array:
     Where the parts are in memory too, joining them is to copy rows, which takes half the time; along the first axis
     there are no rows to tell apart, and it is a little faster without.
     """
-    return in_memory(jnp.concatenate(in_memory(parts) if axis else parts, axis))
-
-
-def in_memory[T](f: T) -> T:
-    """Return an array, or a tree of them, written to memory before it is used.
-
-    Read from there, neighbors are plain offsets. Fused into the loops that use it, a concatenation would cost a branch
-    for every point of the grid: twice the time of a step on a CPU.
-    """
-    return jax.lax.optimization_barrier(f)
+    return computed_once(jnp.concatenate(computed_once(parts) if axis else parts, axis))

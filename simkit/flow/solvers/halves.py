@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.flow.grid import Axis, Grid
-from simkit.flow.operators.differences import in_memory, joined
+from simkit.flow.operators.differences import joined
 from simkit.flow.solvers.modes import Periodic, SecondDifference, transpose, widened
 from simkit.flow.solvers.tridiagonal import eliminate, substitute
 
@@ -109,6 +110,6 @@ def _apart(field: jax.Array, mean: jax.Array, along: int) -> jax.Array:
     # One long loop is faster than loops in loops.
     table = field.reshape(len(field), -1)
     rows = jnp.concatenate([table.real - mean, jnp.flip(table.imag, 0) - mean])
-    moved = jnp.moveaxis(in_memory(rows).reshape(-1, *field.shape[1:]), 0, along)
+    moved = jnp.moveaxis(computed_once(rows).reshape(-1, *field.shape[1:]), 0, along)
     # As one line it is written in the order of its axes; left to the compiler, each use would transpose it again.
-    return in_memory(moved.reshape(-1)).reshape(moved.shape)
+    return computed_once(moved.reshape(-1)).reshape(moved.shape)

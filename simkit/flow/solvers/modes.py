@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.flow.operators.differences import in_memory
+from simkit.core.barrier import computed_once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +175,7 @@ def transpose(f: jax.Array, order: Sequence[int]) -> jax.Array:
         return jnp.transpose(f, order)
     rows, columns = math.prod(f.shape[:k]), math.prod(f.shape[k:])
     table = widened(f.reshape(rows, columns))
-    return in_memory(table.T[:columns]).reshape(f.shape[k:] + f.shape[:k])
+    return computed_once(table.T[:columns]).reshape(f.shape[k:] + f.shape[:k])
 
 
 def widened(table: jax.Array) -> jax.Array:
@@ -185,8 +185,8 @@ def widened(table: jax.Array) -> jax.Array:
     transpose of 1024 x 512 numbers is five times as fast. The numbers added are any at hand: zeros would become a
     padding, which takes a branch for each number.
     """
-    table = in_memory(table)
-    return in_memory(jnp.concatenate([table, table[:, :16]], axis=1))
+    table = computed_once(table)
+    return computed_once(jnp.concatenate([table, table[:, :16]], axis=1))
 
 
 def _move(axes: list[int], axis: int, last: bool) -> None:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.pytree import pytree
 from simkit.core.quantities import described
@@ -171,7 +172,7 @@ def spectral_channel(
         u, v, vorticity = at_cells(state.amplitudes)
         height = like(u, y)
         # Fused with what precedes in one program or another, the same speed would be rounded in different ways.
-        u, v = jax.lax.optimization_barrier((u + _base(params)(height), v))
+        u, v = computed_once((u + _base(params)(height), v))
         return {
             "speed": jnp.sqrt(u**2 + v**2 + jnp.finfo(u.dtype).tiny),
             "vorticity": vorticity + 2 * height - params["wall_velocity"] / 2,

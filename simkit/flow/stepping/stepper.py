@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
@@ -14,7 +15,7 @@ from simkit.flow.arrays import Velocity, like
 from simkit.flow.boundary.domain import prescribe
 from simkit.flow.diagnosis.measures import mean_velocity
 from simkit.flow.equations import Equations, explicit_terms, implicit_friction
-from simkit.flow.operators.differences import divergence, gradient, in_memory
+from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.implicit import friction_solver
 
@@ -143,13 +144,13 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             velocity, pressure, scalar, before, drive, impulse = carry
             (new, old, passed), index = weights_and_index
             # Numbers on their own: worked out again for each point, they would keep loops from being vectorized.
-            gain, loss, part = in_memory((new * length, old * length, (new + old) * length))
+            gain, loss, part = computed_once((new * length, old * length, (new + old) * length))
             time = state.time[0] + passed * length
             with jax.named_scope("explicit"):
                 # The old terms are used up before there are new ones, which then take their place in memory. One long
                 # loop is faster than loops in loops.
                 kept = jax.tree.map(lambda o: loss * o.ravel(), before)
-                kept, velocity, scalar = in_memory((kept, velocity, scalar))
+                kept, velocity, scalar = computed_once((kept, velocity, scalar))
                 now = explicit_terms(velocity, scalar, equations, params, time, fluid)
                 changes = jax.tree.map(lambda n, o: gain * n + o.reshape(n.shape), now, kept)
                 change = changes[: grid.dimension]

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
@@ -80,7 +81,7 @@ class MolecularDynamics:
         position_key, velocity_key, bath_key = jax.random.split(key, 3)
         # A start that is a constant would be folded when compiling, and the sort of the list build with it: 12 s for
         # 62,500 atoms.
-        position = jax.lax.optimization_barrier(self.start(params, position_key))
+        position = computed_once(self.start(params, position_key))
         if self.isolated and len(position) < 2:
             raise UserError("isolated = true needs at least 2 particles; for one alone give isolated = false")
         neighbors = self.interaction.prepare(position, self.cell_of(params), params)

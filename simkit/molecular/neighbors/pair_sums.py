@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import neighbor_list
 from simkit.molecular.neighbors.cores import WORTH_SPLITTING, split_over_cores
@@ -104,7 +105,7 @@ def force(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborLi
 
     def term(pair: PairTerms) -> Components:
         # Without the barrier the compiler works the force out once more for every component.
-        over_distance = jax.lax.optimization_barrier(_force_over_distance(sums.potential, pair))
+        over_distance = computed_once(_force_over_distance(sums.potential, pair))
         return tuple(over_distance * component for component in pair.separation)
 
     components = _accumulate(sums, position, cell, neighbors, term, position.shape[1])
@@ -165,7 +166,7 @@ def _accumulate(
     def add(totals: Components, other: jax.Array) -> Components:
         separation = space.nearest_image(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in columns))
         # Without the barrier the compiler looks the neighbors up once more for every sum.
-        separation = jax.lax.optimization_barrier(separation)
+        separation = computed_once(separation)
         squared = sum(component * component for component in separation)
         # Unused entries name the particle itself.
         squared = jnp.where((other != slots) & (squared < limit), squared, limit)

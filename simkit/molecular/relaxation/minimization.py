@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, is_finite
@@ -75,7 +76,7 @@ class Relaxation:
         """Return the state before the first iteration."""
         landscape = self.landscape
         # A start that is a constant would be folded when compiling, and the sort of the list build with it.
-        position = jax.lax.optimization_barrier(self.start(params, key))
+        position = computed_once(self.start(params, key))
         coordinates = landscape.coordinates(position, params)
         neighbors = landscape.interaction.prepare(*landscape.arrangement(coordinates, params), params)
         energy, force = landscape.evaluate(coordinates, params, neighbors)

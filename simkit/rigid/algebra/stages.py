@@ -5,6 +5,8 @@ from typing import Any
 
 import jax
 
+from simkit.core.barrier import computed_once
+
 
 def staged[T](tree: T) -> T:
     """Return arrays as they are; in a derivative, they and their tangents are computed in a pass of their own.
@@ -53,7 +55,7 @@ def _primitive() -> Any:
 
     def differentiate(primals: Any, tangents: Any) -> Any:
         # Apart from each other, since only the second is linear and can be transposed.
-        return jax.lax.optimization_barrier(primals[0]), jax.lax.optimization_barrier(tangents[0])
+        return computed_once(primals[0]), computed_once(tangents[0])
 
     batching.primitive_batchers[stage] = lambda arguments, axes: (stage.bind(arguments[0]), axes[0])
     ad.primitive_jvps[stage] = differentiate

@@ -58,17 +58,6 @@ def each[T](function: Callable[..., jax.Array], *trees: T) -> T:
     return jax.tree.map(function, *trees)
 
 
-def computed_once[T](tree: T) -> T:
-    """Return arrays as they are, but computed in a pass of their own.
-
-    Compiled loops otherwise compute them again for each array that follows from them, and again for each slot.
-
-    Args:
-        tree: of arrays.
-    """
-    return jax.lax.optimization_barrier(tree)
-
-
 def vector(values: jax.Array) -> Vector:
     """Return the vectors along the last axis of an array.
 

@@ -7,8 +7,9 @@ series: a step may hold any number of bounces, and even all the infinitely many 
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
-from simkit.rigid.algebra.vector import Vector, computed_once
+from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bounces.friction import friction_impulse
 from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of
 

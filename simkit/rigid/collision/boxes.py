@@ -3,9 +3,10 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.rigid.algebra.quaternion import axes_of
 from simkit.rigid.algebra.stages import staged
-from simkit.rigid.algebra.vector import Vector, computed_once, cross, dot, select
+from simkit.rigid.algebra.vector import Vector, cross, dot, select
 from simkit.rigid.collision.overlay import Overlay, common_corners, deepest_corner
 from simkit.rigid.collision.points import Placed, Points
 from simkit.rigid.collision.separation import Axes, Choice, best_axes, preference

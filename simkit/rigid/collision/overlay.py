@@ -3,9 +3,10 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.stages import staged
-from simkit.rigid.algebra.vector import Vector, computed_once
+from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.collision.slots import FAR, along_slots, clamp, sign
 
 # Directions of the four slots within the reference face: its diagonals, a little turned, so that an incident face

@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
-from simkit.rigid.algebra.vector import Vector, computed_once, dot
+from simkit.rigid.algebra.vector import Vector, dot
 
 type Axes = tuple[Vector, Vector, Vector]
 

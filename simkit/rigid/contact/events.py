@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.rollout import recomputed, stored
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.stages import with_tangents
-from simkit.rigid.algebra.vector import computed_once, dot, norm
+from simkit.rigid.algebra.vector import dot, norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.overlap import check_apart

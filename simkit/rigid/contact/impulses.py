@@ -6,10 +6,11 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, zeros
+from simkit.rigid.algebra.vector import Vector, dot, each, zeros
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
 from simkit.rigid.collision.nearby import nearby

@@ -18,10 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.quaternion import axes_of, rotate, unrotate
 from simkit.rigid.algebra.stages import staged
-from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, perpendicular
+from simkit.rigid.algebra.vector import Vector, dot, each, perpendicular
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import placed

@@ -6,7 +6,8 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from simkit.rigid.algebra.vector import computed_once, dot
+from simkit.core.barrier import computed_once
+from simkit.rigid.algebra.vector import dot
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.passing import passing
 from simkit.rigid.contact.sweeping.arrangement import apart, of_pairs

@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.quaternion import Quaternion, axes_of, conjugate, multiply, rotate
 from simkit.rigid.algebra.tensor import rotated
-from simkit.rigid.algebra.vector import Vector, computed_once, cross, dot, each, norm, normalize
+from simkit.rigid.algebra.vector import Vector, cross, dot, each, norm, normalize
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, angular_velocity
 from simkit.rigid.joints.joint import HOLDS, Joint

@@ -5,10 +5,11 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.rigid.algebra.vector import computed_once, norm
+from simkit.rigid.algebra.vector import norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.integrators.kick import kick

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.compensated import compensated_sum
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.pytree import pytree
@@ -126,14 +127,14 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
 
     def step(state: Articulated, params: Params) -> Articulated:
         # Fused with what stands around it in one program or another, a step would be rounded in different ways.
-        state, params = jax.lax.optimization_barrier((state, params))
+        state, params = computed_once((state, params))
         memory = engine.advance(params, state.memory, controls(params, state.time))
         time, excess = compensated_sum(state.time, state.excess, substeps * params["time_step"])
-        memory, time, excess = jax.lax.optimization_barrier((memory, time, excess))
+        memory, time, excess = computed_once((memory, time, excess))
         return Articulated(memory=watched(memory, on_derivative=on_derivative), time=time, excess=excess)
 
     def observe(state: Articulated, params: Params) -> Arrays:
-        state, params = jax.lax.optimization_barrier((state, params))
+        state, params = computed_once((state, params))
         links, shapes = engine.links(params, state.memory), description.shapes
         position, orientation = place(shapes, links.position, links.orientation)
         joint_position, joint_velocity = engine.coordinates(state.memory)
@@ -147,7 +148,7 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         }
 
     def diagnose(state: Articulated, params: Params) -> Arrays:
-        state, params = jax.lax.optimization_barrier((state, params))
+        state, params = computed_once((state, params))
         return {"time": state.time, **measures(engine, description, params, state.memory)}
 
     return Simulation(

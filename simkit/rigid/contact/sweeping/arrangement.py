@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, norm, zeros
+from simkit.core.barrier import computed_once
+from simkit.rigid.algebra.vector import Vector, dot, each, norm, zeros
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.points import Points

@@ -6,8 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.rigid.algebra.stages import staged
-from simkit.rigid.algebra.vector import Vector, computed_once, cross, dot, each, shortened
+from simkit.rigid.algebra.vector import Vector, cross, dot, each, shortened
 from simkit.rigid.contact.sweeping.sweeps import Sides, Yields, all_pushed, over_slots, pushed, relative
 from simkit.rigid.contact.sweeping.touching import Touch
 

@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
-from simkit.rigid.algebra.vector import Vector, computed_once, each
+from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.collision.rounds import halves, joined, moved_on
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
 from simkit.rigid.contact.sweeping.touching import Touch

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.rigid.algebra.vector import Vector, computed_once, dot, each, norm
+from simkit.core.barrier import computed_once
+from simkit.rigid.algebra.vector import Vector, dot, each, norm
 from simkit.rigid.contact.timing.balls import Balls
 from simkit.rigid.contact.timing.path import Path, Quadratic
 from simkit.rigid.contact.timing.resting import ROUNDINGS, Footing, slip

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
-from simkit.rigid.algebra.vector import Vector, computed_once, cross, dot, norm, normalize, select, zeros
+from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.contact.timing.balls import Balls
 from simkit.rigid.contact.timing.blow import blow
