@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from simkit.core.expressions.evaluation import Named
-from simkit.core.expressions.expression import constant, expression, measure
+from simkit.core.expressions.expression import constant, expression
+from simkit.core.expressions.measures import measure
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.errors import UserError
 
@@ -89,6 +90,7 @@ def test_every_function_of_numbers_is_tested():
         ("x**2 * y", 0.0, 0.0),
         ("x**1", 1.0, 0.0),
         ("sqrt(x*(y - 3))", 0.0, 0.0),
+        ("where(hypot(x, y - 3) > 0, atan2(y - 3, x), y)", 0.0, 1.0),
     ],
 )
 def test_derivatives_are_finite_where_the_mathematics_is(text, by_x, by_y, x64):
@@ -101,6 +103,35 @@ def test_derivatives_are_finite_where_the_mathematics_is(text, by_x, by_y, x64):
 
 def test_an_infinite_slope_stays_infinite(x64):
     assert jax.grad(of("sqrt(x)"))(0.0, 1.0) == jnp.inf
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("count**2", 1e10),
+        ("count*count*count", 1e15),
+        ("count**-1", 1e-5),
+        ("sqrt(count)", math.sqrt(100_000)),
+        ("count/3", 100_000 / 3),
+        ("hypot(count, count)", math.sqrt(2) * 100_000),
+        ("sum(hit + hit)", 4.0),
+        ("sum(1 - hit)", 1.0),
+        ("sum(-hit)", -2.0),
+    ],
+)
+def test_counts_and_flags_are_numbers_like_others(text, value, x64):
+    names = {"count": jnp.int32(100_000), "hit": Named(jnp.asarray([True, False, True]), ("ball",))}
+    assert expression(text)(names).array == pytest.approx(value, rel=1e-15)
+    slope = jax.grad(lambda x: expression(f"x*({text})")(names | {"x": x}).array)(1.0)
+    assert slope == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.parametrize("text", ["rms(x)", "norm(x)", "rms(-x)", "norm(-x)"])
+def test_the_size_of_one_number_is_not_negative(text, x64):
+    for x in (X, -X):
+        assert expression(text)({"x": jnp.asarray(x)}).array == X
+        assert jax.grad(lambda x: expression(text)({"x": x}).array)(x) == math.copysign(1, x)
+    assert expression(text)({"x": -X}).array == X
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
@@ -160,6 +191,8 @@ NUMBERS = {"time": jnp.asarray(TIME), "lift": jnp.asarray(LIFT)}
         ("largest(lift, after=3) - smallest(lift)", LIFT[TIME >= 3].max() - LIFT.min()),
         ("final(lift) + first(mean(speed))", LIFT[-1] + LIFT[0] * U.mean()),
         ("lift**2", LIFT[-1] ** 2),
+        ("lift # of the last frame", LIFT[-1]),
+        ("lift*" + "1*" * 60 + "1" + " " * 870, LIFT[-1]),
         ("largest(max(abs(speed)))", np.abs(LIFT).max() * U.max()),
         ('max(time_mean(speed, after=1), axis="x")*0 + 1', None),
         ("mean(time_mean(speed, after=1))", LIFT[TIME >= 1].mean() * U.mean()),
@@ -172,6 +205,28 @@ def test_frames_are_reduced_to_an_objective(text, value):
             made(FRAMES, NUMBERS)
     else:
         assert made(FRAMES, NUMBERS) == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["time_mean", "time_rms", "largest", "smallest"])
+def test_no_frame_after_a_time_is_not_a_number(name):
+    made = measure(f"{name}(lift, after=5)", "objective", {}, {"time", "lift"})
+    assert jnp.isnan(made({}, NUMBERS))
+    inverse = measure(f"1/{name}(lift, after=5)", "objective", {}, {"time", "lift"})
+    assert jnp.isnan(inverse({}, NUMBERS))
+
+
+def test_an_objective_without_frames_is_marked_where_it_was_written():
+    with pytest.raises(UserError, match="objective: column 1 of '>>>2\\*3': '2\\*3' is the same in every run"):
+        measure("2*3", "objective", {}, {"lift"})({}, NUMBERS)
+    with pytest.raises(UserError, match=r"objective: column 1 of '>>>a \+ b'"):
+        measure("a + b", "objective", {"a": ("x",), "b": ("x",)}, {"a", "b"})(
+            {"a": jnp.ones((2, 3)), "b": jnp.ones((2, 4))}, {}
+        )
+
+
+def test_an_objective_that_counts_is_a_real_number():
+    made = measure("hits", "objective", {}, {"hits"})
+    assert made({}, {"hits": jnp.arange(3)}).dtype == jnp.float32
 
 
 MISTAKES = {
@@ -193,6 +248,7 @@ MISTAKES = {
     "sin(x, axis='x')": "has no option 'axis'",
     "mean(x, axes='x')": "has no option 'axes'; did you mean 'axis'?",
     "mean(x, axis=3)": "is no name of an axis",
+    "mean(x, axis='x', axis='y')": "has the option 'axis' twice",
     "max(x, y, axis='x')": "takes an axis of one array only",
     "mean(x, axis='y')": "reduces along 'y': it has no axis",
     "final(x)": "reduces frames, and what it is given has none",
@@ -218,6 +274,7 @@ MISTAKES = {
     "f'{x}'": "is not arithmetic",
     "x; y": "not an expression",
     "x\ny": "column 2: a character that cannot be printed",
+    "\x1b[31mx": "column 1: a character that cannot be printed",
     "x" * 1001: "an expression of 1001 characters; write at most 1000",
     "(" * 300 + "x" + ")" * 300: "not an expression",
     "-" * 200 + "x": "goes beyond",

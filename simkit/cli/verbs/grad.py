@@ -68,7 +68,10 @@ def main(arguments: argparse.Namespace) -> int:
     if failed:
         print(f"simkit: {note}; its derivative is not defined", file=sys.stderr)
     elif not finite:
-        problem = "the run failed, or it did not converge, so that its derivative is not defined"
+        problem = (
+            "the run failed or did not converge, no frame is at a time that is asked for, or the formula has no value "
+            "there; its derivative is not defined"
+        )
         print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {problem}", file=sys.stderr)
     fine = finite and not failed
     wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"] if fine else []

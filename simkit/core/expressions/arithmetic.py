@@ -89,6 +89,18 @@ def _(values: Any, tangents: Any) -> Any:
     return x**exponent, product(slope, dx) + product(product(x**exponent, jnp.log(x)), dexponent)
 
 
+@jax.custom_jvp
+def angle(y: jax.Array, x: jax.Array) -> jax.Array:
+    """Return the angle of the point ``(x, y)``."""
+    return jnp.arctan2(y, x)
+
+
+@angle.defjvp
+def _(values: Any, tangents: Any) -> Any:
+    (y, x), (dy, dx) = map(jnp.asarray, values), tangents
+    return jnp.arctan2(y, x), product(x / (x**2 + y**2), dy) - product(y / (x**2 + y**2), dx)
+
+
 @functools.cache
 def integer_power(exponent: int) -> Unary:
     """Return ``x -> x ** exponent`` for a whole number that is known when the program is compiled."""

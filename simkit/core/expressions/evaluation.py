@@ -55,7 +55,7 @@ class _Evaluation:
                 return Named(float(number))
             case ast.Name() | ast.Attribute():
                 name = dotted(node)
-                return self.values[name] if name in self.values else Named(CONSTANTS[name])
+                return _real(self.values[name]) if name in self.values else Named(CONSTANTS[name])
             case ast.UnaryOp(op=op, operand=operand):
                 inner = self.value(operand)
                 if isinstance(op, ast.Not):
@@ -117,6 +117,8 @@ class _Evaluation:
                 have = f"it has {', '.join(axes)}" if axes else "it has no axis"
                 self.refuse(node, f"reduces along '{wanted}': {have}")
             axes = [wanted]
+        if not axes and name in ("rms", "norm"):
+            return self.together(node, arithmetic.UNARY["abs"], part)
         if not axes:
             return part
         places = tuple(part.axes.index(each) for each in axes)
@@ -149,6 +151,13 @@ def _aligned(part: Named, axes: tuple[str, ...]) -> Any:
     order = sorted(range(len(part.axes)), key=lambda place: axes.index(part.axes[place]))
     array = jnp.transpose(part.array, order)
     return array.reshape([array.shape[order.index(part.axes.index(a))] if a in part.axes else 1 for a in axes])
+
+
+def _real(part: Named) -> Named:
+    """Return counts and flags as real numbers, so that none overflows, and two flags have a sum."""
+    if _known(part.array) or jnp.issubdtype(part.array.dtype, jnp.floating):
+        return part
+    return Named(jnp.asarray(part.array, jnp.result_type(float)), part.axes)
 
 
 def _known(*values: Any) -> bool:
@@ -208,7 +217,7 @@ _OPERATIONS: dict[type, Callable[..., Any]] = {
 }
 _EXTREMES = {"max": (jnp.maximum, jnp.max), "min": (jnp.minimum, jnp.min)}
 _SEVERAL = {
-    "atan2": lambda y, x: jnp.arctan2(*_arrays(y, x)),
+    "atan2": lambda y, x: arithmetic.angle(*map(jnp.asarray, _arrays(y, x))),
     "hypot": lambda x, y: arithmetic.UNARY["sqrt"](
         arithmetic.square(jnp.asarray(x)) + arithmetic.square(jnp.asarray(y))
     ),
@@ -225,6 +234,11 @@ _OVER_SPACE: dict[str, Callable[[jax.Array, tuple[int, ...]], jax.Array]] = {
 }
 
 
+def _extreme(function: Callable[..., jax.Array], series: jax.Array, chosen: jax.Array, other: float) -> jax.Array:
+    """Return the largest or smallest of the chosen; of none of them, NaN."""
+    return jnp.where(jnp.any(chosen), function(jnp.where(chosen, series, other), 0), jnp.nan)
+
+
 def _mean_of(series: jax.Array, chosen: jax.Array) -> jax.Array:
     return jnp.sum(jnp.where(chosen, series, 0), 0) / jnp.sum(chosen, 0)
 
@@ -232,6 +246,6 @@ def _mean_of(series: jax.Array, chosen: jax.Array) -> jax.Array:
 _OVER_FRAMES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "time_mean": _mean_of,
     "time_rms": lambda series, chosen: arithmetic.UNARY["sqrt"](_mean_of(arithmetic.square(series), chosen)),
-    "largest": lambda series, chosen: jnp.max(jnp.where(chosen, series, -jnp.inf), 0),
-    "smallest": lambda series, chosen: jnp.min(jnp.where(chosen, series, jnp.inf), 0),
+    "largest": lambda series, chosen: _extreme(jnp.max, series, chosen, -jnp.inf),
+    "smallest": lambda series, chosen: _extreme(jnp.min, series, chosen, jnp.inf),
 }

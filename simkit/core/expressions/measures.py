@@ -1,12 +1,15 @@
 """Objectives that are said by expressions of all that a run observes and diagnoses."""
 
+import ast
+import dataclasses
 from collections.abc import Callable, Collection, Mapping
 
 import jax
 import jax.numpy as jnp
 
 from simkit.core.expressions.evaluation import FRAME, Named
-from simkit.core.expressions.expression import expression
+from simkit.core.expressions.expression import Expression, expression
+from simkit.core.expressions.syntax import refuse
 from simkit.core.simulation import Arrays, Simulation
 from simkit.errors import UserError
 
@@ -26,7 +29,7 @@ def measure(
         UserError: if it is no expression of these, or more than one number.
     """
     said = expression(text, where, known)
-    said = said if said.syntax.over_frames else expression(f"final({text})", where, known)
+    said = said if said.syntax.over_frames else _of_last_frame(said)
 
     def measured(frames: Arrays, diagnostics: Arrays) -> jax.Array:
         named = {name: Named(array, _axes(array, axes.get(name, ()))) for name, array in frames.items()}
@@ -40,6 +43,14 @@ def measure(
         return jnp.asarray(value.array)
 
     return measured
+
+
+def _of_last_frame(said: Expression) -> Expression:
+    tree = said.syntax.tree
+    if not said.syntax.names:
+        refuse(said.syntax.text, said.where, tree, "is the same in every run; name what is observed or diagnosed")
+    final = ast.Call(func=ast.Name("final"), args=[tree], keywords=[])
+    return dataclasses.replace(said, syntax=dataclasses.replace(said.syntax, tree=ast.copy_location(final, tree)))
 
 
 def measure_of(simulation: Simulation, text: str, where: str) -> Callable[[Arrays, Arrays], jax.Array]:

@@ -46,8 +46,8 @@ def parse(text: str, where: str, known: Collection[str] | None = None) -> Syntax
     """
     if len(text) > MAX_LENGTH:
         raise UserError(f"{where}: an expression of {len(text)} characters; write at most {MAX_LENGTH}")
-    if bad := next((place for place, letter in enumerate(text) if not letter.isprintable()), None):
-        raise UserError(f"{where}: column {bad + 1}: a character that cannot be printed; remove it")
+    if bad := next((column for column, letter in enumerate(text, 1) if not letter.isprintable()), 0):
+        raise UserError(f"{where}: column {bad}: a character that cannot be printed; remove it")
     if not text.strip():
         raise UserError(f"{where}: an empty expression; write a number or a formula")
     try:
@@ -175,6 +175,8 @@ class _Checker:
         if keyword.arg is None or keyword.arg not in function.keywords:
             hint = nearest(keyword.arg or "", function.keywords) if function.keywords else ""
             self.refuse(node, f"has no option '{keyword.arg}'{hint}; write {function.usage}")
+        if sum(other.arg == keyword.arg for other in node.keywords) > 1:
+            self.refuse(node, f"has the option '{keyword.arg}' twice; write it once")
         if keyword.arg == "axis":
             if not (isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)):
                 self.refuse(keyword.value, 'is no name of an axis; write axis="x"')
