@@ -97,3 +97,38 @@ def test_a_mistake_is_one_line(channel, text, message):
     with pytest.raises(UserError, match=r"file\.toml: quantities\.wrong: ") as caught:
         measured(channel, wrong=text)
     assert message in str(caught.value)
+
+
+def nameless():
+    """Three numbers that grow, in arrays whose axes have no names."""
+
+    def step(state, params):
+        return {"a": state["a"] + params["step"], "time": state["time"] + params["step"]}
+
+    return simkit.Simulation(
+        init=lambda params, key: {"a": params["step"] + np.arange(3.0), "time": 0 * params["step"]},
+        step=step,
+        observe=lambda state, params: {"a": state["a"], "b": 2 * state["a"]},
+        diagnose=lambda state, params: {"time": state["time"]},
+        params={"step": 0.1},
+    )
+
+
+def test_axes_without_names_are_those_of_one_array_alone(x64):
+    told = measured(nameless(), off="a - mean(a)", again="off*a*2")
+    run = simkit.run(told, steps=1)
+    assert run["off"].dims == run["again"].dims == run["a"].dims
+    np.testing.assert_allclose(run["again"][-1], 2 * np.array([-1, 0, 1]) * run["a"][-1])
+    value, _ = simkit.value_and_grad(told, "step", objective="sum(off*a)", steps=1)
+    assert value == pytest.approx(2.0)
+    remedy = "joins arrays of which 'a_0' is an axis without a name; name it in 'dimensions'"
+    with pytest.raises(UserError, match=remedy):
+        measured(nameless(), product="sum(a*b)")
+    with pytest.raises(UserError, match=remedy):
+        simkit.value_and_grad(nameless(), "step", objective="sum(a*b)", steps=1)
+
+
+def test_a_time_that_is_a_sum_of_steps_begins_with_its_frame(x64):
+    # In float64, ten times 0.1 add up to less than 1.
+    value, _ = simkit.value_and_grad(nameless(), "step", objective="smallest(time, after=1)", steps=20, every=1)
+    assert value == pytest.approx(1.0)

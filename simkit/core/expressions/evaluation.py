@@ -15,6 +15,17 @@ from simkit.core.expressions.syntax import Syntax, dotted, refuse
 FRAME = "frame"
 
 
+class Unnamed(str):
+    """An axis that the simulation gives no name: whose places match those of no other array, as far as is known."""
+
+    __slots__ = ()
+
+
+def axes_of(name: str, count: int, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the axes of an array; without any, those that data sets give them."""
+    return names if len(names) == count else tuple(Unnamed(f"{name}_{place}") for place in range(count))
+
+
 @dataclasses.dataclass(frozen=True)
 class Named:
     """An array whose axes have names.
@@ -77,6 +88,9 @@ class _Evaluation:
     def together(self, node: ast.expr, function: Callable[..., Any], *parts: Named) -> Named:
         """Return a function of several values, their axes aligned by name."""
         axes = tuple(dict.fromkeys(axis for part in sorted(parts, key=lambda p: -len(p.axes)) for axis in part.axes))
+        unnamed = next((axis for axis in axes if isinstance(axis, Unnamed)), None)
+        if unnamed is not None and all(len(part.axes) < len(axes) for part in parts):
+            self.refuse(node, f"joins arrays of which '{unnamed}' is an axis without a name; name it in 'dimensions'")
         lengths: dict[str, int] = {}
         for part in parts:
             for axis, length in zip(part.axes, jnp.shape(part.array), strict=True):
@@ -137,12 +151,18 @@ class _Evaluation:
         if after is not None:
             if "time" not in self.values:
                 self.refuse(node, "begins after a time, and there is no 'time'; leave 'after' out")
-            begin = self.value(after)
+            begin, time = self.value(after), self.values["time"]
             if begin.axes:
                 self.refuse(after, "is not one number")
-            chosen = self.values["time"].array >= begin.array
+            if time.axes != (FRAME,):
+                self.refuse(node, "begins after a time, and 'time' is not one number in each frame")
+            chosen = time.array >= begin.array - _ROUNDING * (time.array[-1] - time.array[0]) / len(time.array)
         chosen = chosen.reshape(-1, *[1] * (series.ndim - 1))
         return Named(_OVER_FRAMES[name](series, chosen), kept)
+
+
+# Of the time between frames, by which a sum of time steps may fall short of a frame's time.
+_ROUNDING = 1e-3
 
 
 def _aligned(part: Named, axes: tuple[str, ...]) -> Any:

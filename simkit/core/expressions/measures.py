@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 import jax
 import jax.numpy as jnp
 
-from simkit.core.expressions.evaluation import FRAME, Named
+from simkit.core.expressions.evaluation import FRAME, Named, axes_of
 from simkit.core.expressions.expression import Expression, expression
 from simkit.core.expressions.syntax import refuse
 from simkit.core.simulation import Arrays, Simulation
@@ -32,8 +32,13 @@ def measure(
     said = said if said.syntax.over_frames else _of_last_frame(said)
 
     def measured(frames: Arrays, diagnostics: Arrays) -> jax.Array:
-        named = {name: Named(array, _axes(array, axes.get(name, ()))) for name, array in frames.items()}
-        named |= {name: Named(array, _axes(array, ())) for name, array in diagnostics.items()}
+        named = {
+            name: Named(array, (FRAME, *axes_of(name, array.ndim - 1, axes.get(name, ()))))
+            for name, array in frames.items()
+        }
+        named |= {
+            name: Named(array, (FRAME, *axes_of(name, array.ndim - 1, ()))) for name, array in diagnostics.items()
+        }
         value = said(named)
         if value.axes:
             remedy = "final(...) or time_mean(...)" if FRAME in value.axes else "mean(...), max(...) or rms(...)"
@@ -74,9 +79,3 @@ def _shapes(simulation: Simulation) -> tuple[Arrays, Arrays]:
         return jax.tree.map(lambda array: jnp.stack([array, array]), told)
 
     return jax.eval_shape(frames, state)
-
-
-def _axes(array: jax.Array, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the axes of an array of frames; those without names are numbered."""
-    names = names if len(names) == array.ndim - 1 else tuple(f"axis {place}" for place in range(array.ndim - 1))
-    return (FRAME, *names)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
-from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.evaluation import Named, axes_of
 from simkit.core.expressions.expression import expression
 from simkit.core.simulation import Params, Quantity, Simulation, State
 from simkit.errors import UserError
@@ -33,7 +33,7 @@ def with_expression(simulation: Simulation, name: str, text: str, quantity: Quan
     """
     state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
     observed = jax.eval_shape(simulation.observe, state, simulation.params)
-    axes = {each: _axes(each, array.ndim, simulation) for each, array in observed.items()}
+    axes = {each: axes_of(each, array.ndim, simulation.dimensions.get(each, ())) for each, array in observed.items()}
     diagnosed = jax.eval_shape(simulation.diagnose, state, simulation.params)
     parameters = [each for each, value in paths.leaves(simulation.params).items() if jnp.ndim(value) == 0]
     coordinates = _coordinates(simulation, axes)
@@ -62,12 +62,6 @@ def with_expression(simulation: Simulation, name: str, text: str, quantity: Quan
         dimensions={**simulation.dimensions, name: found[-1]} if found[-1] else simulation.dimensions,
         quantities={**simulation.quantities, name: quantity},
     )
-
-
-def _axes(name: str, count: int, simulation: Simulation) -> tuple[str, ...]:
-    """Return the names of the axes of an observed array; those of another array without names are others."""
-    names = simulation.dimensions.get(name, ())
-    return names if len(names) == count else tuple(f"{name} axis {place}" for place in range(count))
 
 
 def _coordinates(simulation: Simulation, axes: Mapping[str, tuple[str, ...]]) -> dict[str, Named]:
