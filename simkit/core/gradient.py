@@ -145,6 +145,25 @@ def jitted(
     return jax.jit(derive, compiler_options=options)
 
 
+def roomy(
+    objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array
+) -> tuple[Objective, jax.Array, jax.Array, Arrays]:
+    """Return what `jitted` does, after the objective with the buffers that its run needed.
+
+    Args:
+        objective: as for `jitted`, and the others.
+        wrt: likewise.
+        mode: likewise.
+        params: likewise.
+        key: likewise.
+    """
+    found = jitted(objective, wrt, mode, params, key)(params, key)
+    if int(found[1]) == Status.BUFFER_OVERFLOW:
+        objective = objective.with_room(params, key)
+        found = jitted(objective, wrt, mode, params, key)(params, key)
+    return objective, *found
+
+
 @dataclasses.dataclass(frozen=True)
 class GradientCheck:
     """A derivative beside its central difference.
@@ -189,7 +208,7 @@ def check_gradient(
     Raises:
         UserError: if a name is not a parameter.
     """
-    value, status, derivative = jitted(objective, wrt, mode, params, key)(params, key)
+    objective, value, status, derivative = roomy(objective, wrt, mode, params, key)
     exact = {name: np.asarray(array) for name, array in derivative.items()}
     found = differences(objective.near(params, key), params, wrt, bounds)
     return GradientCheck(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.converge import converge
-from simkit.core.growth import converge_with_growth
+from simkit.core.growth import converge_with_growth, with_room
 from simkit.core.rollout import Memory, segment, trajectory, width_for
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, status_of, stops
@@ -121,6 +121,23 @@ class Objective:
         if self.converges:
             return converge(self.simulation, self.steps)(state, params).state
         return segment(self.simulation, self.steps, width=width_for(self.steps, self.memory))(state, params)
+
+    def with_room(self, params: Params, key: jax.Array) -> "Objective":
+        """Return the objective with buffers that are large enough for its run with these parameters.
+
+        Derivatives are those of one compiled program, whose buffers cannot grow, see `simkit.core.growth.with_room`.
+        """
+        if self.converges:
+            return dataclasses.replace(
+                self, simulation=converge_with_growth(self.simulation, self.steps)(params, key)[0]
+            )
+
+        def attempt(simulation: Simulation, _: State) -> tuple[State, jax.Array, Simulation]:
+            run = segment(simulation, self.steps)
+            state = jax.jit(lambda params, key: run(simulation.init(params, key), params))(params, key)
+            return state, status_of(simulation)(state, params), simulation
+
+        return dataclasses.replace(self, simulation=with_room(self.simulation, attempt))
 
     def near(self, params: Params, key: jax.Array) -> Callable[[Params], jax.Array]:
         """Return ``params -> scalar`` that follows the same solution when the parameters change a little.

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import simkit
 from simkit.core.averages import averaged
 from simkit.core.buffers import Buffer, overflow_of
 from simkit.core.ensemble import ensemble
@@ -207,3 +208,21 @@ def test_what_was_added_to_a_simulation_stays_when_it_grows(x64):
     assert float(grown.diagnose(end.state, grown.params)["square"]) == pytest.approx(9, rel=1e-6)
     near = Objective(simulation, "square", steps=100).near(simulation.params, jax.random.key(0))
     assert float(jax.grad(near)(simulation.params)["target"]) == pytest.approx(6, rel=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["last", "time_mean(last, after=1)"])
+def test_a_derivative_is_that_of_the_run_with_room(objective, x64, recwarn):
+    def timed(capacity):
+        def last(state, params):
+            return jnp.max(state.passages.times) / params["frequency"]
+
+        return swing(capacity).with_quantities(last=last)
+
+    found, expected = (
+        simkit.value_and_grad(timed(capacity), "frequency", objective=objective, steps=200) for capacity in (1, 64)
+    )
+    assert found == expected and not recwarn
+    if objective == "last":
+        small = timed(1)
+        checked = simkit.check_gradient(Objective(small, "last", 200), small.params, jax.random.key(0), "frequency")
+        assert checked.value == expected[0] and checked.verdict == {"frequency": "agrees"}
