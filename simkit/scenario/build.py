@@ -131,7 +131,8 @@ def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
             )
     for index, validation in enumerate(scenario.validations):
         label = f"validation[{index}].quantity = '{{}}'"
-        refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
+        if validation.quantity:  # not for the derivative of an expression
+            refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
     render = scenario.render
     missing = [name for name in VIEW_ARRAYS.get(render.view, ()) if name not in observed]
     if missing:

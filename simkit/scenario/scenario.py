@@ -125,7 +125,7 @@ class Validation:
     """A number the scenario reproduces.
 
     Attributes:
-        quantity: the diagnostic that is compared (for a derivative: the objective's quantity).
+        quantity: the diagnostic that is compared (for a derivative: the objective's quantity, empty for an expression).
         expected: the published or analytic value.
         tolerance: relative to ``|expected|``; absolute where ``expected`` is zero.
         source: where the value comes from.

@@ -258,9 +258,11 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
         given, other = ("derivative", "objective") if objective is None else ("objective", "derivative")
         raise UserError(f"{table.where(given)} needs {other} beside it; add {other}, or remove {given}")
     quantity = scenario.objectives[objective].quantity if objective else None
-    compared = table.read("quantity", checks.label, *([quantity] if quantity else []), example='quantity = "energy"')
-    if quantity and compared != quantity:
-        problem = f"is not the quantity {quantity!r} of objective {objective!r}; remove it"
+    default = [] if quantity is None else [quantity]
+    compared = table.read("quantity", checks.label, *default, example='quantity = "energy"')
+    if quantity is not None and compared != quantity:
+        owned = f"is not the quantity {quantity!r}" if quantity else "has no meaning beside the expression"
+        problem = f"{owned} of objective {objective!r}; remove it"
         checks.refuse(compared, table.where("quantity"), problem)
     if objective and "reduce" in table.entries:
         raise UserError(f"{table.where('reduce')} belongs to objectives.{objective}; write it there, or remove it")

@@ -77,7 +77,7 @@ def parse_value(text: str, where: str) -> Any:
         document = parse_toml(f"value = {text}", where) if text.isprintable() else {}
     except UserError:
         document = {}
-    if set(document) != {"value"} and _OPERATION.fullmatch(text):
+    if set(document) != {"value"} and (_OPERATION.fullmatch(text) or _FORMULA.match(text)):
         return _arithmetic(text, where)
     if set(document) != {"value"}:
         raise UserError(

@@ -61,6 +61,13 @@ quantity = "intensity"
 expected = 0.5
 tolerance = 1.0
 source = "a guess"
+
+[[validation]]
+derivative = "reynolds"
+objective = "late_intensity"
+expected = 0.0
+tolerance = 1.0
+source = "a guess"
 """
 
 
@@ -122,7 +129,15 @@ def test_arithmetic_is_a_value_on_the_command_line(eddies, capsys):
         assert main(["show", str(eddies), "--json", *words]) == 0
         return json.loads(capsys.readouterr().out)
 
-    found = shown("reynolds=2*25", "config.length=2*pi", "cells=[8, 8]", "steps=2*10", "forcing=sqrt(2)/2")
+    found = shown(
+        "reynolds=2*25",
+        "config.length=2*pi",
+        "cells=[8, 8]",
+        "steps=2*10",
+        "forcing=sqrt(2)/2",
+        "perturbation=max(2, 3) / 10",
+    )
+    assert found["parameters"]["perturbation"]["default"] == 0.3
     assert found["parameters"]["reynolds"]["default"] == 50
     assert found["config"]["length"] == 2 * np.pi and found["run"]["steps"] == 20
     assert found["parameters"]["forcing"]["default"] == np.sqrt(2) / 2
@@ -157,6 +172,11 @@ def test_the_schema_of_files_knows_them():
         ('"time_mean(intensity, after=0.15)"', '"intensify"', "did you mean 'intensity'?"),
         ('"time_mean(intensity, after=0.15)"', "3", "is an integer; write an expression in quotes"),
         ('goal = "maximize"', 'reduce = "sum"', "objectives.largest_fluctuation.reduce has no meaning beside an expr"),
+        (
+            'derivative = "reynolds"',
+            'derivative = "reynolds"\nquantity = "intensity"',
+            "validation[1].quantity = 'intensity' has no meaning beside the expression of objective 'late_intensity'",
+        ),
         ('quantity = "fluctuation"', 'quantity = "fluctuations"', "did you mean 'fluctuation'?"),
     ],
 )
