@@ -132,3 +132,10 @@ def test_a_time_that_is_a_sum_of_steps_begins_with_its_frame(x64):
     # In float64, ten times 0.1 add up to less than 1.
     value, _ = simkit.value_and_grad(nameless(), "step", objective="smallest(time, after=1)", steps=20, every=1)
     assert value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("text", ["first(energy)", "time_mean(energy)", "final(energy) - largest(energy)"])
+def test_the_way_to_something_converged_has_no_frames(text):
+    pair = simkit.molecular.cluster(particles=2)
+    with pytest.raises(UserError, match="has no meaning for a simulation that runs until it converges; use final"):
+        simkit.value_and_grad(pair, ["sigma"], objective=text, steps=500)

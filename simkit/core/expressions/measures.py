@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from simkit.core.expressions.evaluation import FRAME, Named, axes_of
 from simkit.core.expressions.expression import Expression, expression
-from simkit.core.expressions.syntax import refuse
+from simkit.core.expressions.names import FUNCTIONS
+from simkit.core.expressions.syntax import Syntax, dotted, parse, refuse
 from simkit.core.simulation import Arrays, Simulation
 from simkit.errors import UserError
 
@@ -62,12 +63,21 @@ def measure_of(simulation: Simulation, text: str, where: str) -> Callable[[Array
     """Return `measure` of what a simulation observes and diagnoses.
 
     Raises:
-        UserError: if the text is no expression of these, or more than one number.
+        UserError: if the text is no expression of these, or more than one number; or if it reduces frames of a
+            simulation that converges, of which there is the last alone.
     """
     observed, diagnosed = _shapes(simulation)
     made = measure(text, where, simulation.dimensions, {*observed, *diagnosed})
+    if simulation.converges and simulation.equilibrium is not None:
+        _refuse_series(parse(text, where), where)
     jax.eval_shape(made, observed, diagnosed)
     return made
+
+
+def _refuse_series(syntax: Syntax, where: str) -> None:
+    for node in ast.walk(syntax.tree):
+        if isinstance(node, ast.Call) and (name := dotted(node.func)) != "final" and FUNCTIONS[name].over_frames:
+            refuse(syntax.text, where, node, "has no meaning for a simulation that runs until it converges; use final")
 
 
 def _shapes(simulation: Simulation) -> tuple[Arrays, Arrays]:
