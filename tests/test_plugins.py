@@ -158,3 +158,28 @@ def test_a_verb_that_lacks_a_function_is_refused_by_name(install, capsys):
     install("letter-kit", "letter_kit", "", group="verbs", letters="letter_kit")
     assert main(["letters", "viscosity"]) == 2
     assert "verb 'letters' of package 'letter-kit': letter_kit has no 'add_arguments'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("image", "kind"),
+    [("None", "NoneType"), ("np.zeros((32, 48), np.uint8)", "uint8[32, 48]"), ("np.zeros((32, 48, 3))", "float64")],
+)
+def test_a_view_that_paints_something_else_is_named(install, tmp_path, image, kind):
+    source = STRIPES.replace("np.full((32, 48, 3), 16 * index, np.uint8)", image)
+    install("stripe-kit", "stripe_kit", source, group="views", stripes="stripe_kit:Stripes")
+    path = tmp_path / "striped.toml"
+    path.write_text(
+        toy().text.replace('view = "field"\nquantity = "position"', 'view = "stripes"\nquantity = "energy"')
+    )
+    with pytest.raises(UserError, match=r"stripe_kit\.Stripes paints") as caught:
+        simkit.picture(simkit.run(path, output=tmp_path / "run")).save(tmp_path / "last.png")
+    assert kind in str(caught.value) and "(height, width, 3) of uint8" in str(caught.value)
+
+
+def test_a_verb_may_have_its_own_json_and_return_nothing(install, capsys):
+    source = VERB.replace('parser.add_argument("word")', 'parser.add_argument("--json")').replace("    return 0\n", "")
+    install(
+        "letter-kit", "letter_kit", source.replace("arguments.word", "arguments.json"), group="verbs", l="letter_kit"
+    )
+    assert main(["l", "--json", "four"]) == 0
+    assert capsys.readouterr().out == "4\n"

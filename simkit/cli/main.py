@@ -116,10 +116,12 @@ def _dispatch(words: list[str]) -> int:
     # Ours are found without a search of the installed packages, and no package can replace them.
     known = words[0] in VERBS
     verb = importlib.import_module(f"simkit.cli.verbs.{words[0]}") if known else REGISTERED.resolve(words[0])
-    parser = Parser(prog=f"simkit {words[0]}", description=verb.__doc__, allow_abbrev=False)
-    verb.add_arguments(parser)
+    conflict = "error" if known else "resolve"
+    parser = Parser(prog=f"simkit {words[0]}", description=verb.__doc__, allow_abbrev=False, conflict_handler=conflict)
+    # A package's verb may have a --json of its own.
     parser.add_argument("--json", action="store_true", help="print the result as JSON for machines")
-    return verb.main(parser.parse_args(words[1:]))
+    verb.add_arguments(parser)
+    return verb.main(parser.parse_args(words[1:])) or FINE
 
 
 def _complain(message: str, code: int, json_wanted: bool) -> int:

@@ -209,11 +209,17 @@ class Optimization(DrivenJob[Optimized]):
 
     def simulation(self, *, new: bool) -> "Simulation":
         """Return the simulation whose steps are updates of the parameters."""
+        import jax
+
         from simkit.core.optimization import optimization
 
         member, scenario = build(self.scenario), self.scenario
+        objective = objective_of(scenario, member, self.objective)
+        if member.sized_like is not None and not objective.converges:
+            # Its runs are parts of one compiled program, in which buffers cannot grow.
+            objective = objective.with_room(member.params, jax.random.key(scenario.run.seed))
         return optimization(
-            objective_of(scenario, member, self.objective),
+            objective,
             member.params,
             self.wrt,
             {name: scenario.parameters[name].bounds for name in self.wrt},

@@ -13,10 +13,7 @@ from simkit.scenario.scenario import RenderSettings
 
 
 class Painter(Protocol):
-    """Turns stored frames into pictures, drawing only once what stays the same."""
-
-    def __init__(self, clip: Clip, size: Size) -> None:
-        """Prepare everything that all frames share."""
+    """Turns stored frames into pictures, drawing only once what stays the same; made by ``view(clip, size)``."""
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -60,7 +57,34 @@ def new_painter(
     lengths = {name: len(array) for name, array in {**frames, **clocks}.items()}
     if len(set(lengths.values())) > 1:
         raise UserError(f"the stored arrays differ in their number of frames: {lengths}")
-    return view(Clip(frames, diagnostics, coordinates, title, settings, units or {}, alongside), size)
+    painter = view(Clip(frames, diagnostics, coordinates, title, settings, units or {}, alongside), size)
+    return painter if settings.view in VIEWS.own else _Checked(painter)
+
+
+class _Checked:
+    """A painter of a package, whose images are checked."""
+
+    def __init__(self, painter: Painter) -> None:
+        self._painter = painter
+        self._shape: tuple[int, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._painter)
+
+    def image(self, index: int) -> np.ndarray:
+        """Return a frame.
+
+        Raises:
+            UserError: if it is no image, or of another size than the first.
+        """
+        image = self._painter.image(index)
+        found = f"{image.dtype}{list(image.shape)}" if isinstance(image, np.ndarray) else type(image).__name__
+        fits = found.startswith("uint8[") and image.ndim == 3 and image.shape[-1] == 3
+        if not fits or self._shape not in (None, image.shape):
+            name = f"{type(self._painter).__module__}.{type(self._painter).__name__}"
+            raise UserError(f"{name} paints {found}; a frame is an array (height, width, 3) of uint8, all of one size")
+        self._shape = image.shape
+        return image
 
 
 class Pictures:

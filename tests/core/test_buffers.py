@@ -226,3 +226,13 @@ def test_a_derivative_is_that_of_the_run_with_room(objective, x64, recwarn):
         small = timed(1)
         checked = simkit.check_gradient(Objective(small, "last", 200), small.params, jax.random.key(0), "frequency")
         assert checked.value == expected[0] and checked.verdict == {"frequency": "agrees"}
+
+
+def test_an_optimization_goes_by_runs_with_room(x64):
+    def found(capacity):
+        timed = swing(capacity)
+        timed = timed.with_quantities(misfit=lambda state, params: (jnp.max(state.passages.times) - 7.0) ** 2)
+        return simkit.optimize(timed, "frequency", objective="misfit", steps=200, iterations=2, method="adam")
+
+    short, long = found(1), found(64)
+    np.testing.assert_array_equal(short["loss"], long["loss"])
