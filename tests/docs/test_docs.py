@@ -8,14 +8,16 @@ import tomllib
 import jax
 import pytest
 
-from simkit.cli.main import VERBS, Parser
+from simkit.cli.main import REGISTERED, VERBS, Parser
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.errors import UserError
 from simkit.scenario import schema
 from simkit.scenario.catalog import list_scenarios
-from simkit.scenario.registry import PAINTERS
+from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
 from tests.docs.pages import PAGES, REPOSITORY, assert_shown, blocks, run_page
 
+# Groups of entry points are no names of Python.
+GROUPS = {registry.group for registry in (SIMULATIONS, VIEWS, REGISTERED)}
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
@@ -138,7 +140,7 @@ def test_every_name_verb_and_flag_that_a_page_mentions_exists(page):
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     words = re.findall(r"`([^`]+)`", prose)
     quoted = " ".join(words)
-    for name in set(re.findall(r"\bsimkit(?:\.[A-Za-z_]\w*)+", quoted)) - {"simkit.simulations"}:
+    for name in set(re.findall(r"\bsimkit(?:\.[A-Za-z_]\w*)+", quoted)) - GROUPS:
         assert resolved(name), f"{page.name}: {name} does not exist"
     parsers = {verb: parser_of(verb) for verb in VERBS}
     for verb in re.findall(r"^simkit ([a-z]+)", "\n".join(words), re.MULTILINE):
