@@ -50,7 +50,9 @@ def new_painter(
         UserError: if the view is unknown, there is no frame, or the frames lack what the view needs.
     """
     view = VIEWS.resolve(settings.view)
-    drawn = diagnostics if settings.view == "chart" else frames or diagnostics
+    drawn = diagnostics if settings.view == "chart" else frames
+    if settings.view not in VIEWS.own:  # which may draw either
+        drawn = frames or diagnostics
     if not drawn or not all(len(array) for array in drawn.values()):
         raise UserError("there are no frames to draw; run at least one frame interval")
     clocks = {name: diagnostics[name] for name in ("time", "iteration") if name in diagnostics}
