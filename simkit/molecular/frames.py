@@ -1,4 +1,4 @@
-"""What a stored frame tells of a periodic cell, the same for relaxations and for dynamics."""
+"""Stored arrays of particles in a periodic cell, for relaxations and for dynamics."""
 
 import jax
 import jax.numpy as jnp

@@ -43,6 +43,9 @@ def with_expression(simulation: Simulation, name: str, text: str, quantity: Quan
     said = expression(text, where, known)
     if said.syntax.over_frames:
         raise UserError(f"{where}: '{text}' reduces frames, and a quantity is of one; make it an objective")
+    # Only what it takes is computed: one quantity after another would trace all of those before it again.
+    needs = [any(each in table for each in said.syntax.names) for table in (observed, diagnosed)]
+    tells = (simulation.observe, simulation.diagnose)
     found: list[tuple[str, ...]] = []
 
     def function(state: State, params: Params) -> jax.Array:
@@ -50,8 +53,9 @@ def with_expression(simulation: Simulation, name: str, text: str, quantity: Quan
         numbers = paths.leaves(params)
         for each in parameters:
             values[each] = values[PARAMETER + each] = Named(numbers[each])
-        values |= {each: Named(array, axes[each]) for each, array in simulation.observe(state, params).items()}
-        values |= {each: Named(array) for each, array in simulation.diagnose(state, params).items()}
+        seen, told = (f(state, params) if need else {} for f, need in zip(tells, needs, strict=True))
+        values |= {each: Named(array, axes[each]) for each, array in seen.items()}
+        values |= {each: Named(array) for each, array in told.items()}
         value = said({each: values[each] for each in said.syntax.names})
         found.append(value.axes)
         return jnp.asarray(value.array, jnp.result_type(float))

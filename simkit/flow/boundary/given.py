@@ -1,4 +1,4 @@
-"""What sides are given: the velocity or the number of each, and values of their own."""
+"""Boundary data of sides: the velocity or scalar given on each, and values that a side holds itself."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple

@@ -1,4 +1,4 @@
-"""Where a side of a domain is, and the differences and sums that are taken there."""
+"""Position of a side on the grid, with the one-sided slopes and fluxes that are taken there."""
 
 import dataclasses
 import functools
