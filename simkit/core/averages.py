@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.compensated import compensated_sum
-from simkit.core.ensemble import ensemble
 from simkit.core.pytree import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
@@ -79,6 +78,9 @@ def averaged(
         return sampled(state, advance(state.current, params), params)
 
     def step_members(states: AveragedState, params: Params) -> AveragedState:
+        # Imported where members are: a run of one has no use for it.
+        from simkit.core.ensemble import ensemble
+
         together = segment(ensemble(simulation, simulation.params), every)
         return jax.vmap(sampled)(states, together(states.current, params), params)
 
