@@ -1,12 +1,22 @@
 """The one error type a user is meant to read."""
 
+from collections.abc import Iterable
+
 
 class UserError(Exception):
     """A mistake in what the user gave: one clear line naming what, where, what is allowed and the remedy.
 
     The command line prints the message and exits with code 2; Python callers catch it like any exception. Notebooks
     show the line without a traceback.
+
+    Attributes:
+        others: further mistakes in the same place, found along with it; `simkit check` tells them all.
     """
+
+    def __init__(self, message: str = "", *, others: Iterable[str] = ()) -> None:
+        """Keep the message and what else is wrong."""
+        super().__init__(message)
+        self.others = tuple(others)
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython prints."""

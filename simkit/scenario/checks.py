@@ -204,10 +204,12 @@ def inside(value: Numbers, where: str, bounds: tuple[float, float]) -> Numbers:
 
 
 def plain(value: Any, where: str, depth: int = 0) -> Any:
-    """Return a factory argument (boolean, integer, finite float, string or nested lists of them), lists as tuples."""
+    """Return a factory argument: boolean, integer, finite float, string, or lists (as tuples) and tables of them."""
+    if isinstance(value, list | tuple | dict) and depth == MAX_DEPTH:
+        refuse(value, where, f"is nested over {MAX_DEPTH} deep; flatten it")
+    if isinstance(value, dict):
+        return {name(key, f"{where}.{key}"): plain(entry, f"{where}.{key}", depth + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        if depth == MAX_DEPTH:
-            refuse(value, where, f"is nested over {MAX_DEPTH} deep; flatten it")
         return tuple(plain(entry, f"{where}[{index}]", depth + 1) for index, entry in enumerate(value))
     if isinstance(value, bool | str):
         return value
@@ -215,11 +217,15 @@ def plain(value: Any, where: str, depth: int = 0) -> Any:
         return integer(value, where)
     if isinstance(value, float):
         return number(value, where)
-    refuse(value, where, f"is {kind(value)}; write a number, a string, true, false, or a list of them")
+    refuse(value, where, f"is {kind(value)}; write a number, a string, true, false, or a list or table of them")
 
 
 def like(value: Any, where: str, template: Any) -> Any:
     """Return a factory argument if it is of the same kind as ``template``; an integer serves as a float."""
+    if isinstance(template, dict):
+        if not isinstance(value, dict):
+            refuse(value, where, f"is {kind(value)}; write a table, or set one of its keys: {where}.KEY=value")
+        return plain(value, where)
     if isinstance(template, tuple):
         if not isinstance(value, list | tuple) or len(value) != len(template):
             refuse(value, where, f"does not fit; write a list of {len(template)}, such as {show(template)}")

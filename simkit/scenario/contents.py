@@ -10,7 +10,7 @@ import jax
 from simkit.core.precision import precision
 from simkit.core.simulation import Simulation
 from simkit.scenario.build import build
-from simkit.scenario.making import make
+from simkit.scenario.making import PARAMETERS, make
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import RenderSettings, RunSettings, Scenario
 
@@ -105,6 +105,6 @@ def _contents(scenario: Scenario, simulation: Simulation) -> Contents:
         arguments={
             a.name: None if a.default is a.empty else a.default
             for a in given
-            if a.name not in scenario.config and a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)
+            if a.name not in (*scenario.config, PARAMETERS) and a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)
         },
     )

@@ -59,8 +59,16 @@ def said_in_full(differences: Mapping[str, Difference]) -> dict[str, Parameter]:
     Args:
         differences: what it says.
     """
-    usual = Parameter(0.0)
-    return {name: _changed(usual, difference) for name, difference in differences.items()}
+    return {name: _changed(Parameter(0.0), difference) for name, difference in differences.items()}
+
+
+def own_parameters(differences: Mapping[str, Difference]) -> dict[str, Parameter]:
+    """Return the parameters that a file may declare itself, those to which it gives a value.
+
+    Args:
+        differences: what it says of parameters, those of its simulation among them.
+    """
+    return {name: said for name, said in said_in_full(differences).items() if differences[name].default is not None}
 
 
 def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, Parameter]:
@@ -73,12 +81,20 @@ def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, P
     Raises:
         UserError: if the file names another one, or gives a value of another shape or out of bounds.
     """
-    from simkit.scenario.making import refuse_unknown
+    from simkit.scenario.making import refuse_unknown, takes_parameters
+    from simkit.scenario.registry import SIMULATIONS
 
     differences = scenario.differences
     if scenario.configured:
         # What the file says of parameters that only its own configuration has.
         differences = {name: said for name, said in differences.items() if name in declared}
+    has_own = scenario.made is None and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
+    for name, said in differences.items():
+        if has_own and name not in declared and said.default is None:
+            raise UserError(
+                f"{scenario.file}: params.{name} has no default, and {scenario.simulation} declares no '{name}'; give "
+                f"params.{name}.default, or name one of its own: {', '.join(declared)}"
+            )
     refuse_unknown(scenario, "params.{}", "not a parameter of {}", differences, declared)
     found = dict(declared)
     for name, difference in differences.items():

@@ -74,7 +74,7 @@ class Files:
         self._refuse_too_much()
 
     def resolve(self, value: Any, where: str) -> Any:
-        """Return a value, or the text of the file if the value is a table that names one.
+        """Return a value with the text of the file in place of each table in it that names one.
 
         Args:
             value: what the scenario says.
@@ -83,8 +83,12 @@ class Files:
         Raises:
             UserError: if the file cannot be taken in.
         """
-        if not isinstance(value, dict) or "file" not in value:
+        if isinstance(value, list):
+            return [self.resolve(entry, f"{where}[{place}]") for place, entry in enumerate(value)]
+        if not isinstance(value, dict):
             return value
+        if "file" not in value:
+            return {key: self.resolve(entry, f"{where}.{key}") for key, entry in value.items()}
         if len(value) > 1:
             other = next(key for key in value if key != "file")
             raise UserError(f'{where} has {checks.show(other)} beside file; write {{ file = "name" }} only')

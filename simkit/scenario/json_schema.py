@@ -9,6 +9,7 @@ from simkit.core import paths
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS
 from simkit.scenario.contents import Contents
+from simkit.scenario.making import PARAMETERS, takes_parameters
 from simkit.scenario.registry import SIMULATIONS, VIEWS
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import CAMERAS, GOALS, REDUCTIONS
@@ -33,6 +34,7 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
     diagnosed = [quantity.name for quantity in contents.quantities if quantity.kind == "diagnosed"]
     parameters = {name: _parameter(parameter) for name, parameter in scenario.declared.items()}
     known = _tables(paths.nested(parameters), set(scenario.declared))
+    has_own = takes_parameters(SIMULATIONS.resolve(scenario.simulation))
     run = {
         "steps": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
         "every": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
@@ -76,8 +78,8 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
                 "simulation": {"const": scenario.simulation},
                 **dict.fromkeys(("tags", "references"), WORDS),
                 "config": _configuration(scenario),
-                # On the configuration depends what parameters there are.
-                "params": known | ({} if scenario.text else {"additionalProperties": True}),
+                # On the configuration depends what parameters there are, and a file may have its own.
+                "params": known | ({} if scenario.text and not has_own else {"additionalProperties": True}),
                 "run": _table(run, ("steps", "every")),
                 "quantities": {"type": "object", "additionalProperties": _table(added, ("expression", "doc"))},
                 "objectives": {"type": "object", "additionalProperties": _table(objective, ("doc",))},
@@ -138,6 +140,7 @@ def _missing(value: Any) -> bool:
 def _configuration(scenario: Scenario) -> dict[str, Any]:
     """Return the schema of the factory's arguments, by name and default; the factory itself checks their values."""
     arguments = inspect.signature(SIMULATIONS.resolve(scenario.simulation)).parameters.values()
+    arguments = [a for a in arguments if a.name != PARAMETERS]
     named = [a for a in arguments if a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)]
     known = {a.name: {} if a.default is a.empty or a.default is None else {"default": a.default} for a in named}
     table = _table(known, tuple(a.name for a in named if a.default is a.empty))

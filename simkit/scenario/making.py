@@ -5,11 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.errors import UserError, nearest, one_line
 from simkit.scenario import checks
+from simkit.scenario.declared import own_parameters
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import IN_PYTHON, Scenario
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
+
+
+# The argument of a factory that takes parameters of the user's own, which a scenario file gives in [params].
+PARAMETERS = "parameters"
+
+
+def takes_parameters(factory: Callable[..., Any]) -> bool:
+    """Tell whether a factory takes parameters of the user's own besides those that it declares.
+
+    Args:
+        factory: of simulations.
+    """
+    import inspect
+
+    return PARAMETERS in inspect.signature(factory).parameters
 
 
 def make(scenario: Scenario) -> "Simulation":
@@ -41,7 +57,7 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
     known = [
         argument.name
         for argument in arguments
-        if argument.kind in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD)
+        if argument.kind in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD) and argument.name != PARAMETERS
     ]
     if not any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
         refuse_unknown(scenario, "config.{}", "not an argument of {}", scenario.config, known)
@@ -51,8 +67,9 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
                 f"{scenario.file}: config.{argument.name} is missing; {scenario.simulation} has no default for "
                 f"it: set {argument.name} (@PATH takes the text of a file)"
             )
+    own = {PARAMETERS: own_parameters(scenario.differences)} if takes_parameters(factory) else {}
     try:
-        simulation = factory(**scenario.config)
+        simulation = factory(**scenario.config, **own)
     except UserError as error:
         raise UserError(f"{scenario.file}: [config]: {one_line(error)}") from error
     except ImportError as error:

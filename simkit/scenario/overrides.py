@@ -63,8 +63,11 @@ def with_values(
     config = dict(scenario.config)
     for key, value in values.items():
         label, name = where(key), key.removeprefix("config.")
+        step, dot, inner = name.partition(".")
         if name in scenario.config:
             config[name] = checks.like(value, label, scenario.config[name])
+        elif dot and step in config and (key != name or name not in scenario.declared):
+            config[step] = _inside(config[step], inner, value, label)
         elif key != name:
             config[checks.name(name, label)] = checks.plain(value, label)
     # On the configuration depends what parameters there are.
@@ -95,6 +98,30 @@ def with_values(
         run=settings,
         given=known if settings.precision == scenario.run.precision else None,
     )
+
+
+def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
+    """Return a nested setting with one value in it replaced, or added to a table.
+
+    Args:
+        setting: a table or a list.
+        path: names and indices with dots between.
+        value: the new one.
+        label: the words that name the key in an error.
+    """
+    step, dot, rest = path.partition(".")
+    if isinstance(setting, dict):
+        if dot and step not in setting:
+            raise UserError(f"{label}: there is no '{one_line(step, 40)}'{nearest(step[:64], tuple(setting))}")
+        new = _inside(setting[step], rest, value, label) if dot else checks.plain(value, label)
+        return {**setting, checks.name(step, label): new}
+    if not isinstance(setting, tuple):
+        raise UserError(f"{label}: {checks.show(setting)} has no '{one_line(step, 40)}'; end the key before it")
+    if not step.isdecimal() or int(step) >= len(setting):
+        raise UserError(f"{label}: '{one_line(step, 40)}' is none of its {len(setting)} entries; count from 0")
+    place = int(step)
+    new = _inside(setting[place], rest, value, label) if dot else checks.plain(value, label)
+    return (*setting[:place], new, *setting[place + 1 :])
 
 
 def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str) -> dict[str, Any]:
@@ -194,6 +221,8 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     found = [section for section, names in sections.items() if key in names]
     if not found and paths.is_branch(key, scenario.declared):
         return "params", key
+    if not found and dot and prefix in scenario.config:
+        return "config", key
     if len(found) > 1:
         raise UserError(f"{label} is ambiguous; write {' or '.join(f'{section}.{key}' for section in found)}")
     if not found:

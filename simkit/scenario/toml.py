@@ -99,7 +99,8 @@ def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Return tables as TOML text, which `parse_toml` reads back as they are.
 
     Args:
-        tables: ``{dotted path: {key: number, string, boolean or nested lists of them}}``; the path of the top is empty.
+        tables: ``{dotted path: {key: number, string, boolean or nested lists and tables of them}}``; the path of the
+            top is empty.
     """
     blocks = []
     for path, entries in tables.items():
@@ -114,6 +115,8 @@ def _written(value: Any) -> str:
 
     if isinstance(value, list | tuple):
         return f"[{', '.join(_written(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_written(item)}' for key, item in value.items())} }}" if value else "{}"
     if isinstance(value, bool):
         return str(value).lower()
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

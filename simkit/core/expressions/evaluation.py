@@ -97,7 +97,7 @@ class _Evaluation:
                 if lengths.setdefault(axis, length) != length:
                     self.refuse(node, f"joins {lengths[axis]} and {length} values along '{axis}'; they must be as many")
         try:
-            return Named(function(*(_aligned(part, axes) for part in parts)), axes)
+            return Named(function(*(aligned(part, axes) for part in parts)), axes)
         except (ZeroDivisionError, OverflowError, ValueError) as error:  # of Python's floats
             self.refuse(node, f"has no value ({error}); change its numbers")
 
@@ -165,7 +165,13 @@ class _Evaluation:
 _ROUNDING = 1e-3
 
 
-def _aligned(part: Named, axes: tuple[str, ...]) -> Any:
+def aligned(part: Named, axes: tuple[str, ...]) -> Any:
+    """Return the array with axes in the given order, of length 1 where it has none; a number as it is.
+
+    Args:
+        part: the array; its axes are among the given ones.
+        axes: names of the axes wanted.
+    """
     if not part.axes:
         return part.array
     order = sorted(range(len(part.axes)), key=lambda place: axes.index(part.axes[place]))

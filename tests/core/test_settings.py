@@ -1,0 +1,72 @@
+"""Settings of a system as data: every key is checked, and all mistakes of a table are told at once."""
+
+import pytest
+
+from simkit.core import settings
+from simkit.core.parameter import POSITIVE
+from simkit.errors import UserError
+
+SIDE = {
+    "kind": settings.word("what the side is", ("wall", "outflow"), "wall"),
+    "velocity": settings.several(settings.formula("a component"), "its velocity", (2,), (0.0, 0.0)),
+}
+KEYS = {
+    "cells": settings.whole("number of cells", low=2),
+    "length": settings.number("length", 1.0, POSITIVE),
+    "is_periodic": settings.flag("whether it repeats"),
+    "lower": settings.table("the lower side", SIDE, {}),
+    "bodies": settings.named("bodies", settings.table("one", {"radius": settings.formula("radius")})),
+    "marks": settings.several(settings.table("one", {"at": settings.number("where")}), "marks", default=()),
+    "start": settings.either(
+        "start", settings.formula("one"), settings.several(settings.formula("one"), ""), default=0
+    ),
+}
+
+
+def test_absent_keys_have_their_defaults():
+    read = settings.read({"cells": 4}, KEYS, "axes.x")
+    assert read["length"] == 1.0 and read["lower"]["kind"] == "wall" and read["bodies"] == {} and read["marks"] == ()
+    assert read["lower"]["velocity"][1] == settings.Said("0.0", "axes.x.lower.velocity[1]")
+    assert read.said == {"cells"}
+
+
+def test_formulas_know_where_they_stand():
+    read = settings.read({"cells": 4, "bodies": {"rod": {"radius": "1/2"}}, "start": ["x", 2]}, KEYS)
+    assert read["bodies"]["rod"]["radius"] == settings.Said("1/2", "bodies.rod.radius")
+    assert [each.where for each in read["start"]] == ["start[0]", "start[1]"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({}, "axes.x.cells is missing; give an integer: number of cells"),
+        ({"cells": 1}, "axes.x.cells = 1 is not an integer of at least 2; write one"),
+        ({"cells": True}, "axes.x.cells = True is not an integer of at least 2; write one"),
+        ({"cells": 4, "length": 0}, "axes.x.length = 0 is not positive; choose a value above 0"),
+        ({"cells": 4, "length": float("nan")}, "axes.x.length = nan is not a finite number; write one"),
+        ({"cells": 4, "lenght": 1}, "axes.x.lenght is not a known key; did you mean 'length'?"),
+        ({"cells": 4, "lower": {"kind": "wal"}}, "axes.x.lower.kind = 'wal' is unknown; did you mean 'wall'?"),
+        ({"cells": 4, "lower": 3}, "axes.x.lower = 3 is no table; write keys and values"),
+        ({"cells": 4, "lower": {"velocity": [1]}}, "axes.x.lower.velocity has 1 entries; write 2"),
+        ({"cells": 4, "is_periodic": 1}, "axes.x.is_periodic = 1 is neither true nor false; write one of them"),
+        ({"cells": 4, "bodies": {"a b": {}}}, "axes.x.bodies: 'a b' is not a name"),
+        ({"cells": 4, "bodies": {"a": {}}}, "axes.x.bodies.a.radius is missing; give a number or an expression"),
+        ({"cells": 4, "marks": {"at": 1}}, "axes.x.marks = {'at': 1} is no list; write several in brackets"),
+        ({"cells": 4, "marks": [{"at": 1}, {}]}, "axes.x.marks[1].at is missing"),
+        ({"cells": 4, "start": {"x": 1}}, "axes.x.start = {'x': 1} is of another kind; write a number"),
+        ({"cells": 4, "start": "1 +"}, "axes.x.start: column "),
+    ],
+)
+def test_a_mistake_names_its_key(entries, message):
+    with pytest.raises(UserError) as refused:
+        settings.read(entries, KEYS, "axes.x")
+    assert message in str(refused.value)
+
+
+def test_all_mistakes_are_told():
+    entries = {"lower": {"kind": "wal", "colour": 1}, "bodies": {"a": {"radius": "("}, "b": {}}, "length": -1}
+    with pytest.raises(UserError) as refused:
+        settings.read(entries, KEYS)
+    found = (str(refused.value), *refused.value.others)
+    starts = [message.split(" ")[0].rstrip(":") for message in found]
+    assert starts == ["cells", "length", "lower.colour", "lower.kind", "bodies.a.radius", "bodies.b.radius"]
