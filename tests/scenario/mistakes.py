@@ -143,8 +143,8 @@ MISTAKES = {
     "config nan": ("width = 2.0", "width = nan", "config.width = nan is not finite; write a finite number"),
     "config table": (
         "width = 2.0",
-        "width = {a = 1}",
-        "config.width = {...} is a table; write a number, a string, true, false, or a list of them",
+        'width = {"a b" = 1}',
+        "config.width.a b is not a name; use up to 64 letters, digits and _, starting with a letter",
     ),
     "config date in a list": (
         "cells = [4, 3]",

@@ -44,6 +44,11 @@ def test_the_config_holds_the_text(folder):
     assert scenario.config == read_scenario(folder / "toy.toml").config
 
 
+def test_files_within_tables_and_lists_are_taken_in(folder):
+    text = NAMING.replace('{ file = "notes.txt" }', '{ a = [1, { b = { file = "notes.txt" } }] }')
+    assert parse_scenario(text, folder / "toy.toml").config["method"] == {"a": (1, {"b": TEXT})}
+
+
 def test_the_scenario_needs_its_file_no_more(folder):
     scenario = read_scenario(folder / "toy.toml")
     assert scenario.text.startswith(NAMING.rstrip())
@@ -131,8 +136,8 @@ MISTAKES = {
     "anywhere": ('{ file = "/etc/hostname" }', "is outside the folder of the scenario"),
     "hidden": ('{ file = ".ssh/id_rsa" }', "is hidden or in a hidden folder, where keys and passwords are kept"),
     "through a link": ('{ file = "link/hostname" }', "is outside the folder of the scenario"),
-    "another table": ('{ path = "notes.txt" }', "config.method = {...} is a table; write a number, a string"),
-    "a list of files": ('[{ file = "notes.txt" }]', "config.method[0] = {...} is a table"),
+    "another key in a table": ('{ a = { file = "notes.txt", line = 3 } }', "config.method.a has 'line' beside file"),
+    "a date in a list of files": ('[{ file = "notes.txt" }, 2020-01-01]', "config.method[1] = 2020-01-01 is a date"),
 }
 
 
