@@ -1,6 +1,7 @@
 """The one error type a user is meant to read."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 
 
 class UserError(Exception):
@@ -21,6 +22,31 @@ class UserError(Exception):
     def _render_traceback_(self) -> list[str]:
         """Return what IPython prints."""
         return [f"{type(self).__name__}: {self}"]
+
+
+class Mistakes:
+    """Mistakes of one place, told all together: each ``with mistakes.kept():`` goes on after the first of its own."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.found: list[str] = []
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the mistake that a block raises, and go on behind it."""
+        try:
+            yield
+        except UserError as error:
+            self.found += [str(error), *error.others]
+
+    def raise_if_any(self) -> None:
+        """Raise the first with all others, if there is any.
+
+        Raises:
+            UserError: with the first as its message.
+        """
+        if self.found:
+            raise UserError(self.found[0], others=self.found[1:])
 
 
 def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:

@@ -16,6 +16,7 @@ VERBS = {
     "list": "the scenarios there are, or the simulations (--simulations)",
     "show": "a scenario's simulation, parameters, objectives and published numbers",
     "new": "write a scenario file to start from",
+    "check": "tell all that is wrong in a scenario file, without running it",
     "run": "run a scenario and render its animation",
     "sweep": "run a scenario over parameter values and seeds, as one vmapped program",
     "grad": "differentiate a scenario's objective",
@@ -70,7 +71,8 @@ def _guarded(words: list[str], stops: Stops) -> int:
         sys.stdout.flush()
         return code
     except UserError as error:
-        return _complain(str(error), WRONG_INPUT, json_wanted)
+        more = f" (and {len(error.others)} more; simkit check FILE tells all)" if error.others else ""
+        return _complain(f"{error}{more}", WRONG_INPUT, json_wanted)
     except KeyboardInterrupt as interrupt:
         stops.finish()
         code = TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simkit.core import paths
-from simkit.errors import UserError, one_line
+from simkit.errors import Mistakes, UserError, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.declared import declared_in, merged
@@ -26,7 +26,12 @@ VIEW_ARRAYS = {
 }
 
 
-def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation], None] | None" = None) -> "Simulation":
+def build(
+    scenario: "str | Path | Scenario",
+    *,
+    examine: "Callable[[Simulation], None] | None" = None,
+    to_the_end: bool = False,
+) -> "Simulation":
     """Return the scenario's simulation, with the scenario's values as its default parameters.
 
     Arrays have the precision that JAX runs in at the time of the call; run the result in the same precision. A
@@ -36,6 +41,7 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
     Args:
         scenario: shipped name, path of a TOML file, or a `Scenario`.
         examine: called with the simulation before it is traced, which takes seconds on a fine grid; may refuse it.
+        to_the_end: whether to look for further mistakes where one was found, to tell all in ``UserError.others``.
 
     Raises:
         UserError: if there is no such scenario, if the factory is unknown or refuses the configuration or the
@@ -51,9 +57,36 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
             f"{scenario.file}: run.precision = 'float64' but JAX runs in 32 bits; "
             "build and run inside `with jax.enable_x64(True):`"
         )
-    simulation = _with_quantities(scenario, _with_defaults(scenario, make(scenario)))
+    mistakes = Mistakes()
+    simulation = make(scenario)
+    with mistakes.kept():
+        simulation = _with_defaults(scenario, simulation)
+    if not to_the_end:
+        mistakes.raise_if_any()
+    simulation = _with_quantities(scenario, simulation, mistakes)
     if examine is not None:
         examine(simulation)
+    with mistakes.kept():
+        _check_values(scenario, simulation)
+    if not to_the_end:
+        mistakes.raise_if_any()
+    foreign = scenario.simulation not in SIMULATIONS.own
+    try:
+        if foreign and scenario.made is None:  # that of one made in Python was checked before its scenario was made
+            check_record(simulation, scenario.file)
+        _check_names(scenario, simulation, mistakes)
+        mistakes.raise_if_any()
+        if foreign:
+            _check_effects(scenario, simulation)
+    except OverflowError as error:  # more numbers in an array than 32 bits count
+        raise refused(scenario, error) from error
+    return simulation
+
+
+def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
+    """Refuse values that the simulation cannot run with."""
+    import jax
+
     try:
         simulation.check_values(simulation.params, jax.random.key(scenario.run.seed))
     except UserError as error:
@@ -65,16 +98,6 @@ def build(scenario: "str | Path | Scenario", *, examine: "Callable[[Simulation],
         raise UserError(
             f"{scenario.file}: [params]: {scenario.simulation} cannot run with these values ({reason}): {values}"
         ) from error
-    foreign = scenario.simulation not in SIMULATIONS.own
-    try:
-        if foreign and scenario.made is None:  # that of one made in Python was checked before its scenario was made
-            check_record(simulation, scenario.file)
-        _check_names(scenario, simulation)
-        if foreign:
-            _check_effects(scenario, simulation)
-    except OverflowError as error:  # more numbers in an array than 32 bits count
-        raise refused(scenario, error) from error
-    return simulation
 
 
 def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation":
@@ -95,7 +118,7 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     return simulation.with_params(**{name: parameters[name].default for name in said})
 
 
-def _with_quantities(scenario: Scenario, simulation: "Simulation") -> "Simulation":
+def _with_quantities(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
     """Return the simulation with what the scenario measures beyond it."""
     if not scenario.quantities:
         return simulation
@@ -104,11 +127,12 @@ def _with_quantities(scenario: Scenario, simulation: "Simulation") -> "Simulatio
 
     for name, said in scenario.quantities.items():
         where = f"{scenario.file}: quantities.{name}.expression"
-        simulation = with_expression(simulation, name, said.expression, Quantity(said.unit, said.doc), where)
+        with mistakes.kept():
+            simulation = with_expression(simulation, name, said.expression, Quantity(said.unit, said.doc), where)
     return simulation
 
 
-def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
+def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> None:
     """Refuse names of diagnostics and observed arrays that the simulation does not have."""
     import jax
 
@@ -119,20 +143,28 @@ def _check_names(scenario: Scenario, simulation: "Simulation") -> None:
     diagnostics = jax.eval_shape(simulation.diagnose, state, simulation.params)
     observed = jax.eval_shape(simulation.observe, state, simulation.params)
     for name, objective in scenario.objectives.items():
-        if objective.expression:
-            measure_of(simulation, objective.expression, f"{scenario.file}: objectives.{name}")
-            continue
-        label = f"objectives.{name}.quantity = '{{}}'"
-        refuse_unknown(scenario, label, "not a diagnostic of {}", [objective.quantity], diagnostics)
-        if simulation.equilibrium is not None and objective.reduce != "final":
-            raise UserError(
-                f"{scenario.file}: objectives.{name}.reduce = '{objective.reduce}' has no meaning for "
-                f"{scenario.simulation}, which runs until it converges; use 'final'"
-            )
+        with mistakes.kept():
+            if objective.expression:
+                measure_of(simulation, objective.expression, f"{scenario.file}: objectives.{name}")
+                continue
+            label = f"objectives.{name}.quantity = '{{}}'"
+            refuse_unknown(scenario, label, "not a diagnostic of {}", [objective.quantity], diagnostics)
+            if simulation.equilibrium is not None and objective.reduce != "final":
+                raise UserError(
+                    f"{scenario.file}: objectives.{name}.reduce = '{objective.reduce}' has no meaning for "
+                    f"{scenario.simulation}, which runs until it converges; use 'final'"
+                )
     for index, validation in enumerate(scenario.validations):
-        label = f"validation[{index}].quantity = '{{}}'"
-        if validation.quantity:  # not for the derivative of an expression
-            refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
+        with mistakes.kept():
+            label = f"validation[{index}].quantity = '{{}}'"
+            if validation.quantity:  # not for the derivative of an expression
+                refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)
+    with mistakes.kept():
+        _check_view(scenario, observed, diagnostics)
+
+
+def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[str, Any]) -> None:
+    """Refuse a view of what is not there, or that it cannot draw."""
     render = scenario.render
     missing = [name for name in VIEW_ARRAYS.get(render.view, ()) if name not in observed]
     if missing:

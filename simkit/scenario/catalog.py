@@ -54,10 +54,23 @@ def find_scenario(name_or_path: str | Path) -> Scenario:
     Raises:
         UserError: if there is no such scenario, or its file has a mistake.
     """
+    path, is_shipped = path_of(name_or_path)
+    return _read_shipped(path) if is_shipped else read_scenario(path)
+
+
+def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
+    """Return the file of a scenario, and whether it is a shipped one that was named.
+
+    Args:
+        name_or_path: as for `find_scenario`.
+
+    Raises:
+        UserError: if no shipped scenario has the name.
+    """
     text = str(name_or_path)
     separators = tuple(separator for separator in (os.sep, os.altsep) if separator)
     if isinstance(name_or_path, Path) or text.endswith(".toml") or any(mark in text for mark in separators):
-        return read_scenario(name_or_path)
+        return Path(name_or_path), False
     files = _files()
     found = [path for path in files if path.stem == text]
     if len(found) > 1:
@@ -69,7 +82,7 @@ def find_scenario(name_or_path: str | Path) -> Scenario:
             f"unknown scenario {show(text)}{hint}{'' if hint.endswith('?') else ';'} "
             "`simkit list` shows every name, and a path ends in .toml"
         )
-    return _read_shipped(found[0])
+    return found[0], True
 
 
 def _refuse_simulation(text: str) -> None:

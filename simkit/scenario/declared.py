@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simkit.core import paths
 from simkit.core.parameter import Numbers, Parameter, shown_bounds
 from simkit.core.precision import precision
-from simkit.errors import UserError
+from simkit.errors import Mistakes, UserError
 from simkit.scenario import checks
 from simkit.scenario.scenario import IN_PYTHON, Difference, Scenario
 
@@ -89,29 +89,40 @@ def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, P
         # What the file says of parameters that only its own configuration has.
         differences = {name: said for name, said in differences.items() if name in declared}
     has_own = scenario.made is None and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
+    mistakes = Mistakes()
     for name, said in differences.items():
-        if has_own and name not in declared and said.default is None:
-            raise UserError(
-                f"{scenario.file}: params.{name} has no default, and {scenario.simulation} declares no '{name}'; give "
-                f"params.{name}.default, or name one of its own: {', '.join(declared)}"
-            )
-    refuse_unknown(scenario, "params.{}", "not a parameter of {}", differences, declared)
+        with mistakes.kept():
+            if has_own and name not in declared and said.default is None:
+                raise UserError(
+                    f"{scenario.file}: params.{name} has no default, and {scenario.simulation} declares no '{name}'; "
+                    f"give params.{name}.default, or name one of its own: {', '.join(declared)}"
+                )
+            refuse_unknown(scenario, "params.{}", "not a parameter of {}", [name], declared)
     found = dict(declared)
     for name, difference in differences.items():
-        where, known = f"{scenario.file}: params.{name}", declared[name]
-        low, high = known.bounds
-        if difference.bounds and not low <= difference.bounds[0] < difference.bounds[1] <= high:
-            raise UserError(
-                f"{where}.bounds = {list(difference.bounds)} reach beyond those of {scenario.simulation}, "
-                f"{shown_bounds(known.bounds)}; choose them within"
-            )
-        found[name] = _changed(known, difference)
-        shape, expected = checks.shape(found[name].default), checks.shape(known.default)
-        if shape != expected:
-            raise UserError(f"{where}.default has shape {shape}; {scenario.simulation} expects {expected}")
-        if difference.default is not None or difference.bounds:
-            checks.inside(found[name].default, f"{where}.default", found[name].bounds)
+        if name in declared:
+            with mistakes.kept():
+                found[name] = _as_said(scenario, name, declared[name], difference)
+    mistakes.raise_if_any()
     return found
+
+
+def _as_said(scenario: Scenario, name: str, known: Parameter, difference: Difference) -> Parameter:
+    """Return a parameter with what the file says of it."""
+    where = f"{scenario.file}: params.{name}"
+    low, high = known.bounds
+    if difference.bounds and not low <= difference.bounds[0] < difference.bounds[1] <= high:
+        raise UserError(
+            f"{where}.bounds = {list(difference.bounds)} reach beyond those of {scenario.simulation}, "
+            f"{shown_bounds(known.bounds)}; choose them within"
+        )
+    said = _changed(known, difference)
+    shape, expected = checks.shape(said.default), checks.shape(known.default)
+    if shape != expected:
+        raise UserError(f"{where}.default has shape {shape}; {scenario.simulation} expects {expected}")
+    if difference.default is not None or difference.bounds:
+        checks.inside(said.default, f"{where}.default", said.bounds)
+    return said
 
 
 def shortest(array: Any) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import Mistakes, UserError, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.declared import own_parameters
 from simkit.scenario.registry import SIMULATIONS
@@ -71,7 +71,8 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
     try:
         simulation = factory(**scenario.config, **own)
     except UserError as error:
-        raise UserError(f"{scenario.file}: [config]: {one_line(error)}") from error
+        first, *others = (f"{scenario.file}: [config]: {one_line(each)}" for each in (error, *error.others))
+        raise UserError(first, others=others) from error
     except ImportError as error:
         raise UserError(
             f"{scenario.file}: {scenario.simulation} needs a package that cannot be imported: {one_line(error)}; "
@@ -110,10 +111,12 @@ def refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable
         known: to the simulation.
 
     Raises:
-        UserError: for the first that is not among ``known``.
+        UserError: for the first that is not among ``known``; ``others`` tells of the rest.
     """
-    known = list(known)
+    known, mistakes = list(known), Mistakes()
     for name in names:
-        if name not in known:
-            what = f"{scenario.file}: {label.format(one_line(name, 80))}"
-            raise UserError(f"{what} is {problem.format(scenario.simulation)}{nearest(name[:64], known)}")
+        with mistakes.kept():
+            if name not in known:
+                what = f"{scenario.file}: {label.format(one_line(name, 80))}"
+                raise UserError(f"{what} is {problem.format(scenario.simulation)}{nearest(name[:64], known)}")
+    mistakes.raise_if_any()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from simkit.core.paths import below
-from simkit.errors import UserError, nearest
+from simkit.errors import Mistakes, UserError, nearest
 from simkit.scenario import checks, inlined
 from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
 from simkit.scenario.registry import VIEWS
@@ -49,11 +49,12 @@ GOALS = ("minimize", "maximize")
 CAMERAS = ("side", "perspective")
 
 
-def read_scenario(path: Path | str) -> Scenario:
+def read_scenario(path: Path | str, mistakes: Mistakes | None = None) -> Scenario:
     """Read a scenario file.
 
     Args:
         path: the TOML file.
+        mistakes: where to keep what is not allowed, as for `parse_scenario`.
 
     Raises:
         UserError: if it cannot be read, is over 1 MiB (not counting files it keeps), or says what is not allowed.
@@ -81,28 +82,34 @@ def read_scenario(path: Path | str) -> Scenario:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"{file_label(path)}: byte {error.start} is not UTF-8 text; save the file as UTF-8") from error
-    return parse_scenario(text, path)
+    return parse_scenario(text, path, mistakes)
 
 
-def parse_scenario(text: str, source: Path | str) -> Scenario:
+def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = None) -> Scenario:
     """Return the scenario that a TOML text describes.
 
     Args:
         text: the file's text.
         source: where it comes from; errors show its last part.
+        mistakes: where to keep what is not allowed, for which defaults and examples stand in; ``None`` raises them.
 
     Raises:
-        UserError: if the text says something that is not allowed.
+        UserError: if the text says something that is not allowed; ``others`` tells what else.
     """
     source = Path(source)
     file = file_label(source)
-    top = Table(parse_toml(text, file), file, "", KEYS + TABLES)
+    top = Table(parse_toml(text, file), file, "", KEYS + TABLES, mistakes)
     name = top.read("name", checks.identifier, example='name = "my_scenario"')
     config, stored = top.table("config", None), top.table("files", None)
     files = inlined.Files(stored.entries, source.parent, file)
 
     def setting(value: Any, where: str) -> Any:
         return checks.plain(files.resolve(value, where), where)
+
+    settings = {}
+    for key in config.entries:
+        with top.mistakes.kept():
+            settings[checks.name(key, config.where(key))] = config.read(key, setting, None)
 
     scenario = Scenario(
         name=name,
@@ -111,7 +118,7 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
         simulation=top.read("simulation", checks.dotted, example='simulation = "flow.channel"'),
         tags=top.read("tags", checks.strings, ()),
         references=top.read("references", checks.strings, ()),
-        config={checks.name(key, config.where(key)): config.read(key, setting) for key in config.entries},
+        config=settings,
         differences=_differences(top.table("params", None)),
         run=_run(top.table("run", RUN_KEYS, "steps and every")),
         objectives={key: _objective(key, table) for key, table in top.tables("objectives", OBJECTIVE_KEYS).items()},
@@ -123,6 +130,8 @@ def parse_scenario(text: str, source: Path | str) -> Scenario:
     )
     tables = top.list_of_tables("validation", VALIDATION_KEYS)
     validations = tuple(_validation(scenario, table, files) for table in tables)
+    if mistakes is None:
+        top.mistakes.raise_if_any()
     return dataclasses.replace(scenario, validations=validations, text=files.kept_in(text))
 
 
@@ -133,23 +142,27 @@ def _differences(params: Table, branch: str = "") -> dict[str, Difference]:
     """
     found: dict[str, Difference] = {}
     for key, value in params.entries.items():
-        name = checks.path(below(branch, key), params.where(key))
-        if not isinstance(value, dict):
-            found[name] = Difference(checks.numbers(value, params.where(key)))
-            continue
-        if _is_branch(value):
-            found |= _differences(params.table(key, None), name)
-            continue
-        table = params.table(key, PARAMETER_KEYS)
-        said = found[name] = Difference(
-            default=table.read("default", checks.numbers, None),
-            bounds=table.read("bounds", checks.bounds, None),
-            unit=table.read("unit", checks.label, None),
-            doc=table.read("doc", checks.string, None),
-        )
-        if said.default is not None and said.bounds is not None:
-            checks.inside(said.default, table.where("default"), said.bounds)
+        with params.mistakes.kept():
+            found |= _said(params, key, value, checks.path(below(branch, key), params.where(key)))
     return found
+
+
+def _said(params: Table, key: str, value: Any, name: str) -> dict[str, Difference]:
+    """Return what one key of ``[params]`` says, by path."""
+    if not isinstance(value, dict):
+        return {name: Difference(checks.numbers(value, params.where(key)))}
+    if _is_branch(value):
+        return _differences(params.table(key, None), name)
+    table = params.table(key, PARAMETER_KEYS)
+    said = Difference(
+        default=table.read("default", checks.numbers, None),
+        bounds=table.read("bounds", checks.bounds, None),
+        unit=table.read("unit", checks.label, None),
+        doc=table.read("doc", checks.string, None),
+    )
+    if said.default is not None and said.bounds is not None:
+        checks.inside(said.default, table.where("default"), said.bounds)
+    return {name: said}
 
 
 def _is_branch(table: Mapping[str, Any]) -> bool:
@@ -165,10 +178,11 @@ def _is_branch(table: Mapping[str, Any]) -> bool:
 def _run(table: Table) -> RunSettings:
     examples = {"steps": "steps = 1000", "every": "every = 10"}
     steps, every = (table.read(key, partial(checks.run_setting, key), example=line) for key, line in examples.items())
-    if steps % every:
-        below, above = nearest_multiples(steps, every)
-        choices = f"{below} or {above}" if below else f"{above}"
-        checks.refuse(steps, table.where("steps"), f"is not a multiple of run.every = {every}; choose {choices}")
+    with table.mistakes.kept():
+        if steps % every:
+            below, above = nearest_multiples(steps, every)
+            choices = f"{below} or {above}" if below else f"{above}"
+            checks.refuse(steps, table.where("steps"), f"is not a multiple of run.every = {every}; choose {choices}")
     return RunSettings(
         steps=steps,
         every=every,
@@ -189,8 +203,9 @@ def _quantity(name: str, table: Table) -> QuantitySettings:
 def _objective(name: str, table: Table) -> ObjectiveSettings:
     expression = table.read("expression", checks.expression, "")
     for key in ("quantity", "reduce", "square"):
-        if expression and key in table.entries:
-            raise UserError(f"{table.where(key)} has no meaning beside an expression; say all of it there")
+        with table.mistakes.kept():
+            if expression and key in table.entries:
+                raise UserError(f"{table.where(key)} has no meaning beside an expression; say all of it there")
     return ObjectiveSettings(
         name=name,
         doc=table.read("doc", checks.string, example='doc = "what it means"'),
@@ -213,7 +228,10 @@ def parse_render(settings: Mapping[str, Any], source: str) -> RenderSettings:
         UserError: if one is not allowed.
     """
     entries = {key: checks.unwrapped(value) for key, value in settings.items()}
-    return _render(Table(entries, source, "", RENDER_KEYS))
+    table = Table(entries, source, "", RENDER_KEYS)
+    found = _render(table)
+    table.mistakes.raise_if_any()
+    return found
 
 
 def _registered_view(value: Any, where: str) -> str:
@@ -228,10 +246,11 @@ def _render(table: Table) -> RenderSettings:
     quantity = table.read("quantity", checks.label, example='quantity = "speed"')
     camera = table.read("camera", partial(checks.choice, allowed=CAMERAS), None)
     for key in CAMERA_KEYS:
-        if key in table.entries and view != "bodies":
-            raise UserError(f'{table.where(key)} goes with view = "bodies" only; remove it')
-        if key in table.entries and key != "camera" and camera != "perspective":
-            raise UserError(f'{table.where(key)} needs camera = "perspective" beside it; add that, or remove {key}')
+        with table.mistakes.kept():
+            if key in table.entries and view != "bodies":
+                raise UserError(f'{table.where(key)} goes with view = "bodies" only; remove it')
+            if key in table.entries and key != "camera" and camera != "perspective":
+                raise UserError(f'{table.where(key)} needs camera = "perspective" beside it; add that, or remove {key}')
     return RenderSettings(
         view=view,
         quantity=quantity,
@@ -254,20 +273,20 @@ def _within(value: Any, where: str, bounds: tuple[float, float]) -> float:
 def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Validation:
     derivative = table.read("derivative", checks.label, None)
     objective = table.read("objective", partial(_known, names=tuple(scenario.objectives)), None)
-    if (derivative is None) != (objective is None):
-        given, other = ("derivative", "objective") if objective is None else ("objective", "derivative")
-        raise UserError(f"{table.where(given)} needs {other} beside it; add {other}, or remove {given}")
+    with table.mistakes.kept():
+        if (derivative is None) != (objective is None):
+            given, other = ("derivative", "objective") if objective is None else ("objective", "derivative")
+            raise UserError(f"{table.where(given)} needs {other} beside it; add {other}, or remove {given}")
     quantity = scenario.objectives[objective].quantity if objective else None
     default = [] if quantity is None else [quantity]
     compared = table.read("quantity", checks.label, *default, example='quantity = "energy"')
-    if quantity is not None and compared != quantity:
-        owned = f"is not the quantity {quantity!r}" if quantity else "has no meaning beside the expression"
-        problem = f"{owned} of objective {objective!r}; remove it"
-        checks.refuse(compared, table.where("quantity"), problem)
-    if objective and "reduce" in table.entries:
-        raise UserError(f"{table.where('reduce')} belongs to objectives.{objective}; write it there, or remove it")
+    with table.mistakes.kept():
+        _check_compared(table, objective, quantity, compared)
     changes = table.table("set", None)
-    overrides = {key: files.resolve(value, changes.where(key)) for key, value in changes.entries.items()}
+    overrides = {}
+    for key, value in changes.entries.items():
+        with table.mistakes.kept():
+            overrides[key] = files.resolve(value, changes.where(key))
     return Validation(
         quantity=compared,
         expected=table.read("expected", checks.number, example="expected = 1.5"),
@@ -278,6 +297,16 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
         objective=objective,
         reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
     )
+
+
+def _check_compared(table: Table, objective: str | None, quantity: str | None, compared: str) -> None:
+    """Refuse what an objective says already."""
+    if quantity is not None and compared != quantity:
+        owned = f"is not the quantity {quantity!r}" if quantity else "has no meaning beside the expression"
+        problem = f"{owned} of objective {objective!r}; remove it"
+        checks.refuse(compared, table.where("quantity"), problem)
+    if objective and "reduce" in table.entries:
+        raise UserError(f"{table.where('reduce')} belongs to objectives.{objective}; write it there, or remove it")
 
 
 def _known(value: str, where: str, names: tuple[str, ...]) -> str:

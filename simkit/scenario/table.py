@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from simkit.errors import UserError, nearest
+from simkit.errors import Mistakes, UserError, nearest
 from simkit.scenario import checks
 
 _REQUIRED: Any = object()
@@ -12,24 +12,33 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Table:
-    """One table: refuses keys it does not know, then hands out checked values.
+    """One table: keeps a mistake for every key it does not know, then hands out checked values.
+
+    What is wrong or missing is kept as a mistake, and its default or an example stands in for it, so that all mistakes
+    of a file are found: whoever reads one ends with ``mistakes.raise_if_any()``.
 
     Args:
         entries: the parsed TOML table.
         file: the file's name.
         path: dotted path of the table; empty for the top of the file.
         allowed: keys it may hold; ``None`` for any.
-
-    Raises:
-        UserError: if it holds another key.
+        mistakes: those of the file.
     """
 
-    def __init__(self, entries: dict[str, Any], file: str, path: str, allowed: tuple[str, ...] | None) -> None:
-        """Refuse unknown keys."""
-        self.entries, self.file, self.path = entries, file, path
+    def __init__(
+        self,
+        entries: dict[str, Any],
+        file: str,
+        path: str,
+        allowed: tuple[str, ...] | None,
+        mistakes: Mistakes | None = None,
+    ) -> None:
+        """Note unknown keys."""
+        self.entries, self.file, self.path, self.mistakes = entries, file, path, mistakes or Mistakes()
         for key in entries:
-            if allowed is not None and key not in allowed:
-                raise UserError(f"{self.where(key)} is not a known key{nearest(key[:64], allowed)}")
+            with self.mistakes.kept():
+                if allowed is not None and key not in allowed:
+                    raise UserError(f"{self.where(key)} is not a known key{nearest(key[:64], allowed)}")
 
     def where(self, key: str) -> str:
         """Return the words that name ``key`` in an error: file and dotted path."""
@@ -37,34 +46,38 @@ class Table:
         return f"{self.file}: {self.path}.{shown}" if self.path else f"{self.file}: {shown}"
 
     def read[T](self, key: str, check: Callable[[Any, str], T], default: T = _REQUIRED, example: str = "") -> T:
-        """Return the checked value of ``key``.
+        """Return the checked value of ``key``; what stands in for it where that is a mistake.
 
         Args:
             key: which.
             check: ``(value, where) -> value``, from ``simkit.scenario.checks``.
             default: what an absent key means; without it the key is required.
             example: a line to show where a required key is missing.
-
-        Raises:
-            UserError: if it is missing or the check refuses it.
         """
-        if key in self.entries:
-            return check(self.entries[key], self.where(key))
-        if default is _REQUIRED:
-            raise UserError(f"{self.where(key)} is missing; add a line such as {example}")
-        return default
+        with self.mistakes.kept():
+            if key in self.entries:
+                return check(self.entries[key], self.where(key))
+            if default is _REQUIRED:
+                raise UserError(f"{self.where(key)} is missing; add a line such as {example}")
+        if default is not _REQUIRED:
+            return default
+        import tomllib
+
+        return tomllib.loads(example)[key]
 
     def table(self, key: str, allowed: tuple[str, ...] | None, example: str = "") -> "Table":
         """Return the table under ``key``; an empty one if it is absent and ``example`` is not given."""
         if key not in self.entries and example:
-            raise UserError(f"{self.file}: the table [{key}] is missing; add [{key}] with {example}")
+            self.mistakes.found.append(f"{self.file}: the table [{key}] is missing; add [{key}] with {example}")
+            return Table({}, self.file, self._path(key), None)
         return self._inner(self.entries.get(key, {}), self.where(key), self._path(key), allowed)
 
     def tables(self, key: str, allowed: tuple[str, ...]) -> "dict[str, Table]":
         """Return the named tables under ``key``, such as every ``[params.NAME]``."""
         outer = self.table(key, None)
         for inner in outer.entries:
-            checks.name(inner, outer.where(inner))
+            with self.mistakes.kept():
+                checks.name(inner, outer.where(inner))
         return {
             name: self._inner(value, outer.where(name), outer._path(name), allowed)
             for name, value in outer.entries.items()
@@ -74,7 +87,10 @@ class Table:
         """Return the tables of an array written ``[[key]]``."""
         values = self.entries.get(key, [])
         if not isinstance(values, list):
-            raise UserError(f"{self.where(key)} is {checks.kind(values)}; write it as [[{key}]] in double brackets")
+            self.mistakes.found.append(
+                f"{self.where(key)} is {checks.kind(values)}; write it as [[{key}]] in double brackets"
+            )
+            return []
         paths = [f"{self._path(key)}[{index}]" for index in range(len(values))]
         return [
             self._inner(value, f"{self.file}: {path}", path, allowed) for value, path in zip(values, paths, strict=True)
@@ -85,5 +101,8 @@ class Table:
 
     def _inner(self, value: Any, where: str, path: str, allowed: tuple[str, ...] | None) -> "Table":
         if not isinstance(value, dict):
-            raise UserError(f"{where} = {checks.show(value)} is {checks.kind(value)}; write the table [{path}]")
-        return Table(value, self.file, path, allowed)
+            self.mistakes.found.append(
+                f"{where} = {checks.show(value)} is {checks.kind(value)}; write the table [{path}]"
+            )
+            return Table({}, self.file, path, None)
+        return Table(value, self.file, path, allowed, self.mistakes)

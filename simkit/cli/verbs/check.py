@@ -1,0 +1,29 @@
+"""Tell all that is wrong in a scenario file, without running it."""
+
+import argparse
+import dataclasses
+import sys
+
+from simkit.cli.main import FINE, WRONG_INPUT
+from simkit.cli.output import print_json
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("scenario", metavar="FILE", help="a scenario file, or the name of a shipped scenario")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print one line for each mistake; exit code 2 if there is any."""
+    from simkit.scenario.catalog import path_of
+    from simkit.scenario.examination import mistakes_in
+
+    path, _ = path_of(arguments.scenario)
+    found, scenario = mistakes_in(path)
+    if arguments.json:
+        print_json({"file": str(path), "mistakes": [dataclasses.asdict(mistake) for mistake in found]})
+    for mistake in found:
+        print(f"simkit: {mistake.message}", file=sys.stderr)
+    if not found and scenario is not None and not arguments.json:
+        print(f"{scenario.name}: no mistake found; run it with: simkit run {arguments.scenario}")
+    return WRONG_INPUT if found else FINE

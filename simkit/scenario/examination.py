@@ -1,0 +1,79 @@
+"""Everything that is wrong in a scenario file, found without running it."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+from simkit.core.precision import precision
+from simkit.errors import Mistakes, UserError
+from simkit.scenario.build import build
+from simkit.scenario.making import takes_parameters
+from simkit.scenario.overrides import with_values
+from simkit.scenario.registry import SIMULATIONS
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.schema import read_scenario
+
+# Beginning of a message about a key: the file, the table in brackets where a factory or a check refuses, the path.
+_KEY = re.compile(
+    r"[^:]+: (?:\[(?P<table>\w+)\]: )?(?:the table )?"
+    r"\[?(?P<key>[A-Za-z_][\w-]*(?:\.[\w-]+|\[\d+\])*)(?=\]| =|:| is | has )"
+)
+# Parts of a scenario that decide what its simulation is.
+_DECIDING = ("", "simulation", "config", "files")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mistake:
+    """One mistake of a scenario file.
+
+    Attributes:
+        part: of the file: its first table or key, such as ``"config"``; empty for the file itself.
+        key: dotted path of the key; empty where there is none.
+        message: what is wrong, in one line.
+        remedy: what to do: the end of the message.
+    """
+
+    part: str
+    key: str
+    message: str
+    remedy: str
+
+
+def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
+    """Return all mistakes of a scenario file, and the scenario if it could be read at all.
+
+    Args:
+        path: the TOML file. Its simulation is made and traced, and nothing is computed.
+    """
+    read = Mistakes()
+    scenario = None
+    with read.kept():
+        scenario = read_scenario(path, read)
+    found = [_mistake(message) for message in read.found]
+    if scenario is None or any(each.part in _DECIDING for each in found):
+        return found, scenario
+    if any(each.part == "params" for each in found) and takes_parameters(SIMULATIONS.resolve(scenario.simulation)):
+        return found, scenario
+    built = Mistakes()
+    with built.kept(), precision(scenario.run.precision):
+        build(scenario, to_the_end=True)
+    for index, validation in enumerate(scenario.validations):
+        where = f"{scenario.file}: validation[{index}].set"
+        with built.kept():
+            try:
+                with_values(scenario, validation.overrides, lambda key, where=where: f"{where}.{key}")
+            except UserError as error:
+                if not any(str(error) == message for message in built.found):
+                    raise
+    # Of a key that is wrong already, examples stand in.
+    known = {each.key for each in found}
+    later = [_mistake(message) for message in built.found]
+    return found + [each for each in later if each.key not in known], scenario
+
+
+def _mistake(message: str) -> Mistake:
+    match = _KEY.match(message)
+    table, key = (match["table"] or "", match["key"]) if match else ("", "")
+    key = f"{table}.{key}" if table and not key.startswith(table) else key
+    _, separator, remedy = message.rpartition("; ")
+    return Mistake(re.split(r"[.\[]", key)[0], key, message, remedy if separator else "")
