@@ -28,6 +28,7 @@ class Status(enum.IntEnum):
     STEPPED_IMPACT = 9
     DISK_OUT_OF_PLANE = 10
     BOXES_MET = 11
+    STOPPED = 12
 
 
 MESSAGES = {
@@ -46,6 +47,7 @@ MESSAGES = {
     "disks, or Compliant",
     Status.BOXES_MET: "ran all its steps, but boxes touched boxes, where the force of Compliant jumps from corner to "
     "corner: energy is not kept, and derivatives are not those of the physics; take dynamics = Impulses there",
+    Status.STOPPED: "stopped where its condition held",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",

@@ -8,12 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.compilation import use_compilation_cache
+from simkit.core.expressions.measures import measure_of
 from simkit.core.objective import REDUCTIONS, Reduce
 from simkit.core.precision import precision
 from simkit.jobs.derivatives import value_and_grad
 from simkit.jobs.job import Report, begin
 from simkit.jobs.outcome import Outcome
 from simkit.jobs.runs import Run
+from simkit.scenario.build import build
 from simkit.scenario.loading import load
 from simkit.scenario.scenario import Scenario, Validation
 from simkit.scenario.validations import check_validations
@@ -89,7 +91,21 @@ def _found(
     if overrides not in outcomes:
         outcomes[overrides] = begin(Run(changed), None, report=report)
     outcome = outcomes[overrides]
+    failure = outcome.message if outcome.failed else ""
+    if validation.expression:
+        return _measured(changed, validation.expression, outcome), failure
     series = outcome.arrays[f"diagnosed.{validation.quantity}"]
     with precision(changed.run.precision):
         found = float(REDUCTIONS[cast(Reduce, validation.reduce)](jnp.asarray(series)))
-    return found, outcome.message if outcome.failed else ""
+    return found, failure
+
+
+def _measured(scenario: Scenario, text: str, outcome: Outcome) -> float:
+    """Return the value of an expression of all that a run observed and diagnosed."""
+    arrays = outcome.arrays
+    with precision(scenario.run.precision):
+        told = [
+            {name.partition(".")[2]: jnp.asarray(array) for name, array in arrays.items() if name.startswith(kind)}
+            for kind in ("observed.", "diagnosed.")
+        ]
+        return float(measure_of(build(scenario), text, f"{scenario.file}: validation")(*told))

@@ -63,7 +63,7 @@ def build(
         simulation = _with_defaults(scenario, simulation)
     if not to_the_end:
         mistakes.raise_if_any()
-    simulation = _with_quantities(scenario, simulation, mistakes)
+    simulation = _with_expressions(scenario, simulation, mistakes)
     if examine is not None:
         examine(simulation)
     with mistakes.kept():
@@ -118,17 +118,24 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     return simulation.with_params(**{name: parameters[name].default for name in said})
 
 
-def _with_quantities(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
-    """Return the simulation with what the scenario measures beyond it."""
-    if not scenario.quantities:
-        return simulation
-    from simkit.core.expressions.quantities import with_expression
-    from simkit.core.simulation import Quantity
+def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
+    """Return the simulation with what the scenario measures beyond it, and stopping where the scenario says."""
+    if scenario.quantities:
+        from simkit.core.expressions.quantities import Expressed, with_expressions
+        from simkit.core.simulation import Quantity
 
-    for name, said in scenario.quantities.items():
-        where = f"{scenario.file}: quantities.{name}.expression"
+        said = {
+            name: Expressed(
+                one.expression, Quantity(one.unit, one.doc), f"{scenario.file}: quantities.{name}.expression"
+            )
+            for name, one in scenario.quantities.items()
+        }
+        simulation = with_expressions(simulation, said, mistakes)
+    if scenario.run.stop:
+        from simkit.core.expressions.stopping import stopped_when
+
         with mistakes.kept():
-            simulation = with_expression(simulation, name, said.expression, Quantity(said.unit, said.doc), where)
+            simulation = stopped_when(simulation, scenario.run.stop, f"{scenario.file}: run.stop")
     return simulation
 
 
@@ -156,6 +163,8 @@ def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistake
                 )
     for index, validation in enumerate(scenario.validations):
         with mistakes.kept():
+            if validation.expression:
+                measure_of(simulation, validation.expression, f"{scenario.file}: validation[{index}].expression")
             label = f"validation[{index}].quantity = '{{}}'"
             if validation.quantity:  # not for the derivative of an expression
                 refuse_unknown(scenario, label, "not a diagnostic of {}", [validation.quantity], diagnostics)

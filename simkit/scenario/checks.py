@@ -111,11 +111,11 @@ def choice(value: Any, where: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def expression(value: Any, where: str) -> str:
+def expression(value: Any, where: str, *, is_truth: bool = False) -> str:
     """Return ``value`` if it is text of an expression; the names in it are checked when its simulation is known."""
     if not isinstance(value, str):
         refuse(value, where, f"is {kind(value)}; write an expression in quotes")
-    parse(value, where)
+    parse(value, where, is_truth=is_truth)
     return value
 
 
@@ -240,7 +240,9 @@ def like(value: Any, where: str, template: Any) -> Any:
 
 
 def run_setting(key: str, value: Any, where: str) -> Any:
-    """Return the value of ``steps``, ``every``, ``precision`` or ``seed``."""
+    """Return the value of ``steps``, ``every``, ``precision``, ``seed`` or ``stop``."""
+    if key == "stop":
+        return value if value == "" else expression(value, where, is_truth=True)
     if key == "precision":
         return choice(value, where, PRECISIONS)
     return integer(value, where, *((0, MAX_SEED) if key == "seed" else (1, MAX_STEPS)))

@@ -40,6 +40,7 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
         "every": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
         "precision": {"enum": list(PRECISIONS), "default": "float32"},
         "seed": {"type": "integer", "minimum": 0, "maximum": MAX_SEED, "default": 0},
+        "stop": {"type": "string", "default": ""},
     }
     objective = {
         "doc": TEXT,
@@ -61,6 +62,7 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
     }
     validation = {
         "quantity": TEXT,
+        "expression": TEXT,
         "expected": NUMBER,
         "tolerance": {"type": "number", "exclusiveMinimum": 0},
         "source": TEXT,

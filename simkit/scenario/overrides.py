@@ -14,7 +14,7 @@ from simkit.scenario import checks, inlined
 from simkit.scenario.scenario import Difference, RunSettings, Scenario
 from simkit.scenario.toml import parse_value
 
-RUN_KEYS = ("steps", "every", "precision", "seed")
+RUN_KEYS = ("steps", "every", "precision", "seed", "stop")
 MAX_COUNT = 100_000
 
 
@@ -42,7 +42,12 @@ def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
         if key in values:
             raise UserError(f"{label} is given twice; keep one of them")
         text = text.strip()
-        values[key] = Path(os.path.expanduser(text[1:])) if text.startswith("@") else parse_value(text, label)
+        if text.startswith("@"):
+            values[key] = Path(os.path.expanduser(text[1:]))
+        else:
+            # A condition is text with or without quotes.
+            is_bare = key.removeprefix("run.") == "stop" and text[:1] not in ("'", '"')
+            values[key] = text if is_bare else parse_value(text, label)
     return with_values(scenario, values, lambda key: f"--set {one_line(key, 80)}")
 
 

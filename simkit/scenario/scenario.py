@@ -39,12 +39,14 @@ class RunSettings:
         every: steps between two stored frames.
         precision: ``"float32"`` or ``"float64"``.
         seed: seed of the random key.
+        stop: a condition at which it takes no further step, an expression; empty without.
     """
 
     steps: int
     every: int
     precision: str
     seed: int
+    stop: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +135,7 @@ class Validation:
         derivative: the parameter with respect to which ``objective`` is differentiated; ``None`` compares the quantity.
         objective: the objective whose derivative is compared.
         reduce: how the diagnostic's history becomes the number compared, as for an objective.
+        expression: what is compared instead, an expression of all that a run observes and diagnoses; empty without.
     """
 
     quantity: str
@@ -143,12 +146,15 @@ class Validation:
     derivative: str | None
     objective: str | None
     reduce: str = "final"
+    expression: str = ""
 
     @property
     def words(self) -> str:
         """What is compared: ``energy``, ``overlap (maximum)`` or ``d objective / d parameter``."""
         if self.derivative is not None:
             return f"d {self.objective} / d {self.derivative}"
+        if self.expression:
+            return self.expression
         return self.quantity if self.reduce == "final" else f"{self.quantity} ({self.reduce.replace('_', ' ')})"
 
 

@@ -43,7 +43,17 @@ OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal", "expression")
 QUANTITY_KEYS = ("expression", "unit", "doc")
 CAMERA_KEYS = ("camera", "azimuth", "elevation", "turn")
 RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second", *CAMERA_KEYS)
-VALIDATION_KEYS = ("quantity", "expected", "tolerance", "source", "set", "derivative", "objective", "reduce")
+VALIDATION_KEYS = (
+    "quantity",
+    "expected",
+    "tolerance",
+    "source",
+    "set",
+    "derivative",
+    "objective",
+    "reduce",
+    "expression",
+)
 REDUCTIONS = ("final", "mean", "root_mean_square", "maximum", "minimum", "sum")
 GOALS = ("minimize", "maximize")
 CAMERAS = ("side", "perspective")
@@ -188,6 +198,7 @@ def _run(table: Table) -> RunSettings:
         every=every,
         precision=table.read("precision", partial(checks.run_setting, "precision"), "float32"),
         seed=table.read("seed", partial(checks.run_setting, "seed"), 0),
+        stop=table.read("stop", partial(checks.run_setting, "stop"), ""),
     )
 
 
@@ -279,7 +290,13 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
             raise UserError(f"{table.where(given)} needs {other} beside it; add {other}, or remove {given}")
     quantity = scenario.objectives[objective].quantity if objective else None
     default = [] if quantity is None else [quantity]
+    expression = table.read("expression", checks.expression, "")
+    default = [""] if expression else default
     compared = table.read("quantity", checks.label, *default, example='quantity = "energy"')
+    with table.mistakes.kept():
+        for key in ("quantity", "reduce", "derivative", "objective"):
+            if expression and key in table.entries:
+                raise UserError(f"{table.where(key)} has no meaning beside an expression; say all of it there")
     with table.mistakes.kept():
         _check_compared(table, objective, quantity, compared)
     changes = table.table("set", None)
@@ -296,6 +313,7 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
         derivative=derivative,
         objective=objective,
         reduce=table.read("reduce", partial(checks.choice, allowed=REDUCTIONS), "final"),
+        expression=expression,
     )
 
 

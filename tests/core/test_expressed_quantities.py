@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.core.expressions.quantities import with_expression
+from simkit.core.expressions.quantities import Expressed, with_expressions
 from simkit.core.simulation import Quantity
 from simkit.errors import UserError
 from tests.differences import central_difference
@@ -14,9 +14,8 @@ UNIT = Quantity("1", "a measure")
 
 
 def measured(simulation, **texts):
-    for name, text in texts.items():
-        simulation = with_expression(simulation, name, text, UNIT, f"file.toml: quantities.{name}")
-    return simulation
+    said = {name: Expressed(text, UNIT, f"file.toml: quantities.{name}") for name, text in texts.items()}
+    return with_expressions(simulation, said)
 
 
 @pytest.fixture

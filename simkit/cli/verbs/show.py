@@ -68,7 +68,9 @@ def _print_head(scenario: Scenario, is_simulation: bool) -> None:
         print(f"simulation: {scenario.simulation}, from {provider}\n")
     rows = [(name, p.default, shown_bounds(p.bounds), p.unit, p.doc) for name, p in scenario.parameters.items()]
     print_table(("parameter", "value", "bounds", "unit", "meaning"), rows)
-    settings = scenario.config | ({} if is_simulation else vars(scenario.run))
+    settings = scenario.config | (
+        {} if is_simulation else {key: value for key, value in vars(scenario.run).items() if value != ""}
+    )
     if settings:
         print()
         print_table(("setting", "value"), [(name, show(value)) for name, value in settings.items()])

@@ -41,7 +41,9 @@ class Expression:
         return evaluate(self.syntax, named, self.where)
 
 
-def expression(text: str, where: str = "expression", known: Collection[str] | None = None) -> Expression:
+def expression(
+    text: str, where: str = "expression", known: Collection[str] | None = None, *, is_truth: bool = False
+) -> Expression:
     """Return the expression that a text says.
 
     Args:
@@ -49,11 +51,12 @@ def expression(text: str, where: str = "expression", known: Collection[str] | No
             ``"where(r < 1, (1 - r)**2, 0)"``.
         where: file and key, for messages.
         known: names that it may take; ``None`` leaves that open until it is evaluated.
+        is_truth: whether it is a comparison, true or false, and not a number.
 
     Raises:
         UserError: that marks the column of a mistake.
     """
-    return Expression(parse(text, where, known), where)
+    return Expression(parse(text, where, known, is_truth=is_truth), where)
 
 
 def constant(text: str, where: str) -> float:

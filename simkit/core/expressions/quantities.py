@@ -1,79 +1,108 @@
 """Quantities of a simulation that are said by expressions of its parameters, its quantities and its coordinates."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from simkit.core import paths
-from simkit.core.expressions.evaluation import Named, axes_of
-from simkit.core.expressions.expression import expression
-from simkit.core.simulation import Params, Quantity, Simulation, State
-from simkit.errors import UserError
-
-PARAMETER = "params."
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.expression import Expression, expression
+from simkit.core.expressions.moment import Moment
+from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State
+from simkit.errors import Mistakes, UserError
 
 
-def with_expression(simulation: Simulation, name: str, text: str, quantity: Quantity, where: str) -> Simulation:
-    """Return the simulation, which also tells a quantity that is said by an expression.
+@dataclasses.dataclass(frozen=True)
+class Expressed:
+    """A quantity that is said by an expression.
+
+    Attributes:
+        text: of names that are diagnosed or observed, parameters, coordinates, and quantities before it.
+        quantity: unit and meaning.
+        where: file and key, for messages.
+    """
+
+    text: str
+    quantity: Quantity
+    where: str
+
+
+def with_expressions(
+    simulation: Simulation, said: Mapping[str, Expressed], mistakes: Mistakes | None = None
+) -> Simulation:
+    """Return the simulation, which also tells quantities that are said by expressions.
 
     Args:
         simulation: as it is.
-        name: of the quantity. One number per frame joins the diagnostics, an array what frames store.
-        text: of names that are diagnosed or observed, parameters, and coordinates. A parameter that has the name of a
-            quantity, too, is ``params.NAME``.
-        quantity: unit and meaning.
-        where: file and key, for messages.
+        said: by name. One number per frame joins the diagnostics, an array what frames store.
+        mistakes: where to keep what is wrong with any of them, which is then left out; ``None`` raises it.
 
     Raises:
-        UserError: that marks the column of a mistake; if it reduces frames, of which there is only one; or if the name
+        UserError: that marks the column of a mistake; if one reduces frames, of which there is only one; or if a name
             is that of a quantity or coordinate.
     """
-    state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-    observed = jax.eval_shape(simulation.observe, state, simulation.params)
-    axes = {each: axes_of(each, array.ndim, simulation.dimensions.get(each, ())) for each, array in observed.items()}
-    diagnosed = jax.eval_shape(simulation.diagnose, state, simulation.params)
-    parameters = [each for each, value in paths.leaves(simulation.params).items() if jnp.ndim(value) == 0]
-    coordinates = _coordinates(simulation, axes)
-    known = {*observed, *diagnosed, *parameters, *coordinates, *(PARAMETER + each for each in parameters)}
-    if name in known - set(parameters):
-        raise UserError(f"{where}: '{name}' is there already; choose another name")
-    said = expression(text, where, known)
-    if said.syntax.over_frames:
-        raise UserError(f"{where}: '{text}' reduces frames, and a quantity is of one; make it an objective")
-    # Only what it takes is computed: one quantity after another would trace all of those before it again.
-    needs = [any(each in table for each in said.syntax.names) for table in (observed, diagnosed)]
-    tells = (simulation.observe, simulation.diagnose)
-    found: list[tuple[str, ...]] = []
+    moment = Moment(simulation)
+    kept = mistakes or Mistakes()
+    expressions: dict[str, Expression] = {}
+    axes: dict[str, tuple[str, ...]] = {}
+    for name, one in said.items():
+        with kept.kept():
+            found = _checked(name, one, moment, expressions)
+            axes[name] = _axes_of(name, moment, expressions | {name: found})
+            expressions[name] = found
+    if mistakes is None:
+        kept.raise_if_any()
 
-    def function(state: State, params: Params) -> jax.Array:
-        values: dict[str, Named] = dict(coordinates)
-        numbers = paths.leaves(params)
-        for each in parameters:
-            values[each] = values[PARAMETER + each] = Named(numbers[each])
-        seen, told = (f(state, params) if need else {} for f, need in zip(tells, needs, strict=True))
-        values |= {each: Named(array, axes[each]) for each, array in seen.items()}
-        values |= {each: Named(array) for each, array in told.items()}
-        value = said({each: values[each] for each in said.syntax.names})
-        found.append(value.axes)
-        return jnp.asarray(value.array, jnp.result_type(float))
+    def told(own: Callable[[State, Params], Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
+        def tell(state: State, params: Params) -> Arrays:
+            found = _values(names, moment, expressions, state, params)
+            return own(state, params) | {name: jnp.asarray(found[name].array, jnp.result_type(float)) for name in names}
 
-    added = simulation.with_quantities(**{name: function})
+        return tell
+
     return dataclasses.replace(
-        added,
-        dimensions={**simulation.dimensions, name: found[-1]} if found[-1] else simulation.dimensions,
-        quantities={**simulation.quantities, name: quantity},
+        simulation,
+        observe=told(simulation.observe, [name for name in axes if axes[name]]),
+        diagnose=told(simulation.diagnose, [name for name in axes if not axes[name]]),
+        dimensions={**simulation.dimensions, **{name: of for name, of in axes.items() if of}},
+        quantities={**simulation.quantities, **{name: said[name].quantity for name in axes}},
     )
 
 
-def _coordinates(simulation: Simulation, axes: Mapping[str, tuple[str, ...]]) -> dict[str, Named]:
-    """Return the coordinates that are numbers along an axis of something observed."""
-    used = {axis for names in axes.values() for axis in names}
-    arrays = {name: np.asarray(values) for name, values in simulation.coordinates.items() if name in used}
-    return {
-        name: Named(jnp.asarray(values, jnp.result_type(float)), (name,))
-        for name, values in arrays.items()
-        if values.ndim == 1 and values.dtype.kind == "f"
-    }
+def _checked(name: str, one: Expressed, moment: Moment, before: Mapping[str, Expression]) -> Expression:
+    if name in moment.quantities or name in moment.coordinates:
+        raise UserError(f"{one.where}: '{name}' is there already; choose another name")
+    found = expression(one.text, one.where, moment.known | set(before))
+    if found.syntax.over_frames:
+        raise UserError(f"{one.where}: '{one.text}' reduces frames, and a quantity is of one; make it an objective")
+    return found
+
+
+def _axes_of(name: str, moment: Moment, expressions: Mapping[str, Expression]) -> tuple[str, ...]:
+    """Return the axes that a quantity has, by tracing it."""
+    axes: list[tuple[str, ...]] = []
+
+    def traced(state: State, params: Params) -> jax.Array:
+        value = _values([name], moment, expressions, state, params)[name]
+        axes.append(value.axes)
+        return jnp.asarray(value.array)
+
+    jax.eval_shape(traced, *moment.shapes)
+    return axes[-1]
+
+
+def _values(
+    names: list[str], moment: Moment, expressions: Mapping[str, Expression], state: State, params: Params
+) -> dict[str, Named]:
+    """Return expressed quantities, each evaluated once, and of what the simulation tells no more than they take."""
+    wanted, ahead = dict.fromkeys(names), list(names)
+    while ahead:
+        if (name := ahead.pop()) in expressions:
+            ahead += [each for each in expressions[name].syntax.names if each not in wanted]
+            wanted |= dict.fromkeys(expressions[name].syntax.names)
+    values = moment.values(state, params, [name for name in wanted if name not in expressions])
+    for name, said in expressions.items():
+        if name in wanted:
+            values[name] = said({each: values[each] for each in said.syntax.names})
+    return values

@@ -33,13 +33,14 @@ class Syntax:
     over_frames: bool
 
 
-def parse(text: str, where: str, known: Collection[str] | None = None) -> Syntax:
+def parse(text: str, where: str, known: Collection[str] | None = None, *, is_truth: bool = False) -> Syntax:
     """Return the checked tree of an expression.
 
     Args:
         text: such as ``"4*epsilon*((sigma/r)**12 - (sigma/r)**6)"``; at most 1,000 characters.
         where: file and key, for messages.
         known: names that it may use; ``None`` leaves that open.
+        is_truth: whether it is a comparison, true or false, and not a number.
 
     Raises:
         UserError: that marks the column, if it is no expression, too long, too deep, or uses what there is not.
@@ -58,7 +59,7 @@ def parse(text: str, where: str, known: Collection[str] | None = None) -> Syntax
         column = (getattr(error, "offset", None) or 1) + len(text) - len(text.lstrip())
         reason = one_line(getattr(error, "msg", "") or "it is nested too deeply")
         raise UserError(f"{where}: {_marked(text, column)}: not an expression ({reason}); repair it") from None
-    return _Checker(text, where, known).checked(tree)
+    return _Checker(text, where, known).checked(tree, is_truth)
 
 
 def dotted(node: ast.expr) -> str:
@@ -90,9 +91,8 @@ class _Checker:
         self.names: dict[str, None] = {}
         self.over_frames = False
 
-    def checked(self, tree: ast.expr) -> Syntax:
-        if self.is_truth(tree, 1):
-            self.refuse(tree, "is true or false where a number is wanted; write where(condition, 1, 0)")
+    def checked(self, tree: ast.expr, is_truth: bool) -> Syntax:
+        (self.truth if is_truth else self.number)(tree, 0)
         return Syntax(self.text, tree, tuple(self.names), self.over_frames)
 
     def refuse(self, node: ast.expr, message: str) -> NoReturn:

@@ -1,0 +1,72 @@
+"""One moment of a simulation by the names that expressions take: quantities, parameters and coordinates."""
+
+from collections.abc import Collection
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core import paths
+from simkit.core.expressions.evaluation import Named, axes_of
+from simkit.core.simulation import Params, Simulation, State
+
+PARAMETER = "params."
+
+
+class Moment:
+    """What expressions of a simulation may take, and its values at a state.
+
+    A parameter that has the name of a quantity, too, is ``params.NAME``; those that are arrays are not taken.
+
+    Attributes:
+        quantities: names that are observed or diagnosed.
+        coordinates: those that are numbers along an axis of something observed.
+        parameters: names of the parameters that are one number.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        """Trace what the simulation tells; nothing is computed."""
+        self._tells = {"observed": simulation.observe, "diagnosed": simulation.diagnose}
+        state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
+        self._shapes = {kind: jax.eval_shape(tell, state, simulation.params) for kind, tell in self._tells.items()}
+        names = simulation.dimensions
+        self._axes = {
+            name: axes_of(name, array.ndim, names.get(name, ())) for name, array in self._shapes["observed"].items()
+        }
+        self.shapes = state, jax.eval_shape(lambda params: params, simulation.params)
+        self.quantities = tuple(name for told in self._shapes.values() for name in told)
+        self.parameters = [name for name, value in paths.leaves(simulation.params).items() if jnp.ndim(value) == 0]
+        self.coordinates = _coordinates(simulation, {axis for axes in self._axes.values() for axis in axes})
+
+    @property
+    def known(self) -> set[str]:
+        """All names that an expression may take."""
+        own = (*self.parameters, *(PARAMETER + name for name in self.parameters))
+        return {*self.quantities, *own, *self.coordinates}
+
+    def values(self, state: State, params: Params, names: Collection[str]) -> dict[str, Named]:
+        """Return the values of some names at a state; what none of them needs is not computed.
+
+        Args:
+            state: of the simulation.
+            params: its parameters.
+            names: which.
+        """
+        values: dict[str, Named] = dict(self.coordinates)
+        numbers = paths.leaves(params)
+        for name in self.parameters:
+            values[name] = values[PARAMETER + name] = Named(numbers[name])
+        for kind, tell in self._tells.items():
+            if any(name in self._shapes[kind] for name in names):
+                told = tell(state, params)
+                values |= {name: Named(array, self._axes.get(name, ())) for name, array in told.items()}
+        return {name: values[name] for name in names if name in values}
+
+
+def _coordinates(simulation: Simulation, used: Collection[str]) -> dict[str, Named]:
+    arrays = {name: np.asarray(values) for name, values in simulation.coordinates.items() if name in used}
+    return {
+        name: Named(jnp.asarray(values, jnp.result_type(float)), (name,))
+        for name, values in arrays.items()
+        if values.ndim == 1 and values.dtype.kind == "f"
+    }

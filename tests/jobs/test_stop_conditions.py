@@ -1,0 +1,133 @@
+"""Conditions at which a run stops: in runs, resumed ones, sweeps and derivatives."""
+
+import numpy as np
+import pytest
+
+import simkit
+from simkit.cli.main import main
+from simkit.core.simulation import Simulation
+from simkit.errors import UserError
+from simkit.jobs.job import begin
+from simkit.jobs.runs import Run
+from simkit.scenario.loading import load
+from tests.stopping import StopAfter, Stopped
+
+FILE = """
+name = "falling"
+title = "Falling"
+summary = "A ball falls until it is low."
+simulation = "rigid.projectile"
+
+[params]
+drag = 0.0
+time_step = 0.01
+
+[run]
+steps = 300
+every = 10
+stop = "height < low"
+
+[quantities.low]
+expression = "launch_height / 2"
+unit = "m"
+doc = "where to stop"
+
+[objectives.time]
+doc = "how long it flies"
+quantity = "time"
+
+[objectives.end]
+doc = "where it ends"
+expression = "position_x"
+
+[render]
+view = "bodies"
+quantity = "velocity"
+
+[[validation]]
+expression = "largest(time)"
+expected = 1.5
+tolerance = 0.2
+source = "free fall"
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "falling.toml"
+    path.write_text(FILE)
+    return path
+
+
+def test_a_run_ends_at_the_first_step_where_the_condition_holds(file):
+    every = simkit.run(file, every=1)
+    height = every["height"].values
+    assert every.attrs["status"] == "stopped"
+    assert height[-1] < 0.75 <= height[-2] and len(height) < 301
+    coarse = simkit.run(file)
+    assert float(coarse["time"][-1]) == float(every["time"][-1])
+    np.testing.assert_array_equal(coarse["height"][-1], height[-1])
+
+
+def test_it_is_no_failure(file, tmp_path, capsys):
+    assert main(["run", str(file), "--no-render", "--output", str(tmp_path / "run")]) == 0
+    assert "falling stopped where its condition held" in capsys.readouterr().out
+    assert main(["validate", str(file)]) == 0
+    assert main(["run", str(file), "--no-render", "--set", "stop=height < -5", "--output", str(tmp_path / "all")]) == 0
+    assert simkit.open_run(tmp_path / "all").attrs["status"] == "stopped"
+
+
+def test_a_resumed_run_stops_at_the_same_step(file, tmp_path):
+    with pytest.raises(Stopped):
+        begin(Run(load(file)), tmp_path / "run", report=StopAfter(2))
+    resumed = simkit.resume(tmp_path / "run")
+    np.testing.assert_array_equal(resumed["height"], simkit.run(file)["height"])
+
+
+def test_members_of_a_sweep_stop_each_at_its_own_step(file):
+    swept = simkit.sweep(file, over={"launch_height": [1.0, 3.0]})
+    for place, height in enumerate((1.0, 3.0)):
+        alone = simkit.run(file, launch_height=height)
+        member = swept.isel(launch_height=place, seed=0)
+        assert float(member["time"][-1]) == float(alone["time"][-1])
+        assert str(member["status"].values) == "stopped"
+
+
+def test_derivatives_are_those_of_the_steps_taken(file):
+    value, slope = simkit.value_and_grad(file, ["launch_speed"], objective="end")
+    time = float(simkit.run(file)["time"][-1])
+    # Without drag the distance is that of the center's speed along x, at the steps that were taken.
+    assert float(slope["launch_speed"]) == pytest.approx(float(value) / 8.0, rel=1e-5)
+    assert float(value) == pytest.approx(8.0 * np.cos(np.radians(60.0)) * time, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("stop", "message"),
+    [
+        ("height", "is a number where true or false is wanted; compare it with another"),
+        ("hight < 1", "'hight' is not known here; did you mean 'height'?"),
+        ("final(height) < 1", "reduces frames, and the condition is asked of one"),
+        ("height <", "run.stop"),
+    ],
+)
+def test_a_mistake_marks_its_column(file, stop, message):
+    file.write_text(FILE.replace('stop = "height < low"', f'stop = "{stop}"'))
+    with pytest.raises(UserError) as refused:
+        simkit.build(file)
+    assert message in str(refused.value) and "run.stop" in str(refused.value)
+
+
+def test_one_condition_for_all_places_is_wanted():
+    from simkit.core.expressions.stopping import stopped_when
+
+    channel = simkit.flow.channel(cells=(4, 4))
+    assert isinstance(stopped_when(channel, "max(u) > 2", "stop"), Simulation)
+    with pytest.raises(UserError, match="stop: 'u > 2' is one for each x and y; reduce it by max or min"):
+        stopped_when(channel, "u > 2", "stop")
+
+
+def test_what_converges_takes_no_condition():
+    from simkit.core.expressions.stopping import stopped_when
+
+    with pytest.raises(UserError, match="runs until it converges, and needs no condition"):
+        stopped_when(simkit.molecular.cluster(particles=3), "energy < 0", "stop")
