@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from simkit.core.parameter import shown_bounds
+from simkit.core.settings import listing
 from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.contents import Content, bare_scenario, contents_of
+from simkit.scenario.making import PARAMETERS
 from simkit.scenario.registry import FACTORIES, SIMULATIONS
 
 HEAD = """\
@@ -41,7 +43,17 @@ def section(name: str) -> str:
     arguments = [
         (f"`{a.name}`", "needed" if a.default is a.empty else f"`{_shown(a.default)}`", meanings.get(a.name, ""))
         for a in factory
-        if a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)
+        if a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD) and a.name != PARAMETERS
+    ]
+    declared = listing(getattr(SIMULATIONS.resolve(name), "settings", {}))
+    settings = [
+        (
+            f"`{path}`",
+            one.kind,
+            "needed" if one.is_required else "" if one.default is None else f"`{_shown(one.default)}`",
+            one.doc,
+        )
+        for path, one in declared
     ]
     parameters = [
         (f"`{key}`", f"`{_shown(p.default)}`", shown_bounds(p.bounds), p.unit, p.doc)
@@ -52,6 +64,7 @@ def section(name: str) -> str:
     parts = [
         f"## {name}\n\n{_summary(name)} Scenarios: {users}.\n",
         _table(("argument", "default", "meaning"), arguments),
+        _table(("setting", "what may be written", "default", "meaning"), settings),
         _table(("parameter", "default", "bounds", "unit", "meaning"), parameters),
         _table(("diagnosed", "unit", "meaning"), [(f"`{q.name}`", q.unit, q.doc) for q in quantities["diagnosed"]]),
         _table(("observed", "axes", "unit", "meaning"), [_observed(q) for q in quantities["observed"]]),
@@ -87,6 +100,8 @@ def _meanings(name: str) -> dict[str, str]:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {_shown(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_shown, value))}]"
     if isinstance(value, bool) or value is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from simkit.core import paths
 from simkit.core.parameter import POSITIVE, Parameter
+from simkit.core.settings import schema_of as schema_of_settings
 from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS
 from simkit.scenario.contents import Contents
 from simkit.scenario.making import PARAMETERS, takes_parameters
@@ -141,9 +142,11 @@ def _missing(value: Any) -> bool:
 
 def _configuration(scenario: Scenario) -> dict[str, Any]:
     """Return the schema of the factory's arguments, by name and default; the factory itself checks their values."""
-    arguments = inspect.signature(SIMULATIONS.resolve(scenario.simulation)).parameters.values()
-    arguments = [a for a in arguments if a.name != PARAMETERS]
+    factory = SIMULATIONS.resolve(scenario.simulation)
+    arguments = [a for a in inspect.signature(factory).parameters.values() if a.name != PARAMETERS]
     named = [a for a in arguments if a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)]
     known = {a.name: {} if a.default is a.empty or a.default is None else {"default": a.default} for a in named}
+    declared = schema_of_settings(getattr(factory, "settings", {}))["properties"]
+    known = {name: declared.get(name, {}) | schema for name, schema in known.items()}
     table = _table(known, tuple(a.name for a in named if a.default is a.empty))
     return table | {"additionalProperties": len(named) < len(arguments)}

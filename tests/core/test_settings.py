@@ -1,5 +1,6 @@
 """Settings of a system as data: every key is checked, and all mistakes of a table are told at once."""
 
+import jsonschema
 import pytest
 
 from simkit.core import settings
@@ -70,3 +71,19 @@ def test_all_mistakes_are_told():
     found = (str(refused.value), *refused.value.others)
     starts = [message.split(" ")[0].rstrip(":") for message in found]
     assert starts == ["cells", "length", "lower.colour", "lower.kind", "bodies.a.radius", "bodies.b.radius"]
+
+
+def test_the_schema_accepts_what_is_read_and_refuses_what_is_not():
+    schema = settings.schema_of(KEYS)
+    sound = {"cells": 4, "length": 2.0, "lower": {"velocity": [1, "x"]}, "bodies": {"a": {"radius": 1}}, "start": ["x"]}
+    jsonschema.validate(sound, schema)
+    settings.read(sound, KEYS)
+    for wrong in ({}, {"cells": 1}, {"cells": 4, "lower": {"colour": 1}}, {"cells": 4, "length": 0}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)
+
+
+def test_all_keys_are_listed_with_their_paths():
+    found = dict(settings.listing(KEYS))
+    assert set(found) >= {"cells", "lower.velocity", "bodies.NAME.radius", "marks[].at"}
+    assert found["lower.kind"].doc == "what the side is"

@@ -1,0 +1,192 @@
+"""Kinds of settings: numbers, words, formulas, lists and tables, each with its check, its words and its schema."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
+from simkit.core.settings.setting import Said, Setting, below, read, schema_of, shown
+from simkit.errors import UserError, nearest, one_line
+
+_REQUIRED: Any = object()
+
+
+def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNBOUNDED) -> Setting:
+    """Return a setting that is one number; of ``default = None``, one that may be left out."""
+
+    def check(value: Any, where: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise UserError(f"{where} = {shown(value)} is not a finite number; write one")
+        if not bounds[0] <= value <= bounds[1]:
+            raise UserError(f"{where} = {value:g} {out_of_bounds(bounds)}")
+        return float(value)
+
+    low, high = bounds
+    lowest = {"exclusiveMinimum": 0} if low == POSITIVE[0] else {"minimum": low} if math.isfinite(low) else {}
+    schema = {"type": "number", **lowest, **({"maximum": high} if math.isfinite(high) else {})}
+    return _setting("a number", doc, check, default, schema)
+
+
+def whole(doc: str, default: Any = _REQUIRED, low: int = 0, high: int = 2**31 - 1) -> Setting:
+    """Return a setting that is an integer from ``low`` to ``high``."""
+
+    def check(value: Any, where: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            limit = f"at least {low}" if high == 2**31 - 1 else f"{low} to {high}"
+            raise UserError(f"{where} = {shown(value)} is not an integer of {limit}; write one")
+        return value
+
+    return _setting("an integer", doc, check, default, {"type": "integer", "minimum": low, "maximum": high})
+
+
+def flag(doc: str, default: bool = False) -> Setting:
+    """Return a setting that is true or false."""
+
+    def check(value: Any, where: str) -> bool:
+        if not isinstance(value, bool):
+            raise UserError(f"{where} = {shown(value)} is neither true nor false; write one of them")
+        return value
+
+    return _setting("true or false", doc, check, default, {"type": "boolean"})
+
+
+def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Setting:
+    """Return a setting that is one of a few words."""
+
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            hint = nearest(value[:64], allowed) if isinstance(value, str) else ""
+            rest = hint if "did you mean" in hint else f"; choose one of {', '.join(allowed)}"
+            raise UserError(f"{where} = {shown(value)} is unknown{rest}")
+        return value
+
+    return _setting(" or ".join(f'"{each}"' for each in allowed), doc, check, default, {"enum": list(allowed)})
+
+
+def text(doc: str, default: Any = _REQUIRED) -> Setting:
+    """Return a setting that is text, such as that of a file."""
+
+    def check(value: Any, where: str) -> str:
+        if not isinstance(value, str):
+            raise UserError(f"{where} = {shown(value)} is no text; write it in quotes")
+        return value
+
+    return _setting("text", doc, check, default, {"type": "string"})
+
+
+def formula(doc: str, default: Any = _REQUIRED) -> Setting:
+    """Return a setting that is a number or an expression, kept as `Said`."""
+    return _setting("a number or an expression", doc, said, default, {"type": ["number", "string"]})
+
+
+def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = _REQUIRED) -> Setting:
+    """Return a setting that is a list of what another one is, kept as a tuple.
+
+    Args:
+        of: what each entry is.
+        doc: what it means.
+        counts: how many there may be; empty for any number.
+        default: as it would be written.
+    """
+
+    def check(value: Any, where: str) -> tuple:
+        if not isinstance(value, list | tuple):
+            raise UserError(f"{where} = {shown(value)} is no list; write several in brackets")
+        if counts and len(value) not in counts:
+            wanted = " or ".join(map(str, counts))
+            raise UserError(f"{where} has {len(value)} entries; write {wanted}")
+        return tuple(of.check(entry, f"{where}[{place}]") for place, entry in enumerate(value))
+
+    many = f"{' or '.join(map(str, counts))} " if counts else ""
+    sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {}
+    schema = {"type": "array", "items": of.schema, **sizes}
+    return _setting(f"a list of {many}of: {of.kind}", doc, check, default, schema, of.keys)
+
+
+def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting:
+    """Return a setting that is a table of other ones; ``None`` where it is absent and has no default."""
+    return _setting("a table", doc, lambda value, where: read(value, keys, where), default, schema_of(keys), keys)
+
+
+def named(doc: str, one: Setting) -> Setting:
+    """Return a setting that is a table whose keys are names of the user's own, kept as a dictionary."""
+
+    def check(value: Any, where: str) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise UserError(f"{where} = {shown(value)} is no table; write names and what they stand for")
+        problems, found = [], {}
+        for name, entry in value.items():
+            try:
+                if not str(name).isidentifier() or len(str(name)) > 64:
+                    raise UserError(
+                        f"{where}: {one_line(name, 40)!r} is not a name; use up to 64 letters, digits and _"
+                    )
+                found[str(name)] = one.check(entry, below(where, name))
+            except UserError as error:
+                problems.extend((str(error), *error.others))
+        if problems:
+            raise UserError(problems[0], others=problems[1:])
+        return found
+
+    schema = {"type": "object", "additionalProperties": one.schema}
+    return _setting(f"a table, by name, of: {one.kind}", doc, check, {}, schema, one.keys)
+
+
+def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:
+    """Return a setting that may be written in several ways; that of a value's own type counts.
+
+    Args:
+        doc: what it means.
+        *kinds: at most one for tables, lists and all else each.
+        default: as it would be written.
+    """
+
+    def form(value: Any) -> str:
+        return "table" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "other"
+
+    def form_of(kind: Setting) -> str:
+        return "table" if kind.kind.startswith("a table") else "list" if kind.kind.startswith("a list") else "other"
+
+    forms = {form_of(kind): kind for kind in kinds}
+
+    def check(value: Any, where: str) -> Any:
+        if form(value) not in forms:
+            ways = ", or ".join(kind.kind for kind in kinds)
+            raise UserError(f"{where} = {shown(value)} is of another kind; write {ways}")
+        return forms[form(value)].check(value, where)
+
+    inner = {key: setting for kind in kinds for key, setting in kind.keys.items()}
+    schema = {"anyOf": [kind.schema for kind in kinds]}
+    return _setting(", or ".join(kind.kind for kind in kinds), doc, check, default, schema, inner)
+
+
+def said(value: Any, where: str) -> Said:
+    """Return a formula as it was written.
+
+    Args:
+        value: a number or text.
+        where: path of its key.
+
+    Raises:
+        UserError: if it is neither, or no expression.
+    """
+    from simkit.core.expressions.syntax import parse
+
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return Said(repr(float(value)), where)
+    if not isinstance(value, str):
+        raise UserError(f"{where} = {shown(value)} is neither a number nor an expression; write one in quotes")
+    parse(value, where)
+    return Said(value, where)
+
+
+def _setting(
+    kind: str,
+    doc: str,
+    check: Callable[[Any, str], Any],
+    default: Any,
+    schema: Mapping[str, Any],
+    keys: Mapping[str, Setting] | None = None,
+) -> Setting:
+    required = default is _REQUIRED
+    return Setting(kind, doc, check, None if required else default, keys or {}, required, schema)

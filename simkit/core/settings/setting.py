@@ -1,0 +1,172 @@
+"""Settings of a system as data: tables whose keys are declared once, read and checked all together."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from simkit.errors import UserError, nearest, one_line
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """A formula as it was written: text or a number, and where.
+
+    Attributes:
+        text: of the expression.
+        where: the path of its key, for messages.
+    """
+
+    text: str
+    where: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One key of a table.
+
+    Attributes:
+        kind: what may be written, in a few words.
+        doc: what it means.
+        check: ``(value, where) -> value`` as it is kept; raises `UserError`.
+        default: what an absent key means, as it would be written; ``None`` for nothing.
+        keys: of the table, or of each of several tables, that it is; empty for anything else.
+        is_required: whether it must be there.
+        schema: JSON Schema of its values.
+    """
+
+    kind: str
+    doc: str
+    check: Callable[[Any, str], Any]
+    default: Any = None
+    keys: "Mapping[str, Setting]" = dataclasses.field(default_factory=dict)
+    is_required: bool = False
+    schema: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class Settings(Mapping[str, Any]):
+    """A checked table: the value of every declared key, that of its default where it is absent.
+
+    Attributes:
+        where: path of the table, for messages.
+        said: keys that are there.
+    """
+
+    def __init__(self, values: dict[str, Any], where: str, said: frozenset[str]) -> None:
+        """Keep what was checked; `read` makes these."""
+        self._values, self.where, self.said = values, where, said
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the value of a key."""
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the declared keys."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Return how many keys there are."""
+        return len(self._values)
+
+    def path(self, key: str) -> str:
+        """Return the path of a key, for messages."""
+        return below(self.where, key)
+
+    def refuse(self, key: str, problem: str) -> UserError:
+        """Return the error that a key has a problem.
+
+        Args:
+            key: which.
+            problem: what is wrong and what to do.
+        """
+        return UserError(f"{self.path(key)} {problem}")
+
+
+def read(entries: Any, keys: Mapping[str, Setting], where: str = "") -> Settings:
+    """Return a table with every key checked.
+
+    Args:
+        entries: the table as it was written.
+        keys: the declared ones.
+        where: path of the table; empty at the top.
+
+    Raises:
+        UserError: that names the first problem; `UserError.others` has all that follow.
+    """
+    if not isinstance(entries, Mapping):
+        raise UserError(f"{where} = {shown(entries)} is no table; write keys and values")
+    problems: list[str] = []
+
+    def attempt(key: str, check: Callable[[Any, str], Any], value: Any) -> Any:
+        try:
+            return check(value, below(where, key))
+        except UserError as error:
+            problems.extend((str(error), *error.others))
+            return None
+
+    for key in entries:
+        if key not in keys:
+            hint = nearest(str(key)[:64], tuple(keys))
+            problems.append(f"{below(where, one_line(key, 64))} is not a known key{hint}")
+    values: dict[str, Any] = {}
+    for key, setting in keys.items():
+        if key in entries:
+            values[key] = attempt(key, setting.check, entries[key])
+        elif setting.is_required:
+            problems.append(f"{below(where, key)} is missing; give {setting.kind}: {setting.doc}")
+        else:
+            values[key] = None if setting.default is None else attempt(key, setting.check, setting.default)
+    if problems:
+        raise UserError(problems[0], others=problems[1:])
+    return Settings(values, where, frozenset(map(str, entries)))
+
+
+def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callable[[Factory], Factory]:
+    """Return a decorator of a factory, which tells the schema and the documentation what its arguments may hold.
+
+    Args:
+        keys: settings by name of argument.
+    """
+
+    def mark(factory: Factory) -> Factory:
+        factory.settings = keys  # type: ignore[attr-defined]
+        return factory
+
+    return mark
+
+
+def schema_of(keys: Mapping[str, Setting]) -> dict[str, Any]:
+    """Return the JSON Schema of a table with the given keys."""
+    properties = {
+        key: {"description": setting.doc, **({} if setting.default is None else {"default": setting.default})}
+        | dict(setting.schema)
+        for key, setting in keys.items()
+    }
+    required = [key for key, setting in keys.items() if setting.is_required]
+    table = {"type": "object", "properties": properties, "additionalProperties": False}
+    return table | ({"required": required} if required else {})
+
+
+def listing(keys: Mapping[str, Setting], path: str = "") -> list[tuple[str, Setting]]:
+    """Return every key with its path, those of inner tables behind theirs; ``NAME`` stands for a name of the user's.
+
+    Args:
+        keys: declared ones.
+        path: of their table.
+    """
+    found = []
+    for key, setting in keys.items():
+        here = below(path, key)
+        found.append((here, setting))
+        inner = f"{here}.NAME" if setting.kind.startswith("a table, by name") else here
+        found += listing(setting.keys, f"{here}[]" if setting.kind.startswith("a list") else inner)
+    return found
+
+
+def below(where: str, key: object) -> str:
+    """Return the path of a key of a table, for messages."""
+    return f"{where}.{key}" if where else str(key)
+
+
+def shown(value: Any) -> str:
+    """Return a value on one short line, for messages."""
+    return one_line(repr(value) if isinstance(value, str) else value, 60)
