@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from simkit.core.expressions.names import FUNCTIONS
 from simkit.core.parameter import shown_bounds
 from simkit.core.settings import listing
 from simkit.scenario.catalog import list_scenarios
@@ -16,8 +17,9 @@ HEAD = """\
 # The simulations
 
 Every simulation that scenario files may name: the arguments of its factory (`[config]`), its parameters (`[params]`,
-swept and differentiated), and the quantities that it computes. `simkit show flow.channel` shows the same for the
-installed version, those of other packages included, and `simkit show flow.channel --schema` as a JSON Schema.
+swept and differentiated), and the quantities that it computes; at the end the [functions of
+expressions](#functions-of-expressions). `simkit show flow.channel` shows the same for the installed version, those of
+other packages included, and `simkit show flow.channel --schema` as a JSON Schema.
 
 This page is made from the declarations by `make api`.
 """
@@ -29,7 +31,17 @@ def page() -> str:
     """Return the text of docs/simulations.md."""
     names = sorted(FACTORIES)
     contents = "\n".join(f"- [`{name}`](#{name.replace('.', '')}): {_summary(name)}" for name in names)
-    return "\n".join([HEAD, contents, "", *map(section, names)])
+    return "\n".join([HEAD, contents, "", *map(section, names), functions()])
+
+
+def functions() -> str:
+    """Return what the page says about the functions of expressions."""
+    rows = [
+        (f"`{one.usage}`", one.doc.replace("``", "`"), "frames of a run" if one.over_frames else "")
+        for one in FUNCTIONS.values()
+    ]
+    head = "## Functions of expressions\n\nWhat [expressions](writing_a_scenario.md#expressions) may call.\n"
+    return f"{head}\n{_table(('function', 'meaning', 'reduces'), rows)}"
 
 
 def section(name: str) -> str:
