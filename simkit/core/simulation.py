@@ -15,6 +15,9 @@ from simkit.core.parameter import Parameter
 from simkit.core.ranges import check_bounds
 from simkit.errors import UserError
 
+# Coordinates and columns that data sets of runs and sweeps add: no quantity has their names.
+TAKEN = ("frame", "seed", "member", "status", "failed", "message")
+
 type State = Any
 type Params = Any
 """Any pytree of float arrays: a dictionary of them by name, or nested ones, see `simkit.core.paths`."""

@@ -83,6 +83,21 @@ def test_a_name_of_a_parameter_and_a_quantity_is_the_quantity(channel):
 
 
 @pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("u", "'u' is there already; choose another name"),
+        ("x", "'x' is there already; choose another name"),
+        ("frame", "data sets have a 'frame' of their own; choose another name"),
+        ("status", "data sets have a 'status' of their own; choose another name"),
+    ],
+)
+def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
+    with pytest.raises(UserError) as caught:
+        measured(channel, **{name: "1 / reynolds"})
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.expression import Expression, expression
 from simkit.core.expressions.moment import Moment
-from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State
+from simkit.core.simulation import TAKEN, Arrays, Params, Quantity, Simulation, State
 from simkit.errors import Mistakes, UserError
 
 
@@ -73,6 +73,8 @@ def with_expressions(
 def _checked(name: str, one: Expressed, moment: Moment, before: Mapping[str, Expression]) -> Expression:
     if name in moment.quantities or name in moment.coordinates:
         raise UserError(f"{one.where}: '{name}' is there already; choose another name")
+    if name in TAKEN:
+        raise UserError(f"{one.where}: data sets have a '{name}' of their own; choose another name")
     found = expression(one.text, one.where, moment.known | set(before))
     if found.syntax.over_frames:
         raise UserError(f"{one.where}: '{one.text}' reduces frames, and a quantity is of one; make it an objective")
