@@ -113,12 +113,18 @@ class Simulation:
         """Make arrays, in the working precision, of parameters that are plain numbers or `Parameter`.
 
         Raises:
-            UserError: if a parameter is not made of real numbers, or nothing tells when it has converged.
+            UserError: if a parameter is not made of real numbers, if nothing tells when it has converged, or if it has
+                an equilibrium and does not converge.
         """
         if self.converges and self.status is None:
             raise UserError(
                 "converges = True needs a status that tells when; give status=converged_when(test), of "
                 "simkit.converged_when"
+            )
+        if self.equilibrium is not None and not self.converges:
+            raise UserError(
+                "equilibrium is what holds once a simulation has converged; set converges=True with a status that "
+                "tells when, or leave equilibrium out"
             )
         object.__setattr__(self, "params", as_arrays(params := self.params))
         given = paths.leaves(params, is_leaf=_is_array)

@@ -15,6 +15,7 @@ from simkit.core.optimization import optimization
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.ranges import check_bounds
 from simkit.core.rollout import segment, trajectory
+from simkit.core.simulation import Equilibrium
 from simkit.errors import UserError
 from tests.core.toys import oscillator
 
@@ -75,6 +76,12 @@ def test_bounds_name_the_parameter(bounds, good, bad, told):
 def test_what_converges_needs_a_status_that_tells_when():
     with pytest.raises(UserError, match="converges = True needs a status that tells when; give status=converged_when"):
         dataclasses.replace(oscillator(), status=None, converges=True)
+
+
+def test_an_equilibrium_is_of_what_converges():
+    balance = Equilibrium(lambda state: state, lambda x, params: x, lambda state, x: x)
+    with pytest.raises(UserError, match="holds once a simulation has converged; set converges=True"):
+        dataclasses.replace(oscillator(), equilibrium=balance)
 
 
 @pytest.mark.parametrize("value", [3, np.int32(3), jnp.arange(3)])

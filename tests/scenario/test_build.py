@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simkit.core.simulation import Equilibrium
+from simkit.core.status import converged_when
 from simkit.errors import UserError
 from simkit.scenario import registry
 from simkit.scenario.build import build
@@ -130,8 +131,9 @@ def test_arrays_beyond_what_32_bits_count_are_refused(monkeypatch):
 
 def test_a_reduction_over_time_is_refused_where_the_run_converges(monkeypatch):
     equilibrium = Equilibrium(lambda state: state, lambda x, params: x, lambda state, x: x)
+    settled = {"converges": True, "status": converged_when(lambda state, params: jnp.bool_(True))}
     monkeypatch.setattr(
-        examples, "decay", lambda **config: dataclasses.replace(decay(**config), equilibrium=equilibrium)
+        examples, "decay", lambda **config: dataclasses.replace(decay(**config), equilibrium=equilibrium, **settled)
     )
     text = changed('cells = [4, 3]\nwidth = 2.0\nmethod = "euler"\nperiodic = true', "cells = [4, 3]")
     assert "objectives.decayed.reduce = 'mean' has no meaning for toy.decay" in refusal(read(text))
