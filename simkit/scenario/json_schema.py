@@ -22,19 +22,19 @@ NUMBER = {"type": "number"}
 PAIR = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
 
 
-def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
+def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
     """Return the JSON Schema of scenario files that use a scenario's simulation.
 
     Args:
         scenario: whose simulation counts, as its configuration makes it.
-        contents: of that simulation.
+        contents: of that simulation; ``None`` leaves open what parameters and quantities there are.
 
     Raises:
         UserError: if the simulation cannot be made.
     """
-    diagnosed = [quantity.name for quantity in contents.quantities if quantity.kind == "diagnosed"]
-    parameters = {name: _parameter(parameter) for name, parameter in scenario.declared.items()}
-    known = _tables(paths.nested(parameters), set(scenario.declared))
+    declared = scenario.declared if contents else {}
+    parameters = {name: _parameter(parameter) for name, parameter in declared.items()}
+    known = _tables(paths.nested(parameters), set(declared))
     has_own = takes_parameters(SIMULATIONS.resolve(scenario.simulation))
     run = {
         "steps": {"type": "integer", "minimum": 1, "maximum": MAX_STEPS},
@@ -68,7 +68,7 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
         "tolerance": {"type": "number", "exclusiveMinimum": 0},
         "source": TEXT,
         "set": {"type": "object"},
-        "derivative": {"enum": list(parameters)},
+        "derivative": {"enum": list(parameters)} if parameters else TEXT,
         "objective": TEXT,
         "reduce": {"enum": list(REDUCTIONS), "default": "final"},
     }
@@ -92,16 +92,19 @@ def schema_of(scenario: Scenario, contents: Contents) -> dict[str, Any]:
             },
             ("name", "title", "summary", "simulation", "run", "render"),
         ),
-        # A file that adds quantities may use their names, too.
-        "if": {"not": {"required": ["quantities"]}},
-        "then": {
-            "properties": {
-                "objectives": {"additionalProperties": _named("quantity", diagnosed)},
-                "render": _named("quantity", [quantity.name for quantity in contents.quantities]),
-                "validation": {"items": _named("quantity", diagnosed)},
-            }
-        },
+        **(_names_of(contents) if contents else {}),
     }
+
+
+def _names_of(contents: Contents) -> dict[str, Any]:
+    """Return the names of quantities that a file may use which adds none."""
+    diagnosed = [quantity.name for quantity in contents.quantities if quantity.kind == "diagnosed"]
+    properties = {
+        "objectives": {"additionalProperties": _named("quantity", diagnosed)},
+        "render": _named("quantity", [quantity.name for quantity in contents.quantities]),
+        "validation": {"items": _named("quantity", diagnosed)},
+    }
+    return {"if": {"not": {"required": ["quantities"]}}, "then": {"properties": properties}}
 
 
 def _named(key: str, known: list[str]) -> dict[str, Any]:

@@ -28,6 +28,19 @@ def takes_parameters(factory: Callable[..., Any]) -> bool:
     return PARAMETERS in inspect.signature(factory).parameters
 
 
+def needed_arguments(factory: Callable[..., Any]) -> list[str]:
+    """Return the arguments without which a factory makes nothing: on them depends what its simulation has.
+
+    Args:
+        factory: of simulations.
+    """
+    import inspect
+
+    arguments = inspect.signature(factory).parameters.values()
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [each.name for each in arguments if each.kind in kinds and each.default is each.empty]
+
+
 def make(scenario: Scenario) -> "Simulation":
     """Return the simulation with its own defaults: the one that was handed over, or what the factory makes.
 

@@ -66,7 +66,6 @@ def test_a_file_is_replaced_only_when_asked(new, tmp_path):
     [
         (["Mine"], "is not a name"),
         (["mine", "--from", "flow.chanel"], "did you mean 'flow.channel'?"),
-        (["mine", "--from", "rigid.mjcf"], "config.model is missing"),
         ([], "NAME"),
     ],
 )

@@ -1,8 +1,11 @@
 """Factories that take tables of settings and parameters of the user's own."""
 
 import dataclasses
+import json
+import tomllib
 
 import jax.numpy as jnp
+import jsonschema
 import pytest
 
 import simkit
@@ -129,6 +132,28 @@ def test_the_schema_allows_parameters_of_the_file(file):
     assert schema["params"]["additionalProperties"] is True and "speed" in schema["params"]["properties"]
     assert set(schema["config"]["properties"]) == {"rates"}
     assert "parameters" not in contents_of(scenario).arguments
+
+
+def test_what_its_settings_may_hold_is_shown_without_a_scenario(file, capsys):
+    assert main(["show", "toy.growing"]) == 0
+    told = capsys.readouterr().out
+    assert "needs: rates" in told and "config.rates[].rate" in told and "scenarios: none" in told
+    assert main(["show", "toy.growing", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["needed"] == ["rates"] and told["settings"][1]["key"] == "rates[].rate"
+    assert main(["show", "toy.growing", "--schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(tomllib.loads(FILE), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(tomllib.loads(FILE.replace("rate = 2", "rat = 2")), schema)
+
+
+def test_a_file_to_start_from_is_that_of_a_scenario_of_it(file, tmp_path, capsys):
+    assert main(["new", "mine", "--from", "molecular.structure", "-o", str(tmp_path / "mine.toml")]) == 0
+    assert simkit.load(tmp_path / "mine.toml").simulation == "molecular.structure"
+    assert main(["new", "mine", "--from", "toy.growing", "-o", str(tmp_path / "other.toml")]) == 2
+    assert "toy.growing needs rates, and no shipped scenario shows how" in capsys.readouterr().err
 
 
 def test_the_factory_is_used_in_python_alike():

@@ -19,9 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the file."""
-    from simkit.scenario.catalog import find_scenario
+    from simkit.scenario.catalog import find_scenario, list_scenarios
     from simkit.scenario.checks import identifier
     from simkit.scenario.contents import bare_scenario, contents_of
+    from simkit.scenario.making import needed_arguments
     from simkit.scenario.registry import SIMULATIONS
     from simkit.scenario.schema import parse_scenario
     from simkit.scenario.skeleton import skeleton
@@ -30,8 +31,16 @@ def main(arguments: argparse.Namespace) -> int:
     path = arguments.output or Path(f"{identifier(arguments.name, 'NAME')}.toml")
     if path.exists() and not arguments.overwrite:
         raise UserError(f"{path} exists; choose another name, or pass overwrite=True to replace it")
-    known = arguments.source in SIMULATIONS.names()
-    scenario = bare_scenario(arguments.source) if known else find_scenario(arguments.source)
+    source = arguments.source
+    if source in SIMULATIONS.names():
+        scenario = bare_scenario(source)
+        if needed := needed_arguments(SIMULATIONS.resolve(source)):
+            users = [each for each in list_scenarios()[0] if each.simulation == source]
+            if not users:
+                raise UserError(f"{source} needs {', '.join(needed)}, and no shipped scenario shows how; write them")
+            scenario = users[0]
+    else:
+        scenario = find_scenario(source)
     text = skeleton(arguments.name, scenario, contents_of(scenario))
     parse_scenario(text, path)
     path.parent.mkdir(parents=True, exist_ok=True)

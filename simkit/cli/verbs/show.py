@@ -2,6 +2,8 @@
 
 import argparse
 import dataclasses
+import inspect
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ from simkit.cli.arguments import add_scenario, changed_by, scenario_of
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.core.parameter import shown_bounds
+from simkit.scenario.making import needed_arguments
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
 
@@ -32,6 +35,8 @@ def main(arguments: argparse.Namespace) -> int:
     if is_simulation := arguments.scenario in SIMULATIONS.names():
         from simkit.scenario.contents import bare_scenario
 
+        if needed_arguments(SIMULATIONS.resolve(arguments.scenario)):
+            return _show_open(arguments, bare_scenario(arguments.scenario))
         scenario = changed_by(arguments, bare_scenario(arguments.scenario))
     else:
         scenario = scenario_of(arguments)
@@ -55,6 +60,47 @@ def main(arguments: argparse.Namespace) -> int:
         if not is_simulation:
             print(f"\nreferences: {', '.join(scenario.references) or 'none'}\nfile: {scenario.source}")
     return FINE
+
+
+def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
+    """Show a simulation that is nothing without its arguments: what these may hold, and where it is used."""
+    from simkit.core.settings import listing
+    from simkit.scenario.catalog import list_scenarios
+    from simkit.scenario.json_schema import schema_of
+
+    if arguments.schema:
+        print_json(schema_of(scenario, None))
+        return FINE
+    factory = SIMULATIONS.resolve(scenario.simulation)
+    declared = listing(getattr(factory, "settings", {}))
+    users = [each.name for each in list_scenarios()[0] if each.simulation == scenario.simulation]
+    if arguments.json:
+        settings = [
+            {"key": key, "kind": one.kind, "doc": one.doc, "default": one.default, "needed": one.is_required}
+            for key, one in declared
+        ]
+        needed = needed_arguments(factory)
+        print_json({"simulation": scenario.simulation, "needed": needed, "settings": settings, "scenarios": users})
+        return FINE
+    print(f"{scenario.simulation}\n\nneeds: {', '.join(needed_arguments(factory))}")
+    print()
+    if declared:
+        rows = [
+            (f"config.{key}", one.kind, "needed" if one.is_required else show(one.default or ""), one.doc)
+            for key, one in declared
+        ]
+        print_table(("setting", "what may be written", "default", "meaning"), rows)
+    else:
+        print_table(("argument", "default"), [(f"config.{key}", show(value)) for key, value in _usual(factory)])
+    print("\nOn its settings depends what parameters and quantities it has: simkit show SCENARIO --quantities")
+    print(f"scenarios: {', '.join(users) or 'none'}")
+    return FINE
+
+
+def _usual(factory: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """Return the arguments that a factory does not need, and their defaults."""
+    arguments = inspect.signature(factory).parameters.values()
+    return [(each.name, each.default) for each in arguments if each.default is not each.empty]
 
 
 def _print_head(scenario: Scenario, is_simulation: bool) -> None:
