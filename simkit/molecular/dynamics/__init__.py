@@ -1,9 +1,33 @@
 """Molecular dynamics: methods that move particles in time, each a simulation of any interaction."""
 
+from simkit.molecular.dynamics.bussi import bussi
+from simkit.molecular.dynamics.inputs import Options, Schedule
 from simkit.molecular.dynamics.langevin import langevin
 from simkit.molecular.dynamics.motion import motion
-from simkit.molecular.dynamics.protocol import DynamicsState, Evaluate, Method
+from simkit.molecular.dynamics.nose_hoover import nose_hoover
+from simkit.molecular.dynamics.protocol import DynamicsState, Evaluate, Freedom, Method
+from simkit.molecular.dynamics.splitting import Barostat, Moment, Thermostat, splitting, thermostatted
+from simkit.molecular.dynamics.stochastic_cell_rescaling import stochastic_cell_rescaling
 from simkit.molecular.dynamics.velocities import maxwell_boltzmann
 from simkit.molecular.dynamics.velocity_verlet import velocity_verlet
 
-__all__ = ["DynamicsState", "Evaluate", "Method", "langevin", "maxwell_boltzmann", "motion", "velocity_verlet"]
+__all__ = [
+    "Barostat",
+    "DynamicsState",
+    "Evaluate",
+    "Freedom",
+    "Method",
+    "Moment",
+    "Options",
+    "Schedule",
+    "Thermostat",
+    "bussi",
+    "langevin",
+    "maxwell_boltzmann",
+    "motion",
+    "nose_hoover",
+    "splitting",
+    "stochastic_cell_rescaling",
+    "thermostatted",
+    "velocity_verlet",
+]

@@ -19,13 +19,15 @@ def thermodynamics(
     mass: jax.Array,
     *,
     conserved: jax.Array,
+    mobile: int | None = None,
 ) -> Arrays:
     """Return energies, temperature, momentum and, in a cell, the pressure of one moment.
 
-        T = 2 K / f,    P = 2 K / (d V) - tr(stress) / d
+        T = 2 K / f,    P = N T / V - tr(stress) / d
 
     with K the kinetic energy and f = d N, less what the conserved components of the total momentum hold: each takes
-    one degree of freedom and the motion of the center of mass along it. An isolated system has f = d (N - 1). k_B = 1.
+    one degree of freedom and the motion of the center of mass along it. An isolated system has f = d (N - 1). The
+    pressure counts all N particles: that of the center of mass is known to be T / V on average. k_B = 1.
 
     Args:
         interaction: what acts between the particles.
@@ -35,6 +37,7 @@ def thermodynamics(
         mass: scalar or (N, 1).
         conserved: projection onto the directions along which the total momentum is conserved, (d, d), as from
             `simkit.molecular.dynamics.conserved.conserved_directions`; zero in a bath.
+        mobile: N, how many particles are not frozen; ``None`` for all.
 
     Returns:
         Scalars ``kinetic_energy``, ``potential_energy``, ``potential_energy_per_particle``, ``energy``,
@@ -44,19 +47,20 @@ def thermodynamics(
     kinetic = kinetic_energy(state.velocity, mass)
     potential = interaction.energy(state.position, cell, params, state.neighbors)
     thermal = kinetic_energy(without_drift(state.velocity, mass, conserved), mass)
-    freedom = dimension * count - jnp.trace(conserved)
+    mobile = count if mobile is None else mobile
+    temperature = 2 * thermal / (dimension * mobile - jnp.trace(conserved))
     numbers = {
         "kinetic_energy": kinetic,
         "potential_energy": potential,
         "potential_energy_per_particle": potential / count,
         "energy": kinetic + potential,
-        "temperature": 2 * thermal / freedom,
+        "temperature": temperature,
         "momentum": largest_norm(momentum(state.velocity, mass)[None]),
     }
     if cell is not None:
         volume = spaces.of_cell(cell, dimension).volume
         stress = interaction.stress(state.position, cell, params, state.neighbors)
-        numbers["pressure"] = 2 * thermal / (dimension * volume) - jnp.trace(stress) / dimension
+        numbers["pressure"] = mobile * temperature / volume - jnp.trace(stress) / dimension
     return numbers
 
 
@@ -90,6 +94,17 @@ def without_drift(velocity: jax.Array, mass: jax.Array, directions: jax.Array) -
     """
     # Written out: a matrix product may run in reduced precision on an accelerator.
     return velocity - jnp.sum(directions * center_of_mass_velocity(velocity, mass), axis=1)
+
+
+def thermal_velocity(velocity: jax.Array, mass: jax.Array, conserved: jax.Array | None) -> jax.Array:
+    """Return velocities without what the conserved momentum holds, (N, d).
+
+    Args:
+        velocity: (N, d).
+        mass: scalar or (N, 1).
+        conserved: as for `simkit.molecular.dynamics.protocol.Freedom`.
+    """
+    return velocity if conserved is None else without_drift(velocity, mass, conserved)
 
 
 def kinetic_energy(velocity: jax.Array, mass: jax.Array) -> jax.Array:

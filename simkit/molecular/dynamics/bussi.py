@@ -1,0 +1,110 @@
+"""Stochastic velocity rescaling: a bath that gives the kinetic energy its canonical distribution."""
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Params, Simulation
+from simkit.molecular.dynamics.inputs import Options, Schedule
+from simkit.molecular.dynamics.measures import kinetic_energy, thermal_velocity
+from simkit.molecular.dynamics.noise import draws_of, seed
+from simkit.molecular.dynamics.splitting import Barostat, Moment, Thermostat, thermostatted
+from simkit.molecular.interactions.interaction import Interaction
+
+
+@pytree
+class RescalingState:
+    """A bath that rescales velocities.
+
+    Attributes:
+        seed: of all noise, (2,).
+        received: energy since the start.
+    """
+
+    seed: jax.Array
+    received: jax.Array
+
+
+def bussi(
+    interaction: Interaction,
+    start: Callable[[Params, jax.Array], jax.Array],
+    *,
+    params: dict[str, Any],
+    isolated: bool = True,
+    temperature: Schedule | None = None,
+    barostat: Barostat | None = None,
+    **options: Unpack[Options],
+) -> Simulation:
+    """Return dynamics with Bussi, Donadio and Parrinello's stochastic velocity rescaling, at constant temperature.
+
+        dK = (f T/2 - K) dt/tau + 2 sqrt(K f T/2 / f) dW/sqrt(tau),    all velocities scaled alike
+
+    solved exactly over each step: ``K' = (sqrt(c K) + sqrt((1 - c) T/2) R)^2 + (1 - c) T/2 S``, ``c = exp(-h/tau)``,
+    with R normal and S the sum of f - 1 squares of normal numbers, f the degrees of freedom. It samples the canonical
+    distribution (k_B = 1) and disturbs the motion little: diffusion is that of Newton's equations. The diagnostic
+    ``conserved_energy``, that of the particles and what the bath received, does not drift. Particles that do not act on
+    each other do not exchange energy; those that are all at rest without force stay so. The conserved momentum is left
+    alone.
+
+    Parameters: ``time_step`` h; ``temperature`` T, energy; ``thermostat_time`` tau; ``mass``, unless given otherwise;
+    those of the barostat. Good values: a tau of 20 to 1000 time steps. Derivatives are those for the same R and S.
+
+    Args:
+        interaction: what acts between the particles; its force should be continuous, also at the cut-off.
+        start: ``(params, key) -> position``, (N, d).
+        params: the default parameters.
+        isolated: whether the conserved momentum is set apart, see `simkit.molecular.dynamics.motion.motion`; false for
+            one particle alone.
+        temperature: T as ``(params, time) -> number``, not negative; ``None`` for the parameter.
+        barostat: what changes the cell, from `simkit.molecular.dynamics.stochastic_cell_rescaling`.
+        **options: ``cell``, ``mass``, ``velocity``, ``frozen``, ``observe``, ``measure`` and ``dimensions``, see
+            `simkit.molecular.dynamics.motion.motion`.
+
+    Raises:
+        UserError: if a parameter is missing, or an argument does not fit the others.
+
+    Reference: Bussi, Donadio, Parrinello, J. Chem. Phys. 126, 014101 (2007), doi:10.1063/1.2408420.
+    """
+    return thermostatted(
+        interaction,
+        start,
+        Thermostat(("thermostat_time",), _start, _exchange, received=lambda bath: bath.received),
+        params=params,
+        isolated=isolated,
+        temperature=temperature,
+        barostat=barostat,
+        **options,
+    )
+
+
+def _start(params: Params, key: jax.Array) -> RescalingState:
+    return RescalingState(seed=seed(params, key), received=jnp.zeros_like(params["time_step"]))
+
+
+def _exchange(bath: RescalingState, velocity: jax.Array, moment: Moment) -> tuple[RescalingState, jax.Array]:
+    thermal = thermal_velocity(velocity, moment.mass, moment.freedom.conserved)
+    measured = kinetic_energy(thermal, moment.mass)
+    is_moving = measured > 0
+    kinetic = jnp.where(is_moving, measured, 1)
+    one_key, others_key = jax.random.split(draws_of(bath.seed, moment.iteration))
+    one = jax.random.normal(one_key, (), kinetic.dtype)
+    others = _sum_of_squares(others_key, moment.freedom.count - 1)
+    decay = moment.step / moment.params["thermostat_time"]
+    supply = -jnp.expm1(-decay) / 2
+    # Roots taken apart: where the temperature is zero, only its own derivative is infinite.
+    amplitude = jnp.exp(-decay / 2) * jnp.sqrt(kinetic) + jnp.sqrt(moment.temperature) * jnp.sqrt(supply) * one
+    wanted = amplitude**2 + supply * moment.temperature * others
+    # Velocities may turn round, as those of the stochastic equation for each of them do.
+    factor = jnp.where(amplitude < 0, -1, 1) * jnp.sqrt(wanted / kinetic)
+    change = jnp.where(is_moving, factor - 1, 0)
+    received = bath.received - jnp.where(is_moving, wanted - kinetic, 0)
+    return RescalingState(seed=bath.seed, received=received), velocity + change * thermal
+
+
+def _sum_of_squares(key: jax.Array, count: jax.Array) -> jax.Array:
+    """Draw the sum of so many squares of normal numbers; zero for none."""
+    shape = jax.lax.stop_gradient(jnp.maximum(count, 1)) / 2
+    return jnp.where(count > 0.5, 2 * jax.random.gamma(key, shape, dtype=shape.dtype), 0)

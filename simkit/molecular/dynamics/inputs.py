@@ -1,0 +1,70 @@
+"""What the functions of molecular dynamics are given: options they share, parameters, and schedules of the bath."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypedDict
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.simulation import Arrays, Params, as_arrays
+from simkit.errors import UserError
+from simkit.molecular.dynamics.protocol import DynamicsState
+from simkit.molecular.spaces import Cell
+
+type Measure = Callable[[DynamicsState, Cell, Params], Arrays]
+type Schedule = Callable[[Params, jax.Array], jax.Array]
+"""``(params, time) -> number``, such as the temperature of a bath that cools."""
+
+
+class Options(TypedDict, total=False):
+    """Keywords that all methods take; what each means is said at `simkit.molecular.dynamics.motion.motion`."""
+
+    cell: Callable[[Params], jax.Array] | None
+    mass: Callable[[Params], jax.Array] | None
+    velocity: Callable[[Params, jax.Array], jax.Array] | None
+    frozen: Sequence[bool] | np.ndarray | None
+    observe: Measure | None
+    measure: Measure | None
+    dimensions: Mapping[str, tuple[str, ...]] | None
+
+
+def check_given(params: Mapping[str, object], names: Iterable[str]) -> None:
+    """Refuse params that lack one that is needed.
+
+    Args:
+        params: by name.
+        names: those needed.
+
+    Raises:
+        UserError: that names the first one missing.
+    """
+    for name in names:
+        if name not in params:
+            raise UserError(f"params lack '{name}'; there are {', '.join(sorted(params)) or 'none'}")
+
+
+def scheduled(name: str, schedule: Schedule | None, params: Mapping[str, object]) -> Schedule:
+    """Return a schedule that is given, or the parameter of its name.
+
+    Args:
+        name: ``"temperature"`` or ``"pressure"``.
+        schedule: ``(params, time) -> number``, or ``None``.
+        params: the default parameters.
+
+    Raises:
+        UserError: if there is neither, or the schedule gives no number or asks for a parameter that is not there.
+    """
+    if schedule is None:
+        check_given(params, [name])
+        return lambda params, time: params[name]
+    try:
+        found = jax.eval_shape(lambda given: schedule(given, jnp.zeros(())), as_arrays(params))
+    except KeyError as missing:
+        raise UserError(
+            f"the schedule {name}= asks for {missing}; params have {', '.join(sorted(params)) or 'none'}"
+        ) from None
+    if not hasattr(found, "shape") or found.shape != ():
+        shape = getattr(found, "shape", type(found).__name__)
+        raise UserError(f"the schedule {name}= gives {shape}; return one number of (params, time)")
+    return schedule

@@ -1,0 +1,178 @@
+"""Time steps split into kicks, drifts, and the exchange with a bath in their middle."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, Unpack
+
+import jax
+
+from simkit.core.simulation import Params, Simulation
+from simkit.errors import UserError
+from simkit.molecular.dynamics.inputs import Options, Schedule, check_given, scheduled
+from simkit.molecular.dynamics.motion import motion
+from simkit.molecular.dynamics.protocol import DynamicsState, Evaluate, Freedom, Method
+from simkit.molecular.interactions.interaction import Interaction
+
+
+class Moment(NamedTuple):
+    """The middle of a time step, as the bath sees it.
+
+    Attributes:
+        params: parameters.
+        step: the time step.
+        time: in the middle of the step.
+        iteration: int32, steps before this one.
+        temperature: of the bath now, energy.
+        mass: scalar or (N, 1).
+        freedom: degrees of freedom of the velocities.
+    """
+
+    params: Params
+    step: jax.Array
+    time: jax.Array
+    iteration: jax.Array
+    temperature: jax.Array
+    mass: jax.Array
+    freedom: Freedom
+
+
+class Thermostat(NamedTuple):
+    """Exchange of energy between velocities and a bath.
+
+    Attributes:
+        needs: names of the parameters it takes, besides the temperature.
+        start: ``(params, key) -> bath``.
+        exchange: ``(bath, velocity, moment) -> (bath, velocity)`` after a whole time step of exchange alone. Frozen
+            particles have no velocity; what they get is taken away.
+        received: ``bath -> energy`` it has received since the start, or ``None`` where it does not tell.
+    """
+
+    needs: tuple[str, ...]
+    start: Callable[[Params, jax.Array], Any]
+    exchange: Callable[[Any, jax.Array, Moment], tuple[Any, jax.Array]]
+    received: Callable[[Any], jax.Array] | None = None
+
+
+class Barostat(NamedTuple):
+    """Changes of the cell.
+
+    Attributes:
+        check: ``params -> None``, refuses params that lack what it needs.
+        start: ``(params, key) -> bath``.
+        rescale: ``(bath, position, velocity, cell, stress, moment) -> (bath, position, velocity, cell)`` after a whole
+            time step of changes of the cell alone.
+    """
+
+    check: Callable[[Any], None]
+    start: Callable[[Params, jax.Array], Any]
+    rescale: Callable[..., tuple[Any, jax.Array, jax.Array, jax.Array]]
+
+
+def thermostatted(
+    interaction: Interaction,
+    start: Callable[[Params, jax.Array], jax.Array],
+    thermostat: Thermostat,
+    *,
+    params: dict[str, Any],
+    isolated: bool,
+    temperature: Schedule | None = None,
+    barostat: Barostat | None = None,
+    **options: Unpack[Options],
+) -> Simulation:
+    """Return the simulation of particles in a bath.
+
+    Args:
+        interaction: what acts between the particles.
+        start: ``(params, key) -> position``, (N, d).
+        thermostat: how velocities and bath exchange energy.
+        params: the default parameters.
+        isolated: whether the thermostat keeps the total momentum, see `simkit.molecular.dynamics.motion.motion`.
+        temperature: of the bath, ``(params, time) -> number``; ``None`` for the parameter.
+        barostat: what changes the cell, or ``None``.
+        **options: see `simkit.molecular.dynamics.motion.motion`.
+
+    Raises:
+        UserError: if a parameter is missing, or an argument does not fit the others.
+    """
+    schedule = scheduled("temperature", temperature, params)
+    check_given(params, thermostat.needs)
+    if barostat is not None:
+        barostat.check(params)
+    method = splitting(thermostat, schedule, barostat)
+    return motion(interaction, start, method, params=params, isolated=isolated, temperature=temperature, **options)
+
+
+def splitting(
+    thermostat: Thermostat | None, temperature: Schedule | None = None, barostat: Barostat | None = None
+) -> Method:
+    """Return the method with a bath in the middle of each step of velocity Verlet.
+
+        B: v += h/2 F(x)/m    A: x += h/2 v    exchange with the bath    A    B
+
+    Symmetric, so of second order; forces are evaluated once, at the end. In the middle, averages of positions are most
+    accurate. A barostat, after the thermostat, needs the stress there besides.
+
+    Args:
+        thermostat: ``None`` leaves velocity Verlet.
+        temperature: of the bath, taken at the middle of each step.
+        barostat: ``None`` leaves the cell as it is.
+
+    Raises:
+        UserError: if there is a barostat and no thermostat.
+
+    Reference: Zhang, Liu, Yan, Tuckerman, Liu, J. Phys. Chem. A 123, 6056 (2019), doi:10.1021/acs.jpca.9b02771.
+    """
+    if thermostat is None or temperature is None:
+        if barostat is not None:
+            raise UserError(
+                "a barostat needs a thermostat, which velocity_verlet lacks; take langevin, nose_hoover or bussi"
+            )
+        return Method(start=lambda params, key: (), advance=_verlet)
+
+    def start(params: Params, key: jax.Array) -> Any:
+        bath = thermostat.start(params, key)
+        return bath if barostat is None else (bath, barostat.start(params, jax.random.fold_in(key, 1)))
+
+    def advance(state: DynamicsState, params: Params, mass: jax.Array, evaluate: Evaluate) -> DynamicsState:
+        step = params["time_step"]
+        velocity = state.velocity + step / 2 * state.force / mass
+        position = state.position + step / 2 * velocity
+        time = (state.iteration + 0.5).astype(step.dtype) * step
+        moment = Moment(params, step, time, state.iteration, temperature(params, time), mass, state.freedom)
+        cell, neighbors = evaluate.cell, state.neighbors
+        if barostat is None:
+            bath, velocity = thermostat.exchange(state.bath, velocity, moment)
+        else:
+            warm, pressed = state.bath
+            warm, velocity = thermostat.exchange(warm, velocity, moment)
+            stress, neighbors = evaluate.stress(position, neighbors)
+            pressed, position, velocity, cell = barostat.rescale(pressed, position, velocity, cell, stress, moment)
+            bath = warm, pressed
+        position = position + step / 2 * velocity
+        force, neighbors = evaluate(position, neighbors, cell)
+        velocity = velocity + step / 2 * force / mass
+        return dataclasses.replace(
+            state,
+            position=position,
+            velocity=velocity,
+            force=force,
+            neighbors=neighbors,
+            bath=bath,
+            cell=None if barostat is None else cell,
+        )
+
+    return Method(
+        start=start,
+        advance=advance,
+        received=thermostat.received if barostat is None else None,
+        moves_cell=barostat is not None,
+    )
+
+
+def _verlet(state: DynamicsState, params: Params, mass: jax.Array, evaluate: Evaluate) -> DynamicsState:
+    step = params["time_step"]
+    velocity = state.velocity + step / 2 * state.force / mass
+    position = state.position + step * velocity
+    force, neighbors = evaluate(position, state.neighbors)
+    velocity = velocity + step / 2 * force / mass
+    return dataclasses.replace(state, position=position, velocity=velocity, force=force, neighbors=neighbors)

@@ -1,0 +1,133 @@
+"""Stochastic cell rescaling: a barostat that gives the volume its distribution at constant pressure."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from simkit.molecular import spaces
+from simkit.molecular.dynamics.inputs import Schedule, check_given, scheduled
+from simkit.molecular.dynamics.measures import thermal_velocity
+from simkit.molecular.dynamics.noise import draws_of, seed
+from simkit.molecular.dynamics.splitting import Barostat, Moment
+
+# Terms of the exponential series: strains of 0.1 in one time step, a hundred times the usual, to the last bit.
+TERMS = 12
+
+
+def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bool = True) -> Barostat:
+    """Return Bernetti and Bussi's barostat: cell, positions and velocities rescaled by random strains e.
+
+        isotropic:     d ln V = b (P - p) dt + sqrt(2 T b / V) dW,              b = compressibility / barostat_time
+        anisotropic:   de_ab = b/d (P_ab - p delta_ab) dt + sqrt(2 T b / (d V)) dW_ab,    e symmetric
+
+    with ``V P_ab = sum m v_a v_b - V stress_ab``, P its trace over d, and positions, cell and velocities multiplied by
+    exp(e), exp(e) and exp(-e). With a thermostat it samples the ensemble of constant temperature T and pressure p: the
+    density of volumes is that of the canonical partition function times exp(-p V / T), and the mean of the diagnostic
+    ``pressure`` is p. Where the momentum is conserved, P includes the T / V of the center of mass. An orthorhombic cell
+    given by its sides stays orthorhombic. The steps of the cell are of first order: with a relative error of its
+    fluctuations of half the time step over the time in which the volume relaxes.
+
+    Parameters: ``pressure`` p, energy / length^d; ``compressibility``, length^d / energy, an estimate, which sets the
+    rate and not the result; ``barostat_time``, the time in which the pressure then relaxes. Good values: a barostat
+    time of 100 to 1000 time steps, longer than that of the thermostat; the anisotropic cell for crystals only, as that
+    of a fluid flows until it is too flat for the cut-off. A cell that shrinks below twice the cut-off ends the run as
+    non-finite.
+
+    Args:
+        pressure: p as ``(params, time) -> number``; ``None`` for the parameter.
+        isotropic: whether the cell keeps its shape.
+
+    Reference: Bernetti, Bussi, J. Chem. Phys. 153, 114107 (2020), doi:10.1063/5.0020514; Del Tatto, Raiteri, Bernetti,
+    Bussi, Appl. Sci. 12, 1139 (2022), doi:10.3390/app12031139.
+    """
+    kernel = Rescaling(pressure, isotropic)
+    return Barostat(check=kernel.check, start=seed, rescale=kernel.rescale)
+
+
+class Rescaling(NamedTuple):
+    """Random strains of the cell; for what each part means see `stochastic_cell_rescaling`.
+
+    Attributes:
+        pressure: as a function of time, or ``None``.
+        isotropic: whether the cell keeps its shape.
+    """
+
+    pressure: Schedule | None
+    isotropic: bool
+
+    def check(self, params: Any) -> None:
+        """Refuse params that lack what is needed."""
+        scheduled("pressure", self.pressure, params)
+        check_given(params, ["compressibility", "barostat_time"])
+
+    def rescale(
+        self,
+        bath: jax.Array,
+        position: jax.Array,
+        velocity: jax.Array,
+        cell: jax.Array,
+        stress: jax.Array,
+        moment: Moment,
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """Return bath, position, velocity and cell after one time step."""
+        strain = self._strain(bath, position, velocity, cell, stress, moment)
+        thermal = thermal_velocity(velocity, moment.mass, moment.freedom.conserved)
+        return (
+            bath,
+            _deformed(position, strain),
+            velocity - thermal + _deformed(thermal, -strain),
+            _deformed(cell[None], strain)[0] if cell.ndim == 1 else _deformed(cell, strain),
+        )
+
+    def _strain(
+        self,
+        bath: jax.Array,
+        position: jax.Array,
+        velocity: jax.Array,
+        cell: jax.Array,
+        stress: jax.Array,
+        moment: Moment,
+    ) -> jax.Array:
+        """Return the random strain: a scalar, (d,) along the sides, or (d, d)."""
+        params, dimension = moment.params, position.shape[1]
+        volume = spaces.of_cell(cell, dimension).volume
+        thermal = thermal_velocity(velocity, moment.mass, moment.freedom.conserved)
+        target = params["pressure"] if self.pressure is None else self.pressure(params, moment.time)
+        rate = moment.step * params["compressibility"] / (params["barostat_time"] * dimension)
+        # Roots taken apart: where the temperature is zero, only its own derivative is infinite.
+        spread = jnp.sqrt(moment.temperature) * jnp.sqrt(2 * rate / volume)
+        key = draws_of(bath, moment.iteration)
+        conserved = moment.freedom.conserved
+        if self.isotropic or cell.ndim == 1:
+            squares = jnp.sum(moment.mass * thermal**2, axis=0)
+            missing = 0 if conserved is None else moment.temperature * jnp.diagonal(conserved)
+            found = (squares + missing) / volume - jnp.diagonal(stress)
+            if self.isotropic:
+                # The mean of d independent strains along the axes has this spread.
+                noise = spread / dimension**0.5 * jax.random.normal(key, (), volume.dtype)
+                return rate * (jnp.mean(found) - target) + noise
+            return rate * (found - target) + spread * jax.random.normal(key, (dimension,), volume.dtype)
+        squares = jnp.sum((moment.mass * thermal)[:, :, None] * thermal[:, None, :], axis=0)
+        missing = 0 if conserved is None else moment.temperature * conserved
+        found = (squares + missing) / volume - stress
+        # Symmetric: a cell that strains without turning.
+        noise = jax.random.normal(key, (dimension, dimension), volume.dtype)
+        excess = (found + found.T) / 2 - target * jnp.eye(dimension, dtype=volume.dtype)
+        return rate * excess + spread * (noise + noise.T) / 2
+
+
+def _deformed(vectors: jax.Array, strain: jax.Array) -> jax.Array:
+    """Return vectors, (..., d), times the exponential of a strain: a scalar, (d,) along the axes, or (d, d)."""
+    if strain.ndim < 2:
+        return vectors * jnp.exp(strain)
+    term = total = jnp.eye(len(strain), dtype=strain.dtype)
+    for order in range(1, TERMS):
+        term = _times(term, strain) / order
+        total = total + term
+    return _times(vectors, total)
+
+
+def _times(vectors: jax.Array, matrix: jax.Array) -> jax.Array:
+    """Return ``vectors @ matrix``, written out: a matrix product may run in reduced precision on an accelerator."""
+    return jnp.sum(vectors[..., :, None] * matrix, axis=-2)
