@@ -256,9 +256,10 @@ def motion(
     check_given(params, ["time_step", *(["mass"] if mass is None else [])])
     if velocity is None:
         temperature = scheduled("temperature", temperature, params)
+    mask = frozen_mask(frozen)
     if method.moves_cell and cell is None:
         raise UserError("a barostat changes the cell, and free space has none; give a cell or leave out the barostat")
-    if method.moves_cell and frozen is not None:
+    if method.moves_cell and mask is not None:
         raise UserError("a barostat moves all particles with the cell; leave out the barostat or the frozen particles")
     return MolecularDynamics(
         interaction=interaction,
@@ -270,7 +271,7 @@ def motion(
         cell=cell,
         mass=mass,
         velocity=velocity,
-        frozen=frozen_mask(frozen),
+        frozen=mask,
         observe=observe,
         measure=measure,
         dimensions=dimensions or {},

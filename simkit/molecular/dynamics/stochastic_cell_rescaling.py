@@ -121,10 +121,9 @@ def _deformed(vectors: jax.Array, strain: jax.Array) -> jax.Array:
     """Return vectors, (..., d), times the exponential of a strain: a scalar, (d,) along the axes, or (d, d)."""
     if strain.ndim < 2:
         return vectors * jnp.exp(strain)
-    term = total = jnp.eye(len(strain), dtype=strain.dtype)
-    for order in range(1, TERMS):
-        term = _times(term, strain) / order
-        total = total + term
+    identity = jnp.eye(len(strain), dtype=strain.dtype)
+    # Horner's scheme, as a loop: written out it takes seconds to compile.
+    total = jax.lax.fori_loop(0, TERMS, lambda k, sum: identity + _times(sum, strain) / (TERMS - k), identity)
     return _times(vectors, total)
 
 

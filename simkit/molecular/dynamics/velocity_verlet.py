@@ -6,6 +6,7 @@ from typing import Any, Unpack
 import jax
 
 from simkit.core.simulation import Params, Simulation
+from simkit.errors import UserError
 from simkit.molecular.dynamics.inputs import Options
 from simkit.molecular.dynamics.motion import motion
 from simkit.molecular.dynamics.splitting import splitting
@@ -38,8 +39,11 @@ def velocity_verlet(
         **options: ``cell``, ``mass``, ``velocity``, ``frozen``, ``observe``, ``measure`` and ``dimensions``, see there.
 
     Raises:
-        UserError: if a parameter is missing.
+        UserError: if a parameter is missing, or a schedule of temperature or a barostat is given: there is no bath.
 
     Reference: Swope, Andersen, Berens, Wilson, J. Chem. Phys. 76, 637 (1982), doi:10.1063/1.442716.
     """
+    for name in ("temperature", "barostat"):
+        if name in options:
+            raise UserError(f"velocity_verlet has no bath and takes no {name}=; take langevin, nose_hoover or bussi")
     return motion(interaction, start, splitting(None), params=params, isolated=isolated, **options)

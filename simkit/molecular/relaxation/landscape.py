@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.simulation import Params
 from simkit.molecular import spaces
@@ -24,6 +26,7 @@ class Landscape:
         cell: ``params -> cell``, undeformed; ``None`` for free space.
         relax_cell: whether the cell deforms along with the particles, at the parameter ``pressure``.
         isotropic: whether a cell that relaxes keeps its shape.
+        frozen: particles that do not move, (N,) booleans, in a cell that does not relax; ``None``: there are none.
     """
 
     interaction: Interaction
@@ -31,6 +34,7 @@ class Landscape:
     cell: Callable[[Params], jax.Array] | None
     relax_cell: bool
     isotropic: bool
+    frozen: np.ndarray | None = None
 
     def deformable(self, params: Params) -> CellCoordinates:
         """Return how particles and cell are stacked."""
@@ -62,7 +66,7 @@ class Landscape:
         return coordinates, None if self.cell is None else self.cell(params)
 
     def evaluate(self, coordinates: jax.Array, params: Params, neighbors: Any) -> tuple[jax.Array, jax.Array]:
-        """Return the energy or enthalpy, and minus its derivative with respect to the coordinates.
+        """Return the energy or enthalpy, and minus its derivative with respect to the coordinates, zero where frozen.
 
         Args:
             coordinates: as for `arrangement`.
@@ -73,11 +77,19 @@ class Landscape:
         energy = self.interaction.energy(position, deformed, params, neighbors)
         force = self.interaction.force(position, deformed, params, neighbors)
         if not self.relax_cell:
-            return energy, force
+            return energy, self.on_mobile(force)
         stress = self.interaction.stress(position, deformed, params, neighbors)
         coordinator, original = self.deformable(params), self.undeformed(params)
         joint = coordinator.force(coordinates, force, stress, original, params["pressure"])
         return energy + params["pressure"] * coordinator.volume(coordinates, original), joint
+
+    def on_mobile(self, vectors: jax.Array) -> jax.Array:
+        """Return vectors of particles, (N, d), zero for those that are frozen.
+
+        Args:
+            vectors: (N, d).
+        """
+        return vectors if self.frozen is None else jnp.where(self.frozen[:, None], 0, vectors)
 
     def forces(self, coordinates: jax.Array, force: jax.Array, params: Params) -> jax.Array:
         """Return the forces on the particles, (N, d).

@@ -1,11 +1,12 @@
 """Relaxation to mechanical equilibrium: any interaction, any minimizer, in free space or a cell, as a simulation."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
@@ -13,6 +14,7 @@ from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.errors import UserError
 from simkit.molecular import frames, minimizers, spaces
+from simkit.molecular.frozen import check_frozen, frozen_mask
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
@@ -77,6 +79,8 @@ class Relaxation:
         landscape = self.landscape
         # A start that is a constant would be folded when compiling, and the sort of the list build with it.
         position = computed_once(self.start(params, key))
+        if landscape.frozen is not None:
+            check_frozen(landscape.frozen, len(position))
         coordinates = landscape.coordinates(position, params)
         neighbors = landscape.interaction.prepare(*landscape.arrangement(coordinates, params), params)
         energy, force = landscape.evaluate(coordinates, params, neighbors)
@@ -169,7 +173,9 @@ class Relaxation:
             "force_evaluations": state.descent.iteration + 1,
             "energy": energy,
             "energy_per_particle": energy / len(position),
-            "max_force": largest_norm(interaction.force(position, deformed, params, neighbors)),
+            "max_force": largest_norm(
+                self.landscape.on_mobile(interaction.force(position, deformed, params, neighbors))
+            ),
         }
         if self.measure is not None:
             numbers |= self.measure(position, deformed, params)
@@ -204,7 +210,7 @@ class Relaxation:
             converges=True,
             equilibrium=Equilibrium(
                 unknowns=lambda state: state.descent.position,
-                residual=Solution(self.landscape, self.loose).residual,
+                residual=Solution(self.landscape, self.loose, self.start).residual,
                 replace=lambda state, coordinates: dataclasses.replace(
                     state, descent=dataclasses.replace(state.descent, position=coordinates)
                 ),
@@ -228,6 +234,7 @@ def relaxation(
     relax_cell: bool = False,
     isotropic: bool = False,
     loose: Loose | None = None,
+    frozen: Sequence[bool] | np.ndarray | None = None,
     observe: Measure | None = None,
     measure: Measure | None = None,
     dimensions: Mapping[str, tuple[str, ...]] | None = None,
@@ -255,6 +262,8 @@ def relaxation(
         isotropic: whether a cell that relaxes keeps its shape.
         loose: ``(position, cell, params) -> (N,)`` booleans, particles that nothing holds (rattlers); the derivative
             leaves them where they are.
+        frozen: which particles do not move, (N,) booleans: they act on the others, and follow the params as their start
+            does, which must not depend on the key (otherwise the implicit derivative is NaN). ``None``: all move.
         observe: ``(position, cell, params) -> arrays``, what else a frame stores; positions are stored anyway.
         measure: ``(position, cell, params) -> scalars``, further diagnostics.
         dimensions: the dimension names of what ``observe`` returns.
@@ -270,8 +279,11 @@ def relaxation(
         raise UserError("relax_cell = true needs a cell; free space has none to relax")
     if relax_cell and "pressure" not in params:
         raise UserError("relax_cell = true needs the parameter pressure; choose 0")
+    mask = frozen_mask(frozen)
+    if relax_cell and mask is not None:
+        raise UserError("relax_cell = true moves all particles with the cell; leave out relax_cell or frozen")
 
-    landscape = Landscape(interaction, scale, cell, relax_cell, isotropic)
+    landscape = Landscape(interaction, scale, cell, relax_cell, isotropic, mask)
     return Relaxation(
         landscape=landscape,
         start=start,

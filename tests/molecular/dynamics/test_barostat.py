@@ -98,9 +98,7 @@ def test_a_cell_of_any_shape_on_springs_is_wishart_distributed(x64):
     assert off.var() == pytest.approx((COUNT + 1) * scale**2, rel=3.5 * (3 / samples) ** 0.5 + 0.02)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [*((name, "triclinic") for name in THERMOSTATS), ("nose_hoover", "sides")]
-)
+@pytest.mark.parametrize(("name", "kind"), [*((name, "triclinic") for name in THERMOSTATS), ("nose_hoover", "sides")])
 def test_all_components_of_the_pressure_of_a_crystal_are_held(x64, name, kind):
     members, pressure = 24, 0.12
     simulation = crystal(THERMOSTATS[name], kind, pressure=pressure, options=ANISOTROPIC)
