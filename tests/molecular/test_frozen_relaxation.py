@@ -27,10 +27,10 @@ def cluster(minimizer="lbfgs", *, frozen=FROZEN, drawn=0.0, others=OTHERS, noise
 
     def start(params, key):
         kind = params["sigma"].dtype
-        noise = jax.random.normal(key, (5, 3), kind) * jnp.where(jnp.asarray(FROZEN)[:, None], drawn, noise)
+        jitter = jax.random.normal(key, (5, 3), kind) * jnp.where(jnp.asarray(FROZEN)[:, None], drawn, noise)
         # The second end also follows a parameter of its own.
         ends = jnp.asarray(ENDS, kind).at[1, 0].add(params["stretch"])
-        return params["sigma"] * (jnp.concatenate([ends, jnp.asarray(others, kind)]) + noise)
+        return params["sigma"] * (jnp.concatenate([ends, jnp.asarray(others, kind)]) + jitter)
 
     return relaxation(
         pair_interaction(lennard_jones(), cutoff=None),
