@@ -71,8 +71,10 @@ class Rescaling(NamedTuple):
         moment: Moment,
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Return bath, position, velocity and cell after one time step."""
-        strain = self._strain(bath, position, velocity, cell, stress, moment)
         thermal = thermal_velocity(velocity, moment.mass, moment.freedom.conserved)
+        volume = spaces.of_cell(cell, position.shape[1]).volume
+        found = self._kinetic_tensor(thermal, moment) / volume - stress
+        strain = self._strain(draws_of(bath, moment.iteration), found, volume, cell.ndim == 1, moment)
         return (
             bath,
             _deformed(position, strain),
@@ -80,41 +82,32 @@ class Rescaling(NamedTuple):
             _deformed(cell[None], strain)[0] if cell.ndim == 1 else _deformed(cell, strain),
         )
 
+    def _kinetic_tensor(self, thermal: jax.Array, moment: Moment) -> jax.Array:
+        """Return ``sum m v v``, (d, d), with the mean of what the conserved momentum leaves out."""
+        kinetic = jnp.sum((moment.mass * thermal)[:, :, None] * thermal[:, None, :], axis=0)
+        conserved = moment.freedom.conserved
+        return kinetic if conserved is None else kinetic + moment.temperature * conserved
+
     def _strain(
-        self,
-        bath: jax.Array,
-        position: jax.Array,
-        velocity: jax.Array,
-        cell: jax.Array,
-        stress: jax.Array,
-        moment: Moment,
+        self, key: jax.Array, found: jax.Array, volume: jax.Array, has_sides: bool, moment: Moment
     ) -> jax.Array:
-        """Return the random strain: a scalar, (d,) along the sides, or (d, d)."""
-        params, dimension = moment.params, position.shape[1]
-        volume = spaces.of_cell(cell, dimension).volume
-        thermal = thermal_velocity(velocity, moment.mass, moment.freedom.conserved)
-        target = params["pressure"] if self.pressure is None else self.pressure(params, moment.time)
+        """Return a random strain, a scalar, (d,) along the sides, or (d, d), from the pressure tensor found, (d, d)."""
+        params, dimension = moment.params, len(found)
+        wanted = params["pressure"] if self.pressure is None else self.pressure(params, moment.time)
         rate = moment.step * params["compressibility"] / (params["barostat_time"] * dimension)
         # Roots taken apart: where the temperature is zero, only its own derivative is infinite.
         spread = jnp.sqrt(moment.temperature) * jnp.sqrt(2 * rate / volume)
-        key = draws_of(bath, moment.iteration)
-        conserved = moment.freedom.conserved
-        if self.isotropic or cell.ndim == 1:
-            squares = jnp.sum(moment.mass * thermal**2, axis=0)
-            missing = 0 if conserved is None else moment.temperature * jnp.diagonal(conserved)
-            found = (squares + missing) / volume - jnp.diagonal(stress)
-            if self.isotropic:
-                # The mean of d independent strains along the axes has this spread.
-                noise = spread / dimension**0.5 * jax.random.normal(key, (), volume.dtype)
-                return rate * (jnp.mean(found) - target) + noise
-            return rate * (found - target) + spread * jax.random.normal(key, (dimension,), volume.dtype)
-        squares = jnp.sum((moment.mass * thermal)[:, :, None] * thermal[:, None, :], axis=0)
-        missing = 0 if conserved is None else moment.temperature * conserved
-        found = (squares + missing) / volume - stress
-        # Symmetric: a cell that strains without turning.
+        if self.isotropic:
+            # The mean of d independent strains along the axes has this spread.
+            noise = jax.random.normal(key, (), volume.dtype) / dimension**0.5
+            return rate * (jnp.trace(found) / dimension - wanted) + spread * noise
+        if has_sides:
+            noise = jax.random.normal(key, (dimension,), volume.dtype)
+            return rate * (jnp.diagonal(found) - wanted) + spread * noise
         noise = jax.random.normal(key, (dimension, dimension), volume.dtype)
-        excess = (found + found.T) / 2 - target * jnp.eye(dimension, dtype=volume.dtype)
-        return rate * excess + spread * (noise + noise.T) / 2
+        strain = rate * (found - wanted * jnp.eye(dimension, dtype=volume.dtype)) + spread * noise
+        # Symmetric: a cell that strains without turning.
+        return (strain + strain.T) / 2
 
 
 def _deformed(vectors: jax.Array, strain: jax.Array) -> jax.Array:
