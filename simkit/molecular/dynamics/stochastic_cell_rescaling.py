@@ -116,7 +116,7 @@ def _deformed(vectors: jax.Array, strain: jax.Array) -> jax.Array:
         return vectors * jnp.exp(strain)
     identity = jnp.eye(len(strain), dtype=strain.dtype)
     # Horner's scheme, as a loop: written out it takes seconds to compile.
-    total = jax.lax.fori_loop(0, TERMS, lambda k, sum: identity + _times(sum, strain) / (TERMS - k), identity)
+    total = jax.lax.fori_loop(0, TERMS, lambda k, total: identity + _times(total, strain) / (TERMS - k), identity)
     return _times(vectors, total)
 
 

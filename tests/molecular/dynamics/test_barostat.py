@@ -121,7 +121,7 @@ def held(name):
     )
     many, members = ensemble(simulation, ["pressure"]), 32
     params = {**simulation.params, "pressure": jnp.repeat(jnp.array([0.4, 0.5]), members)}
-    _, _, found = jax.jit(trajectory(many, 5000, 100))(params, jax.random.split(jax.random.key(3), 2 * members))
+    _, _, found = jax.jit(trajectory(many, 8000, 100))(params, jax.random.split(jax.random.key(3), 2 * members))
     return [np.asarray(found[which])[20:].T.reshape(2, members, -1) for which in ("pressure", "volume")]
 
 
