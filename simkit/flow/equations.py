@@ -11,10 +11,11 @@ from simkit.core.barrier import computed_once
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.flow.arrays import Velocity, end
-from simkit.flow.boundary.domain import Domain, same
+from simkit.flow.boundary.domain import Domain, no_motion, same
 from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.boundary.surroundings import surround
+from simkit.flow.obstacles.method import Inertia, Obstacle
 from simkit.flow.operators.advection import LAYERS, advection
 from simkit.flow.operators.differences import with_ends, with_zero_ends
 from simkit.flow.operators.diffusion import laplacian
@@ -38,49 +39,6 @@ class Scalar(Protocol):
 
         ``solve(change, scalar, params, time, part, share)`` returns the change over the time ``part`` from ``time``,
         see `simkit.flow.stepping.implicit.friction_solver`.
-        """
-        ...
-
-
-class Obstacle(Protocol):
-    """A body in the flow."""
-
-    @property
-    def loads(self) -> int:
-        """Length of the vector of forces that `hold` returns."""
-        ...
-
-    def check_equations(self, equations: "Equations") -> None:
-        """Refuse equations that the method does not serve."""
-        ...
-
-    def prepare(self, params: Params, parts: jax.Array, project: Callable) -> Any:
-        """Return what `at` takes, made once for a run from its first parameters; ``parts``: lengths of the stages."""
-        ...
-
-    def at(self, params: Params, hold: Any) -> Any:
-        """Return what `hold` needs under the parameters of a step, from what `prepare` returned."""
-        ...
-
-    def fluid(self, params: Params, dtype: Any) -> tuple[jax.Array, ...] | None:
-        """Return by how much to multiply, on the faces of each component, the velocity that advection carries."""
-        ...
-
-    def hold(
-        self,
-        velocity: Velocity,
-        before: Velocity,
-        pressure: jax.Array,
-        params: Params,
-        held: Any,
-        stage: jax.Array,
-        part: jax.Array,
-        project: Callable,
-    ) -> tuple[Velocity, jax.Array, jax.Array]:
-        """Return the solenoidal velocity with that of the body in it, the pressure, and the momentum that this took.
-
-        ``velocity`` is that at the end of the stage but for the pressure, ``before`` and ``pressure`` those at its
-        start, ``held`` what `at` returned, ``part`` the length of the stage; momentum is force times time.
         """
         ...
 
@@ -204,7 +162,7 @@ def explicit_terms(
     equations: Equations,
     params: Params,
     time: jax.Array,
-    fluid: tuple[jax.Array, ...] | None = None,
+    inertia: Inertia | None = None,
 ) -> tuple[jax.Array, ...]:
     """Return the explicit acceleration on all faces of each component, and the rate of change of the scalar, if any.
 
@@ -216,13 +174,11 @@ def explicit_terms(
         equations: of the flow.
         params: parameters.
         time: time.
-        fluid: what multiplies the velocity that advection carries, see `Obstacle.fluid`; None for 1.
+        inertia: what advection carries, see `Obstacle.inertia`; None for all of the velocity.
     """
     domain, boundary = equations.domain, equations.on_sides(params, time)
-    around = carried = surround(velocity, boundary, domain, LAYERS[equations.scheme])
-    if fluid is not None:
-        carried = surround(jax.tree.map(jnp.multiply, velocity, fluid), boundary, domain, LAYERS[equations.scheme])
-    acceleration = jax.tree.map(jnp.negative, advection(around, domain, equations.scheme, carried))
+    around = surround(velocity, boundary, domain, LAYERS[equations.scheme])
+    acceleration = jax.tree.map(jnp.negative, _advected(velocity, around, boundary, equations, inertia))
     if equations.explicit or equations.varies:
         nearest = around if LAYERS[equations.scheme] == 1 else surround(velocity, boundary, domain)
         acceleration = _with_friction(acceleration, velocity, nearest, equations, params)
@@ -240,6 +196,25 @@ def implicit_friction(velocity: Velocity, boundary: BoundaryVelocity, equations:
     terms = laplacian(around, equations.domain, equations.implicit)
     viscosity = equations.implicit_part(params)
     return tuple(with_zero_ends(viscosity * f, i, equations.domain.grid) for i, f in enumerate(terms))
+
+
+def _advected(
+    velocity: Velocity, around: Velocity, boundary: BoundaryVelocity, equations: Equations, inertia: Inertia | None
+) -> Velocity:
+    """Return the divergence of the flux of momentum on the inner faces of each component."""
+    domain, scheme = equations.domain, equations.scheme
+    layers = LAYERS[scheme]
+    if inertia is None:
+        return advection(around, domain, scheme)
+    if inertia.body is None:
+        moved = jax.tree.map(jnp.multiply, velocity, inertia.fluid)
+        return advection(around, domain, scheme, surround(moved, boundary, domain, layers))
+    # Bodies are so far from the sides that nothing of this reaches them.
+    relative = jax.tree.map(jnp.subtract, velocity, inertia.body)
+    still = jax.tree.map(lambda f, part: (1 - part) * f, relative, inertia.fluid)
+    relative, still = (surround(f, no_motion(domain), domain, layers) for f in (relative, still))
+    unmoved = advection(relative, domain, scheme, still)
+    return jax.tree.map(jnp.subtract, advection(around, domain, scheme), unmoved)
 
 
 def _with_friction(

@@ -11,6 +11,7 @@ from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import control_volumes, kinetic_energy, mean_velocity
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.shapes import ball
 from simkit.flow.operators.differences import divergence, inside
@@ -102,6 +103,7 @@ def test_combination_conserves_what_it_should(row):
             place, kinds, lambda params: params["diffusivity"], lambda params, time: ones, scheme=carried
         )
     center = (0.45, 0.55, 0.5)[:dimension]
+    held = Body(lambda params: ball(center, 0.2), lambda params: center)
     equations = Equations(
         place,
         lambda params: params["viscosity"],
@@ -110,7 +112,7 @@ def test_combination_conserves_what_it_should(row):
         force=(lambda velocity, scalar, params, time: (0.5, *still[1:])) if drive == "force" else None,
         flow_rate=(lambda params, time: 0.2) if drive == "flow rate" else None,
         scalar=scalar,
-        obstacle=DirectForcing(place, lambda params: ball(center, 0.2), lambda params: center) if body else None,
+        obstacle=DirectForcing(place, {"ball": held}) if body else None,
         method=method,
         implicit={"none": (), "one": (1,), "all": tuple(range(dimension))}[implicit],
         scheme=scheme,
@@ -187,7 +189,8 @@ CHANNEL, DUCT = place_of("channel", 2, "parabola"), place_of("duct", 2, "parabol
             CHANNEL,
             {
                 "obstacle": DirectForcing(
-                    dataclasses.replace(CHANNEL, wall_slope="symmetric"), lambda params: None, lambda params: None
+                    dataclasses.replace(CHANNEL, wall_slope="symmetric"),
+                    {"body": Body(lambda params: None, lambda params: None)},
                 )
             },
             "the domain of the obstacle is not that of the flow",

@@ -11,6 +11,7 @@ from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.checks import check_obstacle
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.distance import positions
@@ -47,23 +48,13 @@ def taylor_couette(cells):
     place, viscosity = periodic_box(cells), 0.02
     # Not at a special place of the grid.
     center, inner, outer, spin = (0.5123, 0.4929), 0.17, 0.41, 1 / 0.17
-    turning = DirectForcing(place, lambda p: ball(center, inner), lambda p: center, lambda p: p["spin"])
-    resting = DirectForcing(place, lambda p: complement(ball(center, outer)), lambda p: center)
-
-    class Both(DirectForcing):
-        loads = 6
-
-        def force(self, velocity, before, params):
-            velocity, one = turning.force(velocity, before, params)
-            velocity, other = resting.force(velocity, before, params)
-            return velocity, jnp.concatenate([one, other])
-
+    turning = Body(lambda p: ball(center, inner), lambda p: center, lambda p: p["spin"])
+    resting = Body(lambda p: complement(ball(center, outer)), lambda p: center)
+    both = DirectForcing(place, {"inner": turning, "outer": resting})
     # 0.6 of the limit of explicit friction, until the slowest mode has decayed by e^-10.
     params = {"time_step": jnp.asarray(0.6 * 2.51 / 8 / cells**2 / viscosity), "spin": jnp.asarray(spin)}
     steps = int((outer - inner) ** 2 / viscosity / np.pi**2 * 10 / params["time_step"])
-    equations = Equations(
-        place, lambda p: viscosity, fixed_time_step, obstacle=Both(place, turning.shape, turning.pivot)
-    )
+    equations = Equations(place, lambda p: viscosity, fixed_time_step, obstacle=both)
     state = run(equations, params, steps, at_rest(place))
     swirl = spin * inner**2 / (1 - (inner / outer) ** 2)
     squares = []
@@ -104,9 +95,8 @@ def test_flow_between_inclined_walls_is_better_than_first_order(slope):
             e = across[0] * x + across[1] * y - offset
             return e - period * jnp.round(e / period)
 
-        walls = DirectForcing(
-            place, lambda p: lambda x, y: half - jnp.abs(height(x, y, p["offset"])), lambda p: (0.5, 0.5)
-        )
+        walls = Body(lambda p: lambda x, y: half - jnp.abs(height(x, y, p["offset"])), lambda p: (0.5, 0.5))
+        walls = DirectForcing(place, {"walls": walls})
         time_step = 0.6 * 2.51 / 8 / cells**2
         force = tuple((2 / half**2 * along).tolist())
         equations = Equations(place, lambda p: 1.0, fixed_time_step, force=lambda *_: force, obstacle=walls)
@@ -142,7 +132,7 @@ def body_in_a_box(sides, viscosity):
     def shape(p):
         return rotate(superellipse((p["x"], p["y"]), (0.22, p["half_axis"])), p["angle"], (p["x"], p["y"]))
 
-    body = DirectForcing(place, shape, lambda p: (p["x"], p["y"]))
+    body = DirectForcing(place, {"body": Body(shape, lambda p: (p["x"], p["y"]))})
     equations = Equations(place, lambda p: viscosity, fixed_time_step, force=lambda *_: FORCE, obstacle=body)
     # The center lies on faces, so that normals point along axes and change sides with the place.
     values = {"time_step": 0.2 / 18**2 / viscosity, "x": 0.75, "y": 0.5, "half_axis": 0.15, "angle": 0.0}
@@ -277,7 +267,7 @@ def test_bad_configuration_and_parameters_are_refused(factory):
 def test_force_and_torque_on_a_sphere_point_as_they_must():
     place = domain((periodic_axis(10, 1.0),) * 3, (None,) * 3)
     center = (0.5, 0.5, 0.5)
-    body = DirectForcing(place, lambda p: ball(center, 0.27), lambda p: center, lambda p: p["spin"])
+    body = DirectForcing(place, {"sphere": Body(lambda p: ball(center, 0.27), lambda p: center, lambda p: p["spin"])})
     equations = Equations(place, lambda p: 0.1, fixed_time_step, force=lambda *_: (0.0, 0.0, 1.0), obstacle=body)
     params = {"time_step": jnp.asarray(5e-3), "spin": jnp.asarray(1.0)}
     load = run(equations, params, 100, at_rest(place)).load

@@ -13,6 +13,7 @@ from simkit.flow.boundary.surroundings import surround
 from simkit.flow.diagnosis.statistics import ChannelStatistics
 from simkit.flow.equations import Equations, explicit_terms
 from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
 from simkit.flow.obstacles.shapes import ball
@@ -295,7 +296,8 @@ def test_viscosities_that_do_not_fit_are_refused_when_they_are_used():
 @pytest.mark.thorough
 def test_direct_forcing_serves_a_field_and_the_immersed_boundary_refuses_it():
     place, center = uniform_channel((12, 12), 2.0), (0.9, 0.1)
-    body = DirectForcing(place, lambda params: ball(center, 0.5), lambda params: center)
+    bodies = {"body": Body(lambda params: ball(center, 0.5), lambda params: center, points=16)}
+    body = DirectForcing(place, bodies)
     params, velocity = params_of(time_step=0.002), jax.tree.map(lambda f: 0.1 * f, solenoidal_noise(place.grid, 0))
     loads = []
     for viscosity in (0.05, lambda velocity, params: jnp.full(place.grid.cells, 0.05)):
@@ -303,6 +305,6 @@ def test_direct_forcing_serves_a_field_and_the_immersed_boundary_refuses_it():
         loads.append(jax.jit(lambda s=start, t=step: t(s(velocity, params), params).load)())
     assert jnp.max(jnp.abs(loads[0])) > 1e-3
     np.testing.assert_allclose(loads[1], loads[0], rtol=1e-10, atol=1e-12)
-    immersed = ImmersedBoundary(place, lambda params: ball(center, 0.5), lambda params: center, 0.05, 16)
+    immersed = ImmersedBoundary(place, bodies, 0.05)
     with pytest.raises(UserError, match="an immersed boundary does not serve a viscosity that varies; choose"):
         immersed.check_equations(Equations(place, one, fixed_time_step))

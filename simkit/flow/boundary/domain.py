@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -179,13 +180,16 @@ def no_motion(domain: Domain) -> BoundaryVelocity:
     return tuple(None if sides is None else (rest, rest) for sides in domain.sides)
 
 
-def prescribe(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain) -> Velocity:
+def prescribe(
+    velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, made: jax.Array | float = 0.0
+) -> Velocity:
     """Return the velocity with what the sides prescribe through them, and as much flowing out as in.
 
     Args:
         velocity: any velocity; its values on outflow sides are shifted by one constant.
         boundary: velocity on the sides.
         domain: the domain.
+        made: volume per time that is made inside.
     """
     components = list(velocity)
     for axis, side in domain.entrances():
@@ -194,7 +198,7 @@ def prescribe(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain) ->
         components[axis] = with_end(components[axis], face, axis, side)
     outflows = domain.exits()
     if outflows:
-        surplus = sum(domain.place(axis, side).flux(components) for axis in domain.bounded() for side in (0, 1))
+        surplus = sum(domain.place(axis, side).flux(components) for axis in domain.bounded() for side in (0, 1)) - made
         area = sum(domain.place(*which).area for which in outflows)
         for axis, side in outflows:
             face = end(components[axis], axis, side) - domain.place(axis, side).outward * surplus / area

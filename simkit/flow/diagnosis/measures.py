@@ -22,6 +22,13 @@ def control_volumes(component: int, grid: Grid) -> np.ndarray:
     return volumes
 
 
+def integral(f: jax.Array, grid: Grid) -> jax.Array:
+    """Return the integral over the volume of what lives at the cell centers."""
+    for i, axis in enumerate(grid.axes):
+        f = f * like(f, grid.along(axis.widths, i))
+    return jnp.sum(f)
+
+
 def mean_velocity(velocity: Velocity, component: int, grid: Grid) -> jax.Array:
     """Return the mean of a component over the domain by the midpoint rule; its axis must be periodic."""
     f = velocity[component]

@@ -1,16 +1,24 @@
-"""Bodies in a flow: their shapes, how they hold the flow, and what the flow does to them."""
+"""Bodies in a flow: their shapes and motions, how they hold the flow, and what the flow does to them."""
 
+from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
-from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
+from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_around
+from simkit.flow.obstacles.methods import bodies_in, body_in
+from simkit.flow.obstacles.motion import Motion
 from simkit.flow.obstacles.shapes import ball, box, complement, half_space, rotate, superellipse, translate, union
 
 __all__ = [
+    "Body",
     "DirectForcing",
     "ImmersedBoundary",
+    "Motion",
     "ball",
+    "bodies_in",
+    "body_in",
     "box",
     "complement",
     "half_space",
+    "points_around",
     "rotate",
     "superellipse",
     "translate",

@@ -1,5 +1,7 @@
 """Refusing bodies that do not fit into their domain."""
 
+import itertools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ import numpy as np
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal, positions
-from simkit.flow.obstacles.shapes import Shape
+from simkit.flow.obstacles.shapes import Point, Shape
 
 if TYPE_CHECKING:
     from simkit.flow.equations import Equations
@@ -17,44 +19,80 @@ if TYPE_CHECKING:
 NARROWEST = 3
 
 
-def check_obstacle(shape: Shape, domain: Domain) -> None:
+def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, name: str = "obstacle") -> None:
     """Refuse a body that is outside the domain, fills it, touches one of its sides, or is too small for its cells.
 
     Args:
         shape: the body, with the values it would run with.
         domain: the domain.
+        across: for a body that moves, its pivot: it may cross the ends of periodic axes, but not meet its own images.
+        name: of the body, for messages.
 
     Raises:
         UserError: if it is; says which.
     """
-    grid = domain.grid
+    grid, what = domain.grid, "the obstacle" if name == "obstacle" else f"obstacle '{name}'"
     centers = [jnp.asarray(p, dtype=float) for p in positions(None, grid)]
     distance = np.asarray(distance_and_normal(shape, centers)[0])
     if not np.isfinite(distance).all():
-        raise UserError("the obstacle's shape is not a number somewhere in the domain; correct its parameters")
+        raise UserError(f"the shape of {what} is not a number somewhere in the domain; correct its parameters")
     if distance.min() >= 0:
-        raise UserError("the obstacle is outside the domain, or between its points; move it inside, or enlarge it")
+        raise UserError(f"{what} is outside the domain, or between its points; move it inside, or enlarge it")
     if distance.max() <= 0:
-        raise UserError("the obstacle fills the domain; make it smaller")
+        raise UserError(f"{what} fills the domain; make it smaller")
     for i, axis in enumerate(grid.axes):
-        for face in (axis.faces[0], axis.faces[-1]):
+        ends = [(face, float(axis.widths[k])) for face, k in ((axis.faces[0], 0), (axis.faces[-1], -1))]
+        if across is not None and axis.periodic:
+            # Halfway to its image the body must leave one cell, so that two are between them.
+            ends = [(float(across[i]) + axis.length / 2, ends[0][1] / 2)]
+        for face, width in ends:
             points = [jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)]
             gap = float(np.min(np.asarray(distance_and_normal(shape, points)[0])))
-            width = float(axis.widths[0] if face == axis.faces[0] else axis.widths[-1])
             if gap < 2 * width:
+                if across is not None and axis.periodic:
+                    raise UserError(
+                        f"{what} comes within {2 * gap:.3g} of its image along the periodic axis "
+                        f"{'xyz'[i]}; leave at least two cells, {4 * width:.3g}"
+                    )
                 raise UserError(
-                    f"the obstacle comes within {gap:.3g} of the side {'xyz'[i]} = {face:g}; "
+                    f"{what} comes within {gap:.3g} of the side {'xyz'[i]} = {face:g}; "
                     f"leave at least two cells, {2 * width:.3g}"
                 )
     deepest = tuple(int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
     narrow = min(float(axis.widths[k]) for axis, k in zip(grid.axes, deepest, strict=True))
     # The deepest point of the grid may be half a cell from the deepest of the body.
-    across = narrow - 2 * float(distance.min())
-    if across < NARROWEST * narrow:
+    thickness = narrow - 2 * float(distance.min())
+    if thickness < NARROWEST * narrow:
         raise UserError(
-            f"the obstacle is about {across:.3g} across where cells are {narrow:.3g} wide; "
+            f"{what} is about {thickness:.3g} across where cells are {narrow:.3g} wide; "
             f"use smaller cells, at least {NARROWEST} across it"
         )
+
+
+def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
+    """Refuse bodies that overlap, or come within two cells of each other.
+
+    Args:
+        shapes: the bodies by their names, with the values they would run with.
+        domain: the domain.
+
+    Raises:
+        UserError: names two of them.
+    """
+    grid = domain.grid
+    centers = [jnp.asarray(p, dtype=float) for p in positions(None, grid)]
+    distances = {name: np.asarray(distance_and_normal(shape, centers)[0]) for name, shape in shapes.items()}
+    for (one, a), (other, b) in itertools.combinations(distances.items(), 2):
+        # Between two bodies this is their gap; elsewhere it is more.
+        between = a + b
+        where = tuple(int(k) for k in np.unravel_index(np.argmin(between), between.shape))
+        gap, width = float(between.min()), max(float(axis.widths[k]) for axis, k in zip(grid.axes, where, strict=True))
+        if gap < 2 * width:
+            state = f"come within {gap:.3g} of each other" if gap > 0 else "overlap"
+            raise UserError(
+                f"obstacles '{one}' and '{other}' {state}; leave at least two cells, {2 * width:.3g}, between them, or "
+                "make them one by shapes.union"
+            )
 
 
 def check_scalar(equations: "Equations") -> None:

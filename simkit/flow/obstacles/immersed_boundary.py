@@ -1,4 +1,4 @@
-"""A plane body in a flow, held at its outline by forces that a smooth kernel spreads over the grid."""
+"""Plane bodies in a flow, held at their outlines by forces that a smooth kernel spreads over the grid."""
 
 import dataclasses
 import math
@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.core.symmetric_solve import preconditioned
 from simkit.errors import UserError
 from simkit.flow.arrays import Velocity, like
-from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.obstacles.checks import check_obstacle, check_scalar
-from simkit.flow.obstacles.distance import distance_and_normal, positions
+from simkit.flow.obstacles.bodies import Bodies
+from simkit.flow.obstacles.body import Body
+from simkit.flow.obstacles.distance import positions
+from simkit.flow.obstacles.interior import in_spacings as in_spacings_of_cells
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, in_spacings, smearing, weights
-from simkit.flow.obstacles.outline import Outline, check_outline, outline
-from simkit.flow.obstacles.shapes import Point, Shape
+from simkit.flow.obstacles.method import Inertia, Stage
+from simkit.flow.obstacles.outline import Outline, check_outline, farthest_corner, moved_outline, outline
 from simkit.flow.operators.differences import inside, with_zero_ends
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.flow.viscosity import Uniform, uniform
@@ -37,11 +39,11 @@ RIDGE = 1e-4
 
 @pytree
 class Hold:
-    """The equations for the forces that hold a body on a grid, solved once at the start of a run.
+    """The equations for the forces that hold bodies on a grid, solved once at the start of a run.
 
     Attributes:
-        inverse: ``(stages, 2 n, 2 n)`` from the slip across and along the outline, at n points, to the impulses that
-            remove it; of the body as it was at the start.
+        inverse: ``(stages, 2 n, 2 n)`` from the slip across and along the outlines, at n points, to the impulses that
+            remove it; of the bodies as they were at the start.
         ridge: added to the diagonal of these equations.
         made_for: the parameters of the start, in one vector.
     """
@@ -51,83 +53,99 @@ class Hold:
     made_for: jax.Array
 
 
-class Held(NamedTuple):
-    """A body as it is in one step.
+class Placed(NamedTuple):
+    """All bodies as they are at one time.
 
     Attributes:
-        around: points on its outline, n of them.
+        around: points on their outlines, n of them.
         kernels: their weights on the faces.
         slip: slip along the outline per force and length of time, (n,).
-        hold: what was solved at the start.
-        is_current: whether the parameters are those of the start, bool.
     """
 
     around: Outline
     kernels: list[list[jax.Array]]
     slip: jax.Array
+
+
+class Held(NamedTuple):
+    """Bodies in one step.
+
+    Attributes:
+        outlines: of the shape of each body.
+        placed: where they are; None where one moves.
+        hold: what was solved at the start.
+        is_current: whether the bodies are where they were at the start, bool.
+    """
+
+    outlines: list[Outline]
+    placed: Placed | None
     hold: Hold
     is_current: jax.Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ImmersedBoundary:
-    """A rigid plane body in a flow, at rest or turning about a pivot.
+class ImmersedBoundary(Bodies):
+    """Rigid plane bodies in a flow, at rest, turning about a pivot, or on prescribed motions.
 
-    At points X on its outline forces F act on the flow. The kernel B spreads them over the grid, and reads the velocity
-    there::
+    At points X on their outlines forces F act on the flow. The kernel B spreads them over the grid, and reads the
+    velocity there::
 
-        du/dt + div(u phi u) = -grad(p) + nu laplacian(u) + sum over points of F B(x - X),    div(u) = 0
-        (u, B)_X . n = U . n,    (u, B)_X . t = U . t - kappa h F . t/(nu ds)
+        du/dt + div(u u) - div((1 - phi) v v) = -grad(p) + nu laplacian(u) + sum over points of F B(x - X),   v = u - U
+        div(u) = 0,    (v, B)_X . n = 0,    (v, B)_X . t = -kappa h F . t/(nu ds)
 
-    U is the velocity of the body, h the spacing, ds the distance of the points. Forces and pressure are found together,
-    so that both conditions and ``div(u) = 0`` hold at the end of every stage. Fluid fills the body and exerts no net
-    force on it at rest. The conditions and phi make up for the width of the kernel. Where u is linear across the
-    boundary layer, the computed velocity is ``s g(y)``, with the exact ``s y`` outside the kernel, and
+    U is the velocity of the body, h the spacing, ds the distance of the points; for bodies at rest the momentum carried
+    is ``div(u phi u)``. Forces and pressure are found together, so that both conditions and ``div(u) = 0`` hold at the
+    end of every stage. Fluid fills the bodies and exerts no net force on them at rest; what a moving body needs to
+    carry it along is taken off the load, see `simkit.flow.obstacles.interior.gained_inside`. The conditions and phi
+    make up for the width of the kernel. Where v is linear across the boundary layer, the computed velocity is
+    ``s g(y)``, with the exact ``s y`` outside the kernel, and
 
     - the kernel reads ``kappa h s`` of it at the wall (see `smearing`), which is therefore asked for in place of 0;
-    - with phi = dg/dy, the fluid fraction in the kernel, the flux of momentum ``int u phi u dy`` is ``int s^2 g^2 dg``,
+    - with phi = dg/dy, the fluid fraction in the kernel, the flux of momentum ``int v phi v dy`` is ``int s^2 g^2 dg``,
       that of the exact layer.
 
     What is left is of third order in the spacing over the thickness of the layer.
 
     The force on the body is minus the sum of F, exactly: every other term is a flux between cells. All is smooth in the
-    parameters of the shape.
+    parameters of the shapes and motions, and in time: a body that moves across the grid hardly feels it.
 
     Attributes:
         domain: the domain, of two axes.
-        shape: ``params -> shape``, see `simkit.flow.obstacles.shapes`.
-        pivot: ``params -> point`` inside the body, about which the torque is taken, and the body turns.
+        bodies: by name, in the order of their loads; the pivot of each is inside it, and each has its ``points``.
         viscosity: that of the equations, a number, the name of a parameter or ``params -> number``.
-        points: number of points on the outline, see `points_around`.
-        spin: ``params -> number``, angular velocity, counterclockwise; or None for a body at rest.
 
     References: Taira and Colonius, J. Comput. Phys. 225, 2118 (2007), doi:10.1016/j.jcp.2007.03.005, for forces and
     pressure found together; Breugem, J. Comput. Phys. 231, 4469 (2012), doi:10.1016/j.jcp.2012.02.026, for the effect
     of the width of the kernel on the place of the wall.
     """
 
-    domain: Domain
-    shape: Callable[[Params], Shape]
-    pivot: Callable[[Params], Point]
     viscosity: Uniform
-    points: int
-    spin: Callable[[Params], jax.Array] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse bodies without points."""
+        super().__post_init__()
+        for name, body in self.bodies.items():
+            if not isinstance(body.points, int) or body.points < 8:
+                raise UserError(
+                    f"points = {body.points!r} of body '{name}'; an immersed boundary needs a number of points of at "
+                    "least 8, see points_around"
+                )
+
+    @property
+    def points(self) -> int:
+        """Number of points on all outlines."""
+        return sum(body.points or 0 for body in self.bodies.values())
 
     @property
     def reach(self) -> float:
         """Spacings from the outline within which pressure is disturbed: those of the kernel."""
         return SUPPORT
 
-    @property
-    def loads(self) -> int:
-        """Number of components of force and torque."""
-        return 3
-
-    def check(self, params: Params) -> None:
-        """Refuse a body that does not fit into its domain, or whose outline cannot be followed from its pivot."""
-        shape = self.shape(params)
-        check_obstacle(shape, self.domain)
-        check_outline(shape, self.pivot(params), self.domain)
+    def check_places(self, params: Params, time: float) -> None:
+        """Refuse bodies that do not fit, or whose outlines cannot be followed from their pivots."""
+        super().check_places(params, time)
+        for body in self.bodies.values():
+            check_outline(body.shape(params), body.pivot(params), self._reach(body, params))
 
     def check_equations(self, equations: "Equations") -> None:
         """Refuse equations that this method does not serve.
@@ -135,7 +153,7 @@ class ImmersedBoundary:
         Raises:
             UserError: names what it does not serve.
         """
-        check_scalar(equations)
+        super().check_equations(equations)
         refused = {
             "three axes": equations.domain.grid.dimension == 3,
             "a held flow rate": equations.flow_rate is not None,
@@ -151,9 +169,9 @@ class ImmersedBoundary:
         """Return what `hold` needs, for the lengths of time ``(stages,)`` that the stages of a step cover.
 
         The matrix has one column for each force: the velocity that it, and the pressure that it causes, give the points
-        of the outline.
+        of the outlines.
         """
-        around, kernels, slip = self._geometry(params, parts.dtype)
+        around, kernels, slip = self._placed(self._outlines(params, parts.dtype), params, jnp.zeros((), parts.dtype))
 
         @jax.checkpoint
         def column(force: jax.Array) -> jax.Array:
@@ -175,47 +193,68 @@ class ImmersedBoundary:
         return Hold(inverse=jax.lax.stop_gradient(inverses), ridge=ridge, made_for=_vector(params, parts.dtype))
 
     def at(self, params: Params, hold: Hold) -> Held:
-        """Return the body under the parameters of a step, which may differ from those of the start."""
-        around, kernels, slip = self._geometry(params, hold.inverse.dtype)
-        is_current = (hold.made_for == _vector(params, hold.inverse.dtype)).all()
-        return Held(around, kernels, slip, hold, is_current)
+        """Return the bodies under the parameters of a step, which may differ from those of the start."""
+        dtype = hold.inverse.dtype
+        outlines = self._outlines(params, dtype)
+        if self.moves:
+            return Held(outlines, None, hold, jnp.asarray(False))
+        is_current = (hold.made_for == _vector(params, dtype)).all()
+        return Held(outlines, self._placed(outlines, params, jnp.zeros((), dtype)), hold, is_current)
 
-    def _geometry(self, params: Params, dtype) -> tuple[Outline, list[list[jax.Array]], jax.Array]:
-        around = outline(self.shape(params), self.pivot(params), self.points, self.domain)
-        around = jax.tree.map(lambda f: jnp.asarray(f, dtype), around)
+    def _reach(self, body: Body, params: Params) -> jax.Array:
+        """Return how far from its pivot the outline of a body can be."""
+        if body.motion is None:
+            return farthest_corner(body.pivot(params), self.domain)
+        diagonal = math.hypot(*(axis.length for axis in self.domain.grid.axes))
+        size = body.now(params, 0.0).size
+        return jnp.asarray(diagonal if size is None else diagonal / size)
+
+    def _outlines(self, params: Params, dtype) -> list[Outline]:
+        """Return the outlines of all shapes, not moved."""
+        found = [
+            outline(body.shape(params), body.pivot(params), body.points or 0, self._reach(body, params))
+            for body in self.bodies.values()
+        ]
+        return jax.tree.map(lambda f: jnp.asarray(f, dtype), found)
+
+    def _placed(self, outlines: list[Outline], params: Params, time: jax.Array) -> Placed:
+        """Return the bodies where they are at a time."""
+        moved = [
+            found if body.motion is None else moved_outline(found, body.pivot(params), body.now(params, time))
+            for body, found in zip(self.bodies.values(), outlines, strict=True)
+        ]
+        around = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), *moved)
         slip = self._smearing(around) / (uniform(self.viscosity, params, "an immersed boundary") * around.spacing)
-        return around, self._kernels(around), slip
+        return Placed(around, self._kernels(around), slip)
 
-    def fluid(self, params: Params, dtype) -> tuple[jax.Array, ...]:
-        """Return the fluid fraction phi on the faces of each component, which multiplies what advection carries."""
-        grid = self.domain.grid
-        fractions = []
-        for i in range(2):
-            x = [jnp.asarray(p, dtype) for p in positions(i, grid)]
-            distance, normal = distance_and_normal(self.shape(params), x)
-            lengths = [a.distances if k == i else a.widths for k, a in enumerate(grid.axes)]
-            widths = [like(n, grid.along(h, k)) for k, (n, h) in enumerate(zip(normal, lengths, strict=True))]
-            across = sum((n * h) ** 2 for n, h in zip(normal, widths, strict=True))
-            # In the middle of a body there is no normal, and no fluid.
-            across = jnp.where(across > 0, across, min(float(h.min()) for h in lengths) ** 2)
-            fraction = fluid_fraction(distance * jax.lax.rsqrt(across))
-            if not grid.axes[i].periodic:
-                fraction = jnp.pad(fraction, [(1, 1) if k == i else (0, 0) for k in range(2)], constant_values=1)
-            fractions.append(fraction)
-        return tuple(fractions)
+    def inertia(self, params: Params, time: jax.Array) -> Inertia:
+        """Return the fluid fraction phi on the faces of each component, and the velocity of the bodies."""
+        parts = [self._inertia(i, params, time) for i in range(2)]
+        fluid, body = zip(*parts, strict=True)
+        return Inertia(fluid, body if self.moves else None)
+
+    def _inertia(self, i: int, params: Params, time: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the fluid fraction on the faces of a component, and the velocity of the nearest body."""
+        grid, dtype = self.domain.grid, jnp.asarray(time).dtype
+        x = [jnp.asarray(p, dtype) for p in positions(i, grid)]
+        nearest, moved = None, jnp.zeros((), dtype)
+        for body in self.bodies.values():
+            now = body.now(params, time)
+            s = in_spacings_of_cells(body.shape_at(params, now, self.domain), i, grid, dtype)
+            velocity = jnp.broadcast_to(now.component(i, body.arm(x, now, self.domain)), s.shape)
+            moved = velocity if nearest is None else jnp.where(s < nearest, velocity, moved)
+            nearest = s if nearest is None else jnp.minimum(s, nearest)
+        assert nearest is not None, "there is a body"
+        fraction = fluid_fraction(nearest)
+        if grid.axes[i].periodic:
+            return fraction, moved
+        ends = [(1, 1) if k == i else (0, 0) for k in range(2)]
+        return jnp.pad(fraction, ends, constant_values=1), jnp.pad(moved, ends)
 
     def hold(
-        self,
-        velocity: Velocity,
-        before: Velocity,
-        pressure: jax.Array,
-        params: Params,
-        held: Held,
-        stage: jax.Array,
-        part: jax.Array,
-        project: "Project",
+        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: Held, stage: Stage
     ) -> tuple[Velocity, jax.Array, jax.Array]:
-        """Return the solenoidal velocity with the body in it, the pressure, and the (angular) momentum that this took.
+        """Return the solenoidal velocity with the bodies in it, the pressure, and the momentum that this took.
 
         Args:
             velocity: at the end of the stage, before projection.
@@ -223,41 +262,62 @@ class ImmersedBoundary:
             pressure: not used.
             params: parameters.
             held: of `at`.
-            stage: index of the stage.
-            part: length of time that it covers.
-            project: from a velocity to the solenoidal one and the pressure.
+            stage: of the time step.
         """
-        around, kernels, pivot = held.around, held.kernels, self.pivot(params)
-        arm = [x - c for x, c in zip(around.points, pivot, strict=True)]
         with jax.named_scope("obstacle"):
-            velocity, first = project(velocity, part)
+            placed = held.placed or self._placed(held.outlines, params, stage.time)
+            around, kernels = placed.around, placed.kernels
+            arm, body = self._motion(around, params, stage.time)
+            velocity, first = stage.project(velocity, stage.part, stage.source)
             slip = self._read(velocity, around, kernels)
-            if self.spin is not None:
-                rate = self.spin(params)
-                slip = slip - _across_and_along(-rate * arm[1], rate * arm[0], around)
-            force = self._forces(-slip, held, stage, part, project)
+            if body is not None:
+                slip = slip - _across_and_along(body[0], body[1], around)
+            force = self._forces(-slip, placed, held, stage)
             pushed = jax.tree.map(jnp.add, velocity, self._spread(force, around, kernels))
-            velocity, second = project(pushed, part)
+            velocity, second = stage.project(pushed, stage.part, stage.source)
             x, y = _along_axes(force, around)
-        return velocity, first + second, -jnp.stack([x.sum(), y.sum(), jnp.sum(arm[0] * y - arm[1] * x)])
+        return velocity, first + second, -self._each([x, y, arm[0] * y - arm[1] * x])
 
-    def _forces(
-        self, change: jax.Array, held: Held, stage: jax.Array, part: jax.Array, project: "Project"
-    ) -> jax.Array:
-        """Return the impulses at the outline that change the velocity there, (2 n,).
+    def _motion(
+        self, around: Outline, params: Params, time: jax.Array
+    ) -> tuple[list[jax.Array], list[jax.Array] | None]:
+        """Return the vectors from the pivots to all points, and the velocities of the bodies there; None at rest."""
+        arms, velocities, first = [], [], 0
+        for body in self.bodies.values():
+            now, last = body.now(params, time), first + (body.points or 0)
+            arm = body.arm(list(around.points[:, first:last]), now, self.domain)
+            arms.append(jnp.stack(arm))
+            velocities.append(jnp.stack([jnp.broadcast_to(now.component(i, arm), arm[i].shape) for i in range(2)]))
+            first = last
+        arm = list(jnp.concatenate(arms, axis=1))
+        if all(body.spin is None and body.motion is None for body in self.bodies.values()):
+            return arm, None
+        return arm, list(jnp.concatenate(velocities, axis=1))
 
-        At the parameters of the start the inverse that is kept gives them. At others it preconditions conjugate
-        gradients, which take some projections more. Derivatives are those of the solution of the equations either way.
+    def _each(self, at_points: list[jax.Array]) -> jax.Array:
+        """Return the sums over the points of each body, one body after the other."""
+        ends = np.cumsum([body.points or 0 for body in self.bodies.values()])[:-1].tolist()
+        split = [jnp.split(f, ends) for f in at_points]
+        return jnp.stack([part.sum() for parts in zip(*split, strict=True) for part in parts])
+
+    def _forces(self, change: jax.Array, placed: Placed, held: Held, stage: Stage) -> jax.Array:
+        """Return the impulses at the outlines that change the velocity there, (2 n,).
+
+        At the parameters of the start the inverse that is kept gives them to bodies at rest. Otherwise it preconditions
+        conjugate gradients, which take some projections more. Derivatives are those of the solution of the equations
+        either way.
         """
-        nothing = jnp.zeros_like(held.slip)
-        diagonal = held.hold.ridge + jnp.concatenate([nothing, held.slip / part])
-        inverse = held.hold.inverse[stage]
+        nothing = jnp.zeros_like(placed.slip)
+        diagonal = held.hold.ridge + jnp.concatenate([nothing, placed.slip / stage.part])
+        inverse = held.hold.inverse[stage.number]
 
         def moved(force: jax.Array) -> jax.Array:
-            pushed, _ = project(self._spread(force, held.around, held.kernels), part)
-            return self._read(pushed, held.around, held.kernels) + diagonal * force
+            pushed, _ = stage.project(self._spread(force, placed.around, placed.kernels), stage.part)
+            return self._read(pushed, placed.around, placed.kernels) + diagonal * force
 
         def solve(matvec: Callable[[jax.Array], jax.Array], b: jax.Array) -> jax.Array:
+            if self.moves:
+                return preconditioned(matvec, b, lambda r: inverse @ r, jnp.asarray(True))
             changed = preconditioned(matvec, b, lambda r: inverse @ r, ~held.is_current)
             return jnp.where(held.is_current, inverse @ b, changed)
 

@@ -1,18 +1,42 @@
-"""The choice of a method that holds a body in a flow."""
+"""The choice of a method that holds bodies in a flow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax
 
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.flow.boundary.domain import Domain
+from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
+from simkit.flow.obstacles.motion import Motion
 from simkit.flow.obstacles.shapes import Point, Shape
 from simkit.flow.viscosity import Uniform
 
 METHODS = ("immersed_boundary", "direct_forcing")
+
+
+def bodies_in(
+    domain: Domain, method: str, bodies: Mapping[str, Body], viscosity: Uniform
+) -> ImmersedBoundary | DirectForcing:
+    """Return rigid bodies in a flow, as `simkit.flow.equations.Equations` takes them.
+
+    Args:
+        domain: the domain.
+        method: "immersed_boundary", for plane bodies whose outline every ray from the pivot meets once: forces are
+            smooth in the place of the body; or "direct_forcing", for any body in two or three dimensions.
+        bodies: by name, in the order of their loads.
+        viscosity: that of the equations, a number, the name of a parameter or ``params -> number``.
+
+    Raises:
+        UserError: if the method is unknown, or a body lacks what it needs.
+    """
+    if method == "immersed_boundary":
+        return ImmersedBoundary(domain, bodies, viscosity)
+    if method == "direct_forcing":
+        return DirectForcing(domain, bodies)
+    raise UserError(f"method '{method}' is unknown{nearest(method, list(METHODS))}")
 
 
 def body_in(
@@ -24,24 +48,21 @@ def body_in(
     viscosity: Uniform,
     points: int,
     spin: Callable[[Params], jax.Array] | None = None,
+    motion: Motion | None = None,
 ) -> ImmersedBoundary | DirectForcing:
-    """Return a rigid body that is at rest in a flow, or turns.
+    """Return one rigid body in a flow.
 
     Args:
         domain: the domain.
-        method: "immersed_boundary", for plane bodies whose outline every ray from the pivot meets once: forces are
-            smooth in the place of the body; or "direct_forcing", for any body in two or three dimensions.
+        method: as for `bodies_in`.
         shape: ``params -> shape``, see `simkit.flow.obstacles.shapes`.
         pivot: ``params -> point``, about which the torque is taken, and the body turns.
         viscosity: that of the equations, a number, the name of a parameter or ``params -> number``.
         points: number of points on the outline, see `simkit.flow.obstacles.immersed_boundary.points_around`.
         spin: ``params -> number``, angular velocity, counterclockwise in the x-y plane; or None for a body at rest.
+        motion: how it moves; or None.
 
     Raises:
         UserError: if the method is unknown.
     """
-    if method == "immersed_boundary":
-        return ImmersedBoundary(domain, shape, pivot, viscosity, points, spin)
-    if method == "direct_forcing":
-        return DirectForcing(domain, shape, pivot, spin)
-    raise UserError(f"method '{method}' is unknown{nearest(method, list(METHODS))}")
+    return bodies_in(domain, method, {"body": Body(shape, pivot, spin, motion, points)}, viscosity)

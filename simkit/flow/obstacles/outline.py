@@ -9,6 +9,7 @@ from simkit.errors import UserError
 from simkit.flow.arrays import like
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal
+from simkit.flow.obstacles.motion import Kinematics, carried, turned
 from simkit.flow.obstacles.shapes import Point, Shape
 
 # Halvings until the interval on a ray is round-off, in float64.
@@ -24,7 +25,7 @@ class Outline:
     Attributes:
         points: ``(2, n)`` coordinates.
         normals: ``(2, n)`` unit vectors out of the body.
-        spacing: length of the outline for each point.
+        spacing: (n,) length of the outline for each point.
     """
 
     points: jax.Array
@@ -32,7 +33,7 @@ class Outline:
     spacing: jax.Array
 
 
-def outline(shape: Shape, pivot: Point, count: int, domain: Domain) -> Outline:
+def outline(shape: Shape, pivot: Point, count: int, reach: jax.Array | float) -> Outline:
     """Return points at equal distances along the outline; differentiable in the parameters of the shape.
 
     Every ray from the pivot must meet the outline once, see `check_outline`.
@@ -41,26 +42,41 @@ def outline(shape: Shape, pivot: Point, count: int, domain: Domain) -> Outline:
         shape: the body.
         pivot: (x, y) inside the body.
         count: number of points.
-        domain: a domain that holds the body.
+        reach: distance from the pivot within which the whole outline lies.
     """
     pivot = tuple(jnp.asarray(p) for p in pivot)
     rays = count * REFINEMENT
     angles = like(pivot[0], 2 * np.pi * np.arange(rays + 1) / rays)
-    x, y = _on_rays(shape, pivot, angles, domain)
+    x, y = _on_rays(shape, pivot, angles, reach)
     passed = jnp.pad(jnp.cumsum(jnp.hypot(jnp.diff(x), jnp.diff(y))), (1, 0))
     wanted = passed[-1] * like(passed, (np.arange(count) + 0.5) / count)
-    points = _on_rays(shape, pivot, jnp.interp(wanted, passed, angles), domain)
+    points = _on_rays(shape, pivot, jnp.interp(wanted, passed, angles), reach)
     normals = distance_and_normal(shape, points)[1]
-    return Outline(points=jnp.stack(points), normals=jnp.stack(normals), spacing=passed[-1] / count)
+    return Outline(points=jnp.stack(points), normals=jnp.stack(normals), spacing=jnp.full(count, passed[-1] / count))
 
 
-def check_outline(shape: Shape, pivot: Point, domain: Domain) -> None:
+def moved_outline(around: Outline, pivot: Point, now: Kinematics) -> Outline:
+    """Return an outline carried along by a motion.
+
+    Args:
+        around: the outline of the shape.
+        pivot: of the shape.
+        now: where the body is.
+    """
+    return Outline(
+        points=jnp.stack(carried(list(around.points), pivot, now)),
+        normals=jnp.stack(turned(list(around.normals), now.angle)),
+        spacing=around.spacing if now.size is None else now.size * around.spacing,
+    )
+
+
+def check_outline(shape: Shape, pivot: Point, reach: jax.Array | float) -> None:
     """Refuse a body whose outline `outline` cannot follow.
 
     Args:
         shape: the body, with the values it would run with.
         pivot: (x, y), with the values it would run with.
-        domain: the domain.
+        reach: distance from the pivot within which the whole outline lies.
 
     Raises:
         UserError: if the pivot is outside the body, or a ray from it meets the outline more than once.
@@ -68,7 +84,7 @@ def check_outline(shape: Shape, pivot: Point, domain: Domain) -> None:
     pivot = tuple(jnp.asarray(p, dtype=float) for p in pivot)
     where = f"({float(pivot[0]):.3g}, {float(pivot[1]):.3g})"
     angles = jnp.asarray(2 * np.pi * np.arange(360) / 360)
-    radii = jnp.linspace(0, _reach(pivot, domain), 2000)[:, None]
+    radii = jnp.linspace(0, reach, 2000)[:, None]
     inside = np.asarray(shape(pivot[0] + radii * jnp.cos(angles), pivot[1] + radii * jnp.sin(angles))) < 0
     if not inside[0].all():
         raise UserError(f"the pivot {where} of the obstacle is outside it; choose one inside, or method direct_forcing")
@@ -79,7 +95,7 @@ def check_outline(shape: Shape, pivot: Point, domain: Domain) -> None:
         )
 
 
-def _on_rays(shape: Shape, pivot: tuple, angles: jax.Array, domain: Domain) -> tuple[jax.Array, jax.Array]:
+def _on_rays(shape: Shape, pivot: tuple, angles: jax.Array, reach: jax.Array | float) -> tuple[jax.Array, jax.Array]:
     """Return the points at which rays from the pivot meet the outline."""
     direction = jnp.cos(angles), jnp.sin(angles)
 
@@ -92,7 +108,7 @@ def _on_rays(shape: Shape, pivot: tuple, angles: jax.Array, domain: Domain) -> t
         return jnp.where(inside, middle, ends[0]), jnp.where(inside, ends[1], middle)
 
     near = jnp.zeros_like(angles)
-    near, far = jax.lax.fori_loop(0, HALVINGS, halve, (near, near + _reach(pivot, domain)))
+    near, far = jax.lax.fori_loop(0, HALVINGS, halve, (near, near + reach))
     radius = jax.lax.stop_gradient((near + far) / 2)
     # At the root a step of Newton's changes nothing, but its derivative is that of the root.
     value, slope = jax.jvp(along, (radius,), (jnp.ones_like(radius),))
@@ -100,8 +116,8 @@ def _on_rays(shape: Shape, pivot: tuple, angles: jax.Array, domain: Domain) -> t
     return tuple(p + radius * d for p, d in zip(pivot, direction, strict=True))
 
 
-def _reach(pivot: tuple, domain: Domain) -> jax.Array:
-    """Return the distance from the pivot to the farthest corner."""
+def farthest_corner(pivot: Point, domain: Domain) -> jax.Array:
+    """Return the distance from a point to the farthest corner of a domain."""
     far = [
         jnp.maximum(p - float(a.faces[0]), float(a.faces[-1]) - p) for p, a in zip(pivot, domain.grid.axes, strict=True)
     ]

@@ -13,8 +13,9 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.flow.arrays import Velocity, like
 from simkit.flow.boundary.domain import prescribe
-from simkit.flow.diagnosis.measures import mean_velocity
+from simkit.flow.diagnosis.measures import integral, mean_velocity
 from simkit.flow.equations import Equations, explicit_terms, implicit_friction
+from simkit.flow.obstacles.method import Stage
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.implicit import friction_solver
@@ -56,8 +57,9 @@ class FlowState:
 
 type Start = Callable[..., FlowState]
 type Step = Callable[[FlowState, Params], FlowState]
-# From a velocity and a length of time to the solenoidal velocity, and the pressure that makes it so in that time.
-type Project = Callable[[Velocity, jax.Array], tuple[Velocity, jax.Array]]
+# From a velocity, a length of time and a divergence (none by default) to the velocity of that divergence, and the
+# pressure that makes it so in that time.
+type Project = Callable[..., tuple[Velocity, jax.Array]]
 
 
 def stepper(equations: Equations) -> tuple[Start, Step]:
@@ -98,16 +100,17 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     solve_friction = friction_solver(equations) if equations.implicit else None
     solve_diffusion = equations.scalar.implicit_diffusion(equations.implicit) if equations.scalar else None
 
-    def project(velocity: Velocity, part: jax.Array) -> tuple[Velocity, jax.Array]:
+    def project(velocity: Velocity, part: jax.Array, source: jax.Array | None = None) -> tuple[Velocity, jax.Array]:
         # The whole velocity is projected, not its change alone: rounding errors of earlier steps go with it.
         with jax.named_scope("projection"):
-            increment = solve_pressure(divergence(velocity, grid) / part)
+            missing = divergence(velocity, grid) if source is None else divergence(velocity, grid) - source
+            increment = solve_pressure(missing / part)
             return jax.tree.map(lambda u, slope: u - part * slope, velocity, gradient(increment, grid)), increment
 
     def start(velocity: Velocity, params: Params, scalar: Any = ()) -> FlowState:
         zero = jnp.zeros((), velocity[0].dtype)
-        fluid = obstacle.fluid(params, zero.dtype) if obstacle else None
-        terms = explicit_terms(velocity, scalar, equations, params, zero, fluid)
+        inertia = obstacle.inertia(params, zero) if obstacle else None
+        terms = explicit_terms(velocity, scalar, equations, params, zero, inertia)
         acceleration = terms[: grid.dimension]
         if equations.implicit:
             friction = implicit_friction(velocity, equations.on_sides(params, zero), equations, params)
@@ -137,7 +140,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     def step(state: FlowState, params: Params) -> FlowState:
         length = like(state.time, equations.time_step(state.velocity, params))
         first = state.iteration == 0
-        fluid = obstacle.fluid(params, state.time.dtype) if obstacle else None
+        # That of bodies at rest is the same in all stages.
+        resting = obstacle.inertia(params, state.time[0]) if obstacle and not obstacle.moves else None
         body = obstacle.at(params, state.hold) if obstacle else ()
 
         def stage(carry, weights_and_index):
@@ -151,7 +155,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 # loop is faster than loops in loops.
                 kept = jax.tree.map(lambda o: loss * o.ravel(), before)
                 kept, velocity, scalar = computed_once((kept, velocity, scalar))
-                now = explicit_terms(velocity, scalar, equations, params, time, fluid)
+                inertia = obstacle.inertia(params, time) if obstacle and obstacle.moves else resting
+                now = explicit_terms(velocity, scalar, equations, params, time, inertia)
                 changes = jax.tree.map(lambda n, o: gain * n + o.reshape(n.shape), now, kept)
                 change = changes[: grid.dimension]
                 if equations.flow_rate is not None:
@@ -166,16 +171,17 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 with jax.named_scope("implicit"):
                     change, correction = solve_friction(change, velocity, pressure, params, time, part, share)
             started, velocity = velocity, jax.tree.map(jnp.add, velocity, change)
+            source = obstacle.source(params, time + part) if obstacle else None
             if equations.boundary is not None:
-                velocity = prescribe(velocity, equations.on_sides(params, time + part), domain)
+                made = 0.0 if source is None else integral(source, grid)
+                velocity = prescribe(velocity, equations.on_sides(params, time + part), domain, made)
             if obstacle is None:
                 velocity, increment = project(velocity, part)
             else:
                 # Implicit friction has added the old pressure.
                 left = pressure if correction is None else jnp.zeros_like(pressure)
-                velocity, increment, momentum = obstacle.hold(
-                    velocity, started, left, params, body, index, part, project
-                )
+                now_at = Stage(index, part, time + part, project, source)
+                velocity, increment, momentum = obstacle.hold(velocity, started, left, params, body, now_at)
                 impulse = impulse + momentum
             pressure = increment if correction is None else pressure + increment - correction(increment)
             if equations.flow_rate is not None:
@@ -196,6 +202,10 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             old = jnp.where(first, 0, -length / (2 * state.time_step))
             carry, _ = stage(carry, ((1 - old, old, 0), 0))
         velocity, pressure, scalar, explicit, drive, impulse = carry
+        if obstacle is not None:
+            ends = (state.time[0], state.velocity), (state.time[0] + length, velocity)
+            gained = obstacle.gained(params, *ends)
+            impulse = impulse if gained is None else impulse + gained
         return FlowState(
             velocity=velocity,
             pressure=pressure,

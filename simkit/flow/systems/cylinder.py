@@ -17,7 +17,6 @@ from simkit.flow.diagnosis.measures import courant_number, speed, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.equations import Equations
 from simkit.flow.grid import refined_axis
-from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.immersed_boundary import points_around
 from simkit.flow.obstacles.methods import body_in
 from simkit.flow.obstacles.shapes import ball
@@ -140,15 +139,11 @@ def cylinder_in_channel(
         basic = like(bump, stream if not pulse else np.zeros_like(stream))
         return start(curl(basic + params["disturbance"] * bump, grid), params)
 
-    def distance(params: Params) -> jax.Array:
-        points = [like(params["diameter"], p) for p in positions(None, grid)]
-        return distance_and_normal(cylinder.shape(params), points)[0]
-
     def observe(state: FlowState, params: Params) -> Arrays:
         return {
             "vorticity": vorticity(state.velocity, boundary(params, state.time[0]), channel),
             "speed": speed(state.velocity, grid),
-            "body_distance": distance(params),
+            "body_distance": cylinder.distance(params, state.time[0]),
         }
 
     def diagnose(state: FlowState, params: Params) -> Arrays:

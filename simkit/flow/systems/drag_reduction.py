@@ -9,14 +9,12 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
-from simkit.flow.arrays import like
 from simkit.flow.boundary.domain import domain
 from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.diagnosis.measures import courant_number, speed, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis
-from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.immersed_boundary import points_around
 from simkit.flow.obstacles.methods import body_in
 from simkit.flow.obstacles.shapes import Shape, rotate, superellipse
@@ -115,11 +113,10 @@ def drag_reduction(
         return start((jnp.ones(grid.shape(0), dtype), jnp.zeros(grid.shape(1), dtype)), params)
 
     def observe(state: FlowState, params: Params) -> Arrays:
-        points = [like(params["reynolds"], p) for p in positions(None, grid)]
         return {
             "speed": speed(state.velocity, grid),
             "vorticity": vorticity(state.velocity, boundary(params, state.time[0]), tunnel),
-            "body_distance": distance_and_normal(shape(params), points)[0],
+            "body_distance": body.distance(params, state.time[0]),
         }
 
     def diagnose(state: FlowState, params: Params) -> Arrays:

@@ -1,0 +1,155 @@
+"""What methods that hold bodies in a flow have in common: where the bodies are, and the loads on each."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.flow.arrays import Velocity, like
+from simkit.flow.boundary.domain import Domain
+from simkit.flow.obstacles.body import Body
+from simkit.flow.obstacles.checks import check_apart, check_obstacle, check_scalar
+from simkit.flow.obstacles.distance import distance_and_normal, positions
+from simkit.flow.obstacles.interior import gained_inside, indicator
+from simkit.flow.obstacles.shapes import Shape
+from simkit.flow.operators.differences import total
+
+if TYPE_CHECKING:
+    from simkit.flow.equations import Equations
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Bodies:
+    """One body or several in a flow.
+
+    Attributes:
+        domain: the domain.
+        bodies: by name, in the order of their loads.
+    """
+
+    domain: Domain
+    bodies: Mapping[str, Body]
+
+    def __post_init__(self) -> None:
+        """Refuse a flow without bodies."""
+        if not self.bodies:
+            raise UserError("bodies is empty; give at least one body, or leave the obstacle away")
+
+    @property
+    def loads_of_each(self) -> int:
+        """Number of components of force and torque on a body: 3 in the plane, 6 in space."""
+        return 3 if self.domain.grid.dimension == 2 else 6
+
+    @property
+    def loads(self) -> int:
+        """Number of components of force and torque on all bodies."""
+        return self.loads_of_each * len(self.bodies)
+
+    @property
+    def moves(self) -> bool:
+        """Whether a body is not always where its shape is."""
+        return any(body.motion is not None for body in self.bodies.values())
+
+    @property
+    def swells(self) -> bool:
+        """Whether a body changes its size."""
+        return any(body.motion is not None and body.motion.size is not None for body in self.bodies.values())
+
+    def load_on(self, name: str, load: jax.Array) -> jax.Array:
+        """Return force and torque on one body: ``(F_x, F_y, M)``, in space ``(F_x, F_y, F_z, M_x, M_y, M_z)``.
+
+        Args:
+            name: of the body.
+            load: of all, ``FlowState.load``.
+        """
+        return load.reshape(len(self.bodies), self.loads_of_each)[list(self.bodies).index(name)]
+
+    def shapes(self, params: Params, time: jax.Array | float = 0.0) -> dict[str, Shape]:
+        """Return the shapes of all bodies where they are at a time."""
+        return {name: body.shape_at(params, body.now(params, time), self.domain) for name, body in self.bodies.items()}
+
+    def distance(self, params: Params, time: jax.Array | float) -> jax.Array:
+        """Return the signed distance of the cell centers from the nearest body, negative inside."""
+        points = [jnp.asarray(p, jnp.asarray(time).dtype) for p in positions(None, self.domain.grid)]
+        found = [distance_and_normal(shape, points)[0] for shape in self.shapes(params, time).values()]
+        nearest = found[0]
+        for other in found[1:]:
+            nearest = jnp.minimum(nearest, other)
+        return nearest
+
+    def check(self, params: Params, times: Sequence[float] = (0.0,)) -> None:
+        """Refuse bodies that do not fit into their domain, or come too close to each other.
+
+        Args:
+            params: the values to run with.
+            times: at which they are looked at, by default the start.
+
+        Raises:
+            UserError: says which body, and at what time, if that is not the start.
+        """
+        for time in times:
+            try:
+                self.check_places(params, time)
+            except UserError as error:
+                raise UserError(f"at time {time:g}: {error}") from None if time else error
+
+    def check_places(self, params: Params, time: float) -> None:
+        """Refuse bodies that do not fit at a time."""
+        shapes = self.shapes(params, time)
+        for name, body in self.bodies.items():
+            across = None if body.motion is None else body.now(params, time).position
+            check_obstacle(shapes[name], self.domain, across, self._called(name))
+        check_apart(shapes, self.domain)
+
+    def _called(self, name: str) -> str:
+        return "obstacle" if len(self.bodies) == 1 else name
+
+    def check_equations(self, equations: "Equations") -> None:
+        """Refuse equations that bodies do not serve.
+
+        Raises:
+            UserError: names what.
+        """
+        check_scalar(equations)
+        if self.swells and not equations.domain.exits():
+            raise UserError(
+                "a body changes its size, but no fluid can leave the domain; make one side an outflow, or give its "
+                "motion no size"
+            )
+
+    def source(self, params: Params, time: jax.Array) -> jax.Array | None:
+        """Return the divergence that fills the insides of bodies that change their size; None where none does."""
+        if not self.swells:
+            return None
+        fields = []
+        for body in self.bodies.values():
+            now, grid = body.now(params, time), self.domain.grid
+            if now.growth is None:
+                continue
+            shape = body.shape_at(params, now, self.domain)
+            fields.append(grid.dimension * now.growth * indicator(shape, None, grid, jnp.asarray(time).dtype))
+        return total(fields)
+
+    def gained(
+        self, params: Params, before: tuple[jax.Array, Velocity], after: tuple[jax.Array, Velocity]
+    ) -> jax.Array | None:
+        """Return by how much momentum and angular momentum inside each body grew; None where no body moves.
+
+        Args:
+            params: parameters.
+            before: a time, and the velocity of the flow at that time.
+            after: a later time, likewise.
+        """
+        if not self.moves:
+            return None
+        nothing = like(after[1][0], jnp.zeros(self.loads_of_each))
+        return jnp.concatenate(
+            [
+                nothing if body.motion is None else gained_inside(body, self.domain, params, before, after)
+                for body in self.bodies.values()
+            ]
+        )

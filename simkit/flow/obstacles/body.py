@@ -1,0 +1,67 @@
+"""A rigid body in a flow: its shape, its pivot and how it moves."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params
+from simkit.flow.boundary.domain import Domain
+from simkit.flow.obstacles.motion import Kinematics, Motion, carried_shape, kinematics
+from simkit.flow.obstacles.shapes import Point, Shape
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body, at rest or on a prescribed motion.
+
+    Attributes:
+        shape: ``params -> shape``, see `simkit.flow.obstacles.shapes`.
+        pivot: ``params -> point``, of the shape, about which the body turns and the torque is taken.
+        spin: ``params -> number``, angular velocity of the surface, counterclockwise in the x-y plane, that does not
+            turn the shape: for a circle, or a body of revolution about z; or None.
+        motion: how it moves; or None. Without one it is where its shape is.
+        points: number of points on its outline, for an immersed boundary alone, see
+            `simkit.flow.obstacles.immersed_boundary.points_around`.
+    """
+
+    shape: Callable[[Params], Shape]
+    pivot: Callable[[Params], Point]
+    spin: Callable[[Params], jax.Array] | None = None
+    motion: Motion | None = None
+    points: int | None = None
+
+    def now(self, params: Params, time: jax.Array | float) -> Kinematics:
+        """Return where the body is at a time, and how fast."""
+        return kinematics(self.motion, self.pivot(params), self.spin, params, jnp.asarray(time))
+
+    def shape_at(self, params: Params, now: Kinematics, domain: Domain) -> Shape:
+        """Return the shape where the body is; if it moves, periodic images of a point are one point.
+
+        Args:
+            params: parameters.
+            now: of `now`.
+            domain: the domain.
+        """
+        shape = self.shape(params)
+        if self.motion is None:
+            return shape
+        moved = carried_shape(shape, self.pivot(params), now)
+        return lambda *x: moved(*(p + a for p, a in zip(now.position, self.arm(x, now, domain), strict=True)))
+
+    def arm(self, points: Sequence[jax.Array], now: Kinematics, domain: Domain) -> list[jax.Array]:
+        """Return the vector from the pivot to points; if the body moves, to their image that is nearest to it.
+
+        Args:
+            points: coordinates.
+            now: of `now`.
+            domain: the domain.
+        """
+        arm = [x - p for x, p in zip(points, now.position, strict=True)]
+        if self.motion is None:
+            return arm
+        return [
+            a - axis.length * jax.lax.stop_gradient(jnp.round(a / axis.length)) if axis.periodic else a
+            for a, axis in zip(arm, domain.grid.axes, strict=True)
+        ]
