@@ -95,7 +95,9 @@ class Bodies:
             try:
                 self.check_places(params, time)
             except UserError as error:
-                raise UserError(f"at time {time:g}: {error}") from None if time else error
+                if not time:
+                    raise
+                raise UserError(f"at time {time:g}: {error}") from None
 
     def check_places(self, params: Params, time: float) -> None:
         """Refuse bodies that do not fit at a time."""
