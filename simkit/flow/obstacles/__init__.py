@@ -5,6 +5,7 @@ from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_around
 from simkit.flow.obstacles.methods import bodies_in, body_in
 from simkit.flow.obstacles.motion import Motion
+from simkit.flow.obstacles.scalar_surface import ScalarSurface
 from simkit.flow.obstacles.shapes import ball, box, complement, half_space, rotate, superellipse, translate, union
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "DirectForcing",
     "ImmersedBoundary",
     "Motion",
+    "ScalarSurface",
     "ball",
     "bodies_in",
     "body_in",

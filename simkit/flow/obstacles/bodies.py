@@ -11,10 +11,12 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.arrays import Velocity, like
 from simkit.flow.boundary.domain import Domain
+from simkit.flow.diagnosis.measures import integral
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.checks import check_apart, check_obstacle, check_scalar
 from simkit.flow.obstacles.distance import distance_and_normal, positions
-from simkit.flow.obstacles.interior import gained_inside, indicator
+from simkit.flow.obstacles.indicator import indicator
+from simkit.flow.obstacles.interior import gained_inside, kept_inside
 from simkit.flow.obstacles.shapes import Shape
 from simkit.flow.operators.differences import total
 
@@ -40,14 +42,19 @@ class Bodies:
             raise UserError("bodies is empty; give at least one body, or leave the obstacle away")
 
     @property
-    def loads_of_each(self) -> int:
+    def turns(self) -> int:
         """Number of components of force and torque on a body: 3 in the plane, 6 in space."""
         return 3 if self.domain.grid.dimension == 2 else 6
 
     @property
+    def heats(self) -> bool:
+        """Whether bodies act on a scalar."""
+        return any(body.scalar is not None for body in self.bodies.values())
+
+    @property
     def loads(self) -> int:
-        """Number of components of force and torque on all bodies."""
-        return self.loads_of_each * len(self.bodies)
+        """Number of components of force and torque on all bodies, and of the amounts of a scalar that they give."""
+        return (self.turns + self.heats) * len(self.bodies)
 
     @property
     def moves(self) -> bool:
@@ -66,7 +73,17 @@ class Bodies:
             name: of the body.
             load: of all, ``FlowState.load``.
         """
-        return load.reshape(len(self.bodies), self.loads_of_each)[list(self.bodies).index(name)]
+        index = list(self.bodies).index(name)
+        return load[index * self.turns : (index + 1) * self.turns]
+
+    def heat_of(self, name: str, load: jax.Array) -> jax.Array:
+        """Return how much of the scalar one body gives to the fluid around it per time.
+
+        Args:
+            name: of the body.
+            load: of all, ``FlowState.load``.
+        """
+        return load[len(self.bodies) * self.turns + list(self.bodies).index(name)]
 
     def shapes(self, params: Params, time: jax.Array | float = 0.0) -> dict[str, Shape]:
         """Return the shapes of all bodies where they are at a time."""
@@ -116,7 +133,7 @@ class Bodies:
         Raises:
             UserError: names what.
         """
-        check_scalar(equations)
+        check_scalar(equations, {name: body.scalar is not None for name, body in self.bodies.items()}, self.swells)
         if self.swells and not equations.domain.exits():
             raise UserError(
                 "a body changes its size, but no fluid can leave the domain; make one side an outflow, or give its "
@@ -136,6 +153,49 @@ class Bodies:
             fields.append(grid.dimension * now.growth * indicator(shape, None, grid, jnp.asarray(time).dtype))
         return total(fields)
 
+    def hold_scalar(
+        self,
+        scalar: jax.Array,
+        before: jax.Array,
+        diffusivity: jax.Array | float,
+        params: Params,
+        time: jax.Array,
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return a scalar as the bodies make it, and how much of it each added.
+
+        Args:
+            scalar: at the cell centers.
+            before: that at the start of the stage.
+            diffusivity: of the scalar.
+            params: parameters.
+            time: at the end of the stage.
+        """
+        added, held = [], scalar
+        for body in self.bodies.values():
+            assert body.scalar is not None, "checked"
+            shape = body.shape_at(params, body.now(params, time), self.domain)
+            change = body.scalar.force(scalar, before, shape, self.domain, diffusivity, params, time)
+            held = held + change
+            added.append(integral(change, self.domain.grid))
+        return held, jnp.stack(added)
+
+    def kept(
+        self, params: Params, before: tuple[jax.Array, jax.Array], after: tuple[jax.Array, jax.Array]
+    ) -> jax.Array:
+        """Return by how much more of a scalar the fluid inside each body holds.
+
+        Args:
+            params: parameters.
+            before: a time, and the scalar at that time.
+            after: a later time, likewise.
+        """
+        return jnp.stack(
+            [
+                kept_inside(body, self.domain, params, *after) - kept_inside(body, self.domain, params, *before)
+                for body in self.bodies.values()
+            ]
+        )
+
     def gained(
         self, params: Params, before: tuple[jax.Array, Velocity], after: tuple[jax.Array, Velocity]
     ) -> jax.Array | None:
@@ -148,7 +208,7 @@ class Bodies:
         """
         if not self.moves:
             return None
-        nothing = like(after[1][0], jnp.zeros(self.loads_of_each))
+        nothing = like(after[1][0], jnp.zeros(self.turns))
         return jnp.concatenate(
             [
                 nothing if body.motion is None else gained_inside(body, self.domain, params, before, after)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from simkit.core.simulation import Params
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.motion import Kinematics, Motion, carried_shape, kinematics
+from simkit.flow.obstacles.scalar_surface import ScalarSurface
 from simkit.flow.obstacles.shapes import Point, Shape
 
 
@@ -24,6 +25,7 @@ class Body:
         motion: how it moves; or None. Without one it is where its shape is.
         points: number of points on its outline, for an immersed boundary alone, see
             `simkit.flow.obstacles.immersed_boundary.points_around`.
+        scalar: what it does to a scalar that the flow carries; None in a flow without one.
     """
 
     shape: Callable[[Params], Shape]
@@ -31,6 +33,7 @@ class Body:
     spin: Callable[[Params], jax.Array] | None = None
     motion: Motion | None = None
     points: int | None = None
+    scalar: ScalarSurface | None = None
 
     def now(self, params: Params, time: jax.Array | float) -> Kinematics:
         """Return where the body is at a time, and how fast."""

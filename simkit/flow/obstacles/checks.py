@@ -11,6 +11,7 @@ from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.shapes import Point, Shape
+from simkit.flow.scalar import TransportedScalar
 
 if TYPE_CHECKING:
     from simkit.flow.equations import Equations
@@ -95,14 +96,26 @@ def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
             )
 
 
-def check_scalar(equations: "Equations") -> None:
-    """Refuse a scalar beside a body, which it would pass through.
+def check_scalar(equations: "Equations", known: Mapping[str, bool], swells: bool) -> None:
+    """Refuse a scalar of which bodies say nothing, and bodies that say something of none.
 
     Args:
-        equations: of a flow with a body.
+        equations: of a flow with bodies.
+        known: for each body, whether it says what it does to a scalar.
+        swells: whether a body changes its size.
 
     Raises:
-        UserError: if the flow carries a scalar.
+        UserError: names the body.
     """
-    if equations.scalar is not None:
-        raise UserError("an obstacle does not serve a scalar, which would pass through it; leave one of them out")
+    for name, given in known.items():
+        if equations.scalar is not None and not given:
+            raise UserError(
+                f"the flow carries a scalar, but body '{name}' says nothing of it; give the body scalar = "
+                "ScalarSurface(value = ...) or ScalarSurface(flux = ...), 0 for an insulated one"
+            )
+        if equations.scalar is None and given:
+            raise UserError(f"body '{name}' acts on a scalar, but the flow carries none; leave its scalar away")
+    if equations.scalar is not None and not isinstance(equations.scalar, TransportedScalar):
+        raise UserError("a body acts on a TransportedScalar only; leave the body or this scalar away")
+    if equations.scalar is not None and swells:
+        raise UserError("a body that changes its size does not serve a scalar; give its motion no size")

@@ -12,19 +12,15 @@ from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.grid import Grid
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
-from simkit.flow.obstacles.distance import distance_and_normal, positions, smooth_step
+from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.method import Stage
 from simkit.flow.obstacles.neighbors import Neighbors
+from simkit.flow.obstacles.parabola import shell_weight, with_value
 from simkit.flow.operators.differences import gradient, inside
 
 if TYPE_CHECKING:
     from simkit.flow.stepping.stepper import Project
 
-# The shell, in spacings along the normal: the velocity is set up to this distance from its middle, and from there to
-# one spacing in part. The middle lies outside: points deeper inside would be extrapolated so steeply that a flow with
-# the shell around the surface itself, at 0, blew up; at 1/2 errors were no smaller.
-FULL = 0.5
-MIDDLE = 0.25
 # Part of the old pressure with which the velocity is held. Where a cell has hardly a face that is free, the pressure
 # would slowly grow if all of it were kept.
 KEPT_PRESSURE = 0.99
@@ -139,12 +135,8 @@ class DirectForcing(Bodies):
                     )
                     for k in range(3)
                 ]
-                # Further inside, where the weight vanishes, the parabola would turn too steep.
-                near = jnp.maximum(s, MIDDLE - FULL)
-                target = moved[0] + 2 * near / (1 + near) * (first - moved[1]) - near / (2 + near) * (second - moved[2])
-                weight = smooth_step((jnp.abs(s - MIDDLE) - FULL) / (1 - FULL))
-                inner = inside(f, i, grid)
-                change = weight * (target - inner)
+                target = with_value(s, moved[0], first - moved[1], second - moved[2])
+                change = shell_weight(s) * (target - inside(f, i, grid))
             changes.append(change)
             taken.append(-change * like(f, control_volumes(i, grid)))
             arms.append(arm)

@@ -18,7 +18,7 @@ from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import positions
-from simkit.flow.obstacles.interior import in_spacings as in_spacings_of_cells
+from simkit.flow.obstacles.indicator import in_spacings as in_spacings_of_cells
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, in_spacings, smearing, weights
 from simkit.flow.obstacles.method import Inertia, Stage
 from simkit.flow.obstacles.outline import Outline, check_outline, farthest_corner, moved_outline, outline

@@ -1,4 +1,4 @@
-"""Momentum of the fluid inside a moving body, which the forces on the flow change too."""
+"""Momentum, and what there is of a scalar, of the fluid inside a body, which forcing changes too."""
 
 from typing import NamedTuple
 
@@ -8,19 +8,12 @@ import jax.numpy as jnp
 from simkit.core.simulation import Params
 from simkit.flow.arrays import Velocity, like
 from simkit.flow.boundary.domain import Domain
-from simkit.flow.diagnosis.measures import control_volumes
-from simkit.flow.grid import Grid
+from simkit.flow.diagnosis.measures import control_volumes, integral
 from simkit.flow.obstacles.body import Body
-from simkit.flow.obstacles.distance import distance_and_normal, positions, smooth_step
+from simkit.flow.obstacles.distance import positions
+from simkit.flow.obstacles.indicator import indicator
 from simkit.flow.obstacles.motion import Kinematics, turned
-from simkit.flow.obstacles.shapes import Shape
 from simkit.flow.operators.differences import inside
-
-# Spacings on either side of the surface over which the indicator of a body falls. The area of a disk of 6 cells is then
-# right to 6e-4 wherever it lies on the grid, of 12 cells to 2e-4; with 1 it is 7e-3 and 2e-3.
-BLUR = 1.75
-# Makes the first moment of (indicator - exact one) across the surface vanish: a curved body keeps its volume.
-BALANCE = -45 / 64
 
 
 class Moments(NamedTuple):
@@ -35,38 +28,6 @@ class Moments(NamedTuple):
     volume: jax.Array
     first: jax.Array
     second: jax.Array
-
-
-def indicator(shape: Shape, component: int | None, grid: Grid, dtype) -> jax.Array:
-    """Return the smoothed indicator of a body, 1 inside: on inner faces of a component, or at the centers for None.
-
-    Args:
-        shape: the body.
-        component: of the velocity; None for the cell centers.
-        grid: the grid.
-        dtype: of the result.
-    """
-    s = in_spacings(shape, component, grid, dtype) / BLUR
-    near = jnp.clip(s, -1, 1)
-    return smooth_step((1 + s) / 2) + BALANCE * near * (1 - near**2) ** 3
-
-
-def in_spacings(shape: Shape, component: int | None, grid: Grid, dtype) -> jax.Array:
-    """Return the signed distance in widths of the cells along the normal.
-
-    Args:
-        shape: the body.
-        component: of the velocity, for its inner faces; None for the cell centers.
-        grid: the grid.
-        dtype: of the result.
-    """
-    x = [jnp.asarray(p, dtype) for p in positions(component, grid)]
-    distance, normal = distance_and_normal(shape, x)
-    lengths = [a.distances if k == component else a.widths for k, a in enumerate(grid.axes)]
-    across = sum((n * like(n, grid.along(h, k))) ** 2 for k, (n, h) in enumerate(zip(normal, lengths, strict=True)))
-    # In the middle of a body there is no normal.
-    across = jnp.where(across > 0, across, min(float(h.min()) for h in lengths) ** 2)
-    return distance * jax.lax.rsqrt(across)
 
 
 def moments(body: Body, now: Kinematics, domain: Domain, params: Params, dtype) -> Moments:
@@ -127,6 +88,24 @@ def gained_inside(
         change = change.at[dimension:].add(other - one)
     drift = [_turn(jnp.outer(_velocity(p), t[:dimension])) for p, t in zip(places, totals, strict=True)]
     return change.at[dimension:].add((drift[0] + drift[1]) / 2 * (times[1] - times[0]))
+
+
+def kept_inside(body: Body, domain: Domain, params: Params, time: jax.Array, scalar: jax.Array) -> jax.Array:
+    """Return how much of a scalar the fluid inside a body holds, more than at the value of its surface if it has one.
+
+    Args:
+        body: the body.
+        domain: the domain.
+        params: parameters.
+        time: time.
+        scalar: at the cell centers.
+    """
+    surface = body.scalar
+    now = body.now(params, time)
+    part = indicator(body.shape_at(params, now, domain), None, domain.grid, scalar.dtype)
+    value = 0.0 if surface is None or surface.value is None else surface.value(params, time)
+    # Relative to the value, so that the volume of a body on the grid, which wobbles as it moves, does not matter.
+    return integral(part * (scalar - value), domain.grid)
 
 
 def _transformed(m: Moments, known: Kinematics, wanted: Kinematics) -> Moments:

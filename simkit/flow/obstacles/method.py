@@ -88,6 +88,21 @@ class Obstacle(Protocol):
         """
         ...
 
+    def hold_scalar(
+        self, scalar: jax.Array, before: jax.Array, diffusivity: Any, params: Params, time: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return the scalar at the end of a stage as the body makes it, and how much of it the body added."""
+        ...
+
+    def kept(
+        self, params: Params, before: tuple[jax.Array, jax.Array], after: tuple[jax.Array, jax.Array]
+    ) -> jax.Array:
+        """Return how much of the scalar that the body added in a step the fluid inside it keeps.
+
+        ``before`` and ``after``: time and scalar at the start and the end of a step.
+        """
+        ...
+
     def gained(
         self, params: Params, before: tuple[jax.Array, Velocity], after: tuple[jax.Array, Velocity]
     ) -> jax.Array | None:

@@ -17,6 +17,7 @@ from simkit.flow.diagnosis.measures import integral, mean_velocity
 from simkit.flow.equations import Equations, explicit_terms, implicit_friction
 from simkit.flow.obstacles.method import Stage
 from simkit.flow.operators.differences import divergence, gradient
+from simkit.flow.scalar import TransportedScalar
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.implicit import friction_solver
 
@@ -35,7 +36,8 @@ class FlowState:
         scalar: at the cell centers; ``()`` where there is none.
         explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
         drive: the uniform acceleration along the first axis that holds the flow rate; zero unless it is held.
-        load: mean force of the flow on the obstacle over the last step; empty where there is none.
+        load: mean force of the flow on the obstacle over the last step, and how much of the scalar it gave per time;
+            empty where there is none.
         hold: what the obstacle is held with, computed at the start and right under any parameters; ``()`` where there
             is none.
         time: time passed, and its rounding error so far.
@@ -166,7 +168,12 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 spread = changes[-1]
                 if solve_diffusion is not None:
                     spread = solve_diffusion(spread, scalar, params, time, part, share)
-                scalar = scalar + spread
+                at_start, scalar = scalar, scalar + spread
+                if obstacle is not None:
+                    assert isinstance(equations.scalar, TransportedScalar), "checked by the obstacle"
+                    diffusivity = equations.scalar.diffusivity(params)
+                    scalar, added = obstacle.hold_scalar(scalar, at_start, diffusivity, params, time + part)
+                    impulse = impulse.at[-len(added) :].add(added)
             if solve_friction is not None:
                 with jax.named_scope("implicit"):
                     change, correction = solve_friction(change, velocity, pressure, params, time, part, share)
@@ -182,7 +189,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 left = pressure if correction is None else jnp.zeros_like(pressure)
                 now_at = Stage(index, part, time + part, project, source)
                 velocity, increment, momentum = obstacle.hold(velocity, started, left, params, body, now_at)
-                impulse = impulse + momentum
+                impulse = impulse.at[: len(momentum)].add(momentum)
             pressure = increment if correction is None else pressure + increment - correction(increment)
             if equations.flow_rate is not None:
                 missing = equations.flow_rate(params, time + part) - mean_velocity(velocity, 0, grid)
@@ -205,7 +212,10 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         if obstacle is not None:
             ends = (state.time[0], state.velocity), (state.time[0] + length, velocity)
             gained = obstacle.gained(params, *ends)
-            impulse = impulse if gained is None else impulse + gained
+            impulse = impulse if gained is None else impulse.at[: len(gained)].add(gained)
+            if equations.scalar is not None:
+                kept = obstacle.kept(params, (ends[0][0], state.scalar), (ends[1][0], scalar))
+                impulse = impulse.at[-len(kept) :].add(-kept)
         return FlowState(
             velocity=velocity,
             pressure=pressure,

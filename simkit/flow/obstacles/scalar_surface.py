@@ -1,0 +1,75 @@
+"""What a body does at its surface to a scalar that the flow carries: a given value, or a given flux."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.flow.arrays import like
+from simkit.flow.boundary.domain import Domain
+from simkit.flow.obstacles.distance import distance_and_normal, positions
+from simkit.flow.obstacles.neighbors import Neighbors
+from simkit.flow.obstacles.parabola import shell_weight, with_slope, with_value
+from simkit.flow.obstacles.shapes import Shape
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScalarSurface:
+    """A scalar at the surface of a body: its value, or how much of it enters the fluid.
+
+    As the velocity is by direct forcing, the scalar is replaced in a thin shell around the surface, with either method,
+    by the parabola along the normal that has the value or the slope ``-flux/diffusivity`` on the surface. What this
+    adds is what the body gives: it is told with the loads, less what the fluid inside the body keeps.
+
+    Attributes:
+        value: ``(params, time) -> number`` on the surface; or None.
+        flux: ``(params, time) -> number``, per area and time, into the fluid; 0 for an insulated body; or None.
+
+    Raises:
+        UserError: if both are given, or none.
+    """
+
+    value: Callable[[Params, jax.Array], jax.Array | float] | None = None
+    flux: Callable[[Params, jax.Array], jax.Array | float] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse two conditions, or none."""
+        if (self.value is None) == (self.flux is None):
+            raise UserError("a body gives a scalar its value or a flux; give one of value and flux")
+
+    def force(
+        self,
+        scalar: jax.Array,
+        before: jax.Array,
+        shape: Shape,
+        domain: Domain,
+        diffusivity: jax.Array | float,
+        params: Params,
+        time: jax.Array,
+    ) -> jax.Array:
+        """Return by how much to change a scalar so that it is as the body makes it.
+
+        Args:
+            scalar: at the cell centers.
+            before: that at the start of the stage, from which the parabola is made.
+            shape: the body where it is.
+            domain: the domain.
+            diffusivity: of the scalar.
+            params: parameters.
+            time: time.
+        """
+        grid = domain.grid
+        distance, normal = distance_and_normal(shape, [like(scalar, p) for p in positions(None, grid)])
+        neighbors = Neighbors(None, grid, normal)
+        s = distance / neighbors.spacing
+        first = neighbors.outward(before)
+        second = neighbors.outward(first)
+        if self.value is not None:
+            value = self.value(params, time)
+            target = with_value(s, value, first - value, second - value)
+        else:
+            assert self.flux is not None, "one of both is given"
+            target = with_slope(s, -self.flux(params, time) / diffusivity * neighbors.spacing, first, second)
+        return shell_weight(s) * (target - scalar)
