@@ -37,6 +37,7 @@ RUN = [
     ("immersed_boundary", 2, "rests", "flux", "explicit", "adams_bashforth"),
     ("immersed_boundary", 2, "moves", "no scalar", "explicit", "adams_bashforth"),
     ("direct_forcing", 2, "moves", "flux", "implicit", "adams_bashforth"),
+    ("direct_forcing", 2, "rests", "no scalar", "explicit", "adams_bashforth"),
     ("direct_forcing", 2, "rests", "value", "implicit", "runge_kutta"),
     ("direct_forcing", 3, "moves", "value", "explicit", "adams_bashforth"),
     ("direct_forcing", 3, "rests", "flux", "explicit", "runge_kutta"),

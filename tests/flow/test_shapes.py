@@ -3,7 +3,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.flow.obstacles.shapes import ball, box, complement, half_space, rotate, superellipse, translate, union
+from simkit.errors import UserError
+from simkit.flow.obstacles.polygons import airfoil, polygon
+from simkit.flow.obstacles.shapes import (
+    ball,
+    box,
+    capsule,
+    complement,
+    cylinder,
+    half_space,
+    rotate,
+    superellipse,
+    translate,
+    union,
+)
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -17,6 +30,9 @@ SHAPES = {
     "ellipse": lambda p: superellipse((p, 0.25), (0.6, 0.4)),
     "union": lambda p: union(ball((p, 0.0), 0.5), box((0.5, 0.5), (0.4, 0.3)), smoothing=0.2),
     "rotated": lambda p: rotate(superellipse((0.0, 0.0), (0.6, 0.4)), p, (0.0, 0.0)),
+    "polygon": lambda p: polygon([(p, 0.0), (1.25, 0.25), (0.5, 1.0), (0.5, 0.5)]),
+    "airfoil": lambda p: airfoil((0.02, 0.4, 0.4 * p), 1.75),
+    "capsule": lambda p: capsule((p, 0.25), (1.0, 0.75), 0.3),
     "translated": lambda p: translate(ball((0.0, 0.0), 0.5), (p, p)),
 }
 
@@ -31,6 +47,36 @@ def test_distances_are_those_of_elementary_geometry():
     np.testing.assert_allclose(complement(square)(2.0, 0.0), -1.0)
     ellipse = superellipse((0.0, 0.0), (2.0, 1.0))
     np.testing.assert_allclose([ellipse(2.0, 0.0), ellipse(0.0, -1.0), ellipse(1.2, 0.8)], 0, atol=1e-15)
+
+
+def test_distances_from_polygons_are_those_of_elementary_geometry():
+    for vertices in ([(-1, -0.5), (1, -0.5), (1, 0.5), (-1, 0.5)], [(-1, 0.5), (1, 0.5), (1, -0.5), (-1, -0.5)]):
+        np.testing.assert_allclose(polygon(vertices)(X, Y), box((0.0, 0.0), (1.0, 0.5))(X, Y), atol=1e-14)
+    # One with a notch, in which the nearest point may be a vertex of the inside.
+    arrow = polygon([(0.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 1.0), (0.0, 1.0)])
+    np.testing.assert_allclose(arrow(0.75, 0.5), -0.25)
+    np.testing.assert_allclose(arrow(1.5, 0.5), 0.25 / np.sqrt(1.25))
+    np.testing.assert_allclose(arrow(-3.0, -4.0), 5.0)
+    with pytest.raises(UserError, match="at least three points"):
+        polygon([(0.0, 0.0), (1.0, 0.0)])
+
+
+def test_an_airfoil_has_the_thickness_and_camber_of_its_digits():
+    # Ordinates at 0.4 of the chord: Abbott and von Doenhoff, Theory of Wing Sections (1959), appendix III.
+    for digits, upper, lower in (("0012", 0.05803, -0.05803), ("4412", 0.0980, -0.0180)):
+        heights = np.linspace(-0.1, 0.15, 5001)
+        within = heights[np.array(airfoil(digits, 1.0, 100)(0.4, heights)) < 0]
+        np.testing.assert_allclose([within.max(), within.min()], [upper, lower], atol=2e-4)
+    with pytest.raises(UserError, match="digits = '12'; give four digits"):
+        airfoil("12")
+
+
+def test_bodies_of_finite_length_have_the_distances_of_elementary_geometry():
+    pill = capsule((0.0, 0.0, -1.0), (0.0, 0.0, 1.0), 0.5)
+    np.testing.assert_allclose([pill(3.0, 0.0, 0.5), pill(0.0, 3.0, 5.0), pill(0.0, 0.0, 0.0)], [2.5, 4.5, -0.5])
+    rod = cylinder((0.0, 0.0, 1.0), 0.5, 2.0)
+    np.testing.assert_allclose([rod(3.5, 0.0, 7.0), rod(0.0, 0.0, 1.25), rod(0.0, 0.25, 2.9)], [5.0, -0.5, -0.1])
+    np.testing.assert_allclose(cylinder((0.0, 0.0, 0.0), 0.5, 2.0, axis=0)(2.5, 0.0, 0.2), 0.5)
 
 
 def test_a_body_turned_by_a_right_angle_exchanges_its_axes():

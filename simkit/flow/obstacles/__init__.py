@@ -5,8 +5,20 @@ from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_around
 from simkit.flow.obstacles.methods import bodies_in, body_in
 from simkit.flow.obstacles.motion import Motion
+from simkit.flow.obstacles.polygons import airfoil, polygon
 from simkit.flow.obstacles.scalar_surface import ScalarSurface
-from simkit.flow.obstacles.shapes import ball, box, complement, half_space, rotate, superellipse, translate, union
+from simkit.flow.obstacles.shapes import (
+    ball,
+    box,
+    capsule,
+    complement,
+    cylinder,
+    half_space,
+    rotate,
+    superellipse,
+    translate,
+    union,
+)
 
 __all__ = [
     "Body",
@@ -14,13 +26,17 @@ __all__ = [
     "ImmersedBoundary",
     "Motion",
     "ScalarSurface",
+    "airfoil",
     "ball",
     "bodies_in",
     "body_in",
     "box",
+    "capsule",
     "complement",
+    "cylinder",
     "half_space",
     "points_around",
+    "polygon",
     "rotate",
     "superellipse",
     "translate",

@@ -19,7 +19,7 @@ def ball(center: Point, radius: jax.Array | float) -> Shape:
         center: one number for each axis; with two numbers in three dimensions, a cylinder along z.
         radius: positive.
     """
-    return lambda *x: _length([a - c for a, c in zip(x, center, strict=False)]) - radius
+    return lambda *x: length([a - c for a, c in zip(x, center, strict=False)]) - radius
 
 
 def box(center: Point, half_widths: Point, rounding: jax.Array | float = 0.0) -> Shape:
@@ -38,7 +38,7 @@ def box(center: Point, half_widths: Point, rounding: jax.Array | float = 0.0) ->
         nearest_side = q[0]
         for other in q[1:]:
             nearest_side = jnp.maximum(nearest_side, other)
-        return _length([jnp.maximum(a, 0) for a in q]) + jnp.minimum(nearest_side, 0) - rounding
+        return length([jnp.maximum(a, 0) for a in q]) + jnp.minimum(nearest_side, 0) - rounding
 
     return distance
 
@@ -67,6 +67,45 @@ def superellipse(center: Point, half_axes: Point, exponent: float = 2.0) -> Shap
         for b in half_axes[1:]:
             smallest = jnp.minimum(smallest, b)
         return (g - 1) * smallest
+
+    return distance
+
+
+def capsule(start: Point, end: Point, radius: jax.Array | float) -> Shape:
+    """Return all points within a radius of a straight line between two points, in two or three dimensions.
+
+    Args:
+        start: one number for each axis.
+        end: the other end of the line, another point.
+        radius: positive.
+    """
+
+    def distance(*x: jax.Array) -> jax.Array:
+        along = [b - a for a, b in zip(start, end, strict=True)]
+        away = [c - a for c, a in zip(x, start, strict=True)]
+        passed = sum(a * b for a, b in zip(along, away, strict=True)) / sum(a**2 for a in along)
+        nearest = jnp.clip(passed, 0, 1)
+        return length([b - nearest * a for a, b in zip(along, away, strict=True)]) - radius
+
+    return distance
+
+
+def cylinder(center: Point, radius: jax.Array | float, half_length: jax.Array | float, axis: int = 2) -> Shape:
+    """Return a circular cylinder of finite length with flat ends, in three dimensions.
+
+    Args:
+        center: three numbers.
+        radius: positive.
+        half_length: from the center to each end.
+        axis: along which it lies, 0, 1 or 2.
+    """
+
+    def distance(*x: jax.Array) -> jax.Array:
+        arm = [a - c for a, c in zip(x, center, strict=True)]
+        across = length([a for i, a in enumerate(arm) if i != axis]) - radius
+        along = jnp.abs(arm[axis]) - half_length
+        outside = length([jnp.maximum(across, 0), jnp.maximum(along, 0)])
+        return outside + jnp.minimum(jnp.maximum(across, along), 0)
 
     return distance
 
@@ -137,7 +176,7 @@ def rotate(shape: Shape, angle: jax.Array | float, pivot: Point) -> Shape:
     return distance
 
 
-def _length(vector: list[jax.Array]) -> jax.Array:
+def length(vector: list[jax.Array]) -> jax.Array:
     """Return the Euclidean length, with derivative zero where it is zero."""
     square = sum(a**2 for a in vector)
     away = square > 0
