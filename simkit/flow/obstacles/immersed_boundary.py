@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
@@ -13,16 +13,15 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.core.symmetric_solve import preconditioned
 from simkit.errors import UserError
-from simkit.flow.arrays import Velocity, like
-from simkit.flow.diagnosis.measures import control_volumes
+from simkit.flow.arrays import Velocity
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import positions
-from simkit.flow.obstacles.indicator import in_spacings as in_spacings_of_cells
-from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, in_spacings, smearing, weights
+from simkit.flow.obstacles.indicator import distance_in_cells
+from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction
 from simkit.flow.obstacles.method import Inertia, Stage
 from simkit.flow.obstacles.outline import Outline, check_outline, farthest_corner, moved_outline, outline
-from simkit.flow.operators.differences import inside, with_zero_ends
+from simkit.flow.obstacles.transfer import across_and_along, along_axes, kernels_at, read, smearing_at, spread
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.flow.viscosity import Uniform, uniform
 
@@ -171,11 +170,12 @@ class ImmersedBoundary(Bodies):
         The matrix has one column for each force: the velocity that it, and the pressure that it causes, give the points
         of the outlines.
         """
+        grid = self.domain.grid
         around, kernels, slip = self._placed(self._outlines(params, parts.dtype), params, jnp.zeros((), parts.dtype))
 
         @jax.checkpoint
         def column(force: jax.Array) -> jax.Array:
-            return self._read(project(self._spread(force, around, kernels), parts[0])[0], around, kernels)
+            return read(project(spread(force, around, kernels, grid), parts[0])[0], around, kernels, grid)
 
         matrix = jax.lax.map(column, jnp.eye(2 * self.points, dtype=parts.dtype))
         matrix = (matrix + matrix.T) / 2
@@ -224,8 +224,10 @@ class ImmersedBoundary(Bodies):
             for body, found in zip(self.bodies.values(), outlines, strict=True)
         ]
         around = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), *moved)
-        slip = self._smearing(around) / (uniform(self.viscosity, params, "an immersed boundary") * around.spacing)
-        return Placed(around, self._kernels(around), slip)
+        slip = smearing_at(around, self.domain.grid) / (
+            uniform(self.viscosity, params, "an immersed boundary") * around.spacing
+        )
+        return Placed(around, kernels_at(around, self.domain.grid), slip)
 
     def inertia(self, params: Params, time: jax.Array) -> Inertia:
         """Return the fluid fraction phi on the faces of each component, and the velocity of the bodies."""
@@ -240,7 +242,7 @@ class ImmersedBoundary(Bodies):
         nearest, moved = None, jnp.zeros((), dtype)
         for body in self.bodies.values():
             now = body.now(params, time)
-            s = in_spacings_of_cells(body.shape_at(params, now, self.domain), i, grid, dtype)
+            s = distance_in_cells(body.shape_at(params, now, self.domain), i, grid, dtype)
             velocity = jnp.broadcast_to(now.component(i, body.arm(x, now, self.domain)), s.shape)
             moved = velocity if nearest is None else jnp.where(s < nearest, velocity, moved)
             nearest = s if nearest is None else jnp.minimum(s, nearest)
@@ -264,18 +266,19 @@ class ImmersedBoundary(Bodies):
             held: of `at`.
             stage: of the time step.
         """
+        grid = self.domain.grid
         with jax.named_scope("obstacle"):
             placed = held.placed or self._placed(held.outlines, params, stage.time)
             around, kernels = placed.around, placed.kernels
             arm, body = self._motion(around, params, stage.time)
             velocity, first = stage.project(velocity, stage.part, stage.source)
-            slip = self._read(velocity, around, kernels)
+            slip = read(velocity, around, kernels, grid)
             if body is not None:
-                slip = slip - _across_and_along(body[0], body[1], around)
+                slip = slip - across_and_along(body[0], body[1], around)
             force = self._forces(-slip, placed, held, stage)
-            pushed = jax.tree.map(jnp.add, velocity, self._spread(force, around, kernels))
+            pushed = jax.tree.map(jnp.add, velocity, spread(force, around, kernels, grid))
             velocity, second = stage.project(pushed, stage.part, stage.source)
-            x, y = _along_axes(force, around)
+            x, y = along_axes(force, around)
         return velocity, first + second, -self._each([x, y, arm[0] * y - arm[1] * x])
 
     def _motion(
@@ -307,13 +310,13 @@ class ImmersedBoundary(Bodies):
         conjugate gradients, which take some projections more. Derivatives are those of the solution of the equations
         either way.
         """
-        nothing = jnp.zeros_like(placed.slip)
+        grid, nothing = self.domain.grid, jnp.zeros_like(placed.slip)
         diagonal = held.hold.ridge + jnp.concatenate([nothing, placed.slip / stage.part])
         inverse = held.hold.inverse[stage.number]
 
         def moved(force: jax.Array) -> jax.Array:
-            pushed, _ = stage.project(self._spread(force, placed.around, placed.kernels), stage.part)
-            return self._read(pushed, placed.around, placed.kernels) + diagonal * force
+            pushed, _ = stage.project(spread(force, placed.around, placed.kernels, grid), stage.part)
+            return read(pushed, placed.around, placed.kernels, grid) + diagonal * force
 
         def solve(matvec: Callable[[jax.Array], jax.Array], b: jax.Array) -> jax.Array:
             if self.moves:
@@ -322,44 +325,6 @@ class ImmersedBoundary(Bodies):
             return jnp.where(held.is_current, inverse @ b, changed)
 
         return jax.lax.custom_linear_solve(moved, change, solve, symmetric=True)
-
-    def _kernels(self, around: Outline) -> list[list[jax.Array]]:
-        """Return, for each component and axis, ``(n, faces)`` weights of its inner faces at each point."""
-        return [
-            [
-                weights(in_spacings(x, p.ravel(), axis), p.size, axis)
-                for x, p, axis in zip(around.points, positions(i, self.domain.grid), self.domain.grid.axes, strict=True)
-            ]
-            for i in range(2)
-        ]
-
-    def _read(self, velocity: Velocity, around: Outline, kernels: Sequence) -> jax.Array:
-        """Return the velocity across the outline at its points, followed by that along it."""
-        x, y = (
-            jnp.sum((first @ inside(f, i, self.domain.grid)) * second, axis=1)
-            for i, (f, (first, second)) in enumerate(zip(velocity, kernels, strict=True))
-        )
-        return _across_and_along(x, y, around)
-
-    def _spread(self, force: jax.Array, around: Outline, kernels: Sequence) -> Velocity:
-        """Return the velocity that impulses across and along the outline give to the faces."""
-        grid = self.domain.grid
-        components = _along_axes(force, around)
-        return tuple(
-            with_zero_ends((first * f[:, None]).T @ second / like(f, control_volumes(i, grid)), i, grid)
-            for i, (f, (first, second)) in enumerate(zip(components, kernels, strict=True))
-        )
-
-    def _smearing(self, around: Outline) -> jax.Array:
-        """Return the length kappa h at each point, which for inclined outlines is between those of both axes."""
-        length = jnp.zeros_like(around.points[0])
-        for k, (x, n, axis) in enumerate(zip(around.points, around.normals, self.domain.grid.axes, strict=True)):
-            # What flows along the outline lives at the centers of the axis across it.
-            width = jnp.interp(x, like(x, axis.centers), like(x, axis.widths))
-            length = length + n**2 * width * smearing(
-                in_spacings(x, positions(1 - k, self.domain.grid)[k].ravel(), axis)
-            )
-        return length
 
 
 def points_around(perimeter: float, spacing: float) -> int:
@@ -371,14 +336,3 @@ def _vector(params: Params, dtype) -> jax.Array:
     return jax.lax.stop_gradient(
         jnp.concatenate([jnp.ravel(jnp.asarray(leaf, dtype)) for leaf in jax.tree.leaves(params)])
     )
-
-
-def _across_and_along(x: jax.Array, y: jax.Array, around: Outline) -> jax.Array:
-    a, b = around.normals
-    return jnp.concatenate([a * x + b * y, a * y - b * x])
-
-
-def _along_axes(force: jax.Array, around: Outline) -> tuple[jax.Array, jax.Array]:
-    a, b = around.normals
-    across, along = jnp.split(force, 2)
-    return a * across - b * along, b * across + a * along

@@ -24,12 +24,12 @@ def indicator(shape: Shape, component: int | None, grid: Grid, dtype) -> jax.Arr
         grid: the grid.
         dtype: of the result.
     """
-    s = in_spacings(shape, component, grid, dtype) / BLUR
+    s = distance_in_cells(shape, component, grid, dtype) / BLUR
     near = jnp.clip(s, -1, 1)
     return smooth_step((1 + s) / 2) + BALANCE * near * (1 - near**2) ** 3
 
 
-def in_spacings(shape: Shape, component: int | None, grid: Grid, dtype) -> jax.Array:
+def distance_in_cells(shape: Shape, component: int | None, grid: Grid, dtype) -> jax.Array:
     """Return the signed distance in widths of the cells along the normal.
 
     Args:
