@@ -26,15 +26,16 @@ METHODS = ("runge_kutta", "adams_bashforth")
 
 
 class Scalar(Protocol):
-    """Something the flow carries, such as a temperature; it lives at the cell centers."""
+    """What the flow carries, such as a temperature, or several scalars by name; it lives at the cell centers.
 
-    def rate(
-        self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
-    ) -> jax.Array:
+    ``scalar`` is one array, or any pytree of them.
+    """
+
+    def rate(self, scalar: Any, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]) -> Any:
         """Return its rate of change, with the diffusion along the axes ``explicit`` alone."""
         ...
 
-    def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., jax.Array] | None:
+    def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., Any] | None:
         """Return the function that adds the diffusion along ``axes`` to an explicit change; None without any.
 
         ``solve(change, scalar, params, time, part, share)`` returns the change over the time ``part`` from ``time``,
@@ -55,7 +56,8 @@ class Equations:
         domain: the domain.
         viscosity: a number; the name of a parameter; ``params -> number``; or a field, ``(velocity, params) -> array``
             of one positive number for each cell, such as that of a model of turbulence or of a fluid that is not
-            Newtonian, see `simkit.flow.operators.stress`.
+            Newtonian, see `simkit.flow.operators.stress`; ``(velocity, params, scalar, time) -> array`` where it
+            depends on what the flow carries, or on the time.
         time_step: ``(velocity, params) -> number``.
         boundary: ``(params, time) -> velocity on the sides``, see `simkit.flow.boundary.domain.Domain`; at rest by
             default.
@@ -181,7 +183,7 @@ def explicit_terms(
     acceleration = jax.tree.map(jnp.negative, _advected(velocity, around, boundary, equations, inertia))
     if equations.explicit or equations.varies:
         nearest = around if LAYERS[equations.scheme] == 1 else surround(velocity, boundary, domain)
-        acceleration = _with_friction(acceleration, velocity, nearest, equations, params)
+        acceleration = _with_friction(acceleration, velocity, nearest, equations, params, (scalar, time))
     if equations.force is not None:
         acceleration = jax.tree.map(jnp.add, acceleration, equations.force(velocity, scalar, params, time))
     terms = tuple(computed_once(_on_all_faces(a, velocity, i, domain)) for i, a in enumerate(acceleration))
@@ -218,7 +220,12 @@ def _advected(
 
 
 def _with_friction(
-    acceleration: Velocity, velocity: Velocity, around: Velocity, equations: Equations, params: Params
+    acceleration: Velocity,
+    velocity: Velocity,
+    around: Velocity,
+    equations: Equations,
+    params: Params,
+    carried: tuple[Any, jax.Array],
 ) -> Velocity:
     """Return the acceleration on the inner faces with the viscous one, less what implicit friction has of it."""
     domain = equations.domain
@@ -226,7 +233,7 @@ def _with_friction(
         viscosity = equations.implicit_part(params)
         friction = laplacian(around, domain, equations.explicit)
         return jax.tree.map(lambda a, f: a + viscosity * f, acceleration, friction)
-    viscosity = field_at_centers(equations.viscosity, velocity, params, domain.grid.cells)
+    viscosity = field_at_centers(equations.viscosity, velocity, params, domain.grid.cells, carried)
     acceleration = jax.tree.map(jnp.add, acceleration, divergence_of_stress(around, viscosity, domain))
     if not equations.implicit:
         return acceleration

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +65,8 @@ class TransportedScalar:
         values: ``(params, time) -> ((lower, upper), ...)``, numbers or arrays of one layer, what the sides of kind
             ``value`` and ``flux`` are given; ``None`` for a periodic axis, 0.0 for an insulated side. By default all
             are zero.
-        source: ``(scalar, velocity, params, time) -> array``, what is added per volume and time; or None.
+        source: ``(scalar, velocity, params, time) -> array``, what is added per volume and time; or None. Of several
+            scalars, see `simkit.flow.several_scalars`, ``scalar`` has all of them by name.
         scheme: of advection, "central" or "bounded".
 
     Raises:
@@ -77,7 +79,7 @@ class TransportedScalar:
     sides: tuple[tuple[str | ScalarSide, str | ScalarSide] | None, ...]
     diffusivity: Callable[[Params], jax.Array]
     values: Callable[[Params, jax.Array], SideValues] | None = None
-    source: Callable[[jax.Array, Velocity, Params, jax.Array], jax.Array] | None = None
+    source: Callable[[Any, Velocity, Params, jax.Array], jax.Array] | None = None
     scheme: str = "central"
 
     def __post_init__(self) -> None:
@@ -106,6 +108,16 @@ class TransportedScalar:
     ) -> jax.Array:
         """Return the rate of change at the cell centers, without diffusion along implicit axes.
 
+        Args are those of `transport`.
+        """
+        change = self.transport(scalar, velocity, params, time, explicit)
+        return change if self.source is None else change + self.source(scalar, velocity, params, time)
+
+    def transport(
+        self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
+    ) -> jax.Array:
+        """Return the rate of change at the cell centers without the source, and without diffusion along implicit axes.
+
         Args:
             scalar: at the cell centers.
             velocity: components on their faces.
@@ -124,7 +136,7 @@ class TransportedScalar:
             if axis in explicit:
                 flux = flux + self._diffusing(scalar, values, params, axis)
             change = change - difference_at_centers(flux, axis, grid)
-        return change if self.source is None else change + self.source(scalar, velocity, params, time)
+        return change
 
     def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., jax.Array] | None:
         """Return the function that adds the diffusion along some axes to an explicit change; None without any.

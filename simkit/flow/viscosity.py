@@ -12,16 +12,19 @@ from simkit.errors import UserError, nearest
 from simkit.flow.arrays import Velocity
 
 type Uniform = float | str | Callable[[Params], jax.Array]
-type Viscosity = Uniform | Callable[[Velocity, Params], jax.Array]
+type Viscosity = Uniform | Callable[[Velocity, Params], jax.Array] | Callable[[Velocity, Params, Any, Any], jax.Array]
 
 REMEDY = "give a number, the name of a parameter, params -> number, or (velocity, params) -> array"
+# Of a field: of the velocity and the parameters; or of the scalar and the time too.
+ARGUMENTS = (2, 4)
 
 
 def is_field(viscosity: Viscosity) -> bool:
-    """Return whether a viscosity is a field, a function of two arguments.
+    """Return whether a viscosity is a field, a function of two or four arguments.
 
     Args:
-        viscosity: a number, the name of a parameter, ``params -> number``, or ``(velocity, params) -> array``.
+        viscosity: a number, the name of a parameter, ``params -> number``, ``(velocity, params) -> array``, or
+            ``(velocity, params, scalar, time) -> array``.
 
     Raises:
         UserError: if it is none of these.
@@ -30,11 +33,15 @@ def is_field(viscosity: Viscosity) -> bool:
         return False
     if not callable(viscosity):
         raise UserError(f"viscosity = {viscosity!r} is no viscosity; {REMEDY}")
-    given = inspect.signature(viscosity).parameters.values()
-    needed = [a for a in given if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty]
-    if len(needed) not in (1, 2):
-        raise UserError(f"viscosity is a function of {len(needed)} arguments; {REMEDY}")
-    return len(needed) == 2
+    count = _arguments(viscosity)
+    if count not in (1, *ARGUMENTS):
+        raise UserError(f"viscosity is a function of {count} arguments; {REMEDY}")
+    return count in ARGUMENTS
+
+
+def _arguments(function: Callable[..., Any]) -> int:
+    given = inspect.signature(function).parameters.values()
+    return sum(a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty for a in given)
 
 
 def uniform(viscosity: Viscosity, params: Params, what: str = "this part") -> Any:
@@ -57,20 +64,30 @@ def uniform(viscosity: Viscosity, params: Params, what: str = "this part") -> An
     return cast(Callable[[Params], jax.Array], viscosity)(params) if callable(viscosity) else viscosity
 
 
-def field_at_centers(viscosity: Viscosity, velocity: Velocity, params: Params, cells: tuple[int, ...]) -> jax.Array:
+def field_at_centers(
+    viscosity: Viscosity,
+    velocity: Velocity,
+    params: Params,
+    cells: tuple[int, ...],
+    carried: tuple[Any, Any] | None = None,
+) -> jax.Array:
     """Return a viscosity that is a field, at the cell centers.
 
     Args:
-        viscosity: ``(velocity, params) -> array``.
+        viscosity: ``(velocity, params) -> array``, or ``(velocity, params, scalar, time) -> array``.
         velocity: components on their faces.
         params: parameters.
         cells: number of cells along each axis.
+        carried: the scalar and the time; None where they are not known.
 
     Raises:
-        UserError: if the array has another shape than the cells.
+        UserError: if the array has another shape than the cells, or takes the scalar and the time, unknown here.
     """
-    field = cast(Callable[[Velocity, Params], jax.Array], viscosity)
-    found = jnp.asarray(field(velocity, params), velocity[0].dtype)
+    field = cast(Callable[..., jax.Array], viscosity)
+    wanted = _arguments(field) == max(ARGUMENTS)
+    if wanted and carried is None:
+        raise UserError("viscosity takes the scalar and the time, which a time step that changes does not serve")
+    found = jnp.asarray(field(velocity, params, *(carried if wanted and carried else ())), velocity[0].dtype)
     if found.shape not in ((), cells):
         raise UserError(f"viscosity returns an array of shape {found.shape}; give one number for each cell, {cells}")
     return jnp.broadcast_to(found, cells)

@@ -92,7 +92,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
             "precision": precision_of(simulation),
             "seed": given.get("seed", 0),
         },
-        **{f"objectives.{key}": {"doc": doc} for key, doc in described.items()},
+        **{f'objectives."{key}"': {"doc": doc} for key, doc in described.items()},
         "render": render,
     }
     text = to_toml(tables)

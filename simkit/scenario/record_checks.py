@@ -76,7 +76,7 @@ def _arrays_by_name(found: Any, where: str) -> None:
     if not isinstance(found, Mapping):
         raise UserError(f"{where} gives {type(found).__name__}; return a dictionary of arrays by name")
     for name, array in found.items():
-        checks.name(str(name), f"{where}: {checks.show(str(name))}")
+        checks.path(str(name), f"{where}: {checks.show(str(name))}")
         if name in TAKEN:
             raise UserError(f"{where} gives '{name}', which data sets have of their own; choose another name")
         if not hasattr(array, "dtype"):

@@ -13,6 +13,7 @@ FACTORIES = {
     "molecular.fluid": "simkit.molecular.systems.fluid:fluid",
     "molecular.jax_md_soft_spheres": "simkit.molecular.systems.jax_md_packing:jax_md_soft_spheres",
     "molecular.structure": "simkit.molecular.systems.from_structure:relaxed_structure",
+    "flow.domain": "simkit.flow.composed.system:system",
     "flow.channel": "simkit.flow.systems.channel:channel",
     "flow.heated_cavity": "simkit.flow.systems.heated_cavity:heated_cavity",
     "flow.turbulent_channel": "simkit.flow.systems.turbulent_channel:turbulent_channel",

@@ -77,7 +77,7 @@ class Table:
         outer = self.table(key, None)
         for inner in outer.entries:
             with self.mistakes.kept():
-                checks.name(inner, outer.where(inner))
+                checks.path(inner, outer.where(inner))
         return {
             name: self._inner(value, outer.where(name), outer._path(name), allowed)
             for name, value in outer.entries.items()

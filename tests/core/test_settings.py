@@ -1,5 +1,7 @@
 """Settings of a system as data: every key is checked, and all mistakes of a table are told at once."""
 
+import math
+
 import jsonschema
 import pytest
 
@@ -37,6 +39,10 @@ def test_formulas_know_where_they_stand():
     assert [each.where for each in read["start"]] == ["start[0]", "start[1]"]
 
 
+def test_a_number_may_be_arithmetic():
+    assert settings.read({"cells": 4, "length": "2*pi/4"}, KEYS)["length"] == pytest.approx(math.pi / 2, rel=1e-15)
+
+
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
@@ -44,6 +50,8 @@ def test_formulas_know_where_they_stand():
         ({"cells": 1}, "axes.x.cells = 1 is not an integer of at least 2; write one"),
         ({"cells": True}, "axes.x.cells = True is not an integer of at least 2; write one"),
         ({"cells": 4, "length": 0}, "axes.x.length = 0 is not positive; choose a value above 0"),
+        ({"cells": 4, "length": "1 - 3"}, "axes.x.length = -2 is not positive; choose a value above 0"),
+        ({"cells": 4, "length": "2*h"}, "axes.x.length: column 3 of '2*>>>h': 'h' is not known here"),
         ({"cells": 4, "length": float("nan")}, "axes.x.length = nan is not a finite number; write one"),
         ({"cells": 4, "lenght": 1}, "axes.x.lenght is not a known key; did you mean 'length'?"),
         ({"cells": 4, "lower": {"kind": "wal"}}, "axes.x.lower.kind = 'wal' is unknown; did you mean 'wall'?"),

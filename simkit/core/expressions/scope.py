@@ -117,7 +117,7 @@ class Formula:
         value = self.of(params, given)
         if value.axes:
             raise UserError(f"{self.where}: one number is wanted, and there is one for each {' and '.join(value.axes)}")
-        return jnp.asarray(value.array, _precision(params))
+        return jnp.asarray(value.array, precision_of(params))
 
     def on(self, axes: tuple[str, ...], params: Params, **given: Named | jax.Array | float) -> jax.Array:
         """Return its value as an array with the given axes, of length 1 where it is the same along one.
@@ -133,7 +133,7 @@ class Formula:
         value = self.of(params, given)
         if other := [axis for axis in value.axes if axis not in axes]:
             raise UserError(f"{self.where}: has one number for each {other[0]}; only {' and '.join(axes)} are wanted")
-        array = jnp.asarray(value.array, _precision(params))
+        array = jnp.asarray(value.array, precision_of(params))
         return aligned(Named(array, value.axes), axes) if value.axes else array.reshape([1] * len(axes))
 
 
@@ -181,8 +181,8 @@ def refuse_non_finite(formula: Formula, value: jax.Array | Named) -> None:
         )
 
 
-def _precision(params: Params) -> Any:
-    """Return the precision of the parameters."""
+def precision_of(params: Params) -> Any:
+    """Return the precision of parameters, in which formulas are evaluated."""
     return jnp.result_type(*paths.leaves(params).values())
 
 

@@ -12,9 +12,13 @@ _REQUIRED: Any = object()
 
 
 def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNBOUNDED) -> Setting:
-    """Return a setting that is one number; of ``default = None``, one that may be left out."""
+    """Return a setting that is one number, or arithmetic of numbers; with ``default = None`` it may be left out."""
 
     def check(value: Any, where: str) -> float:
+        if isinstance(value, str):
+            from simkit.core.expressions.expression import constant
+
+            value = constant(value, where)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise UserError(f"{where} = {shown(value)} is not a finite number; write one")
         if not bounds[0] <= value <= bounds[1]:
@@ -23,7 +27,7 @@ def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNB
 
     low, high = bounds
     lowest = {"exclusiveMinimum": 0} if low == POSITIVE[0] else {"minimum": low} if math.isfinite(low) else {}
-    schema = {"type": "number", **lowest, **({"maximum": high} if math.isfinite(high) else {})}
+    schema = {"type": ["number", "string"], **lowest, **({"maximum": high} if math.isfinite(high) else {})}
     return _setting("a number", doc, check, default, schema)
 
 

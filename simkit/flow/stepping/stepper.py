@@ -33,7 +33,7 @@ class FlowState:
         velocity: components on their faces, see `simkit.flow.grid.Grid`.
         pressure: at the cell centers, divided by density, without its mean; that of the middle of the last stage, 1/2
             (Adams-Bashforth) or 1/6 (Runge-Kutta) of a step ago.
-        scalar: at the cell centers; ``()`` where there is none.
+        scalar: at the cell centers, or several by name; ``()`` where there is none.
         explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
         drive: the uniform acceleration along the first axis that holds the flow rate; zero unless it is held.
         load: mean force of the flow on the obstacle over the last step, and how much of the scalar it gave per time;
@@ -168,7 +168,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 spread = changes[-1]
                 if solve_diffusion is not None:
                     spread = solve_diffusion(spread, scalar, params, time, part, share)
-                at_start, scalar = scalar, scalar + spread
+                at_start, scalar = scalar, jax.tree.map(jnp.add, scalar, spread)
                 if obstacle is not None:
                     assert isinstance(equations.scalar, TransportedScalar), "checked by the obstacle"
                     diffusivity = equations.scalar.diffusivity(params)

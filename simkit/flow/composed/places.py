@@ -1,0 +1,128 @@
+"""Names that formulas take at the points of a grid: coordinates, time, velocity and scalars."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.expressions.arithmetic import UNARY
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.scope import Formula, precision_of
+from simkit.core.simulation import Params
+from simkit.flow.arrays import Velocity
+from simkit.flow.boundary.domain import Domain
+from simkit.flow.diagnosis.measures import magnitude
+from simkit.flow.operators.differences import at_centers, inside, mean_at_centers, mean_at_faces
+from simkit.flow.operators.stress import squared_shear_rate
+
+AXES = "xyz"
+COMPONENTS = "uvw"
+SHEAR_RATE, TIME = "shear_rate", "time"
+
+type Given = dict[str, Named | jax.Array | float]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Places:
+    """The points of a domain at which formulas are evaluated.
+
+    Attributes:
+        domain: the domain.
+    """
+
+    domain: Domain
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes."""
+        return tuple(AXES[: self.domain.grid.dimension])
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the components of the velocity."""
+        return tuple(COMPONENTS[: self.domain.grid.dimension])
+
+    def coordinates(self, component: int | None, params: Params, *, inner: bool = False) -> Given:
+        """Return the coordinates of the cell centers, or of the faces where a component of the velocity lives.
+
+        Args:
+            component: which one; None for the centers.
+            params: parameters, whose precision counts.
+            inner: whether of the inner faces alone.
+        """
+        found: Given = {}
+        for i, (name, axis) in enumerate(zip(self.axes, self.domain.grid.axes, strict=True)):
+            points = axis.points if i == component else axis.centers
+            if inner and i == component and not axis.periodic:
+                points = points[1:-1]
+            found[name] = Named(jnp.asarray(points, precision_of(params)), (name,))
+        return found
+
+    def on_side(self, axis: int, side: int, component: int | None, params: Params) -> Given:
+        """Return the coordinates of the points of a side: a number across it.
+
+        Args:
+            axis: across the side.
+            side: 0 for the lower, 1 for the upper one.
+            component: of the velocity, whose points count; None for the centers of the faces.
+            params: parameters, whose precision counts.
+        """
+        found = self.coordinates(None if component == axis else component, params)
+        face = self.domain.grid.axes[axis].faces[-1 if side else 0]
+        return {**found, self.axes[axis]: jnp.asarray(face, precision_of(params))}
+
+    def at_faces(self, formula: Formula, i: int, velocity: Velocity, scalars: Any, params: Params, time: Any) -> Any:
+        """Return a formula on the inner faces of a component of the velocity.
+
+        Args:
+            formula: of coordinates, time, velocity and scalars.
+            i: the component.
+            velocity: components on their faces.
+            scalars: at the cell centers, by name; ``()`` without any.
+            params: parameters.
+            time: the time.
+        """
+        grid = self.domain.grid
+
+        def component(j: int) -> jax.Array:
+            if j == i:
+                return inside(velocity[i], i, grid)
+            return mean_at_faces(mean_at_centers(velocity[j], j, grid), i, grid)
+
+        known: dict[str, Callable[..., jax.Array]] = {
+            name: lambda j=j: component(j) for j, name in enumerate(self.components)
+        }
+        known |= {name: lambda s=s: mean_at_faces(s, i, grid) for name, s in dict(scalars).items()}
+        return self._value(formula, known, self.coordinates(i, params, inner=True), params, time)
+
+    def at_centers(
+        self, formula: Formula, velocity: Velocity, scalars: Any, params: Params, time: Any, boundary: Any = None
+    ) -> jax.Array:
+        """Return a formula at the cell centers.
+
+        Args:
+            formula: of coordinates, time, velocity, shear rate and scalars.
+            velocity: components on their faces.
+            scalars: at the cell centers, by name; ``()`` without any.
+            params: parameters.
+            time: the time.
+            boundary: velocity on the sides, ``() -> values``, which the shear rate needs.
+        """
+        grid = self.domain.grid
+        known: dict[str, Callable[..., jax.Array]] = {
+            name: lambda j=j: mean_at_centers(velocity[j], j, grid) for j, name in enumerate(self.components)
+        }
+        known |= {name: lambda s=s: s for name, s in dict(scalars).items()}
+        known["speed"] = lambda: magnitude(at_centers(velocity, grid))
+        if boundary is not None:
+            known[SHEAR_RATE] = lambda: UNARY["sqrt"](squared_shear_rate(velocity, boundary(), self.domain))
+        return self._value(formula, known, self.coordinates(None, params), params, time)
+
+    def _value(
+        self, formula: Formula, known: Mapping[str, Callable[[], jax.Array]], given: Given, params: Params, time: Any
+    ) -> jax.Array:
+        """Return a formula as an array; only what it takes is computed."""
+        fields = {name: Named(make(), self.axes) for name, make in known.items() if formula.takes(name)}
+        return formula.on(self.axes, params, **{**given, **fields, TIME: time})

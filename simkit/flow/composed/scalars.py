@@ -1,0 +1,129 @@
+"""The scalars of a flow that is told as data."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.expressions.scope import Formula, Scope
+from simkit.core.settings import Said, Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.flow.arrays import Velocity
+from simkit.flow.boundary.given import SideValues
+from simkit.flow.composed.places import AXES, TIME, Places
+from simkit.flow.composed.sides import ENDS
+from simkit.flow.scalar import TransportedScalar
+
+INSULATED = "insulated"
+# The kind of a side, and the formula of what it is given; None for an insulated one.
+type End = tuple[str, Formula | None]
+
+
+class ScalarFormulas:
+    """Formulas of one scalar.
+
+    Attributes:
+        ends: for each axis those of its lower and upper side; None where it is periodic.
+        diffusivity: by parameters.
+        initial: by the coordinates.
+        source: by coordinates, time, velocity and scalars; or None.
+    """
+
+    def __init__(self, told: Settings, scope: Scope, places: Places, names: tuple[str, ...]) -> None:
+        """Check the settings of one scalar.
+
+        Args:
+            told: its settings.
+            scope: of formulas.
+            places: of the domain.
+            names: what its source may take besides parameters.
+
+        Raises:
+            UserError: that names the key of what does not fit.
+        """
+        self.told = told
+        self.ends = tuple(_ends(told, axis, scope, places) for axis in range(len(places.axes)))
+        for name in AXES[len(places.axes) :]:
+            if told["sides"].said & {name}:
+                raise told["sides"].refuse(name, "is given, and the flow is plane; remove it, or give axes.z")
+        self.diffusivity = scope.formula(told["diffusivity"])
+        self.initial = scope.formula(told["initial"], places.axes)
+        self.source = None if told["source"] is None else scope.formula(told["source"], names)
+
+    def start(self, places: Places, params: Params) -> jax.Array:
+        """Return its values at the start, at the cell centers."""
+        field = self.initial.on(places.axes, params, **places.coordinates(None, params))
+        return jnp.broadcast_to(field, places.domain.grid.cells)
+
+
+def carried_scalar(name: str, one: ScalarFormulas, places: Places) -> TransportedScalar:
+    """Return a scalar as the equations take it.
+
+    Args:
+        name: its name.
+        one: its formulas.
+        places: of the domain.
+
+    Raises:
+        UserError: if its sides do not fit the domain.
+    """
+
+    def values(params: Params, time: Any) -> SideValues:
+        return tuple(
+            None if pair is None else tuple(_given(end, places, i, side, params, time) for side, end in enumerate(pair))
+            for i, pair in enumerate(one.ends)
+        )  # type: ignore[return-value]
+
+    formula = one.source
+
+    def source(scalars: dict[str, jax.Array], velocity: Velocity, params: Params, time: Any) -> jax.Array:
+        assert formula is not None
+        return places.at_centers(formula, velocity, scalars, params, time)
+
+    given = any(end[1] is not None for pair in one.ends for end in pair or ())
+    try:
+        return TransportedScalar(
+            domain=places.domain,
+            sides=tuple(None if pair is None else (pair[0][0], pair[1][0]) for pair in one.ends),
+            diffusivity=lambda params: one.diffusivity.number(params),
+            values=values if given else None,
+            source=None if formula is None else source,
+            scheme=one.told["scheme"],
+        )
+    except UserError as error:
+        raise UserError(f"scalars.{name}: {error}") from None
+
+
+def _given(end: End, places: Places, axis: int, side: int, params: Params, time: Any) -> Any:
+    formula = end[1]
+    if formula is None:
+        return 0.0
+    return formula.on(places.axes, params, **places.on_side(axis, side, None, params), time=time)
+
+
+def _ends(told: Settings, axis: int, scope: Scope, places: Places) -> tuple[End, End] | None:
+    name, sides = AXES[axis], told["sides"]
+    if places.domain.sides[axis] is None:
+        if name in sides.said:
+            raise sides.refuse(name, "is given, and the axis is periodic; remove it")
+        return None
+    lower, upper = (_end(sides[name], end, scope, (*places.axes, TIME)) for end in ENDS)
+    for side, (kind, _) in enumerate((lower, upper)):
+        if kind != "value" and places.domain.side(axis, side).enters:
+            raise sides[name].refuse(
+                ENDS[side], "gives no value, and the flow enters there; give the value that it brings"
+            )
+    return lower, upper
+
+
+def _end(told: Settings, end: str, scope: Scope, names: tuple[str, ...]) -> End:
+    given = told[end]
+    if isinstance(given, Said):
+        return (INSULATED, None) if given.text == INSULATED else ("value", scope.formula(given, names))
+    kinds = [kind for kind in ("value", "flux") if given[kind] is not None]
+    if len(kinds) != 1:
+        raise told.refuse(
+            end, "gives both a value and a flux" if kinds else "gives neither a value nor a flux; give one"
+        )
+    return kinds[0], scope.formula(given[kinds[0]], names)

@@ -1,0 +1,136 @@
+"""Declared keys of a flow that is told as data."""
+
+from typing import Any
+
+from simkit.core.parameter import POSITIVE
+from simkit.core.settings import Setting, either, flag, formula, named, number, several, table, text, whole, word
+from simkit.errors import UserError
+from simkit.flow.grid import MAX_CELLS
+
+SIDE_KINDS = ("wall", "free_slip", "inflow", "outflow")
+
+
+def _side() -> Setting:
+    """Return the setting of one side, which refuses by name what no side can be."""
+    kinds = word("what the side is", SIDE_KINDS)
+    keys = {
+        "kind": kinds,
+        "u": formula("velocity along x of a wall or an inflow, by x, y, z and time", None),
+        "v": formula("velocity along y, likewise", None),
+        "w": formula("velocity along z, likewise", None),
+    }
+    one = either("what is at an end of the axis", kinds, table("", keys), default=None)
+
+    def check(value: Any, where: str) -> Any:
+        if isinstance(value, list | tuple):
+            raise UserError(
+                f"{where} is a list, and a side is of one kind; for an inflow through a part of it give a velocity "
+                'that is zero elsewhere, such as u = "where(y < 0.5, 1, 0)"'
+            )
+        kind = value.get("kind") if isinstance(value, dict) else value
+        if kind == "pressure":
+            raise UserError(
+                f"{where}: sides that give the pressure are not served; give the velocity through it by an 'inflow', "
+                "or let the flow leave by an 'outflow'"
+            )
+        return one.check(value, where)
+
+    return Setting(f'{kinds.kind}, or a table with that as "kind"', one.doc, check, None, keys)
+
+
+REFINED = {
+    "cell": number("width of the cells in the part", bounds=POSITIVE),
+    "from": number("where the part begins"),
+    "to": number("where it ends, a multiple of the cell from there"),
+    "growth": number("part of the distance from there by which cells grow", 0.02, (0.0, 1.0)),
+}
+AXIS = {
+    "cells": whole("number of cells", None, low=4, high=MAX_CELLS),
+    "from": number("where the axis begins", 0.0),
+    "to": number("where it ends", None),
+    "length": number("its length, in place of where it ends", None, POSITIVE),
+    "stretching": number("0 for equal cells, about 2 for finer ones at both ends", 0.0, (0.0, 6.0)),
+    "refined": table("a part of fine cells, which grow away from there, in place of a number of cells", REFINED),
+    "faces": several(number("a position"), "positions of all faces, in place of all that", default=None),
+    "periodic": flag("whether what leaves at one end enters at the other; there are no sides then"),
+    "lower": _side(),
+    "upper": _side(),
+}
+AXES = {
+    "x": table("first axis", AXIS),
+    "y": table("second axis", AXIS),
+    "z": table("third axis; without it the flow is plane", AXIS),
+}
+INITIAL = {
+    "u": formula("velocity along x, by the coordinates", None),
+    "v": formula("velocity along y", None),
+    "w": formula("velocity along z", None),
+    "stream_function": formula("psi in place of the components, with u = dpsi/dy and v = -dpsi/dx", None),
+    "eddies": formula(
+        "root-mean-square speed of random eddies that are added, in a plane flow, periodic along x, between two sides",
+        None,
+    ),
+}
+FORCE = {
+    "x": formula("along x, by coordinates, time, velocity and scalars, per unit mass", None),
+    "y": formula("along y", None),
+    "z": formula("along z", None),
+}
+SCALAR_END = either(
+    "what is at the end of an axis",
+    formula('its value there; or "insulated"'),
+    table(
+        "",
+        {
+            "value": formula("its value there, by x, y, z and time", None),
+            "flux": formula("what diffuses in, per area and time", None),
+        },
+    ),
+    default="insulated",
+)
+ENDS = {"lower": SCALAR_END, "upper": SCALAR_END}
+SCALAR = {
+    "diffusivity": formula("its diffusivity, by parameters"),
+    "initial": formula("its values at the start, by the coordinates", 0.0),
+    "source": formula("what is added per volume and time, by coordinates, time, velocity and scalars", None),
+    "sides": table(
+        "what its sides are; insulated where nothing is said",
+        {name: table(f"along {name}", ENDS, {}) for name in "xyz"},
+        {},
+    ),
+    "scheme": word("of its advection", ("central", "bounded"), "central"),
+    "unit": text("its unit", "1"),
+    "doc": text("what it is", ""),
+}
+UNITS = {
+    "length": text("of length", "1"),
+    "velocity": text("of velocity", "1"),
+    "time": text("of time; by default that of length over that of velocity", ""),
+}
+SETTINGS = {
+    "axes": table("directions of the domain: x, y and, in space, z", AXES),
+    "viscosity": formula(
+        "kinematic viscosity: of parameters; or a field, by coordinates, time, velocity, shear_rate and scalars"
+    ),
+    "force": table("forces", FORCE, {}),
+    "flow_rate": formula("mean velocity along x that a uniform acceleration holds, by the time", None),
+    "initial": table("velocity at the start; at rest where nothing is said", INITIAL, {}),
+    "scalars": named("what the flow carries", table("", SCALAR)),
+    "derived": named("values that formulas may take, each by parameters and by those before it", formula("")),
+    "method": word("of the steps in time", ("runge_kutta", "adams_bashforth"), "runge_kutta"),
+    "implicit": several(
+        word("an axis", ("x", "y", "z")),
+        "axes along which friction and diffusion are implicit; by default those with a wall, unless the viscosity is a "
+        "field or there are obstacles",
+        default=None,
+    ),
+    "implicit_viscosity": formula("part of a viscosity field that is implicit, at least its largest value", None),
+    "scheme": word("of advection", ("central", "upwind"), "central"),
+    "wall_slope": word("how the slope at a wall is taken", ("parabola", "symmetric"), "parabola"),
+    "largest_speed": formula(
+        "expected, for the check of the time step; by default that of the start and of the sides", None
+    ),
+    "plane": number("where along z the plane is that pictures show, in space; by default in the middle", None),
+    "observed": several(text("a name"), "fields that frames store; by default all", default=None),
+    "units": table("of length, velocity and time", UNITS, {}),
+}

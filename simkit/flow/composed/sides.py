@@ -1,0 +1,168 @@
+"""The domain of a flow that is told as data: its axes, and what is on each of their sides."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simkit.core.expressions.scope import Formula, Scope
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.flow.boundary.domain import Domain, domain
+from simkit.flow.boundary.given import BoundaryVelocity
+from simkit.flow.boundary.sides import SIDES
+from simkit.flow.composed.places import AXES, COMPONENTS, TIME, Places
+from simkit.flow.grid import Axis, axis_of_faces, bounded_axis, periodic_axis, refined_axis
+
+ENDS = ("lower", "upper")
+
+type OnSides = dict[tuple[int, int, int], Formula]
+
+
+def built_domain(axes: Settings, wall_slope: str) -> Domain:
+    """Return the domain that the settings of its axes say.
+
+    Args:
+        axes: settings of ``x``, ``y`` and ``z``.
+        wall_slope: "parabola" or "symmetric".
+
+    Raises:
+        UserError: that names the key of what does not fit.
+    """
+    for name in "xy":
+        if axes[name] is None:
+            raise UserError(
+                f"{axes.path(name)} is missing; give its cells and where it ends, a flow has two axes or three"
+            )
+    told = [axes[name] for name in AXES if axes[name] is not None]
+    for one in told:
+        for end in ENDS:
+            if one["periodic"] and one[end] is not None:
+                raise one.refuse(end, "is given, and the axis is periodic; remove it, or 'periodic'")
+    pairs = [None if one["periodic"] else (_kind(one, "lower"), _kind(one, "upper")) for one in told]
+    _check_passage(pairs, axes)
+    return domain(tuple(map(_axis, told)), tuple(pairs), wall_slope)
+
+
+def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides:
+    """Return the formulas of the velocity on sides by (axis, side, component).
+
+    Args:
+        axes: settings of the axes.
+        scope: of formulas.
+        dimension: number of axes.
+
+    Raises:
+        UserError: if a side does not take one that is given, or an inflow has none through it.
+    """
+    found: OnSides = {}
+    for axis in range(dimension):
+        one = axes[AXES[axis]]
+        for side, end in enumerate(ENDS):
+            if one["periodic"]:
+                continue
+            kind, given = SIDES[_kind(one, end)], one[end] if isinstance(one[end], Settings) else {}
+            for component, name in enumerate(COMPONENTS):
+                said = given.get(name)
+                where = f"{one.path(end)}.{name}"
+                if said is None:
+                    if kind.enters and component == axis:
+                        raise UserError(f"{where} is missing; give the velocity with which the flow comes in there")
+                    continue
+                if component >= dimension:
+                    raise UserError(f"{where} is a velocity along z, and the flow is plane; remove it, or give axes.z")
+                if not (kind.enters if component == axis else kind.takes_along):
+                    remedy = " or make the side an 'inflow'" if component == axis else ""
+                    raise UserError(
+                        f"{where} is given, and a side of kind '{kind.kind}' does not take it; remove it{remedy}"
+                    )
+                found[axis, side, component] = scope.formula(said, (*AXES[:dimension], TIME))
+    return found
+
+
+def boundary_of(formulas: Mapping, places: Places) -> Callable[[Params, Any], BoundaryVelocity] | None:
+    """Return the velocity on the sides as a function of parameters and time; None where all are at rest.
+
+    Args:
+        formulas: by (axis, side, component).
+        places: of the domain.
+    """
+    if not formulas:
+        return None
+    dimension = len(places.axes)
+
+    def value(axis: int, side: int, component: int, params: Params, time: Any) -> Any:
+        formula = formulas.get((axis, side, component))
+        if formula is None:
+            return 0.0
+        given = places.on_side(axis, side, component, params)
+        return formula.on(places.axes, params, **given, time=time)
+
+    def boundary(params: Params, time: Any) -> BoundaryVelocity:
+        return tuple(
+            None
+            if pair is None
+            else tuple(tuple(value(axis, side, i, params, time) for i in range(dimension)) for side in (0, 1))
+            for axis, pair in enumerate(places.domain.sides)
+        )  # type: ignore[return-value]
+
+    return boundary
+
+
+def _axis(told: Settings) -> Axis:
+    """Return one axis."""
+    ways = [key for key in ("cells", "refined", "faces") if told[key] is not None]
+    if len(ways) != 1:
+        given = f"{' and '.join(ways)} are given" if ways else "nothing says its cells"
+        raise UserError(f"{told.where}: {given}; give one of cells, refined and faces")
+    if told["faces"] is not None:
+        for key in ("from", "to", "length", "stretching", "periodic"):
+            if key in told.said:
+                raise told.refuse(key, "is given beside faces, which say all; leave it away")
+        return _made(told, "faces", axis_of_faces, told["faces"])
+    start = told["from"]
+    if (told["to"] is None) == (told["length"] is None):
+        raise UserError(f"{told.where}: give either where the axis ends, 'to', or its 'length'")
+    length = told["length"] if told["to"] is None else told["to"] - start
+    if length <= 0:
+        raise told.refuse("to", f"= {told['to']:g} is not above 'from' = {start:g}; choose a larger one")
+    if told["periodic"]:
+        for key in ("stretching", "refined"):
+            if told[key]:
+                raise told.refuse(key, "is given, and cells of a periodic axis are equal; leave it away")
+        return _made(told, "cells", periodic_axis, told["cells"], length, start)
+    if told["refined"] is None:
+        return _made(told, "cells", bounded_axis, told["cells"], length, start, told["stretching"])
+    if told["stretching"]:
+        raise told.refuse("stretching", "is given beside refined; leave one of them away")
+    part = told["refined"]
+    return _made(told, "refined", refined_axis, part["cell"], (part["from"], part["to"]), length, part["growth"], start)
+
+
+def _made(told: Settings, key: str, make: Callable[..., Axis], *arguments: Any) -> Axis:
+    try:
+        return make(*arguments)
+    except UserError as error:
+        raise UserError(f"{told.path(key)}: {error}") from None
+
+
+def _kind(told: Settings, end: str) -> str:
+    """Return the kind of one side of a bounded axis."""
+    if told[end] is None:
+        raise told.refuse(end, f"is missing; give one of {', '.join(SIDES)}, or {told.path('periodic')} = true")
+    return told[end]["kind"] if isinstance(told[end], Settings) else told[end]
+
+
+def _check_passage(pairs: list[Any], axes: Settings) -> None:
+    """Refuse a flow in without a way out, and the reverse."""
+    by_kind = {
+        kind: [
+            axes.path(f"{AXES[i]}.{end}")
+            for i, pair in enumerate(pairs)
+            for end, k in zip(ENDS, pair or (), strict=False)
+            if k == kind
+        ]
+        for kind in ("inflow", "outflow")
+    }
+    for kind, other in (("inflow", "outflow"), ("outflow", "inflow")):
+        if by_kind[kind] and not by_kind[other]:
+            raise UserError(f"{by_kind[kind][0]} is an {kind}, and there is no {other}; make another side an '{other}'")

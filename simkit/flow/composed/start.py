@@ -1,0 +1,96 @@
+"""Checks of a flow that is told as data, before a run: finite formulas, and a time step that is short enough."""
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import precision_of, refuse_non_finite
+from simkit.core.simulation import Params
+from simkit.flow.boundary.side_velocity import velocity_on_sides
+from simkit.flow.stepping.time_step import check_time_step
+
+if TYPE_CHECKING:
+    from simkit.flow.composed.flow import ComposedFlow
+
+# Powers of two of the time step at which the velocity on the sides is looked at, for its largest value.
+LOOKS = 14
+
+
+def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
+    """Refuse parameters with which a formula is not finite at the start, or the time step too long.
+
+    Args:
+        flow: the flow.
+        params: as the run begins.
+        key: random key of the start.
+
+    Raises:
+        UserError: that names the formula, or the limit of the time step.
+    """
+    places, equations = flow.places, flow.equations
+    zero = jnp.zeros((), precision_of(params))
+    start = flow.initial
+    said = start.said(params)
+    for i, formula in start.components.items():
+        refuse_non_finite(formula, said[i])
+    if start.stream is not None:
+        refuse_non_finite(start.stream, said[0])
+    if start.eddies is not None:
+        refuse_non_finite(start.eddies, start.eddies.number(params))
+    scalars: Any = {}
+    for name, one in flow.scalars.items():
+        refuse_non_finite(one.diffusivity, one.diffusivity.number(params))
+        scalars[name] = one.start(places, params)
+        refuse_non_finite(one.initial, scalars[name])
+        for axis, pair in enumerate(one.ends):
+            for side, end in enumerate(pair or ()):
+                if end[1] is not None:
+                    given = places.on_side(axis, side, None, params)
+                    refuse_non_finite(end[1], end[1].on(places.axes, params, **given, time=zero))
+    speeds = _speeds_on_sides(flow, params)
+    velocity = start(params, key, equations.boundary)
+    for i, formula in flow.force.items():
+        refuse_non_finite(formula, places.at_faces(formula, i, velocity, scalars, params, zero))
+    if flow.flow_rate is not None:
+        refuse_non_finite(flow.flow_rate, flow.flow_rate.number(params, time=zero))
+
+    def boundary() -> Any:
+        return velocity_on_sides(equations.boundary, places.domain, params, zero)
+
+    viscosity = places.at_centers(flow.viscosity, velocity, scalars, params, zero, boundary)
+    refuse_non_finite(flow.viscosity, viscosity)
+    for one in flow.scalars.values():
+        if one.source is not None:
+            refuse_non_finite(one.source, places.at_centers(one.source, velocity, scalars, params, zero))
+    diffusivity = max([float(one.diffusivity.number(params)) for one in flow.scalars.values()], default=0.0)
+    if flow.largest_speed is not None:
+        speed: Any = flow.largest_speed.number(params)
+        refuse_non_finite(flow.largest_speed, speed)
+        speed = float(speed)
+    else:
+        speed = tuple(max(float(jnp.max(jnp.abs(f))), s) for f, s in zip(velocity, speeds, strict=True))
+    check_time_step(
+        float(params["time_step"]),
+        speed,
+        float(jnp.max(viscosity)),
+        places.domain,
+        equations.method,
+        equations.explicit,
+        diffusivity,
+    )
+
+
+def _speeds_on_sides(flow: "ComposedFlow", params: Params) -> tuple[float, ...]:
+    """Return the largest size of each component of the velocity on the sides, at the start and some times later."""
+    found = np.zeros(len(flow.places.axes))
+    times = [0.0, *(float(params["time_step"]) * 2.0**k for k in range(LOOKS))]
+    for (axis, side, component), formula in flow.on_sides.items():
+        given = flow.places.on_side(axis, side, component, params)
+        for time in times if formula.takes("time") else times[:1]:
+            value = formula.on(flow.places.axes, params, **given, time=jnp.asarray(time, precision_of(params)))
+            if time == 0:
+                refuse_non_finite(formula, value)
+            found[component] = max(found[component], float(jnp.nanmax(jnp.abs(value))))
+    return tuple(found)

@@ -1,0 +1,114 @@
+"""Flows that are told as data: the factory of ``flow.domain``."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from simkit.core.parameter import POSITIVE, UNBOUNDED, Parameter
+from simkit.core.settings import declares, read
+from simkit.core.simulation import Params, Simulation
+from simkit.flow.composed.flow import ComposedFlow
+from simkit.flow.composed.settings import SETTINGS
+from simkit.flow.composed.told import Told
+from simkit.flow.stepping.stepper import FlowState, stepper
+
+PARAMETERS = {"time_step": Parameter(0.01, POSITIVE, "1", "time step; keep courant_number below 1.7, or 0.5")}
+
+
+@declares(SETTINGS)
+def system(
+    *,
+    axes: Mapping[str, Any],
+    viscosity: float | str,
+    force: Mapping[str, Any] | None = None,
+    flow_rate: float | str | None = None,
+    initial: Mapping[str, Any] | None = None,
+    scalars: Mapping[str, Any] | None = None,
+    derived: Mapping[str, Any] | None = None,
+    method: str = "runge_kutta",
+    implicit: list[str] | None = None,
+    implicit_viscosity: float | str | None = None,
+    scheme: str = "central",
+    wall_slope: str = "parabola",
+    largest_speed: float | str | None = None,
+    plane: float | None = None,
+    observed: list[str] | None = None,
+    units: Mapping[str, str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Simulation:
+    """Return an incompressible flow that is told as data: its axes, sides, forces, scalars and start.
+
+        du/dt + div(u u) = -grad(p) + 2 div(viscosity S) + force,    div(u) = 0
+        dc/dt + div(u c) = diffusivity laplacian(c) + source,        for each scalar c
+
+    Numbers may be formulas, see docs/compose.md; they take the parameters, ``derived`` values, the coordinates x, y
+    and z, and where they are evaluated during the run ``time``, the velocity ``u``, ``v`` and ``w`` and the scalars by
+    name. Every parameter may be swept and differentiated.
+
+    Args:
+        axes: x, y and, in space, z: cells, ends and sides of each.
+        viscosity: kinematic viscosity, a number or a formula; of the coordinates, the velocity, ``shear_rate`` and
+            scalars too.
+        force: formulas of its components x, y and z, per unit mass.
+        flow_rate: mean velocity along x, a number or a formula of the time, that a uniform acceleration holds.
+        initial: formulas of u, v and w, or of the ``stream_function``, at the start.
+        scalars: what the flow carries, by name.
+        derived: formulas of values that other formulas take, by name.
+        method: "runge_kutta" or "adams_bashforth".
+        implicit: axes along which friction and diffusion are implicit, by default those with a wall.
+        implicit_viscosity: where the viscosity is a field, the part of it that is implicit, a number or a formula.
+        scheme: of advection, "central" or "upwind".
+        wall_slope: "parabola" or "symmetric", see `simkit.flow.boundary.domain.Domain`.
+        largest_speed: that is expected, for the check of the time step.
+        plane: where along z the plane is that pictures show.
+        observed: names of the fields that frames store, by default all.
+        units: of length, velocity and time.
+        parameters: of formulas, numbers or `Parameter` by name, besides ``time_step``.
+
+    Raises:
+        UserError: if a setting or a formula is wrong, names its key and the column; before a run, if a formula is not
+            finite at the start, or the time step is above the limit of stability.
+    """
+    given = dict(locals())
+    own = given.pop("parameters")
+    told = read({key: value for key, value in given.items() if value is not None}, SETTINGS)
+    flow = ComposedFlow.of(told, joined_parameters(own))
+    seen = Told(flow)
+    start, step = stepper(flow.equations)
+
+    def init(params: Params, key: jax.Array) -> FlowState:
+        velocity = flow.initial(params, key, flow.equations.boundary)
+        scalars = {name: one.start(flow.places, params) for name, one in flow.scalars.items()}
+        return start(velocity, params, scalars or ())
+
+    return Simulation(
+        init=init,
+        step=step,
+        observe=seen.observe,
+        diagnose=seen.diagnose,
+        params=flow.parameters,
+        check=flow.check,
+        dimensions=seen.dimensions,
+        coordinates=seen.coordinates,
+        quantities=seen.quantities,
+    )
+
+
+def joined_parameters(own: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return all parameters: the declared ones, with what is said of them, and those of the user's own.
+
+    Args:
+        own: numbers or `Parameter` by name.
+    """
+    found: dict[str, Any] = dict(own or {})
+    for name, declared in PARAMETERS.items():
+        said = found.get(name, declared)
+        said = said if isinstance(said, Parameter) else Parameter(said)
+        found[name] = Parameter(
+            said.default,
+            declared.bounds if said.bounds == UNBOUNDED else said.bounds,
+            said.unit,
+            said.doc or declared.doc,
+        )
+    return found

@@ -1,0 +1,229 @@
+"""What a flow that is told as data observes and diagnoses."""
+
+import functools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.quantities import over
+from simkit.core.simulation import Arrays, Params, Quantity
+from simkit.errors import UserError, nearest
+from simkit.flow.arrays import like
+from simkit.flow.boundary.given import on_side
+from simkit.flow.composed.places import AXES
+from simkit.flow.composed.sides import ENDS
+from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude, vorticity
+from simkit.flow.diagnosis.quantities import flow_quantities
+from simkit.flow.operators.differences import at_centers, divergence
+from simkit.flow.operators.diffusion import shear
+from simkit.flow.scalar import mean_scalar, scalar_variance
+from simkit.flow.stepping.stepper import FlowState
+
+if TYPE_CHECKING:
+    from simkit.flow.composed.flow import ComposedFlow
+
+
+class Told:
+    """Observed fields and diagnostics of a flow.
+
+    Attributes:
+        dimensions: names of the axes of each observed field.
+        coordinates: centers of the cells along the axes, and the kinds of the sides.
+        quantities: unit and meaning of everything.
+    """
+
+    def __init__(self, flow: "ComposedFlow") -> None:
+        """Find what there is to tell.
+
+        Raises:
+            UserError: if a field that is asked for is unknown, or the plane is not in the domain.
+        """
+        self._flow = flow
+        self._domain, self._grid = flow.places.domain, flow.places.domain.grid
+        self._plane = self._found_plane()
+        fields = self._fields()
+        said = flow.told["observed"]
+        for name in said or ():
+            if name not in fields:
+                raise UserError(f"observed: '{name}' is not a field of this flow{nearest(name, list(fields))}")
+        flat = [name for name, axes in fields.items() if len(axes) < 3]
+        self._names = tuple(flat if said is None else dict.fromkeys(said))
+        if self._domain_moves:
+            self._names = (*self._names, "side_velocity")
+            fields["side_velocity"] = ("side",)
+        self.dimensions = {name: fields[name] for name in self._names}
+        axes = zip(flow.places.axes, self._grid.axes, strict=True)
+        self.coordinates = {name: axis.centers for name, axis in axes} | {"sides": self._domain.drawn_sides()}
+        self.quantities = self._described()
+
+    @property
+    def _is_plane(self) -> bool:
+        return self._grid.dimension == 2
+
+    @property
+    def _domain_moves(self) -> bool:
+        """Whether pictures show sides that move along themselves."""
+        kinds = ((axis, side, i) for axis, side, i in self._flow.on_sides if i != axis and axis < 2 and i < 2)
+        return any(self._domain.side(axis, side).drawn_as == "wall" for axis, side, _ in kinds)
+
+    def _found_plane(self) -> tuple[int, float]:
+        """Return the index of the layer of cells below the plane of pictures, and the share of the layer above it."""
+        place = self._flow.told["plane"]
+        if self._is_plane:
+            if place is not None:
+                raise self._flow.told.refuse("plane", "is given, and the flow is plane; remove it, or give axes.z")
+            return 0, 0.0
+        centers = self._grid.axes[2].centers
+        faces = self._grid.axes[2].faces
+        place = (faces[0] + faces[-1]) / 2 if place is None else place
+        if not faces[0] <= place <= faces[-1]:
+            raise self._flow.told.refuse(
+                "plane", f"= {place:g} is outside the domain; choose from {faces[0]:g} to {faces[-1]:g}"
+            )
+        below = int(np.clip(np.searchsorted(centers, place) - 1, 0, len(centers) - 2))
+        share = (place - centers[below]) / (centers[below + 1] - centers[below])
+        return below, float(np.clip(share, 0, 1))
+
+    def _fields(self) -> dict[str, tuple[str, ...]]:
+        """Return the axes of all fields that may be observed, by name."""
+        names = (*self._flow.places.components, "speed", "pressure", *self._flow.scalars)
+        if self._is_plane:
+            return {name: ("x", "y") for name in (*names, "vorticity")}
+        return {f"{name}_mid": ("x", "y") for name in names} | {name: ("x", "y", "z") for name in names}
+
+    def observe(self, state: FlowState, params: Params) -> Arrays:
+        """Return the fields that frames store."""
+        centered = functools.cache(lambda: at_centers(state.velocity, self._grid))
+        makers: dict[str, Any] = {
+            name: lambda i=i: centered()[i] for i, name in enumerate(self._flow.places.components)
+        }
+        makers["speed"] = lambda: magnitude(centered())
+        makers["pressure"] = lambda: state.pressure
+        makers |= {name: lambda name=name: state.scalar[name] for name in self._flow.scalars}
+        if self._is_plane:
+            makers["vorticity"] = lambda: vorticity(state.velocity, self._on_sides(state, params), self._domain)
+        else:
+            makers |= {f"{name}_mid": lambda make=make: self._cut(make()) for name, make in makers.items()}
+        makers["side_velocity"] = lambda: self._side_velocity(state, params)
+        return {name: makers[name]() for name in self._names}
+
+    def diagnose(self, state: FlowState, params: Params) -> Arrays:
+        """Return the numbers of each frame."""
+        grid, velocity = self._grid, state.velocity
+        centered = at_centers(velocity, grid)
+        found = {
+            "time": state.time[0],
+            "kinetic_energy": kinetic_energy(velocity, grid),
+            "largest_velocity": jnp.max(magnitude(centered)),
+            "divergence": jnp.max(jnp.abs(divergence(velocity, grid))),
+            "courant_number": courant_number(velocity, params["time_step"], grid),
+        }
+        for name, f in zip(self._flow.places.components, centered, strict=True):
+            found[f"mean_{name}"] = mean_scalar(f, grid)
+        if self._flow.flow_rate is not None:
+            found["drive"] = state.drive
+        found |= self._friction(state, params)
+        return found | self._scalars(state, params)
+
+    def _on_sides(self, state: FlowState, params: Params) -> Any:
+        return self._flow.equations.on_sides(params, state.time[0])
+
+    def _cut(self, f: jax.Array) -> jax.Array:
+        """Return a field in the plane of pictures."""
+        below, share = self._plane
+        return (1 - share) * f[:, :, below] + share * f[:, :, below + 1]
+
+    def _side_velocity(self, state: FlowState, params: Params) -> jax.Array:
+        """Return the mean velocity along each of the left, right, lower and upper side."""
+        given = self._on_sides(state, params)
+        found = []
+        for axis in (0, 1):
+            for side in (0, 1):
+                moves = self._domain.sides[axis] is not None and self._domain.side(axis, side).drawn_as == "wall"
+                along = on_side(given, axis, side)[1 - axis] if moves else 0.0
+                found.append(jnp.mean(like(state.time, along)))
+        return jnp.stack(found)
+
+    def _walls(self) -> Iterator[tuple[int, int, str]]:
+        """Yield (axis, side, name) of the walls."""
+        for axis in self._domain.bounded():
+            for side, end in enumerate(ENDS):
+                if self._domain.side(axis, side).drawn_as == "wall":
+                    yield axis, side, f"{AXES[axis]}_{end}"
+
+    def _friction(self, state: FlowState, params: Params) -> Arrays:
+        """Return the mean shear stress over density of the flow on each wall, along each direction of the wall."""
+        if self._flow.equations.varies:
+            return {}
+        found: Arrays = {}
+        given = self._on_sides(state, params)
+        viscosity = self._flow.viscosity.number(params)
+        for axis, side, name in self._walls():
+            for i, f in enumerate(state.velocity):
+                if i == axis:
+                    continue
+                slopes = shear(f, i, axis, given, self._domain)
+                layer = jnp.take(slopes, jnp.asarray([-1 if side else 0]), axis)
+                inward = -1 if side else 1
+                found[f"{name}.shear_{AXES[i]}"] = inward * viscosity * self._mean_on_side(layer, axis, i)
+        return found
+
+    def _mean_on_side(self, layer: jax.Array, axis: int, component: int | None) -> jax.Array:
+        """Return the mean over a side of what lives where a component of the velocity does, or at the centers."""
+        for i, a in enumerate(self._grid.axes):
+            if i == axis:
+                continue
+            weights = a.widths
+            if i == component:
+                weights = a.widths if a.periodic else np.convolve(a.widths, [0.5, 0.5])
+            layer = layer * like(layer, self._grid.along(weights / a.length, i))
+        return jnp.sum(layer)
+
+    def _scalars(self, state: FlowState, params: Params) -> Arrays:
+        found: Arrays = {}
+        for name, formulas in self._flow.scalars.items():
+            c = state.scalar[name]
+            found[f"{name}.mean"] = mean_scalar(c, self._grid)
+            found[f"{name}.variance"] = scalar_variance(c, self._grid)
+            for axis, pair in enumerate(formulas.ends):
+                for side, (kind, _) in enumerate(pair or ()):
+                    if kind == "value":
+                        flux = self._flow.carried[name].side_flux(c, params, state.time[0], axis, side)
+                        found[f"{name}.flux_{AXES[axis]}_{ENDS[side]}"] = self._mean_on_side(flux, axis, None)
+        return found
+
+    def _described(self) -> dict[str, Quantity]:
+        told = self._flow.told["units"]
+        length, velocity = told["length"], told["velocity"]
+        time = told["time"] or over(length, velocity)
+        table = flow_quantities(length, velocity, time, over("1", time) if told["time"] else "")
+        square = table["kinetic_energy"].unit
+        table["w"] = Quantity(velocity, "velocity along z")
+        table["z"] = Quantity(length, "position along z")
+        table["pressure"] = Quantity(square, "pressure over density")
+        table["drive"] = Quantity(over(velocity, time), "acceleration along x that holds the flow rate")
+        for name in self._flow.places.components:
+            table[f"mean_{name}"] = Quantity(velocity, f"mean of {name}")
+        for _, _, name in self._walls():
+            for axis in AXES:
+                doc = f"mean shear stress over density of the flow on the wall {name.replace('_', ' ')}, along {axis}"
+                table[f"{name}.shear_{axis}"] = Quantity(square, doc)
+        for name, one in self._flow.scalars.items():
+            unit = one.told["unit"]
+            table[name] = Quantity(unit, one.told["doc"] or name)
+            table[f"{name}.mean"] = Quantity(unit, f"mean of {name}")
+            table[f"{name}.variance"] = Quantity(f"({unit})^2" if unit != "1" else "1", f"variance of {name}")
+            flux = velocity if unit == "1" else f"{unit} {velocity}"
+            for axis in AXES:
+                for end in ENDS:
+                    doc = f"mean amount of {name} that diffuses in through the {end} side of {axis}"
+                    table[f"{name}.flux_{axis}_{end}"] = Quantity(flux, doc)
+        cuts = {
+            f"{name}_mid": Quantity(q.unit, f"{q.doc}, in the plane shown")
+            for name, q in table.items()
+            if "." not in name
+        }
+        return cuts | table
