@@ -1,0 +1,115 @@
+"""Flows that are told as data give the numbers of those that are written by hand."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from simkit import flow
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def told_lid():
+    rest = {"lower": "wall", "upper": "wall"}
+    return flow.system(
+        axes={
+            "x": {"cells": 12, "length": 1, "stretching": 1.0, **rest},
+            "y": {"cells": 12, "length": 1, "stretching": 1.0, "lower": "wall", "upper": {"kind": "wall", "u": "lid"}},
+        },
+        viscosity="1/reynolds",
+        method="adams_bashforth",
+        parameters={"reynolds": 400.0, "lid": 1.0, "time_step": 0.01},
+    )
+
+
+def told_cavity():
+    walls = {"cells": 10, "length": 1, "stretching": 1.0, "lower": "wall", "upper": "wall"}
+    return flow.system(
+        axes={"x": walls, "y": walls},
+        viscosity="prandtl",
+        force={"y": "rayleigh*prandtl*temperature"},
+        scalars={"temperature": {"diffusivity": 1, "sides": {"x": {"lower": 0.5, "upper": -0.5}}}},
+        implicit=[],
+        parameters={"rayleigh": 1e5, "prandtl": 0.71, "time_step": 1e-4},
+    )
+
+
+def told_vortices():
+    around = {"cells": 16, "length": "2*pi", "periodic": True}
+    return flow.system(
+        axes={"x": around, "y": around},
+        viscosity="viscosity",
+        initial={"u": "drift - swirl*cos(x)*sin(y)", "v": "drift + swirl*sin(x)*cos(y)"},
+        parameters={"viscosity": 0.01, "drift": 1.0, "swirl": 1.0, "time_step": 0.02},
+    )
+
+
+def told_channel(**more):
+    return flow.system(
+        axes={
+            "x": {"cells": 8, "length": 6, "periodic": True},
+            "y": {"cells": 8, "from": -1, "to": 1, "lower": "wall", "upper": {"kind": "wall", "u": "wall_velocity"}},
+        },
+        viscosity="1/reynolds",
+        initial={"eddies": "perturbation"},
+        method="adams_bashforth",
+        implicit=["x", "y"],
+        parameters={"reynolds": 100.0, "perturbation": 0.1, "wall_velocity": 0.2, "time_step": 0.015},
+        **more,
+    )
+
+
+def told_womersley():
+    return flow.system(
+        axes={
+            "x": {"cells": 8, "length": 4, "periodic": True},
+            "y": {"cells": 8, "from": -1, "to": 1, "lower": "wall", "upper": "wall"},
+        },
+        viscosity="womersley**(-2)",
+        force={"x": "cos(time)"},
+        implicit=["x", "y"],
+        parameters={"womersley": 8.0, "time_step": math.pi / 100},
+    )
+
+
+PAIRS = {
+    "lid_driven_cavity": (told_lid, lambda: flow.lid_driven_cavity(cells=12, stretching=1.0), {"time_step": 0.01}),
+    "heated_cavity": (told_cavity, lambda: flow.heated_cavity(cells=(10, 10)), {"time_step": 1e-4}),
+    "taylor_green": (told_vortices, lambda: flow.taylor_green(cells=16), {}),
+    "channel": (
+        lambda: told_channel(force={"x": "3/reynolds"}),
+        lambda: flow.channel(cells=(8, 8)),
+        {"perturbation": 0.1, "wall_velocity": 0.2},
+    ),
+    "channel at a held flow rate": (
+        lambda: told_channel(flow_rate="1 + wall_velocity/2"),
+        lambda: flow.channel(cells=(8, 8), drive="flow_rate"),
+        {"perturbation": 0.1, "wall_velocity": 0.2},
+    ),
+    "womersley": (told_womersley, lambda: flow.womersley(cells=(8, 8)), {"initial_share": 0.0}),
+}
+
+
+def after_some_steps(simulation, params):
+    def steps(params, key):
+        state = simulation.init(params, key)
+        return jax.lax.fori_loop(0, 6, lambda _, s: simulation.step(s, params), state)
+
+    return jax.jit(steps)(params, jax.random.key(3))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_flow_told_as_data_is_that_written_by_hand(name):
+    told, by_hand, values = PAIRS[name]
+    told, by_hand = told(), by_hand().with_params(values)
+    found = after_some_steps(told, told.params)
+    expected = after_some_steps(by_hand, by_hand.params)
+    size = max(float(np.abs(f).max()) for f in expected.velocity)
+    for f, g in zip(found.velocity, expected.velocity, strict=True):
+        # Round-off of some hundred operations, among them those of the projection at the start.
+        np.testing.assert_allclose(f, g, rtol=0, atol=1e-13 * size)
+    if name == "heated_cavity":
+        np.testing.assert_allclose(found.scalar["temperature"], expected.scalar, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(found.drive, expected.drive, rtol=1e-10, atol=1e-13)
