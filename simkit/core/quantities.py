@@ -40,6 +40,16 @@ def over(numerator: str, denominator: str) -> str:
     return numerator if denominator == "1" else f"{numerator}/{denominator}"
 
 
+def times(one: str, other: str) -> str:
+    """Return the unit of a product in words, such as ``"U^2 D"`` of ``("U^2", "D")``.
+
+    Args:
+        one: a unit.
+        other: another.
+    """
+    return " ".join(unit for unit in (one, other) if unit != "1") or "1"
+
+
 def raised(unit: str, power: int) -> str:
     """Return a power of a unit in words, such as ``"U^2"`` or ``"(kappa/H)^2"``.
 

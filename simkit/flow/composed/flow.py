@@ -12,9 +12,10 @@ from simkit.core.settings import Settings
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.composed.initial import InitialVelocity
+from simkit.flow.composed.obstacles import FORCED, IMMERSED, ObstacleFormulas, obstacles_of
 from simkit.flow.composed.places import AXES, COMPONENTS, SHEAR_RATE, TIME, Places
 from simkit.flow.composed.scalars import ScalarFormulas, carried_scalar
-from simkit.flow.composed.sides import OnSides, boundary_of, built_domain, velocities_on_sides
+from simkit.flow.composed.sides import ENDS, OnSides, boundary_of, built_domain, velocities_on_sides
 from simkit.flow.composed.start import check_start
 from simkit.flow.composed.terms import flow_rate_of, force_of, viscosity_of
 from simkit.flow.equations import Equations
@@ -40,6 +41,7 @@ class ComposedFlow:
         viscosity: that of the viscosity.
         initial: velocity at the start.
         scalars: formulas of the scalars, by name.
+        obstacles: formulas of the obstacles, by name.
         carried: the scalars, by name.
         largest_speed: formula of the largest speed expected; or None.
         equations: that all of this makes.
@@ -55,6 +57,7 @@ class ComposedFlow:
     initial: InitialVelocity
     scalars: Mapping[str, ScalarFormulas]
     carried: Mapping[str, TransportedScalar]
+    obstacles: Mapping[str, ObstacleFormulas]
     largest_speed: Formula | None
     equations: Equations
 
@@ -75,7 +78,8 @@ class ComposedFlow:
         names = tuple(told["scalars"])
         moving = (*places.axes, TIME, *places.components, *names)
         fields = (*moving, "speed", SHEAR_RATE)
-        known = _scope(told, as_arrays(dict(parameters)), fields)
+        defaults = as_arrays(dict(parameters))
+        known = _scope(told, defaults, fields)
         formulas = {
             i: known.formula(told["force"][name], moving)
             for i, name in enumerate(AXES[:dimension])
@@ -95,6 +99,9 @@ class ComposedFlow:
         part = told["implicit_viscosity"]
         inner = None if part is None else known.formula(part)
         varies = viscosity.takes(*fields)
+        obstacles = {name: ObstacleFormulas(one, known, dimension) for name, one in told["obstacles"].items()}
+        immersed = dimension == 2 and not varies and flow_rate is None and not told["implicit"]
+        way = told["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(
             domain=domain,
             viscosity=nu,
@@ -103,6 +110,7 @@ class ComposedFlow:
             force=force_of(formulas, places),
             flow_rate=flow_rate_of(flow_rate),
             scalar=TransportedScalars(carried) if carried else None,
+            obstacle=obstacles_of(obstacles, way, domain, nu, defaults),
             method=told["method"],
             implicit=_implicit(told, places, varies),
             implicit_viscosity=None if inner is None else lambda params: inner.number(params),
@@ -120,6 +128,7 @@ class ComposedFlow:
             initial=InitialVelocity(told["initial"], known, places),
             scalars=scalars,
             carried=carried,
+            obstacles=obstacles,
             largest_speed=None if largest is None else known.formula(largest),
             equations=equations,
         )
@@ -136,9 +145,11 @@ class ComposedFlow:
 def _scope(told: Settings, params: Params, fields: tuple[str, ...]) -> Scope:
     """Return what formulas may take, once no name has two meanings."""
     reserved = {*AXES, *COMPONENTS, TIME, SHEAR_RATE, *TAKEN, *FUNCTIONS, *CONSTANTS, *params}
-    for name in told["scalars"]:
-        if name in reserved:
-            raise UserError(f"scalars.{name}: the name '{name}' is taken; choose another")
+    walls = (f"{axis}_{end}" for axis in AXES for end in ENDS)
+    for table, taken in (("scalars", reserved), ("obstacles", {*reserved, *walls, *told["scalars"]})):
+        for name in told[table]:
+            if name in taken:
+                raise UserError(f"{table}.{name}: the name '{name}' is taken; choose another")
     return scope(params, told["derived"], fields)
 
 
@@ -150,6 +161,6 @@ def _implicit(told: Settings, places: Places, varies: bool) -> tuple[int, ...]:
             if name not in places.axes:
                 raise told.refuse("implicit", f"names '{name}', and the flow is plane; remove it")
         return tuple(AXES.index(name) for name in dict.fromkeys(said))
-    if varies and told["implicit_viscosity"] is None:
+    if told["obstacles"] or (varies and told["implicit_viscosity"] is None):
         return ()
     return tuple(i for i in domain.bounded() if any(domain.side(i, side).sticks for side in (0, 1)))

@@ -5,6 +5,7 @@ from typing import Any
 from simkit.core.parameter import POSITIVE
 from simkit.core.settings import Setting, either, flag, formula, named, number, several, table, text, whole, word
 from simkit.errors import UserError
+from simkit.flow.composed.shapes import SHAPES
 from simkit.flow.grid import MAX_CELLS
 
 SIDE_KINDS = ("wall", "free_slip", "inflow", "outflow")
@@ -102,6 +103,21 @@ SCALAR = {
     "unit": text("its unit", "1"),
     "doc": text("what it is", ""),
 }
+OBSTACLE = {
+    "shape": word("what it is, around its position", tuple(SHAPES), None),
+    "distance": formula(
+        "in place of a shape, negative inside: by x, y and z from the position, along axes that turn with it", None
+    ),
+    "position": several(formula("a coordinate"), "where it is, by parameters and time", (2, 3)),
+    "angle": formula("by which it is turned counterclockwise in the x-y plane, by parameters and time", None),
+    "size": formula("by which it is larger than its shape, by parameters and time", None),
+    "spin": formula("angular velocity of the surface of a round body, besides that of the angle", None),
+    "radius": formula("of a circle, a sphere or a cylinder along z", None),
+    "half_axes": several(formula("a length"), "of an ellipse or an ellipsoid, along each axis", (2, 3), None),
+    "half_widths": several(formula("a length"), "of a box, along each axis", (2, 3), None),
+    "rounding": formula("radius of the edges of a box", None),
+    "points": whole("on the outline of an immersed boundary; by default as many as the cells there ask for", None, 8),
+}
 UNITS = {
     "length": text("of length", "1"),
     "velocity": text("of velocity", "1"),
@@ -116,6 +132,12 @@ SETTINGS = {
     "flow_rate": formula("mean velocity along x that a uniform acceleration holds, by the time", None),
     "initial": table("velocity at the start; at rest where nothing is said", INITIAL, {}),
     "scalars": named("what the flow carries", table("", SCALAR)),
+    "obstacles": named("bodies in the flow", table("", OBSTACLE)),
+    "obstacle_method": word(
+        "how obstacles hold the flow; by default the first for plane obstacles that it serves",
+        ("immersed_boundary", "direct_forcing"),
+        None,
+    ),
     "derived": named("values that formulas may take, each by parameters and by those before it", formula("")),
     "method": word("of the steps in time", ("runge_kutta", "adams_bashforth"), "runge_kutta"),
     "implicit": several(

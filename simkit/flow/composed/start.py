@@ -14,8 +14,10 @@ from simkit.flow.stepping.time_step import check_time_step
 if TYPE_CHECKING:
     from simkit.flow.composed.flow import ComposedFlow
 
-# Powers of two of the time step at which the velocity on the sides is looked at, for its largest value.
-LOOKS = 14
+# Powers of two of the time step at which sides and obstacles are looked at besides the start.
+LOOKS = 7
+# How much faster than the stream the flow beside an obstacle is, about.
+FASTER = 1.5
 
 
 def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
@@ -49,7 +51,11 @@ def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
                 if end[1] is not None:
                     given = places.on_side(axis, side, None, params)
                     refuse_non_finite(end[1], end[1].on(places.axes, params, **given, time=zero))
-    speeds = _speeds_on_sides(flow, params)
+    times = [0.0, *(float(params["time_step"]) * 2.0**k for k in range(LOOKS))]
+    speeds = _speeds_on_sides(flow, params, times)
+    if flow.obstacles:
+        bodies = _speeds_of_obstacles(flow, params, times)
+        speeds = tuple(FASTER * max(pair) for pair in zip(speeds, bodies, strict=True))
     velocity = start(params, key, equations.boundary)
     for i, formula in flow.force.items():
         refuse_non_finite(formula, places.at_faces(formula, i, velocity, scalars, params, zero))
@@ -70,7 +76,8 @@ def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
         refuse_non_finite(flow.largest_speed, speed)
         speed = float(speed)
     else:
-        speed = tuple(max(float(jnp.max(jnp.abs(f))), s) for f, s in zip(velocity, speeds, strict=True))
+        faster = FASTER if flow.obstacles else 1.0
+        speed = tuple(max(faster * float(jnp.max(jnp.abs(f))), s) for f, s in zip(velocity, speeds, strict=True))
     check_time_step(
         float(params["time_step"]),
         speed,
@@ -82,10 +89,25 @@ def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
     )
 
 
-def _speeds_on_sides(flow: "ComposedFlow", params: Params) -> tuple[float, ...]:
-    """Return the largest size of each component of the velocity on the sides, at the start and some times later."""
+def _speeds_of_obstacles(flow: "ComposedFlow", params: Params, times: list[float]) -> tuple[float, ...]:
+    """Return the largest size of each component of the velocity of obstacles, once they fit into the domain."""
+    bodies = flow.equations.obstacle
+    for one in flow.obstacles.values():
+        for formula in one.formulas:
+            refuse_non_finite(formula, formula.number(params, time=0.0))
+    moves = bodies.moves  # type: ignore[union-attr]
+    bodies.check(params, times if moves else times[:1])  # type: ignore[union-attr]
     found = np.zeros(len(flow.places.axes))
-    times = [0.0, *(float(params["time_step"]) * 2.0**k for k in range(LOOKS))]
+    for body in bodies.bodies.values():  # type: ignore[union-attr]
+        for time in times if body.motion is not None else ():
+            speeds = [abs(float(v)) for v in body.now(params, jnp.asarray(time, precision_of(params))).velocity]
+            found = np.maximum(found, speeds)
+    return tuple(found)
+
+
+def _speeds_on_sides(flow: "ComposedFlow", params: Params, times: list[float]) -> tuple[float, ...]:
+    """Return the largest size of each component of the velocity on the sides, at the given times."""
+    found = np.zeros(len(flow.places.axes))
     for (axis, side, component), formula in flow.on_sides.items():
         given = flow.places.on_side(axis, side, component, params)
         for time in times if formula.takes("time") else times[:1]:

@@ -25,6 +25,8 @@ def system(
     flow_rate: float | str | None = None,
     initial: Mapping[str, Any] | None = None,
     scalars: Mapping[str, Any] | None = None,
+    obstacles: Mapping[str, Any] | None = None,
+    obstacle_method: str | None = None,
     derived: Mapping[str, Any] | None = None,
     method: str = "runge_kutta",
     implicit: list[str] | None = None,
@@ -37,7 +39,7 @@ def system(
     units: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Simulation:
-    """Return an incompressible flow that is told as data: its axes, sides, forces, scalars and start.
+    """Return an incompressible flow that is told as data: axes, sides, forces, scalars, obstacles and start.
 
         du/dt + div(u u) = -grad(p) + 2 div(viscosity S) + force,    div(u) = 0
         dc/dt + div(u c) = diffusivity laplacian(c) + source,        for each scalar c
@@ -54,6 +56,8 @@ def system(
         flow_rate: mean velocity along x, a number or a formula of the time, that a uniform acceleration holds.
         initial: formulas of u, v and w, or of the ``stream_function``, at the start.
         scalars: what the flow carries, by name.
+        obstacles: bodies in the flow, by name.
+        obstacle_method: "immersed_boundary" or "direct_forcing", see `simkit.flow.obstacles.methods.bodies_in`.
         derived: formulas of values that other formulas take, by name.
         method: "runge_kutta" or "adams_bashforth".
         implicit: axes along which friction and diffusion are implicit, by default those with a wall.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.quantities import over
+from simkit.core.quantities import over, raised, times
 from simkit.core.simulation import Arrays, Params, Quantity
 from simkit.errors import UserError, nearest
 from simkit.flow.arrays import like
@@ -24,6 +24,20 @@ from simkit.flow.stepping.stepper import FlowState
 
 if TYPE_CHECKING:
     from simkit.flow.composed.flow import ComposedFlow
+
+DISTANCE = "body_distance"
+LOADS = {
+    2: ("drag", "lift", "torque"),
+    3: ("drag", "lift", "side_force", "torque_x", "torque_y", "torque"),
+}
+_MEANINGS = {
+    "drag": "force of the flow along x",
+    "lift": "force of the flow along y",
+    "side_force": "force of the flow along z",
+    "torque_x": "torque of the flow about the axis along x",
+    "torque_y": "torque of the flow about the axis along y",
+    "torque": "torque of the flow, counterclockwise in the x-y plane",
+}
 
 
 class Told:
@@ -90,9 +104,11 @@ class Told:
     def _fields(self) -> dict[str, tuple[str, ...]]:
         """Return the axes of all fields that may be observed, by name."""
         names = (*self._flow.places.components, "speed", "pressure", *self._flow.scalars)
+        bodies = {DISTANCE: ("x", "y")} if self._flow.obstacles else {}
         if self._is_plane:
-            return {name: ("x", "y") for name in (*names, "vorticity")}
-        return {f"{name}_mid": ("x", "y") for name in names} | {name: ("x", "y", "z") for name in names}
+            names = (*names, "vorticity", *bodies)
+            return {name: ("x", "y") for name in names}
+        return {f"{name}_mid": ("x", "y") for name in names} | {name: ("x", "y", "z") for name in names} | bodies
 
     def observe(self, state: FlowState, params: Params) -> Arrays:
         """Return the fields that frames store."""
@@ -107,6 +123,8 @@ class Told:
             makers["vorticity"] = lambda: vorticity(state.velocity, self._on_sides(state, params), self._domain)
         else:
             makers |= {f"{name}_mid": lambda make=make: self._cut(make()) for name, make in makers.items()}
+        if self._flow.obstacles:
+            makers[DISTANCE] = lambda: self._distance(state, params)
         makers["side_velocity"] = lambda: self._side_velocity(state, params)
         return {name: makers[name]() for name in self._names}
 
@@ -126,6 +144,7 @@ class Told:
         if self._flow.flow_rate is not None:
             found["drive"] = state.drive
         found |= self._friction(state, params)
+        found |= self._loads(state, params)
         return found | self._scalars(state, params)
 
     def _on_sides(self, state: FlowState, params: Params) -> Any:
@@ -146,6 +165,23 @@ class Told:
                 along = on_side(given, axis, side)[1 - axis] if moves else 0.0
                 found.append(jnp.mean(like(state.time, along)))
         return jnp.stack(found)
+
+    def _distance(self, state: FlowState, params: Params) -> jax.Array:
+        """Return the distance from the nearest obstacle, negative inside; in space, in the plane of pictures."""
+        found = self._flow.equations.obstacle.distance(params, state.time[0])  # type: ignore[union-attr]
+        return found if self._is_plane else self._cut(found)
+
+    def _loads(self, state: FlowState, params: Params) -> Arrays:
+        """Return force and torque on each obstacle, and where those are that move."""
+        found: Arrays = {}
+        names = LOADS[self._grid.dimension]
+        for name, one in self._flow.obstacles.items():
+            load = self._flow.equations.obstacle.load_on(name, state.load)  # type: ignore[union-attr]
+            found |= {f"{name}.{what}": load[k] for k, what in enumerate(names)}
+            if one.moves:
+                place = one.at(params, state.time[0])
+                found |= {f"{name}.{axis}": x for axis, x in zip(self._flow.places.axes, place, strict=True)}
+        return found
 
     def _walls(self) -> Iterator[tuple[int, int, str]]:
         """Yield (axis, side, name) of the walls."""
@@ -221,6 +257,14 @@ class Told:
                 for end in ENDS:
                     doc = f"mean amount of {name} that diffuses in through the {end} side of {axis}"
                     table[f"{name}.flux_{axis}_{end}"] = Quantity(flux, doc)
+        for name in self._flow.obstacles:
+            power = self._grid.dimension - 1
+            for what, doc in _MEANINGS.items():
+                unit = times(square, raised(length, power + what.startswith("torque")))
+                doc = f"{doc} on {name} over density{', per length' if power == 1 else ''}"
+                table[f"{name}.{what}"] = Quantity(unit, doc)
+            for axis in AXES:
+                table[f"{name}.{axis}"] = Quantity(length, f"position of {name} along {axis}")
         cuts = {
             f"{name}_mid": Quantity(q.unit, f"{q.doc}, in the plane shown")
             for name, q in table.items()

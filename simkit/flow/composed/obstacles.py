@@ -1,0 +1,148 @@
+"""The obstacles of a flow that is told as data: shapes, places and motions."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import Formula, Scope
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params
+from simkit.flow.boundary.domain import Domain
+from simkit.flow.composed.places import TIME
+from simkit.flow.composed.shapes import Shaped, shape_of
+from simkit.flow.obstacles.body import Body
+from simkit.flow.obstacles.immersed_boundary import points_around
+from simkit.flow.obstacles.methods import bodies_in
+from simkit.flow.obstacles.motion import Motion
+from simkit.flow.obstacles.outline import outline
+from simkit.flow.obstacles.shapes import Shape, rotate, translate
+from simkit.flow.viscosity import Viscosity
+
+IMMERSED, FORCED = "immersed_boundary", "direct_forcing"
+# Points on the outline by which its length is measured.
+MEASURED = 64
+
+
+class ObstacleFormulas:
+    """Formulas of one obstacle.
+
+    Attributes:
+        shape: around the origin, by parameters.
+        position: one for each axis, of the time too.
+        angle: of the time too; or None.
+        size: of the time too; or None.
+        spin: by parameters; or None.
+        moves: whether any takes the time.
+        points: number of points on the outline; None to find it.
+    """
+
+    def __init__(self, told: Settings, scope: Scope, dimension: int) -> None:
+        """Check the settings of one obstacle.
+
+        Args:
+            told: its settings.
+            scope: of formulas.
+            dimension: number of axes.
+
+        Raises:
+            UserError: that names the key of what does not fit.
+        """
+        self.told = told
+        self.shape = shape_of(told, scope, dimension)
+        if len(told["position"]) != dimension:
+            raise told.refuse("position", f"has {len(told['position'])} entries; write {dimension}, one for each axis")
+        self.position = tuple(scope.formula(one, (TIME,)) for one in told["position"])
+
+        def maybe(key: str, names: tuple[str, ...] = ()) -> Formula | None:
+            return None if told[key] is None else scope.formula(told[key], names)
+
+        self.angle, self.size, self.spin = maybe("angle", (TIME,)), maybe("size", (TIME,)), maybe("spin")
+        self.points = told["points"]
+        self.moves = any(one.takes(TIME) for one in self.formulas)
+
+    @property
+    def formulas(self) -> tuple[Formula, ...]:
+        """Those of the place, of the time too."""
+        return (*self.position, *(one for one in (self.angle, self.size) if one is not None))
+
+    def at(self, params: Params, time: Any) -> tuple[jax.Array, ...]:
+        """Return where it is at a time."""
+        return tuple(one.number(params, time=time) for one in self.position)
+
+    def body(self, domain: Domain, params: Params) -> Body:
+        """Return the body of the obstacle.
+
+        Args:
+            domain: the domain.
+            params: default parameters, by which the number of points on its outline is found.
+        """
+        angle, size, spin = self.angle, self.size, self.spin
+        turns = None if spin is None else (lambda params: spin.number(params))
+        if not self.moves:
+            return Body(
+                self._placed,
+                lambda params: self.at(params, 0.0),
+                turns,
+                None,
+                self._count(self._placed, domain, params),
+            )
+        motion = Motion(
+            self.at,
+            None if angle is None else (lambda params, time: angle.number(params, time=time)),
+            None if size is None else (lambda params, time: size.number(params, time=time)),
+        )
+        origin = (0.0,) * len(self.position)
+        return Body(self.shape, lambda params: origin, turns, motion, self._count(self.shape, domain, params))
+
+    def _placed(self, params: Params) -> Shape:
+        """Return the shape where it is, for an obstacle that does not move."""
+        shape = self.shape(params)
+        if self.size is not None:
+            shape = _scaled(shape, self.size.number(params, time=0.0))
+        if self.angle is not None:
+            shape = rotate(shape, self.angle.number(params, time=0.0), (0.0, 0.0))
+        return translate(shape, self.at(params, 0.0))
+
+    def _count(self, shape: Shaped, domain: Domain, params: Params) -> int | None:
+        """Return the number of points on the outline in the plane, for the cells around the start."""
+        if self.points is not None or domain.grid.dimension != 2:
+            return self.points
+        place = [float(x) for x in self.at(params, 0.0)]
+        reach = math.hypot(*(axis.length for axis in domain.grid.axes))
+        pivot = tuple(jnp.asarray(0.0 if self.moves else p, float) for p in place)
+        around = outline(shape(params), pivot, MEASURED, reach)
+        size = float(self.size.number(params, time=0.0)) if self.moves and self.size is not None else 1.0
+        perimeter = size * float(jnp.sum(around.spacing))
+        widths = [
+            float(np.interp(x, axis.centers, axis.widths)) for x, axis in zip(place, domain.grid.axes, strict=True)
+        ]
+        return max(points_around(perimeter, min(widths)), 8) if np.isfinite(perimeter) else 8
+
+
+def obstacles_of(
+    formulas: Mapping[str, ObstacleFormulas], method: str, domain: Domain, viscosity: Viscosity, params: Params
+) -> Any:
+    """Return the obstacles as the equations take them; None without any.
+
+    Args:
+        formulas: by name.
+        method: "immersed_boundary" or "direct_forcing".
+        domain: the domain.
+        viscosity: that of the equations.
+        params: default parameters.
+
+    Raises:
+        UserError: if the method does not serve them.
+    """
+    if not formulas:
+        return None
+    bodies = {name: one.body(domain, params) for name, one in formulas.items()}
+    return bodies_in(domain, method, bodies, viscosity)  # type: ignore[arg-type]
+
+
+def _scaled(shape: Shape, size: jax.Array) -> Shape:
+    return lambda *x: size * shape(*(a / size for a in x))

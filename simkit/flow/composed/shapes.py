@@ -1,0 +1,94 @@
+"""Shapes of obstacles that are told as data, around the origin of their own coordinates."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.scope import Formula, Scope
+from simkit.core.settings import Said, Settings
+from simkit.core.simulation import Params
+from simkit.flow.composed.places import AXES
+from simkit.flow.obstacles.shapes import Shape, ball, box, superellipse
+
+# By word: the number of axes, or None for any; the keys that it needs, and those that it may have.
+SHAPES: dict[str, tuple[int | None, tuple[str, ...], tuple[str, ...]]] = {
+    "circle": (2, ("radius",), ()),
+    "sphere": (3, ("radius",), ()),
+    "cylinder": (3, ("radius",), ()),
+    "ellipse": (2, ("half_axes",), ()),
+    "ellipsoid": (3, ("half_axes",), ()),
+    "box": (None, ("half_widths",), ("rounding",)),
+}
+KEYS = tuple(dict.fromkeys(key for _, needed, allowed in SHAPES.values() for key in (*needed, *allowed)))
+
+type Shaped = Callable[[Params], Shape]
+
+
+def shape_of(told: Settings, scope: Scope, dimension: int) -> Shaped:
+    """Return the shape of an obstacle as a function of the parameters, around the origin.
+
+    Args:
+        told: settings of the obstacle.
+        scope: of formulas.
+        dimension: number of axes.
+
+    Raises:
+        UserError: that names the key of what does not fit.
+    """
+    word, distance = told["shape"], told["distance"]
+    if (word is None) == (distance is None):
+        ways = "both a shape and a distance are given" if word else "neither a shape nor a distance is given"
+        raise told.refuse("shape", f": {ways}; give one")
+    axes, needed, allowed = SHAPES.get(word, (None, (), ()))
+    if axes not in (None, dimension):
+        fitting = ", ".join(name for name, (count, _, _) in SHAPES.items() if count in (None, dimension))
+        raise told.refuse("shape", f"= '{word}' is not for a flow of {dimension} axes; choose one of {fitting}")
+    for key in needed:
+        if told[key] is None:
+            raise told.refuse(key, f"is missing; a shape '{word}' needs it")
+    for key in KEYS:
+        if told[key] is not None and key not in (*needed, *allowed):
+            raise told.refuse(key, f"is given, which a {f"shape '{word}'" if word else 'distance'} does not take")
+    if distance is not None:
+        return _by_distance(scope.formula(distance, AXES[:dimension]), dimension)
+    numbers = {key: _formulas(told, key, scope, dimension) for key in (*needed, *allowed) if told[key] is not None}
+
+    def shape(params: Params) -> Shape:
+        values = {key: tuple(formula.number(params) for formula in formulas) for key, formulas in numbers.items()}
+        center = (0.0,) * dimension
+        match word:
+            case "circle" | "sphere":
+                return ball(center, values["radius"][0])
+            case "cylinder":
+                return ball(center[:2], values["radius"][0])
+            case "ellipse" | "ellipsoid":
+                return superellipse(center, values["half_axes"])
+        return box(center, values["half_widths"], *values.get("rounding", ()))
+
+    return shape
+
+
+def _formulas(told: Settings, key: str, scope: Scope, dimension: int) -> tuple[Formula, ...]:
+    said = told[key]
+    if isinstance(said, Said):
+        return (scope.formula(said),)
+    if len(said) != dimension:
+        raise told.refuse(key, f"has {len(said)} entries; write {dimension}, one for each axis")
+    return tuple(scope.formula(one) for one in said)
+
+
+def _by_distance(formula: Formula, dimension: int) -> Shaped:
+    """Return the shape where a formula of the coordinates is negative."""
+
+    def shape(params: Params) -> Shape:
+        def distance(*points: jnp.ndarray) -> jnp.ndarray:
+            points = tuple(jnp.broadcast_arrays(*points))
+            axes = tuple(f"points_{k}" for k in range(points[0].ndim))
+            given = {name: Named(x, axes) for name, x in zip(AXES[:dimension], points, strict=True)}
+            found = formula.on(axes, params, **given) if axes else formula.number(params, **given)
+            return jnp.broadcast_to(found, points[0].shape)
+
+        return distance
+
+    return shape
