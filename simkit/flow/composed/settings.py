@@ -1,5 +1,6 @@
 """Declared keys of a flow that is told as data."""
 
+import dataclasses
 from typing import Any
 
 from simkit.core.parameter import POSITIVE
@@ -36,7 +37,7 @@ def _side() -> Setting:
             )
         return one.check(value, where)
 
-    return Setting(f'{kinds.kind}, or a table with that as "kind"', one.doc, check, None, keys)
+    return dataclasses.replace(one, check=check)
 
 
 REFINED = {
