@@ -9,6 +9,9 @@ from simkit.scenario.scenario import Scenario
 
 NAMES = [scenario.name for scenario in list_scenarios()[0]]
 
+# Of axes with a part of fine cells: as many across a body as it needs.
+COARSE = {"cell": 0.25, "growth": 0.6}
+
 # What makes one step cheap.
 CONFIGURATION: dict[str, dict[str, Any]] = {
     "channel_flow": {"cells": [8, 8]},
@@ -25,6 +28,16 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "taylor_green": {"cells": 16},
     "cylinder_in_channel": {"cells_per_diameter": 5},
     "drag_reduction": {"cells_per_diameter": 7},
+    "stokes_second_problem": {"config.axes.x.cells": 4, "config.axes.y.cells": 8},
+    "rayleigh_benard_onset": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
+    "side_by_side_cylinders": {
+        "config.axes.x.refined": {"cell": 0.2, "from": -0.6, "to": 0.6, "growth": 0.6},
+        "config.axes.y.refined": {"cell": 0.2, "from": -2.0, "to": 2.0, "growth": 0.6},
+    },
+    "oscillating_cylinder": {
+        f"config.axes.{axis}.refined.{key}": value for axis in "xy" for key, value in COARSE.items()
+    },
+    "sphere_in_stream": {f"config.axes.{axis}.refined.{key}": value for axis in "xyz" for key, value in COARSE.items()},
     "soft_sphere_packing": {"particles": 16},
     "monodisperse_packing": {"particles": 16},
     # At the onset itself contacts open and close within the step of a central difference.

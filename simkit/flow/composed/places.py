@@ -118,7 +118,8 @@ class Places:
         known["speed"] = lambda: magnitude(at_centers(velocity, grid))
         if boundary is not None:
             known[SHEAR_RATE] = lambda: UNARY["sqrt"](squared_shear_rate(velocity, boundary(), self.domain))
-        return self._value(formula, known, self.coordinates(None, params), params, time)
+        field = self._value(formula, known, self.coordinates(None, params), params, time)
+        return jnp.broadcast_to(field, grid.cells)
 
     def _value(
         self, formula: Formula, known: Mapping[str, Callable[[], jax.Array]], given: Given, params: Params, time: Any

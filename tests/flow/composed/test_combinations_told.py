@@ -1,0 +1,190 @@
+"""Every combination of sides, friction, dimension, scalar and obstacle runs and keeps what it should, or is refused."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from simkit import flow
+from simkit.errors import UserError
+from simkit.flow.diagnosis.measures import mean_velocity
+from simkit.flow.operators.differences import divergence
+from simkit.flow.scalar import mean_scalar
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+AROUND = {"cells": 6, "length": 1.5, "periodic": True}
+SIDES = {
+    "moving walls": ("wall", {"kind": "wall", "u": "1 + 0.3*sin(4*x - time)"}),
+    "free slip": ("free_slip", "free_slip"),
+    "inflow and outflow": ({"kind": "inflow", "v": "1 + 0.2*sin(4*x)*cos(time)", "u": "0.3"}, "outflow"),
+}
+FRICTION = {
+    "explicit": {"implicit": []},
+    "implicit": {"implicit": ["x", "y"]},
+    "a field": {"viscosity": "nu*(1 + 0.2*y + 0.1*shear_rate/(1 + shear_rate) + 0.1*dye)", "implicit": []},
+    "a field, implicit": {
+        "viscosity": "nu*(1 + 0.2*y*cos(time))",
+        "implicit": ["y"],
+        "implicit_viscosity": "1.3*nu",
+        "method": "adams_bashforth",
+    },
+}
+
+
+def steps(simulation, count=3, seed=0):
+    def run(params, key):
+        return jax.lax.fori_loop(0, count, lambda _, s: simulation.step(s, params), simulation.init(params, key))
+
+    simulation.check_values(simulation.params, jax.random.key(seed))
+    return jax.jit(run)(simulation.params, jax.random.key(seed))
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("friction", FRICTION)
+@pytest.mark.parametrize("sides", SIDES)
+def test_sides_friction_and_dimension(sides, friction, dimension):
+    lower, upper = SIDES[sides]
+    axes = {"x": AROUND, "y": {"cells": 6, "length": 1, "lower": lower, "upper": upper}}
+    start = {"u": "0.5 + 0.3*sin(4*x)*y", "v": "0.2*cos(4*x)"}
+    if dimension == 3:
+        axes["z"] = {"cells": 4, "length": 1, "periodic": True}
+        start["w"] = "0.2*cos(6*z)*y"
+    through = sides == "inflow and outflow"
+    told = flow.system(
+        axes=axes,
+        initial=start,
+        scalars={
+            "dye": {
+                "diffusivity": 0.01,
+                "initial": 1 if through else "x + y",
+                "sides": {"y": {"lower": 1}} if through else {},
+            }
+        },
+        parameters={"nu": 0.05, "time_step": 0.01},
+        **{"viscosity": "nu", **FRICTION[friction]},
+    )
+    state = steps(told)
+    grid = flow.domain(*_built(axes)).grid
+    assert float(abs(divergence(state.velocity, grid)).max()) < 1e-11
+    dye = state.scalar["dye"]
+    if through:
+        # What is the same everywhere stays so: the fluxes of the scalar are those of the fluid, which balance.
+        np.testing.assert_allclose(dye, 1, rtol=1e-12)
+        v = state.velocity[1]
+        np.testing.assert_allclose(v[:, 0].mean(), v[:, -1].mean(), rtol=1e-12)
+    else:
+        start = told.init(told.params, jax.random.key(0))
+        np.testing.assert_allclose(mean_scalar(dye, grid), mean_scalar(start.scalar["dye"], grid), rtol=1e-13)
+        assert float(abs(dye - start.scalar["dye"]).max()) > 1e-4
+    if sides == "free slip":
+        moved = mean_velocity(state.velocity, 0, grid) - mean_velocity(start.velocity, 0, grid)
+        # No shear on any side: momentum along them stays, unless implicit friction is of a field, which is exact too.
+        assert abs(float(moved)) < 1e-13
+    if sides == "moving walls":
+        told = told.diagnose(state, told.params)
+        assert ("y_upper.shear_x" in told) == ("field" not in friction)
+
+
+def _built(axes):
+    made = [
+        flow.periodic_axis(a["cells"], float(a["length"]))
+        if a.get("periodic")
+        else flow.bounded_axis(a["cells"], float(a["length"]))
+        for a in axes.values()
+    ]
+    return tuple(made), tuple(None if a.get("periodic") else ("wall", "wall") for a in axes.values())
+
+
+ENDS = {"value": "1 + x*time", "flux": {"flux": "0.3*cos(x + time)"}, "insulated": "insulated"}
+
+
+@pytest.mark.parametrize("scheme", ["central", "bounded"])
+@pytest.mark.parametrize("implicit", [[], ["y"]])
+@pytest.mark.parametrize(("lower", "upper"), list(itertools.combinations_with_replacement(ENDS, 2)))
+def test_what_enters_through_the_sides_is_what_a_scalar_gains(lower, upper, implicit, scheme):
+    if scheme == "bounded" and lower != upper:
+        pytest.skip("the scheme of advection does not know the sides")
+    told = flow.system(
+        axes={"x": AROUND, "y": {"cells": 5, "length": 1, "lower": "wall", "upper": "wall"}},
+        viscosity=0.1,
+        initial={"u": "y*(1 - y)", "v": "0.1*sin(4*x)*y*(1 - y)"},
+        scalars={
+            "heat": {
+                "diffusivity": "kappa",
+                "initial": "y**2",
+                "sides": {"y": {"lower": ENDS[lower], "upper": ENDS[upper]}},
+                "scheme": scheme,
+            },
+            "salt": {"diffusivity": 0.01, "source": "-0.5*salt*heat"},
+        },
+        implicit=implicit,
+        parameters={"kappa": 0.2, "time_step": 1e-4},
+    )
+    started = told.init(told.params, jax.random.key(0))
+    state = steps(told, 1)
+    gained = told.diagnose(state, told.params)["heat.mean"] - told.diagnose(started, told.params)["heat.mean"]
+    expected, length = 0.0, 1e-4
+    for kind, end in ((lower, "lower"), (upper, "upper")):
+        if kind == "flux":
+            x = (np.arange(6) + 0.5) / 4
+            expected += length * np.mean(0.3 * np.cos(x + length / 2))
+        elif kind == "value":
+            fluxes = [told.diagnose(s, told.params)[f"heat.flux_y_{end}"] for s in (started, state)]
+            expected += length * np.mean(fluxes)
+    # The mean of the fluxes before and after a step is that during it to second order in its length.
+    np.testing.assert_allclose(gained, expected, rtol=0, atol=3e-8 if "value" in (lower, upper) else 1e-13)
+    assert float(abs(state.scalar["salt"]).max()) == 0.0
+
+
+STREAM = {
+    "x": {"cells": 24, "from": -1.5, "length": 3, "lower": {"kind": "inflow", "u": 1}, "upper": "outflow"},
+    "y": {"cells": 24, "from": -1.5, "length": 3, "lower": "free_slip", "upper": "free_slip"},
+}
+BODIES = {
+    "at rest": {"position": [0, 0]},
+    "turned and larger": {"position": [0, 0], "angle": 0.3, "size": 1.2},
+    "on its way": {"position": ["-0.2 + 0.3*time", "0.1*sin(time)"]},
+    "turning": {"position": [0, 0], "angle": "0.5*time"},
+    "swelling": {"position": [0, 0], "size": "1 + 0.2*time"},
+}
+
+
+@pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
+@pytest.mark.parametrize("body", BODIES)
+def test_obstacles_at_rest_and_moving(body, method):
+    told = flow.system(
+        axes=STREAM,
+        viscosity=0.05,
+        initial={"u": 1},
+        obstacles={"body": {"shape": "ellipse", "half_axes": [0.4, 0.3], **BODIES[body]}},
+        obstacle_method=method,
+        parameters={"time_step": 0.02},
+    )
+    state = steps(told, 3)
+    numbers = told.diagnose(state, told.params)
+    u = state.velocity[0]
+    # What the body displaces leaves too.
+    made = 0.0 if body != "swelling" else np.pi * 0.12 * 2 * 0.2 * (1 + 0.2 * 0.06)
+    np.testing.assert_allclose((u[-1] - u[0]).mean() * 3, made, rtol=2e-2, atol=1e-12)
+    assert float(numbers["body.drag"]) > 0.1
+    assert ("body.x" in numbers) == (body in ("on its way", "turning", "swelling"))
+    inside = told.observe(state, told.params)["body_distance"] < 0
+    assert abs(float(inside.mean()) * 9 - np.pi * 0.12 * {"turned and larger": 1.44}.get(body, 1.0)) < 0.08
+
+
+@pytest.mark.parametrize("position", [[0, 0, 0], [0, "0.1*time", 0]])
+def test_obstacles_in_space(position):
+    side = {"cells": 12, "from": -1.5, "length": 3, "lower": "free_slip", "upper": "free_slip"}
+    told = flow.system(
+        axes={"x": {**STREAM["x"], "cells": 12}, "y": side, "z": side},
+        viscosity=0.05,
+        initial={"u": 1},
+        obstacles={"ball": {"shape": "sphere", "radius": 0.6, "position": position}},
+        parameters={"time_step": 0.02},
+    )
+    state = steps(told, 2)
+    numbers = told.diagnose(state, told.params)
+    assert float(numbers["ball.drag"]) > 0.1 and abs(float(numbers["ball.side_force"])) < 1e-10
+    assert float(numbers["divergence"]) < 1e-11
