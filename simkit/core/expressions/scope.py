@@ -156,7 +156,7 @@ def scope(parameters: Params, derived: Mapping[str, Said] | None = None, names: 
                 if name in FUNCTIONS
                 else "a constant"
                 if name in CONSTANTS
-                else "a value that formulas take"
+                else "another value"
             )
             raise UserError(f"parameter '{name}' has the name of {what} of formulas; choose another name")
     found = Scope(single)

@@ -1,0 +1,185 @@
+"""Mistakes in flows that are told as data are one line that names the key, the column and what to do."""
+
+import copy
+
+import jax
+import pytest
+
+from simkit import flow
+from simkit.cli.main import main
+from simkit.errors import UserError
+from simkit.scenario.build import build
+from simkit.scenario.loading import load
+
+AROUND = {"cells": 8, "length": 1.0, "periodic": True}
+WALLS = {"cells": 8, "length": 1.0, "lower": "wall", "upper": "wall"}
+GOOD = {
+    "axes": {"x": AROUND, "y": WALLS},
+    "viscosity": "nu",
+    "scalars": {"dye": {"diffusivity": 0.1, "sides": {"y": {"lower": 1}}}},
+    "parameters": {"nu": 0.1},
+}
+
+
+def changed(path, value):
+    told = copy.deepcopy(GOOD)
+    *steps, last = path.split(".")
+    table = told
+    for step in steps:
+        table = table.setdefault(step, {})
+    if value is None:
+        del table[last]
+    else:
+        table[last] = value
+    return told
+
+
+MISTAKES = {
+    "an unknown name": (
+        "force.x",
+        "nu*dyr",
+        "force.x: column 4 of 'nu*>>>dyr': 'dyr' is not known here; did you mean 'dye'?",
+    ),
+    "a name that is not known there": (
+        "initial.u",
+        "time",
+        "initial.u: column 1 of '>>>time': 'time' is not known here",
+    ),
+    "an unknown key": ("axes.y.strething", 1, "axes.y.strething is not a known key; did you mean 'stretching'?"),
+    "an unknown side": ("axes.y.lower", "wal", "axes.y.lower = 'wal' is unknown; did you mean 'wall'?"),
+    "a pressure": ("axes.y.lower", "pressure", "axes.y.lower: sides that give the pressure are not served"),
+    "several kinds": ("axes.y.lower", ["wall", "inflow"], "axes.y.lower is a list, and a side is of one kind"),
+    "a side that is missing": ("axes.y.lower", None, "axes.y.lower is missing; give one of wall, free_slip"),
+    "a periodic axis with a side": ("axes.x.lower", "wall", "axes.x.lower is given, and the axis is periodic"),
+    "an inflow without velocity": (
+        "axes.y",
+        {**WALLS, "lower": "inflow", "upper": "outflow"},
+        "axes.y.lower.v is missing; give the velocity with which the flow comes in there",
+    ),
+    "an inflow alone": (
+        "axes.y",
+        {**WALLS, "lower": {"kind": "inflow", "v": 1}},
+        "axes.y.lower is an inflow, and there is no outflow",
+    ),
+    "a velocity through a wall": (
+        "axes.y.upper",
+        {"kind": "wall", "v": 1},
+        "axes.y.upper.v is given, and a side of kind 'wall' does not take it; remove it or make the side an 'inflow'",
+    ),
+    "a velocity along a free side": (
+        "axes.y.upper",
+        {"kind": "free_slip", "u": 1},
+        "axes.y.upper.u is given, and a side of kind 'free_slip' does not take it; remove it",
+    ),
+    "a third component": ("force.z", 1, "force.z is given, and the flow is plane"),
+    "two ends": ("axes.x.to", 2, "axes.x: give either where the axis ends, 'to', or its 'length'"),
+    "no cells": ("axes.x.cells", None, "axes.x: nothing says its cells; give one of cells, refined and faces"),
+    "faces that fall": (
+        "axes.y",
+        {"faces": [0, 1, 2, 1, 3], "lower": "wall", "upper": "wall"},
+        "axes.y.faces: faces do not increase",
+    ),
+    "a stream function and components": (
+        "initial",
+        {"stream_function": "x", "u": "y"},
+        "initial.stream_function is given beside components; give one",
+    ),
+    "a flow rate between sides": ("axes", {"x": WALLS, "y": WALLS}, "axis x is bounded"),
+    "a scalar with the name of a component": ("scalars.u", {"diffusivity": 1}, "scalars.u: the name 'u' is taken"),
+    "a side of a scalar on a periodic axis": (
+        "scalars.dye.sides.x",
+        {"lower": 1},
+        "scalars.dye.sides.x is given, and the axis is periodic",
+    ),
+    "a value and a flux": (
+        "scalars.dye.sides.y.upper",
+        {"value": 1, "flux": 1},
+        "scalars.dye.sides.y.upper gives both a value and a flux",
+    ),
+    "a diffusivity in space": (
+        "scalars.dye.diffusivity",
+        "x",
+        "scalars.dye.diffusivity: column 1 of '>>>x': 'x' is not",
+    ),
+    "an obstacle without its radius": (
+        "obstacles.rod",
+        {"shape": "circle", "position": [0, 0]},
+        "obstacles.rod.radius is missing; a shape 'circle' needs it",
+    ),
+    "an obstacle for space": (
+        "obstacles.rod",
+        {"shape": "sphere", "radius": 1, "position": [0, 0]},
+        "obstacles.rod.shape = 'sphere' is not for a flow of 2 axes; choose one of circle",
+    ),
+    "an obstacle in three numbers": (
+        "obstacles.rod",
+        {"shape": "circle", "radius": 1, "position": [0, 0, 0]},
+        "obstacles.rod.position has 3 entries; write 2, one for each axis",
+    ),
+    "an obstacle with the name of a scalar": (
+        "obstacles.dye",
+        {"shape": "circle", "radius": 1, "position": [0, 0]},
+        "obstacles.dye: the name 'dye' is taken",
+    ),
+    "an unknown field": ("observed", ["vorticty"], "observed: 'vorticty' is not a field of this flow; did you mean"),
+    "a plane of a plane flow": ("plane", 0.5, "plane is given, and the flow is plane"),
+    "a parameter that is a coordinate": ("parameters.x", 1.0, "parameter 'x' has the name of another value"),
+    "a shape that does not fit": ("flow_rate", "x", "flow_rate: column 1 of '>>>x': 'x' is not known here"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_names_its_key(name):
+    path, value, message = MISTAKES[name]
+    told = changed(path, value)
+    if name == "a flow rate between sides":
+        told["flow_rate"] = 1
+    with pytest.raises(UserError) as refused:
+        flow.system(**told)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_all_mistakes_of_the_settings_are_told():
+    told = changed("axes.y.lower", "wal")
+    told["scalars"]["dye"]["difusivity"] = 1
+    with pytest.raises(UserError) as refused:
+        flow.system(**told)
+    assert len(refused.value.others) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("initial.u", "1/x0", "initial.u: '1/x0' is inf at the place [0, 0] of [8, 8] at the start"),
+        ("initial.stream_function", "log(x - 1)", "initial.stream_function: 'log(x - 1)' is"),
+        ("force.x", "1/(u - u)", "force.x: '1/(u - u)' is inf"),
+        ("viscosity", "nu + 0/x0", "viscosity: 'nu + 0/x0' is nan"),
+        ("scalars.dye.source", "sqrt(-1 - dye)", "scalars.dye.source: 'sqrt(-1 - dye)' is nan"),
+        ("scalars.dye.initial", "log(-x)", "scalars.dye.initial: 'log(-x)' is nan"),
+        ("scalars.dye.sides.y.lower", "1/time", "scalars.dye.sides.y.lower: '1/time' is inf"),
+        ("axes.y.lower", {"kind": "wall", "u": "x/time"}, "axes.y.lower.u: 'x/time' is inf"),
+        ("flow_rate", "1/x0", "flow_rate: '1/x0' is inf at the start"),
+        ("axes.y.upper", {"kind": "wall", "u": "400*sin(time)"}, "above the stability limit of advection"),
+    ],
+)
+def test_what_has_no_value_at_the_start_is_refused(path, value, message):
+    told = changed(path, value)
+    told["parameters"]["x0"] = 0.0
+    simulation = flow.system(**told)
+    with pytest.raises(UserError) as refused:
+        simulation.check_values(simulation.params, jax.random.key(0))
+    assert message in str(refused.value)
+
+
+def test_a_file_names_file_key_and_column():
+    with pytest.raises(UserError) as refused:
+        build(load("stokes_second_problem", {"config.axes.y.lower.u": "wall_sped*cos(omega*time)"}))
+    found = str(refused.value)
+    assert "stokes_second_problem.toml: [config]: axes.y.lower.u: column 1 of '>>>wall_sped" in found
+    assert "did you mean 'wall_speed'?" in found
+
+
+def test_the_command_exits_with_2(capsys):
+    assert main(["run", "stokes_second_problem", "--set", 'config.viscosity="1/nuu"', "--no-render"]) == 2
+    assert "viscosity: column 3 of '1/>>>nuu': 'nuu' is not known here; did you mean 'nu'?" in capsys.readouterr().err
