@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.expressions.scope import Formula, Scope
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
@@ -71,7 +72,7 @@ class ObstacleFormulas:
 
     def at(self, params: Params, time: Any) -> tuple[jax.Array, ...]:
         """Return where it is at a time."""
-        return tuple(one.number(params, time=time) for one in self.position)
+        return computed_once(tuple(one.number(params, time=time) for one in self.position))
 
     def body(self, domain: Domain, params: Params) -> Body:
         """Return the body of the obstacle.

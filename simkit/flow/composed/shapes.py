@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula, Scope
 from simkit.core.settings import Said, Settings
@@ -56,6 +57,8 @@ def shape_of(told: Settings, scope: Scope, dimension: int) -> Shaped:
 
     def shape(params: Params) -> Shape:
         values = {key: tuple(formula.number(params) for formula in formulas) for key, formulas in numbers.items()}
+        # The compiler would evaluate shapes of constant size beforehand, with other rounding in every program.
+        values = computed_once(values)
         center = (0.0,) * dimension
         match word:
             case "circle" | "sphere":
