@@ -151,13 +151,7 @@ def scope(parameters: Params, derived: Mapping[str, Said] | None = None, names: 
     single = tuple(name for name, value in paths.leaves(parameters).items() if _is_number(value))
     for name in single:
         if name in FUNCTIONS or name in CONSTANTS or name in names:
-            what = (
-                "a function"
-                if name in FUNCTIONS
-                else "a constant"
-                if name in CONSTANTS
-                else "another value"
-            )
+            what = "a function" if name in FUNCTIONS else "a constant" if name in CONSTANTS else "another value"
             raise UserError(f"parameter '{name}' has the name of {what} of formulas; choose another name")
     found = Scope(single)
     for name, said in (derived or {}).items():

@@ -10,13 +10,17 @@ from simkit.core.expressions.scope import Formula, Scope
 from simkit.core.settings import Said, Settings
 from simkit.core.simulation import Params
 from simkit.flow.composed.places import AXES
-from simkit.flow.obstacles.shapes import Shape, ball, box, superellipse
+from simkit.flow.obstacles.polygons import airfoil, polygon
+from simkit.flow.obstacles.shapes import Shape, ball, box, capsule, cylinder, superellipse, translate
 
 # By word: the number of axes, or None for any; the keys that it needs, and those that it may have.
 SHAPES: dict[str, tuple[int | None, tuple[str, ...], tuple[str, ...]]] = {
     "circle": (2, ("radius",), ()),
     "sphere": (3, ("radius",), ()),
-    "cylinder": (3, ("radius",), ()),
+    "cylinder": (3, ("radius",), ("half_length",)),
+    "capsule": (None, ("radius", "half_length"), ()),
+    "polygon": (2, ("corners",), ()),
+    "airfoil": (2, ("digits", "chord"), ()),
     "ellipse": (2, ("half_axes",), ()),
     "ellipsoid": (3, ("half_axes",), ()),
     "box": (None, ("half_widths",), ("rounding",)),
@@ -53,7 +57,8 @@ def shape_of(told: Settings, scope: Scope, dimension: int) -> Shaped:
             raise told.refuse(key, f"is given, which a {f"shape '{word}'" if word else 'distance'} does not take")
     if distance is not None:
         return _by_distance(scope.formula(distance, AXES[:dimension]), dimension)
-    numbers = {key: _formulas(told, key, scope, dimension) for key in (*needed, *allowed) if told[key] is not None}
+    given = [key for key in (*needed, *allowed) if told[key] is not None and key != "digits"]
+    numbers = {key: _formulas(told, key, scope, dimension) for key in given}
 
     def shape(params: Params) -> Shape:
         values = {key: tuple(formula.number(params) for formula in formulas) for key, formulas in numbers.items()}
@@ -63,8 +68,18 @@ def shape_of(told: Settings, scope: Scope, dimension: int) -> Shaped:
         match word:
             case "circle" | "sphere":
                 return ball(center, values["radius"][0])
+            case "cylinder" if "half_length" in values:
+                return cylinder(center, values["radius"][0], values["half_length"][0])
             case "cylinder":
                 return ball(center[:2], values["radius"][0])
+            case "capsule":
+                ends = [(way * values["half_length"][0], *center[1:]) for way in (-1, 1)]
+                return capsule(ends[0], ends[1], values["radius"][0])
+            case "polygon":
+                return polygon(jnp.stack(values["corners"]).reshape(-1, 2))
+            case "airfoil":
+                chord = values["chord"][0]
+                return translate(airfoil(told["digits"], chord), (-chord / 4, 0.0))
             case "ellipse" | "ellipsoid":
                 return superellipse(center, values["half_axes"])
         return box(center, values["half_widths"], *values.get("rounding", ()))
@@ -76,6 +91,8 @@ def _formulas(told: Settings, key: str, scope: Scope, dimension: int) -> tuple[F
     said = told[key]
     if isinstance(said, Said):
         return (scope.formula(said),)
+    if key == "corners":
+        return tuple(scope.formula(one) for corner in said for one in corner)
     if len(said) != dimension:
         raise told.refuse(key, f"has {len(said)} entries; write {dimension}, one for each axis")
     return tuple(scope.formula(one) for one in said)
