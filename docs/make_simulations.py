@@ -24,7 +24,11 @@ other packages included, and `simkit show flow.channel --schema` as a JSON Schem
 This page is made from the declarations by `make api`.
 """
 # Their factories need an argument, which these scenarios give.
-NEEDS_ARGUMENTS = {"flow.domain": "rayleigh_benard_onset", "rigid.mjcf": "ant", "molecular.structure": "silicon_vacancy"}
+NEEDS_ARGUMENTS = {
+    "flow.domain": "rayleigh_benard_onset",
+    "rigid.mjcf": "ant",
+    "molecular.structure": "silicon_vacancy",
+}
 
 
 def page() -> str:

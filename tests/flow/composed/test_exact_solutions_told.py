@@ -6,6 +6,7 @@ import pytest
 
 import simkit
 from simkit import flow
+from simkit.scenario.loading import load
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -56,12 +57,8 @@ def test_implicit_stokes_layer_is_of_second_order_in_time():
 def test_convection_begins_at_the_rayleigh_number_of_theory():
     """Chandrasekhar, Hydrodynamic and Hydromagnetic Stability (1961): 1707.762 between rigid plates."""
     numbers = [1690.0, 1725.0]
-    swept = simkit.sweep(
-        "rayleigh_benard_onset",
-        over={"rayleigh": numbers},
-        disturbance=1e-5,
-        **{"config.axes.x.cells": 16, "config.axes.y.cells": 16},
-    )
+    size = {"config.axes.x.cells": 16, "config.axes.y.cells": 16, "disturbance": 1e-5}
+    swept = simkit.sweep(load("rayleigh_benard_onset", size), over={"rayleigh": numbers})
     energy, time = swept["energy"].isel(seed=0).values, swept["time"].isel(seed=0).values[0]
     half = len(time) // 2
     growth = (energy[:, -1] - energy[:, half:].mean(axis=1)) / time[-1]
