@@ -1,6 +1,7 @@
 """Molecular simulation: interacting particles, minimizers, packings, clusters, crystals and liquids."""
 
 from simkit.molecular import dynamics, interactions, minimizers, potentials, relaxation, spaces, structures
+from simkit.molecular.composed.system import system
 from simkit.molecular.search.basin_hopping import basin_hopping
 from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.clusters import cluster
@@ -30,4 +31,5 @@ __all__ = [
     "soft_sphere_packing",
     "spaces",
     "structures",
+    "system",
 ]

@@ -40,7 +40,8 @@ def of_cell(cell: Cell, dimension: int) -> Space:
     """Return the space a cell describes; the shape of the cell decides which.
 
     Args:
-        cell: ``None`` for free space, (d,) side lengths for an orthorhombic box, or (d, d) lattice vectors as rows.
+        cell: ``None`` for free space, (d,) side lengths for an orthorhombic box, infinite where nothing repeats, or
+            (d, d) lattice vectors as rows.
         dimension: d, 2 or 3.
 
     Raises:
@@ -83,10 +84,11 @@ def periodic(box: jax.Array) -> Space:
     """Return an orthorhombic box whose opposite faces are joined.
 
     A difference becomes ``dx - L round(dx / L)`` per component; positions may lie any number of boxes away. Only one
-    image of each pair is seen, so an interaction must not reach further than half the shortest side.
+    image of each pair is seen, so an interaction must not reach further than half the shortest side. Along an infinite
+    side nothing repeats, as between two walls; then there is no volume.
 
     Args:
-        box: side lengths, (2,) or (3,); may be traced and differentiated.
+        box: side lengths, (2,) or (3,), some of them infinite; may be traced and differentiated.
 
     Raises:
         UserError: if ``box`` is not two or three lengths.
@@ -94,15 +96,16 @@ def periodic(box: jax.Array) -> Space:
     box = jnp.asarray(box)
     if box.shape not in ((2,), (3,)):
         raise UserError(f"box has shape {box.shape}; give the 2 or 3 side lengths of an orthorhombic box")
-    inverse = 1 / box
+    # Infinity times zero images would be NaN.
+    inverse, period = 1 / box, jnp.where(jnp.isinf(box), 0, box)
 
     def nearest_image(difference: Components) -> Components:
-        return tuple(d - box[axis] * jnp.round(d * inverse[axis]) for axis, d in enumerate(difference))
+        return tuple(d - period[axis] * jnp.round(d * inverse[axis]) for axis, d in enumerate(difference))
 
     def wrap(position: jax.Array) -> jax.Array:
-        wrapped = position - box * jnp.floor(position * inverse)
+        wrapped = position - period * jnp.floor(position * inverse)
         # A position just below zero rounds to the far face, which is the near face of the next box.
-        return jnp.where(wrapped < box, wrapped, wrapped - box)
+        return jnp.where(wrapped < box, wrapped, wrapped - period)
 
     return Space(
         nearest_image=nearest_image,
@@ -195,6 +198,18 @@ def lattice_vectors(cell: jax.Array) -> jax.Array:
         cell: (d,) side lengths or (d, d) lattice vectors as rows.
     """
     return jnp.diag(cell) if cell.ndim == 1 else cell
+
+
+def deformation_between(old: jax.Array, new: jax.Array) -> jax.Array:
+    """Return ``F - 1`` of the deformation F that turns one cell into another, (d, d).
+
+    Args:
+        old: (d,) side lengths, infinite where nothing repeats, or (d, d) lattice vectors as rows.
+        new: likewise.
+    """
+    if old.ndim == 1:
+        return jnp.diag(jnp.where(jnp.isinf(old), 0, (new - old) / old))
+    return inverse_of(old) @ (new - old)
 
 
 def determinant(matrix: jax.Array) -> jax.Array:

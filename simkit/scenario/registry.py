@@ -12,6 +12,7 @@ FACTORIES = {
     "molecular.crystal": "simkit.molecular.systems.crystal:crystal",
     "molecular.fluid": "simkit.molecular.systems.fluid:fluid",
     "molecular.jax_md_soft_spheres": "simkit.molecular.systems.jax_md_packing:jax_md_soft_spheres",
+    "molecular.system": "simkit.molecular.composed.system:system",
     "molecular.structure": "simkit.molecular.systems.from_structure:relaxed_structure",
     "flow.domain": "simkit.flow.composed.system:system",
     "flow.channel": "simkit.flow.systems.channel:channel",

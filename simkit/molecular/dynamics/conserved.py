@@ -63,7 +63,8 @@ def conserved_directions(
 
     size = jnp.ptp(position, axis=0).max() + far
     if cell is not None:
-        size = jnp.maximum(size, spaces.of_cell(cell, dimension).volume ** (1 / dimension))
+        widths = spaces.of_cell(cell, dimension).widths
+        size = jnp.maximum(size, jnp.max(widths, where=jnp.isfinite(widths), initial=0))
     distances = jnp.asarray(PROBES, position.dtype) * size
     probes = (directions[:, None] * distances[:, None]).reshape(-1, dimension)
     differences = jax.lax.map(lambda by: jnp.linalg.norm(moved(by) - force), probes).reshape(dimension, -1)

@@ -83,8 +83,10 @@ def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
 
 def _grid_shape(extent: tuple[jax.Array, ...], reach: jax.Array, most: int) -> tuple[jax.Array, ...]:
     """Return the bins per axis: none narrower than the reach (the first axis: its fraction), ``most`` in all."""
-    finest = [jnp.clip(width / reach, 1, most) for width in extent]
-    finest[0] = jnp.clip(FINENESS * extent[0] / reach, 1, most)
+    # Along an infinite side all have the same place, in one bin.
+    finite = [jnp.where(jnp.isinf(width), 0, width) for width in extent]
+    finest = [jnp.clip(width / reach, 1, most) for width in finite]
+    finest[0] = jnp.clip(FINENESS * finite[0] / reach, 1, most)
     product = finest[0]
     for n in finest[1:]:
         product = product * n

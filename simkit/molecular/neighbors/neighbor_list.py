@@ -126,8 +126,7 @@ def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax
     dimension = position.shape[-1]
     reference, shrinkage = neighbors.reference, 1.0
     if cell is not None and neighbors.reference_cell is not None:
-        old, new = spaces.lattice_vectors(neighbors.reference_cell), spaces.lattice_vectors(cell)
-        change = spaces.inverse_of(old) @ (new - old)
+        change = spaces.deformation_between(neighbors.reference_cell, cell)
         reference = reference + reference @ change
         shrinkage = 1 - jnp.sqrt(jnp.sum(change**2))
     moved = tuple(position[:, axis] - reference[:, axis] for axis in range(dimension))

@@ -24,8 +24,9 @@ class Landscape:
         interaction: what acts between the particles.
         scale: ``params -> Scale``.
         cell: ``params -> cell``, undeformed; ``None`` for free space.
-        relax_cell: whether the cell deforms along with the particles, at the parameter ``pressure``.
+        relax_cell: whether the cell deforms along with the particles.
         isotropic: whether a cell that relaxes keeps its shape.
+        pressure: ``params -> `` external pressure on a cell that relaxes.
         frozen: particles that do not move, (N,) booleans, in a cell that does not relax; ``None``: there are none.
     """
 
@@ -34,6 +35,7 @@ class Landscape:
     cell: Callable[[Params], jax.Array] | None
     relax_cell: bool
     isotropic: bool
+    pressure: Callable[[Params], jax.Array]
     frozen: np.ndarray | None = None
 
     def deformable(self, params: Params) -> CellCoordinates:
@@ -80,8 +82,9 @@ class Landscape:
             return energy, self.on_mobile(force)
         stress = self.interaction.stress(position, deformed, params, neighbors)
         coordinator, original = self.deformable(params), self.undeformed(params)
-        joint = coordinator.force(coordinates, force, stress, original, params["pressure"])
-        return energy + params["pressure"] * coordinator.volume(coordinates, original), joint
+        pressure = self.pressure(params)
+        joint = coordinator.force(coordinates, force, stress, original, pressure)
+        return energy + pressure * coordinator.volume(coordinates, original), joint
 
     def on_mobile(self, vectors: jax.Array) -> jax.Array:
         """Return vectors of particles, (N, d), zero for those that are frozen.

@@ -187,7 +187,7 @@ class Relaxation:
             "volume": spaces.of_cell(deformed, position.shape[1]).volume,
         }
         if self.landscape.relax_cell:
-            joint = stress + params["pressure"] * jnp.eye(len(stress), dtype=stress.dtype)
+            joint = stress + self.landscape.pressure(params) * jnp.eye(len(stress), dtype=stress.dtype)
             numbers["max_stress_error"] = jnp.abs(self.landscape.deformable(params).free(joint)).max()
         return numbers
 
@@ -233,6 +233,7 @@ def relaxation(
     force_unit: Callable[[Params], jax.Array] | None = None,
     relax_cell: bool = False,
     isotropic: bool = False,
+    pressure: Callable[[Params], jax.Array] | None = None,
     loose: Loose | None = None,
     frozen: Sequence[bool] | np.ndarray | None = None,
     observe: Measure | None = None,
@@ -250,8 +251,7 @@ def relaxation(
     Args:
         interaction: what acts between the particles.
         start: ``(params, key) -> position``, (N, d).
-        params: the default parameters, numbers, arrays or `simkit.core.parameter.Parameter`; with ``pressure``,
-            energy / length^d, where the cell relaxes.
+        params: the default parameters, numbers, arrays or `simkit.core.parameter.Parameter`.
         scale: ``params -> Scale``: a particle diameter and the stiffness of a contact.
         cell: ``params -> cell``, (d, d), rows are the lattice vectors; ``None`` for free space.
         minimizer: a `Minimizer` or the name of one.
@@ -260,6 +260,8 @@ def relaxation(
         force_unit: ``params -> force``; ``None`` for stiffness times length.
         relax_cell: whether the cell deforms (six strains in three dimensions) along with the particles.
         isotropic: whether a cell that relaxes keeps its shape.
+        pressure: ``params -> `` external pressure on a cell that relaxes, energy / length^d; ``None`` takes the
+            parameter of that name.
         loose: ``(position, cell, params) -> (N,)`` booleans, particles that nothing holds (rattlers); the derivative
             leaves them where they are.
         frozen: which particles do not move, (N,) booleans: they act on the others, and follow the params as their start
@@ -277,13 +279,14 @@ def relaxation(
         raise UserError(f"force_tolerance = {force_tolerance} is not between 0 and 1; choose 1e-10 (1e-5 in float32)")
     if relax_cell and cell is None:
         raise UserError("relax_cell = true needs a cell; free space has none to relax")
-    if relax_cell and "pressure" not in params:
+    if relax_cell and pressure is None and "pressure" not in params:
         raise UserError("relax_cell = true needs the parameter pressure; choose 0")
     mask = frozen_mask(frozen)
     if relax_cell and mask is not None:
         raise UserError("relax_cell = true moves all particles with the cell; leave out relax_cell or frozen")
 
-    landscape = Landscape(interaction, scale, cell, relax_cell, isotropic, mask)
+    by_parameter = pressure or (lambda params: params["pressure"])
+    landscape = Landscape(interaction, scale, cell, relax_cell, isotropic, by_parameter, mask)
     return Relaxation(
         landscape=landscape,
         start=start,

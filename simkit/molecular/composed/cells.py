@@ -1,0 +1,131 @@
+"""Cells of a system: free space, boxes that repeat along some axes or all, and cells of any shape."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import Formula
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular import spaces
+from simkit.molecular.composed.names import Names
+from simkit.molecular.spaces import Cell
+
+type Frame = Callable[[Params], jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class SystemCell:
+    """A cell and the axes along which it repeats.
+
+    Attributes:
+        frame: ``params -> `` sides (d,) or lattice vectors as rows (d, d), all finite; ``None`` where there is no cell.
+        periodic: along which axes it repeats, d booleans.
+    """
+
+    frame: Frame | None
+    periodic: tuple[bool, ...]
+
+    @property
+    def dimension(self) -> int:
+        """Of space."""
+        return len(self.periodic)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing repeats."""
+        return not any(self.periodic)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it repeats along all axes, and so has a volume."""
+        return all(self.periodic)
+
+    def cell(self, params: Params) -> Cell:
+        """Return the cell as `simkit.molecular.spaces.of_cell` takes it: infinite sides where it does not repeat."""
+        if self.frame is None or self.is_free:
+            return None
+        frame = self.frame(params)
+        return frame if self.is_closed else jnp.where(jnp.asarray(self.periodic), frame, jnp.inf)
+
+    def vectors(self, params: Params) -> jax.Array:
+        """Return the edges as rows, all finite, (d, d)."""
+        assert self.frame is not None  # asked for only where there is one
+        return spaces.lattice_vectors(self.frame(params))
+
+
+def cell_of(settings: Settings | None, names: Names, own: Frame | None, dimension: int, count: int) -> SystemCell:
+    """Return the cell of a system.
+
+    Args:
+        settings: of the cell; ``None`` where nothing is said.
+        names: what formulas may take.
+        own: edges of what the places bring along, in their own size; ``None`` where they bring none.
+        dimension: of space.
+        count: number of particles.
+
+    Raises:
+        UserError: if what is said does not fit.
+    """
+    if settings is None:
+        return SystemCell(own, (own is not None,) * dimension)
+    ways = [key for key in ("lengths", "vectors", "density") if settings[key] is not None]
+    if len(ways) > 1:
+        raise settings.refuse(ways[1], f"and {ways[0]} say the size twice; keep one of them")
+    periodic = settings["periodic"]
+    axes = (periodic,) * dimension if isinstance(periodic, bool) else periodic
+    for key in ("lengths", "vectors", "shape", "periodic", "images"):
+        value = settings[key]
+        if isinstance(value, tuple) and len(value) != dimension:
+            raise settings.refuse(key, f"has {len(value)} entries, and space has {dimension} dimensions; write as many")
+    if settings["shape"] is not None and not settings["density"]:
+        raise settings.refuse("shape", "has an effect with a density only; give cell.density, or leave it out")
+    frame = own
+    if settings["lengths"] is not None:
+        sides = tuple(names.number(each) for each in settings["lengths"])
+        frame = lambda params: jnp.stack([side.number(params) for side in sides])  # noqa: E731
+    elif settings["vectors"] is not None:
+        frame = _rows(settings, names, dimension)
+    elif settings["density"] is not None:
+        frame = _by_density(settings, names.number(settings["density"]), own, dimension, count)
+    if frame is None and any(axes):
+        raise UserError("cell has no size; give cell.lengths, cell.vectors or cell.density, or leave the cell out")
+    if any(axes) and not all(axes) and settings["vectors"] is not None:
+        raise settings.refuse(
+            "periodic", "repeats a cell of any shape along some axes only, which there is not; give cell.lengths"
+        )
+    return SystemCell(frame, axes)
+
+
+def _rows(settings: Settings, names: Names, dimension: int) -> Frame:
+    rows = settings["vectors"]
+    if any(len(row) != dimension for row in rows):
+        raise settings.refuse("vectors", f"are not {dimension} rows of {dimension} components; write as many")
+    formulas = tuple(tuple(names.number(each) for each in row) for row in rows)
+    return lambda params: jnp.stack([jnp.stack([each.number(params) for each in row]) for row in formulas])
+
+
+def _by_density(settings: Settings, density: Formula, own: Frame | None, dimension: int, count: int) -> Frame:
+    """Return edges of the shape asked for that hold the particles at a density."""
+    shape = settings["shape"]
+
+    def frame(params: Params) -> jax.Array:
+        value = density.number(params)
+        if shape is None and own is not None:
+            edges = own(params)
+            volume = spaces.of_cell(edges, dimension).volume
+            return edges * _root(count / (value * volume), dimension)
+        sides = np.ones(dimension) if shape is None else np.asarray(shape)
+        sides = jnp.asarray(sides / math.prod(sides) ** (1 / dimension), value.dtype)
+        return sides * _root(count / value, dimension)
+
+    return frame
+
+
+def _root(value: jax.Array, dimension: int) -> jax.Array:
+    return jnp.sqrt(value) if dimension == 2 else value ** (1 / 3)

@@ -1,0 +1,143 @@
+"""What is refused before a run of a system: starts without room, energies that are no number, cut-offs too long."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import refuse_non_finite
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular import spaces
+from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.fields import Field
+from simkit.molecular.composed.interactions import Acting
+from simkit.molecular.composed.names import TIME
+from simkit.molecular.composed.pair_terms import PairTerm
+from simkit.molecular.composed.particles import Particles
+from simkit.molecular.composed.placing import Placing
+from simkit.molecular.composed.starts import refuse_too_dense
+
+# A cell made to measure may miss by a rounding.
+SLACK = 1e-6
+# Pairs whose energies are looked at before a run, at most.
+MOST_PAIRS = 20_000
+# How far an energy may differ from one side of a cell to the other, relative to its size.
+SAME = 1e-4
+
+
+def checker(
+    acting: Acting, particles: Particles, placing: Placing, cell: SystemCell, images: tuple[int, ...] | None
+) -> Callable[[Params, jax.Array], None]:
+    """Return ``(params, key) -> None``, which refuses what a system cannot run with.
+
+    Args:
+        acting: what acts.
+        particles: that it acts on.
+        placing: where they start.
+        cell: they live in.
+        images: cells that act on each other, along each axis.
+    """
+
+    def check(params: Params, key: jax.Array) -> None:
+        for name, formulas in particles.numbers.items():
+            for formula in formulas if name in ("mass", "diameter") else ():
+                value = float(formula.number(params)) if formula is not None else 1.0
+                if not value > 0:
+                    raise UserError(f"{formula.where if formula else name} = {value:g} is not positive; choose another")
+        _refuse_short_cell(acting, cell, images, params)
+        if placing.random is not None:
+            drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, np.dtype(float)))
+            if placing.random.separation:
+                refuse_too_dense(placing.random.closest(drawn), placing.random.separation, "start.separation")
+            start = _of_fractions(placing, drawn, params)
+        else:
+            start = placing.start(params, key)
+        _refuse_non_finite(acting, particles, start, cell, params)
+
+    return check
+
+
+def _of_fractions(placing: Placing, drawn: np.ndarray, params: Params) -> jax.Array:
+    from simkit.molecular.composed.starts import carried
+
+    assert placing.frame is not None  # random places fill something
+    return carried(jnp.asarray(drawn), placing.frame(params))
+
+
+def _refuse_short_cell(acting: Acting, cell: SystemCell, images: tuple[int, ...] | None, params: Params) -> None:
+    reach = acting.reach(params)
+    if cell.is_free or reach is None:
+        return
+    widths = np.asarray(spaces.of_cell(cell.cell(params), cell.dimension).widths)
+    widths = widths * np.asarray(images or (1,) * cell.dimension)
+    if 2 * float(reach) > widths.min() * (1 + SLACK):
+        block = f"the block of {' x '.join(map(str, images))} cells" if images else "the cell"
+        remedy = "raise cell.images" if images else "set cell.images = [3, 3, 3] or alike"
+        raise UserError(
+            f"the cutoff of {float(reach):g} reaches beyond half {block}, whose narrowest width is {widths.min():g}; "
+            f"shorten the cutoff, enlarge the cell, or {remedy}"
+        )
+
+
+def _refuse_non_finite(
+    acting: Acting, particles: Particles, start: jax.Array, cell: SystemCell, params: Params
+) -> None:
+    """Raise if an energy by expression is not finite at the start, or a field does not fit a cell that repeats."""
+    for field in acting.fields:
+        at = {**params, TIME: jnp.zeros((), start.dtype)} if field.takes_time else params
+        inside = spaces.of_cell(cell.cell(params), cell.dimension).wrap(start)
+        columns = tuple(inside[:, axis] for axis in range(cell.dimension))
+        energies = np.where(field.on, np.asarray(field.each(columns, at)), 0)
+        refuse_non_finite(field.formula, energies)
+        _refuse_jump(field, inside, cell, params, at)
+    for term in acting.pairs:
+        if term.energy is not None:
+            _refuse_pairs(term, particles, start, cell, params)
+
+
+def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Params, at: Params) -> None:
+    """Raise if the energy of a field differs between two sides of a cell that are the same place."""
+    if cell.frame is None:
+        return
+    vectors = cell.vectors(params)
+    for axis in (axis for axis, repeats in enumerate(cell.periodic) if repeats):
+        fractions = inside @ spaces.inverse_of(vectors)
+        sides = [fractions.at[:, axis].set(end) @ vectors for end in (0.0, 1.0)]
+        near, far = (
+            np.where(field.on, np.asarray(field.each(tuple(side[:, a] for a in range(cell.dimension)), at)), 0)
+            for side in sides
+        )
+        size = np.nanmax(np.abs([near, far]))
+        if not (np.abs(near - far) <= SAME * size).all():
+            raise UserError(
+                f"{field.formula.where}: is not the same on both sides of the cell along {'xyz'[axis]}, which repeats; "
+                "make it periodic, or set cell.periodic to false along that axis"
+            )
+
+
+def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: SystemCell, params: Params) -> None:
+    count = min(particles.count, int(MOST_PAIRS**0.5))
+    chosen = start[:count]
+    space = spaces.of_cell(cell.cell(params), cell.dimension)
+    first, second = np.triu_indices(count, 1)
+    columns = tuple(chosen[first, axis] - chosen[second, axis] for axis in range(cell.dimension))
+    distance = np.asarray(jnp.sqrt(sum(d**2 for d in space.nearest_image(columns))))
+    reach = np.inf if term.cutoff is None else float(term.reach(params))
+    assert term.energy is not None  # only energies by expression are looked at
+    for a in range(len(particles.names)):
+        for b in range(a, len(particles.names)):
+            kinds = particles.species[first], particles.species[second]
+            alike = ((kinds[0] == a) & (kinds[1] == b)) | ((kinds[0] == b) & (kinds[1] == a))
+            apart = distance[alike & (distance < reach)]
+            if not term.between[a, b] or not len(apart):
+                continue
+            there = term.bare.energy(jnp.asarray(apart), **term.of_pair(params, a, b))
+            refuse_non_finite(term.energy, there)
+            back = term.bare.energy(jnp.asarray(apart), **term.of_pair(params, b, a))
+            if not np.allclose(there, back, rtol=1e-5, atol=0):
+                raise UserError(
+                    f"{term.energy.where}: is {float(there[0]):g} for {particles.names[a]}-{particles.names[b]} and "
+                    f"{float(back[0]):g} the other way round; make it the same with _i and _j exchanged"
+                )

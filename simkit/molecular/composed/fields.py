@@ -1,0 +1,135 @@
+"""External energies of position, and walls, as expressions of the coordinates."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.scope import Formula
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params
+from simkit.molecular import spaces
+from simkit.molecular.composed.names import COORDINATES, TIME, Names, refuse_reductions
+from simkit.molecular.composed.pair_terms import TAKES
+from simkit.molecular.composed.particles import Particles
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.user_energy import user_energy
+from simkit.molecular.potentials import PairPotential
+from simkit.molecular.spaces import Cell
+
+PARTICLE = ("particle",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """An energy of each particle by its position.
+
+    Attributes:
+        formula: the energy, or the distance from a wall; for messages.
+        each: ``(columns, params) -> `` energy of each particle, (N,), at positions given as one array per axis, with
+            the time, if it is taken, among the params.
+        on: which particles it acts on, (N,) booleans.
+        takes_time: whether it depends on the time.
+        species: which species it acts on, (S,) booleans.
+    """
+
+    formula: Formula
+    each: Callable[[tuple[jax.Array, ...], Params], jax.Array]
+    on: np.ndarray
+    takes_time: bool
+    species: np.ndarray
+
+    def interaction(self) -> Interaction:
+        """Return the energy of all as an interaction; positions are those in the cell, where there is one."""
+
+        def total(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
+            inside = spaces.of_cell(cell, position.shape[1]).wrap(position)
+            columns = tuple(inside[:, axis] for axis in range(position.shape[1]))
+            return jnp.sum(jnp.where(jnp.asarray(self.on), self.each(columns, params), 0))
+
+        return user_energy(total)
+
+
+def field_of(settings: Settings, names: Names, particles: Particles, dimension: int, *, timed: bool) -> Field:
+    """Return the field that settings describe.
+
+    Args:
+        settings: of a field.
+        names: what formulas may take.
+        particles: on which it acts, and whose values it may take.
+        dimension: of space.
+        timed: whether there is a time.
+
+    Raises:
+        UserError: that marks the column of what is not known.
+    """
+    chosen = names.chosen(settings["on"], settings.path("on"))
+    formula = _position_formula(settings, "energy", names, dimension, timed=timed)
+
+    def each(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
+        return _at(formula, columns, params, particles)
+
+    return Field(formula, each, chosen[particles.species], formula.takes(TIME), chosen)
+
+
+def wall_of(settings: Settings, names: Names, particles: Particles, dimension: int, *, timed: bool) -> Field:
+    """Return the wall that settings describe, as a field; arguments as for `field_of`."""
+    chosen = names.chosen(settings["on"], settings.path("on"))
+    distance = _position_formula(settings, "distance", names, dimension, timed=timed)
+    if (settings["energy"] is None) == (settings["potential"] is None):
+        raise settings.refuse("energy", "or potential says what the wall does; give one of them")
+    values = {name: names.number(said) for name, said in settings["values"].items()}
+    if settings["energy"] is not None:
+        said = settings["energy"]
+        energy = names.scope.formula(said, ("r", *values, TIME) if timed else ("r", *values))
+        refuse_reductions(energy)
+
+        def each(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
+            own, given = _own(params)
+            given |= {name: value.number(own) for name, value in values.items()}
+            away = _at(distance, columns, params, particles)
+            return energy.on(PARTICLE, own, r=Named(away, PARTICLE), **given)
+
+        takes_time = distance.takes(TIME) or energy.takes(TIME)
+        return Field(energy, each, chosen[particles.species], takes_time, chosen)
+    from simkit.core.settings import Said
+    from simkit.molecular.composed.pair_terms import by_name
+
+    potential: PairPotential = by_name(settings)
+    numbers = {
+        name: values.get(name) or names.number(Said(name, f"{settings.path('values')}.{name}"))
+        for name in TAKES[settings["potential"]]
+    }
+
+    def named_each(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
+        own, _ = _own(params)
+        away = _at(distance, columns, params, particles)
+        return potential.energy(away, **{name: value.number(own) for name, value in numbers.items()})
+
+    return Field(distance, named_each, chosen[particles.species], distance.takes(TIME), chosen)
+
+
+def _position_formula(settings: Settings, key: str, names: Names, dimension: int, *, timed: bool) -> Formula:
+    places = (*COORDINATES[:dimension], *names.values, *((TIME,) if timed else ()))
+    formula = names.scope.formula(settings[key], places)
+    refuse_reductions(formula)
+    return formula
+
+
+def _own(params: Params) -> tuple[Params, dict]:
+    """Return the parameters of a system without the time, and the time for formulas, where there is one."""
+    own = {name: value for name, value in params.items() if name != TIME}
+    return own, {TIME: params[TIME]} if TIME in params else {}
+
+
+def _at(formula: Formula, columns: tuple[jax.Array, ...], params: Params, particles: Particles) -> jax.Array:
+    """Return a formula of position for each particle, (N,)."""
+    own, given = _own(params)
+    given |= {name: Named(x, PARTICLE) for name, x in zip(COORDINATES, columns, strict=False)}
+    for name in particles.numbers:
+        if name not in ("mass", "diameter") and formula.takes(name):
+            given[name] = Named(particles.of_each(name, own), PARTICLE)
+    return jnp.broadcast_to(formula.on(PARTICLE, own, **given), columns[0].shape)

@@ -1,0 +1,209 @@
+"""All that acts between the particles of a system, and from outside: from settings to one interaction."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular import spaces
+from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.fields import Field
+from simkit.molecular.composed.images import Block
+from simkit.molecular.composed.jax_md_terms import jax_md_term
+from simkit.molecular.composed.names import Names
+from simkit.molecular.composed.pair_terms import PairTerm, pair_term
+from simkit.molecular.composed.particles import Particles
+from simkit.molecular.composed.tails import tail_of
+from simkit.molecular.composed.views import seen_by, without_time
+from simkit.molecular.interactions.interaction import Interaction, combined
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.interactions.stillinger_weber import STANDARD, stillinger_weber
+
+# A block of more cells than these is refused: the cell is far too small for the cut-off.
+MOST_IMAGES = 343
+
+
+@dataclasses.dataclass(frozen=True)
+class Acting:
+    """What acts on particles.
+
+    Attributes:
+        pairs: energies of pairs.
+        silicon: parameters of Stillinger-Weber interactions.
+        fields: external energies and walls.
+        others: interactions of other kinds.
+        tails: what is beyond cut-offs, of one cell.
+        methods: how pairs are found and the skin of lists, of each pair term.
+    """
+
+    pairs: tuple[PairTerm, ...]
+    silicon: tuple[Callable[[Params], dict[str, jax.Array]], ...]
+    fields: tuple[Field, ...]
+    others: tuple[Interaction, ...]
+    tails: tuple[Interaction, ...]
+    methods: tuple[tuple[str, float], ...]
+
+    def interaction(self, particles: Particles, images: tuple[int, ...] | None) -> Interaction:
+        """Return the sum of all; its params may hold the time, which fields take.
+
+        Args:
+            particles: that it acts on.
+            images: cells that act on each other, along each axis; ``None`` for one.
+        """
+        cells = 1 if images is None else math.prod(images)
+        species = np.tile(particles.species, cells)
+        repeated: list[Interaction] = []
+        for term, (method, skin) in zip(self.pairs, self.methods, strict=True):
+            repeated.append(
+                pair_interaction(
+                    term.potential,
+                    cutoff=None if term.cutoff is None else term.reach,
+                    parameters=term.parameters,
+                    species=species.tolist() if len(particles.names) > 1 else None,
+                    method=method,  # type: ignore[arg-type]
+                    skin=skin,
+                )
+            )
+        for parameters in self.silicon:
+            repeated.append(seen_by(stillinger_weber(), parameters))
+        if images is not None and cells > 1:
+            repeated = [Block(each, images).tied() for each in repeated]
+        timeless = [seen_by(each, without_time) for each in (*repeated, *self.tails, *self.others)]
+        parts = [*timeless, *(field.interaction() for field in self.fields)]
+        return parts[0] if len(parts) == 1 else combined(*parts)
+
+    def reach(self, params: Params) -> jax.Array | None:
+        """Return the largest distance at which two particles act on each other; ``None`` for any distance."""
+        if any(term.cutoff is None for term in self.pairs):
+            return None
+        found = [term.reach(params) for term in self.pairs]
+        found += [STANDARD.reach * parameters(params)["sigma"] for parameters in self.silicon]
+        return jnp.stack(found).max() if found else jnp.zeros(())
+
+
+def acting(
+    settings: tuple[Settings, ...],
+    fields: tuple[Field, ...],
+    names: Names,
+    particles: Particles,
+    cell: SystemCell,
+    params: Params,
+) -> Acting:
+    """Return what acts on particles.
+
+    Args:
+        settings: of each interaction.
+        fields: external energies and walls.
+        names: what formulas may take.
+        particles: that it acts on.
+        cell: they live in.
+        params: default parameters.
+
+    Raises:
+        UserError: if an interaction is of no kind or of two, does not fit the cell, or leaves a species out.
+    """
+    pairs, silicon, others, tails, methods = [], [], [], [], []
+    for each in settings:
+        kinds = [key for key in ("energy", "potential", "jax_md") if each[key] is not None]
+        if len(kinds) != 1:
+            raise UserError(
+                f"{each.where} says {' and '.join(kinds) or 'nothing'}; give one of energy, potential, jax_md"
+            )
+        if each["jax_md"] is not None:
+            others.append(jax_md_term(each, names, particles, cell, params))
+            continue
+        if each["potential"] == "stillinger_weber":
+            silicon.append(_silicon(each, names, particles, cell))
+            continue
+        term = pair_term(each, names, particles)
+        if term.cutoff is None and not cell.is_free:
+            raise each.refuse("cutoff", "is missing; in a cell that repeats an energy must end: give a length")
+        if each["method"] == "neighbor_list" and term.cutoff is None:
+            raise each.refuse("method", "= 'neighbor_list' needs a cutoff; give one, or take all_pairs")
+        if each["tail"]:
+            tails.append(tail_of(term, particles, cell, each))
+        pairs.append(term)
+        methods.append((each["method"], each["skin"]))
+    found = Acting(tuple(pairs), tuple(silicon), fields, tuple(others), tuple(tails), tuple(methods))
+    _refuse_idle_species(found, particles)
+    return found
+
+
+def _silicon(
+    settings: Settings, names: Names, particles: Particles, cell: SystemCell
+) -> Callable[[Params], dict[str, jax.Array]]:
+    """Return the parameters of a Stillinger-Weber interaction, which is that of silicon where nothing is said."""
+    from simkit.core.settings import Said
+    from simkit.molecular.composed.pair_terms import TAKES
+
+    for key in ("between", "cutoff", "exponent", "tail", "skin", "method"):
+        if key in settings.said:
+            raise settings.refuse(key, "has no effect on 'stillinger_weber'; leave it out")
+    if len(particles.names) > 1 or not cell.is_closed or cell.dimension != 3:
+        raise settings.refuse(
+            "potential", "= 'stillinger_weber' is of one species in a cell that repeats along three axes"
+        )
+    formulas = {}
+    for name in TAKES["stillinger_weber"]:
+        said = settings["values"].get(name, Said(name, f"{settings.path('values')}.{name}"))
+        if not isinstance(said, Said):
+            raise UserError(f"{settings.path('values')}.{name} is a table, and there is one species; give one number")
+        formulas[name] = names.number(said)
+    if odd := next((name for name in settings["values"] if name not in formulas), None):
+        raise UserError(f"{settings.path('values')}.{odd} is not taken; it takes {', '.join(formulas)}")
+    return lambda params: {name: formula.number(params) for name, formula in formulas.items()}
+
+
+def _refuse_idle_species(found: Acting, particles: Particles) -> None:
+    """Raise if nothing acts on a species."""
+    if found.silicon or found.others:
+        return
+    counts = np.bincount(particles.species, minlength=len(particles.names))
+    for index, name in enumerate(particles.names):
+        partners = np.arange(len(counts)) != index
+        is_met = any((term.between[index] & (partners | (counts[index] > 1))).any() for term in found.pairs)
+        if not is_met and not any(field.species[index] for field in found.fields):
+            raise UserError(
+                f"particles.{name}: nothing acts on this species; add an interaction between {name}-{name} or with "
+                "another species, or a field"
+            )
+
+
+def images_of(said: tuple[int, ...] | None, found: Acting, cell: SystemCell, params: Params) -> tuple[int, ...] | None:
+    """Return how many cells act on each other along each axis, as many as the cut-off needs at the defaults.
+
+    Args:
+        said: what was asked for.
+        found: what acts.
+        cell: of the system.
+        params: default parameters.
+
+    Raises:
+        UserError: if that are far too many.
+    """
+    if cell.is_free or said is not None:
+        return said
+    present, reach = cell.cell(params), found.reach(params)
+    if isinstance(reach, jax.core.Tracer) or isinstance(present, jax.core.Tracer) or reach is None:
+        return None
+    widths = np.asarray(spaces.of_cell(present, cell.dimension).widths)
+    needed = tuple(max(1, math.ceil(2 * float(reach) / width - 1e-9)) for width in widths)
+    if math.prod(needed) == 1:
+        return None
+    if math.prod(needed) > MOST_IMAGES:
+        raise UserError(
+            f"the cutoff of {float(reach):g} needs {' x '.join(map(str, needed))} images of the cell, whose widths are "
+            f"{', '.join(f'{width:g}' for width in widths)}; shorten the cutoff or enlarge the cell"
+        )
+    if found.others:
+        raise UserError(
+            f"the cutoff of {float(reach):g} reaches beyond half the cell, and those of jax-md act in one cell only; "
+            "shorten the cutoff or enlarge the cell"
+        )
+    return needed

@@ -1,0 +1,79 @@
+"""Pair energies of jax-md by name."""
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.settings import Said, Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.names import Names
+from simkit.molecular.composed.particles import Particles
+from simkit.molecular.composed.views import seen_by
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.interactions.jax_md import from_jax_md
+
+# Parameters of the functions NAME_pair of jax_md.energy, and whether they end at a cut-off.
+TAKES = {
+    "lennard_jones": (("epsilon", "sigma"), True),
+    "morse": (("epsilon", "sigma", "alpha"), True),
+    "soft_sphere": (("epsilon", "sigma", "alpha"), False),
+}
+
+
+def jax_md_term(
+    settings: Settings, names: Names, particles: Particles, cell: SystemCell, params: Params
+) -> Interaction:
+    """Return the interaction of an energy of jax-md, over all pairs.
+
+    Args:
+        settings: of the interaction.
+        names: what formulas may take.
+        particles: of one species.
+        cell: free space, or one that repeats along all axes.
+        params: default parameters, of which the cut-off is taken.
+
+    Raises:
+        UserError: if a setting has no effect, or a value is missing.
+    """
+    for key in ("between", "exponent", "tail", "skin", "method", "ending"):
+        if key in settings.said:
+            raise settings.refuse(key, "has no effect on an energy of jax-md; leave it out")
+    if len(particles.names) > 1:
+        raise settings.refuse("jax_md", "is of one species here; write energies of several as expressions")
+    if not cell.is_free and not cell.is_closed:
+        raise settings.refuse("jax_md", "needs free space or a cell that repeats along all axes")
+    taken, has_end = TAKES[settings["jax_md"]]
+    formulas = {}
+    for name in taken:
+        said = settings["values"].get(name, Said(name, f"{settings.path('values')}.{name}"))
+        if not isinstance(said, Said):
+            raise UserError(f"{settings.path('values')}.{name} is a table, and there is one species; give one number")
+        formulas[name] = names.number(said)
+    if odd := next((name for name in settings["values"] if name not in formulas), None):
+        raise UserError(f"{settings.path('values')}.{odd} is not taken; it takes {', '.join(taken)}")
+    if has_end != (settings["cutoff"] is not None):
+        raise settings.refuse("cutoff", "is missing; give a number" if has_end else "has no effect; leave it out")
+    # Importing it takes seconds and warns of what does not concern us.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import jax_md
+    box = None if cell.is_free else np.ones(cell.dimension)
+    displacement, _ = jax_md.space.free() if box is None else jax_md.space.periodic(jnp.asarray(box, float))
+    # From anything but arrays of JAX, jax-md keeps single precision, and with it what replaces them later.
+    one = jnp.asarray(1.0, dtype=float)
+    ends = {}
+    if has_end:
+        cutoff = names.number(settings["cutoff"])
+        if cutoff.taken:
+            raise settings.refuse("cutoff", "of an energy of jax-md is a plain number; write one")
+        ends = {
+            "r_cutoff": float(cutoff.number(params)),
+            "r_onset": settings["switch_on"] * float(cutoff.number(params)),
+        }
+    make = getattr(jax_md.energy, f"{settings['jax_md']}_pair")
+    energy = make(displacement, **dict.fromkeys(taken, one), **ends)
+    interaction = from_jax_md(energy, box=box, parameters=list(taken))
+    return seen_by(interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()})

@@ -1,0 +1,133 @@
+"""Names that the formulas of a system of particles may take: parameters, tables, coordinates, numbers of species."""
+
+import ast
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core import paths
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.names import FUNCTIONS
+from simkit.core.expressions.scope import Formula, Scope, scope
+from simkit.core.expressions.syntax import dotted, refuse
+from simkit.core.settings import Said
+from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
+
+COORDINATES = ("x", "y", "z")
+TIME = "time"
+# Axes of a table of pairs of species.
+PAIR = ("first", "second")
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """What formulas may take.
+
+    Attributes:
+        scope: parameters that are one number, and derived values.
+        tables: names of parameters that are tables, (S, S), by pair of species.
+        values: names of numbers of each species.
+        species: names of the species, in the order of tables.
+    """
+
+    scope: Scope
+    tables: tuple[str, ...]
+    values: tuple[str, ...]
+    species: tuple[str, ...]
+
+    def number(self, said: Said, *, timed: bool = False) -> Formula:
+        """Return the formula of one number, of parameters and, if wanted, of the time."""
+        return self.scope.formula(said, (TIME,) if timed else ())
+
+    def pairs(self, text: str, where: str) -> tuple[int, int]:
+        """Return the pair of species that ``"A-B"`` names.
+
+        Raises:
+            UserError: if it names none.
+        """
+        known = [f"{a}-{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
+        for split in range(1, len(text)):
+            first, second = text[:split], text[split + 1 :]
+            if text[split] == "-" and first in self.species and second in self.species:
+                return self.species.index(first), self.species.index(second)
+        raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text[:64], known)}")
+
+    def chosen(self, said: tuple[str, ...] | None, where: str) -> np.ndarray:
+        """Return which species are named, (S,) booleans; all where nothing is said.
+
+        Raises:
+            UserError: if one is unknown.
+        """
+        for name in said or ():
+            if name not in self.species:
+                raise UserError(f"{where}: {name[:64]!r} is no species{nearest(name[:64], self.species)}")
+        return np.array([said is None or name in said for name in self.species])
+
+    def table_values(self, params: Params) -> dict[str, jax.Array]:
+        """Return the tables, each made symmetric: the mean of both orders, so that action equals reaction."""
+        found = {name: paths.leaves(params)[name] for name in self.tables}
+        return {name: (table + table.T) / 2 for name, table in found.items()}
+
+
+def names_of(
+    parameters: Mapping[str, Any], derived: Mapping[str, Said], values: Collection[str], species: tuple[str, ...]
+) -> Names:
+    """Return what formulas may take.
+
+    Args:
+        parameters: by name.
+        derived: further values.
+        values: names of numbers of each species.
+        species: names of the species.
+
+    Raises:
+        UserError: if a name is taken twice, or a parameter is neither a number nor a table by pair of species.
+    """
+    count, tables = len(species), []
+    for name, value in paths.leaves(dict(parameters)).items():
+        shape = np.shape(getattr(value, "default", value))
+        if shape and shape != (count, count):
+            raise UserError(
+                f"parameter '{name}' has shape {shape}; give one number, or a table of {count} rows of {count}, by "
+                f"pair of the species {', '.join(species)}"
+            )
+        if shape:
+            tables.append(name)
+    places = {*COORDINATES, TIME, "r", *tables, *values, *_ends(values)}
+    for name in values:
+        if name in {*COORDINATES, TIME, "r", *paths.leaves(dict(parameters))}:
+            raise UserError(f"particles: the name '{name}' of a value is taken; choose another")
+    return Names(scope(dict(parameters), derived, sorted(places)), tuple(tables), tuple(sorted(values)), species)
+
+
+def _ends(values: Collection[str]) -> Iterator[str]:
+    for name in values:
+        yield from (f"{name}_i", f"{name}_j")
+
+
+def refuse_reductions(formula: Formula) -> None:
+    """Refuse an energy of one particle or pair that mixes several, such as ``mean(x)``.
+
+    Raises:
+        UserError: that marks the column.
+    """
+    syntax = formula.expression.syntax
+    for node in ast.walk(syntax.tree):
+        if isinstance(node, ast.Call):
+            name = dotted(node.func)
+            elementwise = name in ("max", "min") and len(node.args) > 1
+            if FUNCTIONS[name].keywords and not elementwise:
+                refuse(
+                    syntax.text, formula.where, node, "mixes several particles; write the energy of one, or one pair"
+                )
+
+
+def named(value: jax.Array, axes: tuple[str, ...]) -> Named:
+    """Return an array with the last of some axes; one number with none."""
+    value = jnp.asarray(value)
+    return Named(value, axes[len(axes) - value.ndim :])

@@ -1,0 +1,273 @@
+"""Energies of pairs as data: by name or by an expression of the distance, with tables by pair of species."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.scope import Formula
+from simkit.core.settings import Said, Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular import potentials
+from simkit.molecular.composed.names import PAIR, Names, named, refuse_reductions
+from simkit.molecular.composed.particles import Particles
+from simkit.molecular.potentials import PairPotential, pair_potential, weeks_chandler_andersen
+
+# Where a potential by name ends by itself, in units of sigma.
+REACH = {"soft_sphere": 1.0, "weeks_chandler_andersen": 2 ** (1 / 6)}
+TAKES = {
+    "lennard_jones": ("epsilon", "sigma"),
+    "morse": ("epsilon", "sigma", "rho"),
+    "soft_sphere": ("epsilon", "sigma"),
+    "weeks_chandler_andersen": ("epsilon", "sigma"),
+    "stillinger_weber": ("epsilon", "sigma", "tetrahedral_strength"),
+}
+ENDINGS = {
+    "switch": potentials.switched,
+    "shift_energy": potentials.energy_shifted,
+    "shift_force": potentials.force_shifted,
+    "truncate": potentials.truncated,
+}
+AXES = ("row", "column")
+BETWEEN = "is between"
+
+
+@dataclasses.dataclass(frozen=True)
+class PairTerm:
+    """One energy of pairs.
+
+    Attributes:
+        where: path of its settings.
+        energy: U as a formula of r, or ``None`` for a potential by name.
+        bare: U without its end.
+        potential: U as it acts: with its end, and only between the species it is for.
+        parameters: ``params -> {name: number or (S, S)}`` of the potential.
+        cutoff: ``params -> `` number or (S, S) where U ends; ``None`` for nowhere.
+        ends: whether the cut-off is one that was asked for, beyond which U would go on.
+        switch_on: where a switch begins, in units of the cut-off; 1 for other ends.
+        between: species that it acts between, (S, S) booleans.
+    """
+
+    where: str
+    energy: Formula | None
+    bare: PairPotential
+    potential: PairPotential
+    parameters: Callable[[Params], dict[str, jax.Array]]
+    cutoff: Callable[[Params], jax.Array] | None
+    ends: bool
+    switch_on: float
+    between: np.ndarray
+
+    def reach(self, params: Params) -> jax.Array:
+        """Return the distance beyond which no pair interacts, one number."""
+        assert self.cutoff is not None  # asked for only where there is one
+        cutoff = self.cutoff(params)
+        return jnp.max(jnp.where(jnp.asarray(self.between), cutoff, 0) if cutoff.ndim else cutoff)
+
+    def of_pair(self, params: Params, first: int, second: int) -> dict[str, jax.Array]:
+        """Return the numbers of one pair of species, without those of its end."""
+        values = self.parameters(params)
+        inner = {name: value for name, value in values.items() if name not in ("cutoff", "switch_on", BETWEEN)}
+        return {name: value[first, second] if jnp.ndim(value) else value for name, value in inner.items()}
+
+
+def pair_term(settings: Settings, names: Names, particles: Particles) -> PairTerm:
+    """Return an energy of pairs from its settings.
+
+    Args:
+        settings: of the interaction, with ``energy`` or a ``potential`` of pairs.
+        names: what formulas may take.
+        particles: whose values they may take.
+
+    Raises:
+        UserError: if they contradict each other or name what there is not.
+    """
+    values = {name: _value(said, settings, name, names) for name, said in settings["values"].items()}
+    formula = None
+    if settings["energy"] is not None:
+        formula = names.scope.formula(settings["energy"], ("r", *_offered(names, values)))
+        refuse_reductions(formula)
+        if not formula.takes("r"):
+            raise settings.refuse("energy", "does not depend on the distance r; write an energy of it")
+        bare, taken = _by_formula(formula), tuple(name for name in formula.taken if name != "r")
+    else:
+        taken = TAKES[settings["potential"]]
+        bare = by_name(settings)
+    if odd := next((name for name in values if name not in taken and not _in_cutoff(settings, name)), None):
+        raise UserError(f"{settings.path('values')}.{odd} is not taken by the energy; it takes {', '.join(taken)}")
+    sources = {name: _source(name, values, names, particles, settings) for name in taken}
+    cutoff, ends = _cutoff(settings, names, values, sources), settings["cutoff"] is not None
+    between = _between(settings, names)
+    potential = ENDINGS[settings["ending"]](bare) if ends else bare
+    if not between.all():
+        potential = _only_between(potential)
+
+    def parameters(params: Params) -> dict[str, jax.Array]:
+        found = {name: source(params) for name, source in sources.items()}
+        if ends and cutoff is not None:
+            found["cutoff"] = cutoff(params)
+            if settings["ending"] == "switch":
+                found["switch_on"] = settings["switch_on"] * found["cutoff"]
+        if not between.all():
+            found[BETWEEN] = jnp.asarray(between, jax.tree.leaves(found)[0].dtype)
+        return found
+
+    switch_on = settings["switch_on"] if settings["ending"] == "switch" else 1.0
+    return PairTerm(settings.where, formula, bare, potential, parameters, cutoff, ends, switch_on, between)
+
+
+type Value = Callable[[Params], jax.Array]
+
+
+def _offered(names: Names, values: Mapping[str, Value]) -> list[str]:
+    """Return the names that the energy of a pair may take besides parameters."""
+    ends = [f"{name}{end}" for name in names.values for end in ("_i", "_j")]
+    return [*values, *names.tables, *ends]
+
+
+def _value(said: Said | dict[str, Said], settings: Settings, name: str, names: Names) -> Value:
+    """Return a number, or a table by pair of species, as a function of the parameters."""
+    if isinstance(said, Said):
+        formula = names.scope.formula(said, names.tables)
+
+        def number(params: Params) -> jax.Array:
+            tables = {key: Named(table, PAIR) for key, table in names.table_values(params).items()}
+            value = formula.of(params, tables)
+            return jnp.asarray(value.array, _kind(params))
+
+        return number
+    where = f"{settings.path('values')}.{name}"
+    count = len(names.species)
+    formulas: dict[tuple[int, int], Formula] = {}
+    for pair, entry in said.items():
+        first, second = sorted(names.pairs(pair, where))
+        if (first, second) in formulas:
+            raise UserError(f"{where}: the pair {pair} is there twice; keep one")
+        formulas[first, second] = names.number(entry)
+    between = _between(settings, names)
+    for first in range(count):
+        for second in range(first, count):
+            if (first, second) not in formulas and between[first, second]:
+                pair = f"{names.species[first]}-{names.species[second]}"
+                raise UserError(f"{where} has no {pair}; give it, or leave the pair out of {settings.path('between')}")
+
+    def table(params: Params) -> jax.Array:
+        known = {pair: formula.number(params) for pair, formula in formulas.items()}
+        # One where there is no interaction, so that no division there spoils a derivative.
+        one = jnp.ones((), _kind(params))
+        rows = [[known.get((min(a, b), max(a, b)), one) for b in range(count)] for a in range(count)]
+        return jnp.stack([jnp.stack(row) for row in rows])
+
+    return table
+
+
+def _source(name: str, values: Mapping[str, Value], names: Names, particles: Particles, settings: Settings) -> Value:
+    """Return what a name in an energy stands for: a value of the interaction, a table, a parameter, of a species."""
+    if name in values:
+        return values[name]
+    if name in names.tables:
+        return lambda params: names.table_values(params)[name]
+    for end, axis in (("_i", 1), ("_j", 0)):
+        if name.removesuffix(end) in names.values and name.endswith(end):
+            of_species, count = name.removesuffix(end), len(names.species)
+            return lambda params: jnp.broadcast_to(
+                jnp.expand_dims(particles.of_species(of_species, params), axis), (count, count)
+            )
+    if name not in names.scope.parameters and name not in names.scope.derived:
+        raise UserError(
+            f"{settings.path('values')}.{name} is missing; give a number, an expression or a table by pairs"
+        )
+    formula = names.number(Said(name, settings.path("values")))
+    return formula.number
+
+
+def _by_formula(formula: Formula) -> PairPotential:
+    def energy(distance: jax.Array, **parameters: jax.Array) -> jax.Array:
+        given = {name: named(value, AXES) for name, value in parameters.items()}
+        # A barrier of types only: what is computed in one precision stays in it.
+        value = formula.of({}, {**given, "r": named(distance, AXES)})
+        return jnp.asarray(value.array, jnp.result_type(distance))
+
+    return pair_potential(energy)
+
+
+def by_name(settings: Settings) -> PairPotential:
+    """Return the potential that settings name.
+
+    Args:
+        settings: of an interaction or a wall.
+
+    Raises:
+        UserError: if a setting has no effect on it.
+    """
+    name = settings["potential"]
+    if "exponent" in settings.said and name != "soft_sphere":
+        raise settings.refuse("exponent", "is of soft spheres only; leave it out")
+    if settings.get("cutoff") is not None and name in REACH:
+        raise settings.refuse("cutoff", f"has no effect on '{name}', which ends by itself; leave it out")
+    if name == "soft_sphere":
+        return potentials.soft_sphere(settings["exponent"])
+    if name == "weeks_chandler_andersen":
+        return weeks_chandler_andersen()
+    return {"lennard_jones": potentials.lennard_jones, "morse": potentials.morse}[name]()
+
+
+def _in_cutoff(settings: Settings, name: str) -> bool:
+    from simkit.core.expressions.syntax import parse
+
+    said = settings["cutoff"]
+    return said is not None and name in parse(said.text, said.where).names
+
+
+def _cutoff(
+    settings: Settings, names: Names, values: Mapping[str, Value], sources: Mapping[str, Value]
+) -> Value | None:
+    if settings["cutoff"] is None:
+        share = REACH.get(settings["potential"])
+        return None if share is None else lambda params: share * sources["sigma"](params)
+    formula = names.scope.formula(settings["cutoff"], [*values, *names.tables])
+
+    def length(params: Params) -> jax.Array:
+        given = {name: named(value(params), PAIR) for name, value in values.items() if name in formula.taken}
+        tables = names.table_values(params)
+        given |= {
+            name: named(tables[name], PAIR) for name in names.tables if name in formula.taken and name not in given
+        }
+        return jnp.asarray(formula.of(params, given).array, _kind(params))
+
+    return length
+
+
+def _between(settings: Settings, names: Names) -> np.ndarray:
+    count, said = len(names.species), settings["between"]
+    if said is None:
+        return np.ones((count, count), bool)
+    found = np.zeros((count, count), bool)
+    for text in said:
+        first, second = names.pairs(text, settings.path("between"))
+        found[first, second] = found[second, first] = True
+    return found
+
+
+def _only_between(potential: PairPotential) -> PairPotential:
+    """Return a potential that is zero where its parameter `BETWEEN` is."""
+
+    def limited(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+        def value(distance: jax.Array, **parameters: Any) -> jax.Array:
+            is_between = parameters.pop(BETWEEN) > 0
+            # A pair left out may be at any distance, zero too, where its energy has no derivative.
+            return jnp.where(is_between, function(jnp.where(is_between, distance, 1), **parameters), 0)
+
+        return value
+
+    return PairPotential(energy=limited(potential.energy), force=limited(potential.force))
+
+
+def _kind(params: Params) -> Any:
+    leaves = jax.tree.leaves(params)
+    return jnp.result_type(*leaves) if leaves else jnp.result_type(float)

@@ -1,0 +1,120 @@
+"""Species of particles: how many of each, and the numbers that belong to them."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import Formula
+from simkit.core.settings import Said, Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
+from simkit.molecular.composed.names import Names
+from simkit.molecular.sizes import check_particles
+
+
+@dataclasses.dataclass(frozen=True)
+class Particles:
+    """Particles and what is known of their species.
+
+    Attributes:
+        names: of the species.
+        species: of each particle, int32, (N,).
+        numbers: ``mass``, ``diameter`` and the species' own values by name, each one formula per species; ``None``
+            where a species has no such value.
+        frozen: which particles stay where they start, (N,) booleans.
+    """
+
+    names: tuple[str, ...]
+    species: np.ndarray
+    numbers: Mapping[str, tuple[Formula | None, ...]]
+    frozen: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """How many particles there are."""
+        return len(self.species)
+
+    def of_species(self, name: str, params: Params) -> jax.Array:
+        """Return a number of each species, (S,); zero where a species has none."""
+        formulas = self.numbers[name]
+        found = [None if formula is None else formula.number(params) for formula in formulas]
+        like = next(value for value in found if value is not None)
+        return jnp.stack([jnp.zeros_like(like) if value is None else value for value in found])
+
+    def of_each(self, name: str, params: Params) -> jax.Array:
+        """Return a number of each particle, (N,)."""
+        return self.of_species(name, params)[jnp.asarray(self.species)]
+
+
+def value_names(table: Mapping[str, Settings]) -> tuple[str, ...]:
+    """Return the names of all numbers that species have of their own."""
+    return tuple(dict.fromkeys(name for each in table.values() for name in each["values"]))
+
+
+def numbers_of(table: Mapping[str, Settings], names: Names) -> dict[str, tuple[Formula | None, ...]]:
+    """Return the formulas of the numbers of species.
+
+    Args:
+        table: settings of each species, in the order of ``names.species``.
+        names: what formulas may take.
+    """
+    rows = [table[name] for name in names.species]
+    found: dict[str, tuple[Formula | None, ...]] = {
+        key: tuple(names.number(row[key]) for row in rows) for key in ("mass", "diameter")
+    }
+    for name in value_names(table):
+        said: list[Said | None] = [row["values"].get(name) for row in rows]
+        found[name] = tuple(None if each is None else names.number(each) for each in said)
+    return found
+
+
+def species_by_count(table: Mapping[str, Settings], places: int | None, arrangement: int | None = None) -> np.ndarray:
+    """Return the species of each particle, int32, (N,).
+
+    Args:
+        table: settings of each species.
+        places: how many places there are; ``None`` where counts decide.
+        arrangement: which random order; ``None`` for one species after the other.
+
+    Raises:
+        UserError: if a count is missing, or counts do not make up the places.
+    """
+    counts = {name: each["count"] for name, each in table.items()}
+    if len(counts) == 1 and places is not None:
+        name, count = next(iter(counts.items()))
+        if count not in (None, places):
+            raise UserError(f"particles.{name}.count = {count}, and there are {places} places; leave it out")
+        counts = {name: places}
+    for name, count in counts.items():
+        if count is None:
+            raise UserError(f"particles.{name}.count is missing; say how many there are of '{name}'")
+    total = sum(counts.values())
+    if places not in (None, total):
+        raise UserError(f"particles: counts make {total} particles, and there are {places} places; make them as many")
+    check_particles(total, f"particles: counts of {total}")
+    species = np.repeat(np.arange(len(counts), dtype=np.int32), list(counts.values()))
+    return species if arrangement is None else np.random.default_rng(arrangement).permutation(species)
+
+
+def species_by_symbol(table: Mapping[str, Settings], symbols: tuple[str, ...]) -> np.ndarray:
+    """Return the species of each atom of a structure, int32, (N,).
+
+    Raises:
+        UserError: if one has no species, a species no atom, or a count is another.
+    """
+    names = tuple(table)
+    for index, symbol in enumerate(symbols):
+        if symbol not in names:
+            raise UserError(
+                f"start.structure: atom {index} (the first is 0) is {symbol}, no species{nearest(symbol, names)}; "
+                f"add [config.particles.{symbol}]"
+            )
+    for name, each in table.items():
+        found = symbols.count(name)
+        if not found or each["count"] not in (None, found):
+            given = f"count = {each['count']}" if each["count"] else "is declared"
+            raise UserError(f"particles.{name}: {given}, and the structure has {found} such atoms; leave it out")
+    return np.array([names.index(symbol) for symbol in symbols], np.int32)

@@ -1,0 +1,144 @@
+"""Dynamics, then relaxation, as one simulation: a melt that is cooled and brought to rest, for instance."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.pytree import pytree
+from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
+from simkit.core.status import Status
+from simkit.molecular import frames
+from simkit.molecular.composed.tasks import OWN, Motion, System
+from simkit.molecular.dynamics.protocol import DynamicsState
+from simkit.molecular.minimizers import largest_norm
+from simkit.molecular.relaxation import RelaxationState
+
+
+@pytree
+class PhasesState:
+    """A system on its way through both phases.
+
+    Attributes:
+        moving: the dynamics; once it is over, its neighbors are those of the relaxation.
+        resting: the relaxation, without neighbors; before it has begun, of no meaning.
+        has_begun: whether it has.
+    """
+
+    moving: DynamicsState
+    resting: RelaxationState
+    has_begun: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Phases:
+    """Dynamics for a number of steps, then relaxation until it is at rest.
+
+    The derivative of the end is that of the minimum that it comes to rest in, whatever the way that led there.
+
+    Attributes:
+        system: with its parameters.
+        motion: the first phase.
+        relax: ``system -> relaxation``, the second one.
+        steps: of the first phase.
+        resized: ``neighbors -> simulation``, this one with other lists.
+    """
+
+    system: System
+    motion: Motion
+    relax: Callable[[System], Simulation]
+    steps: int
+    resized: Callable[[object], Simulation]
+
+    def begin(self, position: jax.Array, params: Params) -> RelaxationState:
+        """Return the relaxation from given positions, (N, d), without neighbors."""
+        simulation = self.relax(dataclasses.replace(self.system, start=lambda params, key: position))
+        return dataclasses.replace(simulation.init(params, jax.random.key(0)), neighbors=())
+
+    def init(self, params: Params, key: jax.Array) -> PhasesState:
+        """Return the state before the first step."""
+        moving = self.motion.init(params, key)
+        return PhasesState(moving, self.begin(moving.position, params), jnp.bool_(False))
+
+    def step(self, state: PhasesState, params: Params) -> PhasesState:
+        """Return the state one step later: a time step, or an iteration of the minimizer."""
+
+        def move(state: PhasesState) -> PhasesState:
+            moving = self.motion.step(state.moving, params)
+            is_over = moving.iteration >= self.steps
+            resting = jax.lax.cond(is_over, lambda: self.begin(moving.position, params), lambda: state.resting)
+            return PhasesState(moving, resting, is_over)
+
+        def rest(state: PhasesState) -> PhasesState:
+            resting = self.relax(self.system).step(self.whole(state), params)
+            moving = dataclasses.replace(state.moving, neighbors=resting.neighbors)
+            return PhasesState(moving, dataclasses.replace(resting, neighbors=()), state.has_begun)
+
+        return jax.lax.cond(state.has_begun, rest, move, state)
+
+    def whole(self, state: PhasesState) -> RelaxationState:
+        """Return the relaxation with its neighbors."""
+        return dataclasses.replace(state.resting, neighbors=state.moving.neighbors)
+
+    def position(self, state: PhasesState) -> jax.Array:
+        """Return the positions of the phase that is on, (N, d)."""
+        return jnp.where(state.has_begun, state.resting.descent.position, state.moving.position)
+
+    def status(self, state: PhasesState, params: Params) -> jax.Array:
+        """Return the `simkit.core.status.Status` code, but for an overflow of lists."""
+        tells = self.motion.inner.status, self.relax(self.system).status
+        assert tells[0] is not None and tells[1] is not None  # both phases tell
+        moving = self.motion.of_state(tells[0])(state.moving, params)
+        resting = tells[1](self.whole(state), params)
+        return jnp.where(state.has_begun, resting, jnp.where(moving == Status.CONVERGED, Status.OK, moving))
+
+    def cell(self, params: Params) -> jax.Array | None:
+        """Return the cell."""
+        return None if self.system.cell is None else self.system.cell(params)
+
+    def observe(self, state: PhasesState, params: Params) -> Arrays:
+        """Return what a frame stores."""
+        position, cell = self.position(state), self.cell(params)
+        return frames.in_cell(position, cell) | self.system.observe(position, cell, params)
+
+    def diagnose(self, state: PhasesState, params: Params) -> Arrays:
+        """Return steps of both phases, the potential energy, the largest force, and the temperature of what moves."""
+        interaction, position, cell = self.system.interaction, self.position(state), self.cell(params)
+        own = self.motion.params(params, state.moving.iteration)[OWN]
+        neighbors = interaction.refresh(state.moving.neighbors, position, cell, own)
+        energy = interaction.energy(position, cell, own, neighbors)
+        force = interaction.force(position, cell, own, neighbors)
+        if self.system.frozen is not None:
+            force = jnp.where(jnp.asarray(self.system.frozen)[:, None], 0, force)
+        told = self.motion.of_state(self.motion.inner.diagnose)(state.moving, params)
+        return {
+            "iteration": state.moving.iteration + jnp.where(state.has_begun, state.resting.descent.iteration, 0),
+            "time": told["time"],
+            "energy": energy,
+            "energy_per_particle": energy / len(position),
+            "temperature": jnp.where(state.has_begun, 0, told["temperature"]),
+            "max_force": largest_norm(force),
+        }
+
+    def simulation(self) -> Simulation:
+        """Return the record that everything else takes."""
+        resting = self.relax(self.system)
+        solution = resting.equilibrium
+        assert solution is not None  # every relaxation has one
+        return Simulation(
+            init=self.init,
+            step=self.step,
+            observe=self.observe,
+            diagnose=self.diagnose,
+            params=self.system.params,
+            converges=True,
+            equilibrium=Equilibrium(
+                unknowns=lambda state: solution.unknowns(state.resting),
+                residual=solution.residual,
+                replace=lambda state, x: dataclasses.replace(state, resting=solution.replace(state.resting, x)),
+            ),
+            status=self.status,
+            sized_like=self.system.interaction.sized_like and (lambda state: self.resized(state.moving.neighbors)),
+            dimensions=resting.dimensions,
+        )

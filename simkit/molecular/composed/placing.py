@@ -1,0 +1,122 @@
+"""Where the particles of a system start, in its cell, under any parameters."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import Formula
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular import spaces
+from simkit.molecular.composed.cells import Frame, SystemCell
+from simkit.molecular.composed.names import Names
+from simkit.molecular.composed.particles import Particles
+from simkit.molecular.composed.random_places import RandomPlaces
+from simkit.molecular.composed.starts import Places, carried
+
+
+@dataclasses.dataclass(frozen=True)
+class Placing:
+    """Places in a cell.
+
+    Attributes:
+        places: where particles start, but for random ones.
+        random: random places, or ``None``.
+        frame: edges of what places fill, ``None`` where they stand by themselves.
+        disorder: furthest a particle is from its place along each axis.
+        frozen: which particles stay, (N,) booleans.
+    """
+
+    places: Places
+    random: RandomPlaces | None
+    frame: Frame | None
+    disorder: Formula
+    frozen: np.ndarray
+
+    def start(self, params: Params, key: jax.Array) -> jax.Array:
+        """Return positions at the start, (N, d)."""
+        disorder = self.disorder.number(params)
+        shift_key = key
+        if self.random is not None:
+            assert self.frame is not None  # random places fill something
+            shift_key = jax.random.fold_in(key, 1)
+            home = carried(self.random.draw(key, disorder.dtype), self.frame(params))
+        elif self.places.at is not None:
+            home = self.places.at(params)
+        else:
+            assert self.frame is not None and self.places.fractions is not None  # or they would have no place
+            frame = self.frame(params)
+            home = carried(jnp.asarray(self.places.fractions, frame.dtype), frame)
+        home = home.astype(disorder.dtype)
+        if self.disorder.expression.syntax.text in ("0", "0.0"):
+            return home
+        shift = jax.random.uniform(shift_key, home.shape, home.dtype, minval=-1, maxval=1)
+        return home + disorder * jnp.where(jnp.asarray(self.frozen)[:, None], 0, shift)
+
+    def carried(self, position: jax.Array, params: Params) -> jax.Array:
+        """Return where frozen particles that are at a position would be under other parameters, (N, d)."""
+        now = jax.lax.stop_gradient(params)
+        if self.places.at is not None:
+            return position + self.places.at(params) - self.places.at(now)
+        assert self.frame is not None  # places that do not stand by themselves fill something
+        frame, before = self.frame(params), self.frame(now)
+        return carried(position / before if before.ndim == 1 else position @ spaces.inverse_of(before), frame)
+
+    def spacing(self, params: Params, count: int, dimension: int) -> jax.Array:
+        """Return the typical distance of neighbors."""
+        frame = self.places.own if self.frame is None else self.frame
+        if frame is not None:
+            volume = jnp.abs(spaces.determinant(spaces.lattice_vectors(frame(params))))
+            return (volume / count) ** (1 / dimension)
+        assert self.places.at is not None  # the only other way
+        position = self.places.at(params)
+        apart = jnp.sum((position[:, None] - position[None, :]) ** 2, axis=-1)
+        apart = jnp.where(jnp.eye(count, dtype=bool), jnp.inf, apart)
+        nearest = jnp.mean(jnp.sqrt(jnp.min(apart, axis=1)))
+        return jnp.where(jnp.isfinite(nearest) & (nearest > 0), nearest, 1)
+
+
+def placing_of(
+    settings: Settings, places: Places, particles: Particles, cell: SystemCell, names: Names, params: Params
+) -> Placing:
+    """Return the places of a system's particles.
+
+    Args:
+        settings: of the start.
+        places: where particles start, but for random ones.
+        particles: to place.
+        cell: they live in.
+        names: what formulas may take.
+        params: default parameters, for which random places are drawn.
+
+    Raises:
+        UserError: if random places have no room to lie in.
+    """
+    disorder = names.number(settings["disorder"])
+    radius = settings["radius"]
+    if places.count is not None:
+        frame = None if places.at is not None else cell.frame
+        return Placing(places, None, frame, disorder, particles.frozen)
+    if radius is not None and cell.frame is not None:
+        raise settings.refuse("radius", "and the cell both say where random places lie; leave one out")
+    if radius is None and cell.frame is None:
+        raise UserError(
+            "start.radius is missing; in free space random places lie in a ball: give its radius, or a cell"
+        )
+    frame = cell.frame if radius is None else _cube(names.number(radius), cell.dimension)
+    assert frame is not None  # one of the two was given
+    random = RandomPlaces(
+        separation=settings["separation"],
+        diameter=np.asarray(particles.of_each("diameter", params), np.float64),
+        frame=np.asarray(frame(params), np.float64),
+        periodic=cell.periodic if radius is None else (False,) * cell.dimension,
+        is_ball=radius is not None,
+    )
+    return Placing(places, random, frame, disorder, particles.frozen)
+
+
+def _cube(radius: Formula, dimension: int) -> Frame:
+    return lambda params: jnp.broadcast_to(2 * radius.number(params), (dimension,))

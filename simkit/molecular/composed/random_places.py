@@ -1,0 +1,140 @@
+"""Random places without overlap: thrown in anywhere, then pushed apart."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.molecular import minimizers, spaces
+from simkit.molecular.interactions.pair_interaction import pair_interaction
+from simkit.molecular.minimizers import Scale
+from simkit.molecular.neighbors.pair_sums import PerParticle
+from simkit.molecular.potentials import soft_sphere
+from simkit.molecular.spaces import Cell
+
+# Particles are pushed apart until they are this much further apart than asked for, so that no rounding leaves an
+# overlap; and no longer than so many iterations.
+MARGIN = 1.02
+MOST_ITERATIONS = 3000
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomPlaces:
+    """Places in a cell or ball, drawn for one set of parameters and carried along with the cell for all others.
+
+    So the draw depends on the key alone, and the derivative with respect to a size is that of places that scale.
+
+    Attributes:
+        separation: least distance of a pair, as a share of the mean of its diameters.
+        diameter: of each particle, (N,), at the default parameters.
+        frame: edges of the cell, (d,) or (d, d), at the default parameters; of the cube about a ball.
+        periodic: along which axes the cell repeats.
+        is_ball: whether places lie in the ball that the cube encloses.
+    """
+
+    separation: float
+    diameter: np.ndarray
+    frame: np.ndarray
+    periodic: tuple[bool, ...]
+    is_ball: bool
+
+    def draw(self, key: jax.Array, kind: jnp.dtype) -> jax.Array:
+        """Return places in units of the edges, (N, d), about the origin for a ball.
+
+        Args:
+            key: random key.
+            kind: precision.
+        """
+        count, dimension = len(self.diameter), len(self.periodic)
+        if self.is_ball:
+            heading_key, distance_key = jax.random.split(key)
+            heading = jax.random.normal(heading_key, (count, dimension), kind)
+            heading = heading / jnp.sqrt(jnp.sum(heading**2, axis=1, keepdims=True))
+            drawn = heading * jax.random.uniform(distance_key, (count, 1), kind) ** (1 / dimension) / 2
+        else:
+            drawn = jax.random.uniform(key, (count, dimension), kind)
+        if not self.separation:
+            return drawn
+        # The way apart is no function of parameters, and a loop of unknown length has no reverse derivative.
+        return jax.lax.stop_gradient(self._apart(drawn, kind))
+
+    def _apart(self, drawn: jax.Array, kind: jnp.dtype) -> jax.Array:
+        frame = jnp.asarray(self.frame, kind)
+        cell = self._cell(kind)
+        wanted = MARGIN * self.separation * jnp.asarray(self.diameter, kind)
+        interaction = pair_interaction(
+            soft_sphere(2.0),
+            cutoff=lambda params: wanted.max(),
+            parameters=lambda params: {
+                "epsilon": jnp.ones((), kind),
+                "sigma": PerParticle(wanted, lambda a, b: (a + b) / 2),
+            },
+            method="all_pairs",
+        )
+        method, scale = minimizers.by_name("fire"), Scale(wanted.mean(), 1 / wanted.mean() ** 2)
+
+        def evaluate(position: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return interaction.energy(position, cell, {}, ()), interaction.force(position, cell, {}, ())
+
+        # Below this no overlap of one pair reaches the margin.
+        enough = (1 - 1 / MARGIN) ** 2 / 4
+
+        def proceed(carry: tuple) -> jax.Array:
+            state, energy = carry
+            return (energy > enough) & (state.iteration < MOST_ITERATIONS)
+
+        def step(carry: tuple) -> tuple:
+            state, _ = carry
+            moved = minimizers.step(
+                method, dataclasses.replace(state, trial=self._inside(state.trial)), evaluate, scale
+            )
+            return moved, interaction.energy(moved.position, cell, {}, ())
+
+        position = drawn * frame if frame.ndim == 1 else drawn @ frame
+        state = minimizers.start(method, position, evaluate, scale)
+        state, _ = jax.lax.while_loop(proceed, step, (state, interaction.energy(position, cell, {}, ())))
+        placed = state.position
+        return placed / frame if frame.ndim == 1 else placed @ spaces.inverse_of(frame)
+
+    def _cell(self, kind: jnp.dtype) -> Cell:
+        if not any(self.periodic):
+            return None
+        frame = jnp.asarray(self.frame, kind)
+        return frame if all(self.periodic) else jnp.where(jnp.asarray(self.periodic), frame, jnp.inf)
+
+    def _inside(self, position: jax.Array) -> jax.Array:
+        """Return places moved back to where they may be, where nothing repeats."""
+        if all(self.periodic):
+            return position
+        frame = jnp.asarray(self.frame, position.dtype)
+        if self.is_ball:
+            distance = jnp.sqrt(jnp.sum(position**2, axis=1, keepdims=True))
+            return position * jnp.minimum(1, frame[0] / 2 / jnp.where(distance > 0, distance, 1))
+        return jnp.where(jnp.asarray(self.periodic), position, jnp.clip(position, 0, frame))
+
+    def closest(self, fractions: np.ndarray) -> float:
+        """Return the least distance of two places as a share of that asked for, on the host.
+
+        Args:
+            fractions: of `draw`.
+        """
+        frame = jnp.asarray(self.frame)
+        position = jnp.asarray(fractions * self.frame if frame.ndim == 1 else fractions @ self.frame)
+        space = spaces.of_cell(self._cell(position.dtype), len(self.periodic))
+        wanted = self.separation * (self.diameter[:, None] + self.diameter[None, :]) / 2
+        apart = np.asarray(
+            jnp.sqrt(
+                sum(
+                    d**2
+                    for d in space.nearest_image(
+                        tuple(
+                            position[:, axis][:, None] - position[:, axis][None, :]
+                            for axis in range(len(self.periodic))
+                        )
+                    )
+                )
+            )
+        )
+        np.fill_diagonal(apart := apart.copy(), np.inf)
+        return float((apart / wanted).min()) if len(apart) > 1 else np.inf

@@ -1,0 +1,149 @@
+"""Scale of a system, found from its energies: the length and the stiffness of a bond."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.simulation import Params
+from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.fields import Field
+from simkit.molecular.composed.interactions import Acting
+from simkit.molecular.composed.names import TIME
+from simkit.molecular.composed.pair_terms import PairTerm
+from simkit.molecular.composed.particles import Particles
+from simkit.molecular.composed.views import without_time
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.minimizers import Scale
+from simkit.molecular.spaces import Cell
+from simkit.molecular.systems.crystal import MATERIALS
+
+# Distances that are looked at, in units of the spacing of the particles, and how often the best is improved.
+NEAREST, FURTHEST, DISTANCES, IMPROVEMENTS = 0.1, 3.0, 64, 4
+# Pairs much nearer than the spacing are rare: their stiffness is not that of a bond.
+USUAL = 0.7
+
+
+def scale_of(
+    acts: Acting, particles: Particles, spacing: Callable[[Params], jax.Array], cell: SystemCell, dimension: int
+) -> Callable[[Params], Scale]:
+    """Return ``params -> Scale``.
+
+    The energy U of all pair terms of two species together has its minimum at a bond's length, and the curvature there
+    is the stiffness. Of a pair that only repels the length is the spacing of the particles, and the stiffness the
+    largest curvature at that distance or a little less or more. Of several pairs of species the stiffest counts, and of
+    a field its mean curvature, where that is larger.
+
+    Args:
+        acts: all energies.
+        particles: that they act on.
+        spacing: ``params -> `` typical distance of neighbors.
+        cell: of the system.
+        dimension: of space.
+    """
+    pairs, species = acts.pairs, range(len(particles.names))
+
+    def bond(params: Params, first: int, second: int) -> tuple[jax.Array, jax.Array]:
+        acting = [term for term in pairs if term.between[first, second]]
+
+        def bent(r: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+            """Return U, U' and U'' at distances r."""
+
+            def force(r: jax.Array) -> jax.Array:
+                return _summed("force", acting, params, first, second, r)
+
+            push, change = jax.jvp(force, (r,), (jnp.ones_like(r),))
+            return _summed("energy", acting, params, first, second, r), -push, -change
+
+        near = spacing(params)
+        shares = jnp.asarray(np.geomspace(NEAREST, FURTHEST, DISTANCES), near.dtype)
+        distances = near * shares
+        energies, _, bends = bent(distances)
+        # One that is not a number is no candidate.
+        energies = jnp.where(jnp.isfinite(energies), energies, jnp.inf)
+        least = jnp.argmin(energies[1:-1]) + 1
+        is_bond = (energies[least] < energies[least - 1]) & (energies[least] < energies[least + 1])
+
+        def improved(_: int, found: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            length = found[0]
+            _, slope, bend = bent(length)
+            better = length - slope / jnp.where(bend > 0, bend, 1)
+            is_near = (bend > 0) & (better > distances[least - 1]) & (better < distances[least + 1])
+            return jnp.where(is_near, better, length), bend
+
+        length, at_bond = jax.lax.fori_loop(0, IMPROVEMENTS, improved, (distances[least], bends[least]))
+        bends = jnp.where(jnp.isfinite(bends), jnp.abs(bends), 0)
+        usual = jnp.max(jnp.where(shares >= USUAL, bends, 0))
+        repulsive = jnp.where(usual > 0, usual, jnp.max(bends))
+        is_bond &= at_bond > 0
+        return jnp.where(is_bond, length, near), jnp.where(is_bond, at_bond, repulsive)
+
+    def scale(params: Params) -> Scale:
+        given = jax.lax.stop_gradient(params)
+        params = without_time(given)
+        found = [
+            bond(params, first, second)
+            for first in species
+            for second in species
+            if first <= second and any(term.between[first, second] for term in pairs)
+        ]
+        material = MATERIALS["silicon"]
+        for parameters in acts.silicon:
+            values = parameters(params)
+            unit = values["epsilon"] / values["sigma"] ** 2
+            found.append((material.bond * values["sigma"], material.stiffness * unit))
+        near = spacing(params)
+        at = given if TIME in given else {**given, TIME: jnp.zeros_like(near)}
+        found += [(near, _bend(field, at, near, dimension)) for field in acts.fields]
+        found += [(near, _of_two(other, cell.cell(params), params, near, dimension)) for other in acts.others]
+        lengths, stiffnesses = (jnp.stack(column) for column in zip(*found, strict=True))
+        stiffest = jnp.argmax(stiffnesses)
+        one = jnp.ones((), stiffnesses.dtype)
+        return Scale(
+            length=lengths[stiffest], stiffness=jnp.where(stiffnesses[stiffest] > 0, stiffnesses[stiffest], one)
+        )
+
+    return scale
+
+
+def _summed(name: str, terms: list[PairTerm], params: Params, first: int, second: int, r: jax.Array) -> jax.Array:
+    """Return the energy or force of one pair of species at distances r, of terms with the end they have."""
+    total = jnp.zeros_like(r)
+    for term in terms:
+        values = {
+            key: value[first, second] if jnp.ndim(value) else value for key, value in term.parameters(params).items()
+        }
+        value = getattr(term.potential, name)(r, **values)
+        if term.cutoff is not None:
+            cutoff = term.cutoff(params)
+            value = jnp.where(r < (cutoff[first, second] if cutoff.ndim else cutoff), value, 0)
+        total = total + value
+    return total
+
+
+def _bend(field: Field, params: Params, length: jax.Array, dimension: int) -> jax.Array:
+    """Return the mean curvature of a field over a few places about the origin."""
+    count = len(field.on)
+    places = jnp.asarray(np.random.default_rng(0).normal(size=(count, dimension)), length.dtype) * length
+
+    def total(position: jax.Array) -> jax.Array:
+        columns = tuple(position[:, axis] for axis in range(dimension))
+        return jnp.sum(jnp.where(jnp.asarray(field.on), field.each(columns, params), 0))
+
+    # Each energy depends on one place only: its Hessian times one vector of ones has all curvatures.
+    bends = jax.jvp(jax.grad(total), (places,), (jnp.ones_like(places),))[1]
+    bends = jnp.where(jnp.isfinite(bends), jnp.abs(bends), 0)
+    return jnp.sum(bends) / (count * dimension)
+
+
+def _of_two(interaction: Interaction, cell: Cell, params: Params, near: jax.Array, dimension: int) -> jax.Array:
+    """Return the largest curvature of the energy of two particles at the usual distances."""
+    along = jnp.zeros((2, dimension), near.dtype).at[1, 0].set(1)
+
+    def energy(r: jax.Array) -> jax.Array:
+        return interaction.energy(r * along, cell, params, ())
+
+    shares = jnp.asarray(np.geomspace(USUAL, FURTHEST, DISTANCES), near.dtype)
+    bends = jax.vmap(jax.grad(jax.grad(energy)))(near * shares)
+    return jnp.max(jnp.where(jnp.isfinite(bends), jnp.abs(bends), 0))

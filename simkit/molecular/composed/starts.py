@@ -1,0 +1,176 @@
+"""Places where particles start: sites of a lattice, atoms of a structure, given positions, random places."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from simkit.core.expressions.scope import Formula
+from simkit.core.settings import Settings
+from simkit.core.simulation import Params
+from simkit.errors import UserError
+from simkit.molecular.composed.cells import Frame
+from simkit.molecular.composed.names import Names
+from simkit.molecular.composed.settings import LATTICES
+from simkit.molecular.structures.extended_xyz import parse_extended_xyz
+from simkit.molecular.structures.structures import Structure
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Places that particles start at, before disorder.
+
+    Attributes:
+        count: how many there are; ``None`` for random ones, of which there are as many as particles.
+        dimension: of space; ``None`` where places do not tell.
+        symbols: chemical symbol of each, where they are those of a structure.
+        own: edges of the cell they bring along; ``None`` where they bring none.
+        at: ``params -> (N, d)`` of places that stand by themselves; ``None`` where they fill a cell.
+        fractions: of places that fill a cell, in units of its edges, (N, d); ``None`` for others.
+    """
+
+    count: int | None
+    dimension: int | None
+    symbols: tuple[str, ...] | None = None
+    own: Frame | None = None
+    at: Callable[[Params], jax.Array] | None = None
+    fractions: np.ndarray | None = None
+
+
+def check_start(settings: Settings) -> None:
+    """Refuse settings of a start that contradict each other.
+
+    Raises:
+        UserError: that names the first key without effect.
+    """
+    ways = [key for key in ("lattice", "structure", "positions") if settings[key] is not None]
+    if len(ways) > 1:
+        raise settings.refuse(ways[1], f"and {ways[0]} say twice where particles start; keep one of them")
+    way = ways[0] if ways else "random"
+    needs = {
+        "repeats": ("lattice",),
+        "spacing": ("lattice",),
+        "arrangement": ("lattice",),
+        "frame": ("structure",),
+        "radius": ("random",),
+        "separation": ("random",),
+    }
+    for key, allowed in needs.items():
+        if key in settings.said and way not in allowed:
+            raise settings.refuse(key, f"has no effect on a start by {way}; leave it out")
+    if way == "lattice" and settings["repeats"] is None:
+        raise settings.refuse("repeats", "is missing; say how many unit cells there are along each axis")
+
+
+def lattice_or_structure(settings: Settings) -> tuple[np.ndarray, np.ndarray, int] | Structure | None:
+    """Return sites and edges of a lattice at spacing 1 with its dimension, or a structure, or nothing.
+
+    Raises:
+        UserError: if there is no such lattice of so many axes, or the text is no structure.
+    """
+    if settings["lattice"] is not None:
+        build, dimension = LATTICES[settings["lattice"]]
+        if len(settings["repeats"]) != dimension:
+            raise settings.refuse("repeats", f"has {len(settings['repeats'])} entries; write {dimension}")
+        with jax.enable_x64(True):
+            lattice = build(settings["repeats"])
+            edges = np.diag(np.asarray(lattice.cell))
+            return np.asarray(lattice.position) / edges, edges, dimension
+    if settings["structure"] is None:
+        return None
+    frames = parse_extended_xyz(settings["structure"], settings.path("structure"))
+    if settings["frame"] >= len(frames):
+        raise settings.refuse("frame", f"= {settings['frame']}, and the structure has {len(frames)}; choose another")
+    return frames[settings["frame"]]
+
+
+def places_of(settings: Settings, found: Any, names: Names) -> Places:
+    """Return the places of a start.
+
+    Args:
+        settings: of the start.
+        found: of `lattice_or_structure`.
+        names: what formulas may take.
+    """
+    if isinstance(found, Structure):
+        return _of_structure(found)
+    if found is not None:
+        fractions, edges, dimension = found
+        said = settings["spacing"]
+        spacing = None if said is None else names.number(said)
+        own = _scaled(edges, spacing)
+        at = None if spacing is None else lambda params: jnp.asarray(fractions, own(params).dtype) * own(params)
+        return Places(len(fractions), dimension, own=own, at=at, fractions=fractions)
+    if settings["positions"] is not None:
+        return _given(settings, names)
+    return Places(None, None)
+
+
+def _of_structure(structure: Structure) -> Places:
+    dimension = structure.position.shape[1]
+    vectors = structure.cell if structure.periodic else None
+    return Places(
+        len(structure),
+        dimension,
+        symbols=structure.symbols,
+        own=None if vectors is None else lambda params: jnp.asarray(vectors, _kind(params)),
+        at=None if vectors is not None else lambda params: jnp.asarray(structure.position, _kind(params)),
+        fractions=None if vectors is None else structure.position @ np.linalg.inv(vectors),
+    )
+
+
+def _given(settings: Settings, names: Names) -> Places:
+    rows = settings["positions"]
+    if not rows or len({len(row) for row in rows}) > 1:
+        raise settings.refuse("positions", "are not places of as many coordinates each; write [x, y] or [x, y, z]")
+    formulas = tuple(tuple(names.number(each) for each in row) for row in rows)
+
+    def at(params: Params) -> jax.Array:
+        return jnp.stack([jnp.stack([each.number(params) for each in row]) for row in formulas])
+
+    return Places(len(rows), len(rows[0]), at=at)
+
+
+def _scaled(edges: np.ndarray, spacing: Formula | None) -> Frame:
+    def frame(params: Params) -> jax.Array:
+        one = jnp.ones((), _kind(params)) if spacing is None else spacing.number(params)
+        return jnp.asarray(edges, one.dtype) * one
+
+    return frame
+
+
+def _kind(params: Params) -> Any:
+    """Return the precision of the parameters."""
+    leaves = jax.tree.leaves(params)
+    return jnp.result_type(*leaves) if leaves else jnp.result_type(float)
+
+
+def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
+    """Return places in a cell from their fractions of its edges, (N, d).
+
+    Args:
+        fractions: (N, d).
+        frame: sides (d,), or lattice vectors as rows (d, d).
+    """
+    return fractions * frame if frame.ndim == 1 else fractions @ frame
+
+
+def refuse_too_dense(closest: float, separation: float, where: str) -> None:
+    """Refuse random places that overlap because there is no room.
+
+    Args:
+        closest: least distance found, as a share of that asked for.
+        separation: asked for, as a share of the mean diameter.
+        where: path of the key.
+
+    Raises:
+        UserError: if the places overlap.
+    """
+    if closest < 1:
+        raise UserError(
+            f"{where} = {separation:g} leaves no room for that many particles: two are {closest * separation:.3g} "
+            "mean diameters apart; lower it, the number of particles or their diameters, or enlarge the cell"
+        )

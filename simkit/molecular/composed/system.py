@@ -1,0 +1,232 @@
+"""A system of particles as data: what they are, where they start, what acts on them, and what is done with them."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from simkit.core.settings import Settings, declares, read
+from simkit.core.simulation import Params, Simulation, as_arrays
+from simkit.errors import UserError
+from simkit.molecular.composed import tasks
+from simkit.molecular.composed.cells import SystemCell, cell_of
+from simkit.molecular.composed.checks import checker
+from simkit.molecular.composed.fields import Field, field_of, wall_of
+from simkit.molecular.composed.interactions import Acting, acting, images_of
+from simkit.molecular.composed.names import Names, names_of
+from simkit.molecular.composed.particles import Particles, numbers_of, species_by_count, species_by_symbol, value_names
+from simkit.molecular.composed.phases import Phases
+from simkit.molecular.composed.placing import Placing, placing_of
+from simkit.molecular.composed.scale import scale_of
+from simkit.molecular.composed.settings import SETTINGS
+from simkit.molecular.composed.starts import Places, check_start, lattice_or_structure, places_of
+from simkit.molecular.composed.told import DIMENSIONS, observer, quantities, shown
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.structures.structures import Structure
+
+
+@declares(SETTINGS)
+def system(
+    *,
+    particles: Mapping[str, Any],
+    interactions: Sequence[Mapping[str, Any]] = (),
+    fields: Sequence[Mapping[str, Any]] = (),
+    walls: Sequence[Mapping[str, Any]] = (),
+    start: Mapping[str, Any] | None = None,
+    cell: Mapping[str, Any] | None = None,
+    dimension: int | None = None,
+    task: str | Sequence[str] = "relax",
+    relax: Mapping[str, Any] | None = None,
+    dynamics: Mapping[str, Any] | None = None,
+    derived: Mapping[str, Any] | None = None,
+    units: Mapping[str, str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Simulation:
+    """Return a system of particles that is given as data.
+
+        E = sum over pairs of U(r) + sum over particles of V(x, y, z)
+
+    Numbers may be written as expressions of the parameters everywhere, so that each of these may be swept and
+    differentiated. Length and stiffness of a bond, which minimizers take, are found from the energies.
+
+    Args:
+        particles: species by name: ``count``, ``mass``, ``diameter``, ``frozen``, and ``values`` of their own.
+        interactions: what acts between particles, each an ``energy`` of the distance ``r`` or a ``potential`` by name.
+        fields: external energies of ``x``, ``y``, ``z`` and, in dynamics, ``time``.
+        walls: energies of the distance from a wall.
+        start: where particles start: a ``lattice``, a ``structure``, ``positions``, or else random places.
+        cell: ``lengths``, ``vectors`` or ``density``, and along which axes it is ``periodic``; left out, that of the
+            lattice or structure, and free space where there is neither.
+        dimension: 2 or 3; left out where places or cell tell.
+        task: ``"relax"``, ``"dynamics"`` or both, ``["dynamics", "relax"]``.
+        relax: ``minimizer``, ``force_tolerance``, and whether the ``cell`` relaxes too.
+        dynamics: ``method``, ``time_step``, ``temperature`` and what else the method takes.
+        derived: values derived of parameters, by name.
+        units: of length, energy, time and mass, in words.
+        parameters: the parameters that formulas take: numbers, or `simkit.core.parameter.Parameter`. In a scenario file
+            those of ``[params]``.
+
+    Raises:
+        UserError: that names each key with a mistake. The simulation's ``check`` refuses starts without room, energies
+            that are not finite at the start, and cut-offs beyond half the cell.
+    """
+    given = {
+        "particles": particles,
+        "interactions": list(interactions),
+        "fields": list(fields),
+        "walls": list(walls),
+        "start": start,
+        "cell": cell,
+        "dimension": dimension,
+        "task": task,
+        "relax": relax,
+        "dynamics": dynamics,
+        "derived": derived,
+        "units": units,
+    }
+    settings = read({key: value for key, value in given.items() if value is not None}, SETTINGS)
+    return _composed(settings, dict(parameters or {}))
+
+
+def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
+    done = (settings["task"],) if isinstance(settings["task"], str) else settings["task"]
+    if done not in (("relax",), ("dynamics",), ("dynamics", "relax")):
+        raise UserError('task is not "relax", "dynamics" or ["dynamics", "relax"]; choose one of these')
+    table = settings["particles"]
+    if not table:
+        raise UserError("particles names no species; add one, such as [config.particles.A]")
+    names = names_of(parameters, settings["derived"], value_names(table), tuple(table))
+    # A system without parameters still has a precision.
+    params = as_arrays(parameters) if parameters else {}
+    if not params:
+        raise UserError("there are no parameters; declare at least one number that may be changed, in [params]")
+    check_start(settings["start"])
+    found = lattice_or_structure(settings["start"])
+    places = places_of(settings["start"], found, names)
+    size = _dimension(settings, places)
+    species = _species(settings, places, found)
+    frozen = np.array([table[name]["frozen"] for name in names.species])[species]
+    members = Particles(names.species, species, numbers_of(table, names), frozen)
+    room = cell_of(settings["cell"], names, places.own, size, members.count)
+    placing = placing_of(settings["start"], places, members, room, names, params)
+    timed = "dynamics" in done
+    fields = tuple(field_of(each, names, members, size, timed=timed) for each in settings["fields"])
+    fields += tuple(wall_of(each, names, members, size, timed=timed) for each in settings["walls"])
+    acts = acting(settings["interactions"], fields, names, members, room, params)
+    said = None if settings["cell"] is None else settings["cell"]["images"]
+    images = images_of(said, acts, room, params)
+    for key in {"relax", "dynamics"} - set(done):
+        if key in settings.said:
+            raise UserError(f"{key} has no effect on task = {list(done)}; leave it out")
+
+    def assembled(interaction: Interaction) -> Simulation:
+        body = _system(interaction, acts, members, placing, room, params, size)
+        simulation = _with_task(body, settings, names, done, fields, assembled)
+        return shown(simulation, is_closed=room.is_closed, is_free=room.is_free)
+
+    simulation = assembled(acts.interaction(members, images))
+    return dataclasses.replace(
+        simulation,
+        params=parameters,
+        check=checker(acts, members, placing, room, images),
+        quantities=quantities(settings["units"], size),
+    )
+
+
+def _dimension(settings: Settings, places: Places) -> int:
+    """Return the dimension of space."""
+    cell, found = settings["cell"], {}
+    if places.dimension is not None:
+        found["start"] = places.dimension
+    for key in ("lengths", "vectors", "shape"):
+        if cell is not None and cell[key] is not None:
+            found[f"cell.{key}"] = len(cell[key])
+    if settings["dimension"] is not None:
+        found["dimension"] = settings["dimension"]
+    if not found:
+        raise UserError("dimension is missing; set it to 2 or 3")
+    (first, size), *others = found.items()
+    for name, other in others:
+        if other != size:
+            raise UserError(f"{first} has {size} dimensions, and {name} has {other}; make them the same")
+    return size
+
+
+def _species(settings: Settings, places: Places, found: Any) -> np.ndarray:
+    """Return the species of each particle, (N,)."""
+    table = settings["particles"]
+    if isinstance(found, Structure):
+        return species_by_symbol(table, found.symbols)
+    return species_by_count(table, places.count, settings["start"]["arrangement"])
+
+
+def _system(
+    interaction: Interaction,
+    acts: Acting,
+    members: Particles,
+    placing: Placing,
+    room: SystemCell,
+    params: Params,
+    size: int,
+) -> tasks.System:
+    def spacing(params: Params) -> jax.Array:
+        return placing.spacing(params, members.count, size)
+
+    def cell(params: Params) -> jax.Array:
+        found = room.cell(params)
+        assert found is not None  # asked for only where there is one
+        return found
+
+    return tasks.System(
+        params=params,
+        interaction=interaction,
+        start=placing.start,
+        cell=None if room.is_free else cell,
+        mass=lambda params: members.of_each("mass", params),
+        scale=scale_of(acts, members, spacing, room, size),
+        frozen=members.frozen if members.frozen.any() else None,
+        carried=placing.carried if members.frozen.any() else None,
+        observe=observer(members),
+        dimensions=dict(DIMENSIONS),
+        is_closed=room.is_closed,
+    )
+
+
+def _with_task(
+    body: tasks.System,
+    settings: Settings,
+    names: Names,
+    done: tuple[str, ...],
+    fields: tuple[Field, ...],
+    assembled: Any,
+) -> Simulation:
+    """Return the simulation of what is done with a system."""
+    relax, dynamics = settings["relax"], settings["dynamics"]
+    if done == ("relax",):
+        return tasks.relaxed(body, relax, names, None)
+    takes_time = any(field.takes_time for field in fields)
+    motion = tasks.motion_of(body, dynamics, names, takes_time=takes_time)
+    if done == ("dynamics",):
+        if dynamics["steps"] is not None:
+            raise dynamics.refuse("steps", "has an effect where a relaxation follows only; a run's are run.steps")
+        return tasks.moving(motion, body)
+    if dynamics["steps"] is None:
+        raise dynamics.refuse("steps", "is missing; say after how many time steps the relaxation begins")
+    if dynamics["pressure"] is not None:
+        raise dynamics.refuse(
+            "pressure", "of a barostat moves the cell, and the relaxation begins from its own; leave it out"
+        )
+
+    def ends_at(params: Params) -> jax.Array:
+        return dynamics["steps"] * motion.formulas["time_step"].number(params)
+
+    def rest(system: tasks.System) -> Simulation:
+        return tasks.relaxed(system, relax, names, ends_at if takes_time else None)
+
+    def resized(neighbors: Any) -> Simulation:
+        assert body.interaction.sized_like is not None  # called only where there is
+        return assembled(body.interaction.sized_like(neighbors))
+
+    return Phases(body, motion, rest, dynamics["steps"], resized).simulation()

@@ -1,0 +1,251 @@
+"""What is done with a system: relaxation, motion in time, or one after the other."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.expressions.scope import Formula
+from simkit.core.settings import Settings
+from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.molecular.composed.names import TIME, Names
+from simkit.molecular.composed.views import seen_by
+from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_cell_rescaling, velocity_verlet
+from simkit.molecular.interactions.interaction import Interaction
+from simkit.molecular.minimizers import Scale
+from simkit.molecular.relaxation import relaxation
+from simkit.molecular.spaces import Cell
+
+OWN = "own"
+# Formulas that each method takes besides time step and temperature.
+NEEDS = {
+    "velocity_verlet": (),
+    "langevin": ("friction",),
+    "nose_hoover": ("thermostat_time",),
+    "bussi": ("thermostat_time",),
+}
+BAROSTAT = ("pressure", "barostat_time", "compressibility")
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """Particles, what acts on them, and where they start; see `simkit.molecular.composed.system.system`.
+
+    Attributes:
+        params: the default parameters.
+        interaction: what acts; its params may hold the time.
+        start: ``(params, key) -> position``.
+        cell: ``params -> cell``, or ``None`` for free space.
+        mass: ``params -> (N,)``.
+        scale: ``params -> Scale``.
+        frozen: which particles do not move, (N,) booleans, or ``None``.
+        carried: ``(position, params) -> position`` of frozen particles under other parameters.
+        observe: ``(position, cell, params) -> arrays``, what frames store besides.
+        dimensions: the dimension names of these.
+        is_closed: whether the cell repeats along all axes.
+    """
+
+    params: dict[str, Any]
+    interaction: Interaction
+    start: Callable[[Params, jax.Array], jax.Array]
+    cell: Callable[[Params], jax.Array] | None
+    mass: Callable[[Params], jax.Array]
+    scale: Callable[[Params], Scale]
+    frozen: Any
+    carried: Callable[[jax.Array, Params], jax.Array] | None
+    observe: Callable[[jax.Array, Cell, Params], Arrays]
+    dimensions: dict[str, tuple[str, ...]]
+    is_closed: bool
+
+
+def relaxed(
+    system: System, settings: Settings, names: Names, ends_at: Callable[[Params], jax.Array] | None
+) -> Simulation:
+    """Return the relaxation of a system.
+
+    Args:
+        system: to relax.
+        settings: of the relaxation.
+        names: what formulas may take.
+        ends_at: ``params -> `` time at which fields act; ``None`` where there is no time.
+
+    Raises:
+        UserError: if settings contradict each other.
+    """
+    for key in ("isotropic", "pressure"):
+        if key in settings.said and not settings["cell"]:
+            raise settings.refuse(key, "has an effect on a cell that relaxes only; set relax.cell = true")
+    if settings["cell"] and not system.is_closed:
+        raise settings.refuse("cell", "= true needs a cell that repeats along all axes")
+    pressure = names.number(settings["pressure"])
+
+    def view(params: Params) -> Params:
+        return params if ends_at is None else {**params, TIME: ends_at(params)}
+
+    return relaxation(
+        seen_by(system.interaction, view),
+        system.start,
+        params=system.params,
+        scale=lambda params: system.scale(view(params)),
+        cell=system.cell,
+        minimizer=settings["minimizer"],
+        force_tolerance=settings["force_tolerance"],
+        relax_cell=settings["cell"],
+        isotropic=settings["isotropic"],
+        pressure=pressure.number,
+        frozen=system.frozen,
+        carried=system.carried,
+        observe=system.observe,
+        dimensions=system.dimensions,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Motion:
+    """Dynamics of a system, with what the method takes made of formulas.
+
+    Attributes:
+        inner: the simulation, whose params are those of the method, the system's own under `OWN`.
+        formulas: of the numbers that the method takes.
+        takes_time: whether fields take the time.
+    """
+
+    inner: Simulation
+    formulas: dict[str, Formula]
+    takes_time: bool
+
+    def params(self, params: Params, steps: jax.Array) -> Params:
+        """Return the params of the method.
+
+        Args:
+            params: of the system.
+            steps: time steps so far, which set the time of fields.
+        """
+        return _method_params(self.formulas, params, steps, takes_time=self.takes_time)
+
+    def init(self, params: Params, key: jax.Array) -> Any:
+        """Return the state before the first step."""
+        return self.inner.init(self.params(params, jnp.int32(0)), key)
+
+    def step(self, state: Any, params: Params) -> Any:
+        """Return the state one time step later."""
+        return self.inner.step(state, self.params(params, state.iteration + 1))
+
+    def of_state(self, function: Callable[[Any, Params], Any]) -> Callable[[Any, Params], Any]:
+        """Return a function of the inner simulation as one of the system's own parameters."""
+        return lambda state, params: function(state, self.params(params, state.iteration))
+
+
+def _method_params(
+    formulas: dict[str, Formula], params: Params, steps: jax.Array, *, takes_time: bool
+) -> dict[str, Any]:
+    step = formulas["time_step"].number(params)
+    own = {**params, TIME: steps.astype(step.dtype) * step} if takes_time else params
+    numbers = {
+        name: formula.number(params) for name, formula in formulas.items() if name not in ("temperature", "pressure")
+    }
+    begin = formulas["temperature"].number(params, time=jnp.zeros_like(step))
+    return {OWN: own, "temperature": begin, **numbers}
+
+
+def motion_of(system: System, settings: Settings, names: Names, *, takes_time: bool) -> Motion:
+    """Return the dynamics of a system.
+
+    Args:
+        system: that moves.
+        settings: of the dynamics.
+        names: what formulas may take.
+        takes_time: whether fields take the time.
+
+    Raises:
+        UserError: if a number is missing or has no effect.
+    """
+    method = settings["method"]
+    has_barostat = any(settings[key] is not None for key in BAROSTAT)
+    needed = ("time_step", *NEEDS[method], *(BAROSTAT if has_barostat else ()))
+    for key in needed:
+        if settings[key] is None:
+            raise settings.refuse(key, f"is missing; method = '{method}' takes it" + _with(has_barostat, key))
+    for key in ("friction", "thermostat_time"):
+        if settings[key] is not None and key not in needed:
+            raise settings.refuse(key, f"has no effect on method = '{method}'; leave it out")
+    if "chain" in settings.said and method != "nose_hoover":
+        raise settings.refuse("chain", f"has no effect on method = '{method}'; leave it out")
+    if has_barostat and not system.is_closed:
+        raise settings.refuse("pressure", "of a barostat needs a cell that repeats along all axes")
+    timed = ("temperature", "pressure")
+    formulas = {key: names.number(settings[key], timed=key in timed) for key in (*needed, "temperature")}
+    if method == "velocity_verlet" and formulas["temperature"].takes(TIME):
+        raise settings.refuse(
+            "temperature", "changes in time, and method = 'velocity_verlet' has no bath; choose another"
+        )
+
+    def schedule(key: str) -> Callable[[Params, jax.Array], jax.Array]:
+        return lambda params, time: formulas[key].number(_timeless(params[OWN]), time=time)
+
+    def cell(params: Params) -> jax.Array:
+        assert system.cell is not None  # passed on only where there is one
+        return system.cell(_timeless(params[OWN]))
+
+    defaults = system.params
+    options: dict[str, Any] = {
+        "params": jax.eval_shape(lambda p: _method_params(formulas, p, jnp.int32(0), takes_time=takes_time), defaults),
+        "cell": None if system.cell is None else cell,
+        "mass": lambda params: system.mass(_timeless(params[OWN])),
+        "frozen": system.frozen,
+        "observe": lambda state, cell, params: system.observe(state.position, cell, _timeless(params[OWN])),
+        "dimensions": system.dimensions,
+    }
+    if has_barostat:
+        options["barostat"] = stochastic_cell_rescaling(pressure=schedule("pressure"))
+    if method == "velocity_verlet" and has_barostat:
+        raise settings.refuse("pressure", "of a barostat needs a thermostat; choose langevin, nose_hoover or bussi")
+    interaction = seen_by(system.interaction, lambda params: params[OWN])
+
+    def start(params: Params, key: jax.Array) -> jax.Array:
+        return system.start(_timeless(params[OWN]), key)
+
+    if method != "velocity_verlet":
+        options["temperature"] = schedule("temperature")
+    make: Any = {"velocity_verlet": velocity_verlet, "langevin": langevin, "bussi": bussi}.get(method)
+    if method == "nose_hoover":
+        inner = nose_hoover(interaction, start, length=settings["chain"], **options)
+    else:
+        inner = make(interaction, start, **options)
+    return Motion(inner, formulas, takes_time)
+
+
+def _with(has_barostat: bool, key: str) -> str:
+    return " with a pressure" if has_barostat and key in BAROSTAT else ""
+
+
+def _timeless(params: Params) -> Params:
+    return {name: value for name, value in params.items() if name != TIME}
+
+
+def moving(motion: Motion, system: System) -> Simulation:
+    """Return dynamics as a simulation of the system's own parameters.
+
+    Args:
+        motion: of the system.
+        system: with its parameters.
+    """
+    inner = motion.inner
+
+    def sized_like(state: Any) -> Simulation:
+        assert inner.sized_like is not None  # called only where there is
+        return moving(dataclasses.replace(motion, inner=inner.sized_like(state)), system)
+
+    assert inner.status is not None  # dynamics tells whether it is finite
+    return Simulation(
+        init=motion.init,
+        step=motion.step,
+        observe=motion.of_state(inner.observe),
+        diagnose=motion.of_state(inner.diagnose),
+        params=system.params,
+        status=motion.of_state(inner.status),
+        sized_like=inner.sized_like and sized_like,
+        dimensions=inner.dimensions,
+    )

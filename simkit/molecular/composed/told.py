@@ -1,0 +1,77 @@
+"""What a system tells: arrays of its frames, and units and meanings of its quantities."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.settings import Settings
+from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State
+from simkit.molecular.composed.particles import Particles
+from simkit.molecular.models.quantities import particle_quantities
+from simkit.molecular.spaces import Cell
+
+# What has no meaning where the cell repeats along some axes only, and so has no volume.
+OF_VOLUME = ("pressure", "volume")
+OF_CELL = ("cell", "box")
+DIMENSIONS = {"species": ("particle",), "diameter": ("particle",)}
+
+
+def observer(particles: Particles) -> Callable[[jax.Array, Cell, Params], Arrays]:
+    """Return ``(position, cell, params) -> arrays``, species and diameters of the particles."""
+
+    def observe(position: jax.Array, cell: Cell, params: Params) -> Arrays:
+        del cell
+        return {
+            "species": jnp.asarray(particles.species, position.dtype),
+            "diameter": particles.of_each("diameter", params).astype(position.dtype),
+        }
+
+    return observe
+
+
+def quantities(units: Settings, dimension: int) -> dict[str, Quantity]:
+    """Return units and meanings of what a system observes and diagnoses.
+
+    Args:
+        units: settings of units.
+        dimension: of space.
+    """
+    length, energy, time, mass = (units[key] for key in ("length", "energy", "time", "mass"))
+    speed = f"{length}/{time}"
+    own = {
+        "species": ("1", "number of the species, in the order of the file"),
+        "velocity": (speed, "velocity"),
+        "speed": (speed, "speed"),
+        "time": (time, "time"),
+        "kinetic_energy": (energy, "kinetic energy"),
+        "potential_energy": (energy, "potential energy"),
+        "potential_energy_per_particle": (energy, "potential energy per particle"),
+        "conserved_energy": (energy, "energy of the particles and what their bath received"),
+        "temperature": (f"{energy}/k_B", "temperature of the kinetic energy"),
+        "momentum": (f"{mass} {speed}", "length of the momentum"),
+    }
+    found = particle_quantities(length, energy, str(dimension))
+    return found | {name: Quantity(unit, doc) for name, (unit, doc) in own.items()}
+
+
+def shown(simulation: Simulation, *, is_closed: bool, is_free: bool) -> Simulation:
+    """Return a simulation without what has no meaning in its cell.
+
+    Args:
+        simulation: as its task makes it.
+        is_closed: whether the cell repeats along all axes.
+        is_free: whether there is no cell.
+    """
+    if is_closed or is_free:
+        return simulation
+
+    def observe(state: State, params: Params) -> Arrays:
+        return {name: array for name, array in simulation.observe(state, params).items() if name not in OF_CELL}
+
+    def diagnose(state: State, params: Params) -> Arrays:
+        return {name: array for name, array in simulation.diagnose(state, params).items() if name not in OF_VOLUME}
+
+    dimensions = {name: axes for name, axes in simulation.dimensions.items() if name not in OF_CELL}
+    return dataclasses.replace(simulation, observe=observe, diagnose=diagnose, dimensions=dimensions)

@@ -1,0 +1,31 @@
+"""Interactions that see other params than they are given."""
+
+from collections.abc import Callable
+
+from simkit.core.simulation import Params
+from simkit.molecular.composed.names import TIME
+from simkit.molecular.interactions.interaction import Interaction
+
+
+def seen_by(interaction: Interaction, view: Callable[[Params], Params]) -> Interaction:
+    """Return an interaction that is given what a function makes of the params.
+
+    Args:
+        interaction: that takes other params.
+        view: ``params -> params`` of that interaction.
+    """
+    resize = interaction.sized_like
+    return Interaction(
+        prepare=lambda position, cell, params: interaction.prepare(position, cell, view(params)),
+        refresh=lambda neighbors, position, cell, params: interaction.refresh(neighbors, position, cell, view(params)),
+        energy=lambda position, cell, params, neighbors: interaction.energy(position, cell, view(params), neighbors),
+        force=lambda position, cell, params, neighbors: interaction.force(position, cell, view(params), neighbors),
+        stress=lambda position, cell, params, neighbors: interaction.stress(position, cell, view(params), neighbors),
+        sized_like=resize and (lambda neighbors: seen_by(resize(neighbors), view)),
+        is_translation_invariant=interaction.is_translation_invariant,
+    )
+
+
+def without_time(params: Params) -> Params:
+    """Return the parameters of a system without the time, which fields take besides."""
+    return {name: value for name, value in params.items() if name != TIME}
