@@ -138,6 +138,6 @@ def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: 
             back = term.bare.energy(jnp.asarray(apart), **term.of_pair(params, b, a))
             if not np.allclose(there, back, rtol=1e-5, atol=0):
                 raise UserError(
-                    f"{term.energy.where}: is {float(there[0]):g} for {particles.names[a]}-{particles.names[b]} and "
+                    f"{term.energy.where}: is {float(there[0]):g} for {particles.names[a]}_{particles.names[b]} and "
                     f"{float(back[0]):g} the other way round; make it the same with _i and _j exchanged"
                 )

@@ -170,7 +170,7 @@ def _refuse_idle_species(found: Acting, particles: Particles) -> None:
         is_met = any((term.between[index] & (partners | (counts[index] > 1))).any() for term in found.pairs)
         if not is_met and not any(field.species[index] for field in found.fields):
             raise UserError(
-                f"particles.{name}: nothing acts on this species; add an interaction between {name}-{name} or with "
+                f"particles.{name}: nothing acts on this species; add an interaction between {name}_{name} or with "
                 "another species, or a field"
             )
 

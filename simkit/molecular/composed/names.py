@@ -45,15 +45,15 @@ class Names:
         return self.scope.formula(said, (TIME,) if timed else ())
 
     def pairs(self, text: str, where: str) -> tuple[int, int]:
-        """Return the pair of species that ``"A-B"`` names.
+        """Return the pair of species that ``"A_B"`` names.
 
         Raises:
             UserError: if it names none.
         """
-        known = [f"{a}-{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
+        known = [f"{a}_{b}" for index, a in enumerate(self.species) for b in self.species[index:]]
         for split in range(1, len(text)):
             first, second = text[:split], text[split + 1 :]
-            if text[split] == "-" and first in self.species and second in self.species:
+            if text[split] == "_" and first in self.species and second in self.species:
                 return self.species.index(first), self.species.index(second)
         raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text[:64], known)}")
 

@@ -153,7 +153,7 @@ def _value(said: Said | dict[str, Said], settings: Settings, name: str, names: N
     for first in range(count):
         for second in range(first, count):
             if (first, second) not in formulas and between[first, second]:
-                pair = f"{names.species[first]}-{names.species[second]}"
+                pair = f"{names.species[first]}_{names.species[second]}"
                 raise UserError(f"{where} has no {pair}; give it, or leave the pair out of {settings.path('between')}")
 
     def table(params: Params) -> jax.Array:

@@ -59,7 +59,7 @@ class Phases:
     def init(self, params: Params, key: jax.Array) -> PhasesState:
         """Return the state before the first step."""
         moving = self.motion.init(params, key)
-        return PhasesState(moving, self.begin(moving.position, params), jnp.bool_(False))
+        return PhasesState(moving=moving, resting=self.begin(moving.position, params), has_begun=jnp.bool_(False))
 
     def step(self, state: PhasesState, params: Params) -> PhasesState:
         """Return the state one step later: a time step, or an iteration of the minimizer."""
@@ -68,12 +68,12 @@ class Phases:
             moving = self.motion.step(state.moving, params)
             is_over = moving.iteration >= self.steps
             resting = jax.lax.cond(is_over, lambda: self.begin(moving.position, params), lambda: state.resting)
-            return PhasesState(moving, resting, is_over)
+            return PhasesState(moving=moving, resting=resting, has_begun=is_over)
 
         def rest(state: PhasesState) -> PhasesState:
             resting = self.relax(self.system).step(self.whole(state), params)
             moving = dataclasses.replace(state.moving, neighbors=resting.neighbors)
-            return PhasesState(moving, dataclasses.replace(resting, neighbors=()), state.has_begun)
+            return dataclasses.replace(state, moving=moving, resting=dataclasses.replace(resting, neighbors=()))
 
         return jax.lax.cond(state.has_begun, rest, move, state)
 

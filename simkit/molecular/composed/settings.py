@@ -88,7 +88,7 @@ CELL = table(
     },
 )
 VALUES = named(
-    "numbers that the energy takes, by name: one for all pairs, or a table such as { A-A = 1.0, A-B = 1.5, B-B = 0.5 }",
+    "numbers that the energy takes, by name: one for all pairs, or a table such as { A_A = 1.0, A_B = 1.5, B_B = 0.5 }",
     either(
         "one for all pairs, or one for each pair of species",
         formula("for all pairs"),
@@ -101,7 +101,7 @@ INTERACTION = {
     "jax_md": word("a pair energy of jax-md by name", OF_JAX_MD, None),
     "values": VALUES,
     "exponent": number("of soft spheres: 2 (harmonic) or 2.5 (Hertzian)", 2.0, (2.0, 64.0)),
-    "between": several(text("two species"), 'pairs of species that it acts between, such as ["A-A", "A-B"]', (), None),
+    "between": several(text("two species"), 'pairs of species that it acts between, such as ["A_A", "A_B"]', (), None),
     "cutoff": formula("distance beyond which a pair does not interact; of values and tables, too", None),
     "ending": word("how the energy ends at the cut-off", ENDINGS, "switch"),
     "switch_on": number("where a switch begins, in units of the cut-off", 0.8, (0.01, 0.99)),
