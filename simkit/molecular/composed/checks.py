@@ -48,7 +48,8 @@ def checker(
                     raise UserError(f"{formula.where if formula else name} = {value:g} is not positive; choose another")
         _refuse_short_cell(acting, cell, images, params)
         if placing.random is not None:
-            drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, np.dtype(float)))
+            kind = placing.disorder.number(params).dtype
+            drawn = np.asarray(jax.jit(placing.random.draw, static_argnums=1)(key, kind))
             if placing.random.separation:
                 refuse_too_dense(placing.random.closest(drawn), placing.random.separation, "start.separation")
             start = _of_fractions(placing, drawn, params)

@@ -3,7 +3,6 @@
 import ast
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -74,13 +73,11 @@ class Names:
         return {name: (table + table.T) / 2 for name, table in found.items()}
 
 
-def names_of(
-    parameters: Mapping[str, Any], derived: Mapping[str, Said], values: Collection[str], species: tuple[str, ...]
-) -> Names:
+def names_of(params: Params, derived: Mapping[str, Said], values: Collection[str], species: tuple[str, ...]) -> Names:
     """Return what formulas may take.
 
     Args:
-        parameters: by name.
+        params: the default parameters, as arrays.
         derived: further values.
         values: names of numbers of each species.
         species: names of the species.
@@ -89,8 +86,8 @@ def names_of(
         UserError: if a name is taken twice, or a parameter is neither a number nor a table by pair of species.
     """
     count, tables = len(species), []
-    for name, value in paths.leaves(dict(parameters)).items():
-        shape = np.shape(getattr(value, "default", value))
+    for name, value in paths.leaves(params).items():
+        shape = value.shape
         if shape and shape != (count, count):
             raise UserError(
                 f"parameter '{name}' has shape {shape}; give one number, or a table of {count} rows of {count}, by "
@@ -100,9 +97,9 @@ def names_of(
             tables.append(name)
     places = {*COORDINATES, TIME, "r", *tables, *values, *_ends(values)}
     for name in values:
-        if name in {*COORDINATES, TIME, "r", *paths.leaves(dict(parameters))}:
+        if name in {*COORDINATES, TIME, "r", *paths.leaves(params)}:
             raise UserError(f"particles: the name '{name}' of a value is taken; choose another")
-    return Names(scope(dict(parameters), derived, sorted(places)), tuple(tables), tuple(sorted(values)), species)
+    return Names(scope(params, derived, sorted(places)), tuple(tables), tuple(sorted(values)), species)
 
 
 def _ends(values: Collection[str]) -> Iterator[str]:

@@ -97,11 +97,10 @@ def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
     table = settings["particles"]
     if not table:
         raise UserError("particles names no species; add one, such as [config.particles.A]")
-    names = names_of(parameters, settings["derived"], value_names(table), tuple(table))
-    # A system without parameters still has a precision.
-    params = as_arrays(parameters) if parameters else {}
-    if not params:
+    if not parameters:
         raise UserError("there are no parameters; declare at least one number that may be changed, in [params]")
+    params = as_arrays(parameters)
+    names = names_of(params, settings["derived"], value_names(table), tuple(table))
     check_start(settings["start"])
     found = lattice_or_structure(settings["start"])
     places = places_of(settings["start"], found, names)

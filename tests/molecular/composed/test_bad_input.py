@@ -1,0 +1,138 @@
+"""Mistakes in a system that is given as data: one line, with the key and the column."""
+
+import jax
+import pytest
+
+from simkit.errors import UserError
+from simkit.molecular import system
+
+LJ = {"energy": "4*epsilon*((sigma/r)**12 - (sigma/r)**6)", "cutoff": "2.5*sigma"}
+PARAMETERS = {"epsilon": 1.0, "sigma": 1.0, "side": 6.0, "table": [[1.0, 1.5], [1.5, 0.5]]}
+MIXTURE = {"A": {"count": 3}, "B": {"count": 3}}
+
+
+def made(**changes):
+    settings = {
+        "particles": MIXTURE,
+        "interactions": [LJ],
+        "start": {"separation": 0.7},
+        "cell": {"lengths": ["side", "side"]},
+        "parameters": PARAMETERS,
+    }
+    return system(**settings | changes)
+
+
+WRONG = {
+    "unknown name": (
+        {"interactions": [LJ | {"energy": "4*epsilom/r"}]},
+        "interactions[0].energy: column 3 of '4*>>>epsilom/r': 'epsilom' is not known here; did you mean 'epsilon'?",
+    ),
+    "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on the distance r"),
+    "mixes particles": ({"fields": [{"energy": "mean(x)**2"}]}, "fields[0].energy: column 1 of '>>>mean(x)**2'"),
+    "coordinate of a plane": ({"fields": [{"energy": "z**2"}]}, "'z' is not known here"),
+    "time at rest": ({"fields": [{"energy": "sin(time)"}]}, "'time' is not known here"),
+    "no pair": (
+        {"interactions": [LJ | {"values": {"epsilon": {"A_A": 1, "A_B": 2, "A_C": 3}}}]},
+        "interactions[0].values.epsilon: 'A_C' is no pair of species",
+    ),
+    "missing pair": (
+        {"interactions": [LJ | {"values": {"epsilon": {"A_A": 1, "A_B": 2}}}]},
+        "interactions[0].values.epsilon has no B_B; give it",
+    ),
+    "idle value": ({"interactions": [LJ | {"values": {"rho": 1}}]}, "interactions[0].values.rho is not taken by the"),
+    "idle species": (
+        {"interactions": [LJ | {"between": ["A_A"]}]},
+        "particles.B: nothing acts on this species; add an interaction between B_B",
+    ),
+    "endless in a cell": (
+        {"interactions": [{"energy": "epsilon/r"}]},
+        "interactions[0].cutoff is missing; in a cell that repeats an energy must end",
+    ),
+    "two kinds": ({"interactions": [LJ | {"potential": "morse"}]}, "says energy and potential; give one of"),
+    "no species": ({"particles": {}}, "particles names no species"),
+    "no count": ({"particles": {"A": {}, "B": {"count": 2}}}, "particles.A.count is missing"),
+    "counts and sites": (
+        {"start": {"lattice": "square", "repeats": [3, 3]}},
+        "counts make 6 particles, and there are 9 places",
+    ),
+    "two starts": (
+        {"start": {"lattice": "square", "positions": [[0, 0]]}},
+        "start.positions and lattice say twice where particles start",
+    ),
+    "two sizes": ({"cell": {"density": 1, "lengths": [4, 4]}}, "cell.density and lengths say the size twice"),
+    "dimensions": ({"dimension": 3}, "cell.lengths has 2 dimensions, and dimension has 3"),
+    "no room": ({"cell": None, "dimension": 2, "interactions": [{"energy": "1/r"}]}, "start.radius is missing"),
+    "shape of a table": ({"parameters": PARAMETERS | {"table": [1.0, 2.0, 3.0]}}, "parameter 'table' has shape (3,)"),
+    "no task": ({"task": ["relax", "dynamics"]}, 'task is not "relax", "dynamics" or ["dynamics", "relax"]'),
+    "search": ({"task": "search"}, "task = 'search' is unknown; choose one of relax, dynamics"),
+    "idle table": ({"dynamics": {"time_step": 1}}, "dynamics has no effect on task = ['relax']"),
+    "no time step": ({"task": "dynamics"}, "dynamics.time_step is missing"),
+    "friction of no bath": (
+        {"task": "dynamics", "dynamics": {"time_step": 0.1, "friction": 1}},
+        "dynamics.friction has no effect on method = 'velocity_verlet'",
+    ),
+    "when to relax": (
+        {"task": ["dynamics", "relax"], "dynamics": {"time_step": 0.1}},
+        "dynamics.steps is missing; say after how many time steps",
+    ),
+    "cell of walls": (
+        {"relax": {"cell": True}, "cell": {"lengths": [6, 6], "periodic": [True, False]}},
+        "relax.cell = true",
+    ),
+    "unknown key": ({"cell": {"length": [6, 6]}}, "cell.length is not a known key; did you mean 'lengths'?"),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_mistake_in_settings_names_its_key(mistake):
+    changes, message = WRONG[mistake]
+    with pytest.raises(UserError) as refused:
+        made(**changes)
+    assert message in str(refused.value) and "\n" not in str(refused.value)
+
+
+AT_THE_START = {
+    "division by zero": (
+        {"fields": [{"energy": "1/(epsilon - 1)"}]},
+        "fields[0].energy: '1/(epsilon - 1)' is inf at the place [0] of [6] at the start",
+    ),
+    "particles in one place": (
+        {"start": {"positions": [[1, 1]] * 6}},
+        "interactions[0].energy: '4*epsilon*((sigma/r)**12 - (sigma/r)**6)' is nan",
+    ),
+    "no room": (
+        {"cell": {"lengths": [1.5, 1.5]}, "interactions": [LJ | {"cutoff": 0.7}]},
+        "leaves no room for that many",
+    ),
+    "field of a cell": ({"fields": [{"energy": "x"}]}, "is not the same on both sides of the cell along x"),
+    "not symmetric": (
+        {
+            "particles": {"A": {"count": 3, "values": {"q": 1}}, "B": {"count": 3, "values": {"q": 2}}},
+            "interactions": [{"energy": "q_i/r", "cutoff": 3}],
+        },
+        "the other way round; make it the same with _i and _j exchanged",
+    ),
+    "mass": ({"particles": {"A": {"count": 6, "mass": "epsilon - 2"}}}, "particles.A.mass = -1 is not positive"),
+}
+
+
+@pytest.mark.parametrize("mistake", AT_THE_START)
+def test_a_system_that_cannot_start_is_refused_before_it_runs(mistake):
+    changes, message = AT_THE_START[mistake]
+    simulation = made(**changes)
+    with pytest.raises(UserError) as refused:
+        simulation.check_values(simulation.params, jax.random.key(0))
+    assert message in str(refused.value)
+
+
+def test_a_cutoff_beyond_half_the_cell_is_refused_where_images_are_given_or_parameters_change():
+    simulation = made(cell={"lengths": ["side", "side"], "images": [1, 1]})
+    simulation.check_values(simulation.params, jax.random.key(0))
+    with pytest.raises(UserError, match=r"the cutoff of 3.75 reaches beyond half the block of 1 x 1 cells"):
+        simulation.check_values(simulation.with_params(sigma=1.5).params, jax.random.key(0))
+
+
+def test_all_mistakes_are_told_at_once():
+    with pytest.raises(UserError) as refused:
+        made(cell={"length": 1}, task="search", start={"lattice": "cubic"})
+    assert len(refused.value.others) == 2
