@@ -91,7 +91,7 @@ def _refuse_non_finite(
         inside = spaces.of_cell(cell.cell(params), cell.dimension).wrap(start)
         columns = tuple(inside[:, axis] for axis in range(cell.dimension))
         energies = np.where(field.on, np.asarray(field.each(columns, at)), 0)
-        refuse_non_finite(field.formula, energies)
+        refuse_non_finite(field.formula, jnp.asarray(energies))
         _refuse_jump(field, inside, cell, params, at)
     for term in acting.pairs:
         if term.energy is not None:

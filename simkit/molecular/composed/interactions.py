@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
@@ -190,7 +191,7 @@ def images_of(said: tuple[int, ...] | None, found: Acting, cell: SystemCell, par
     if cell.is_free or said is not None:
         return said
     present, reach = cell.cell(params), found.reach(params)
-    if isinstance(reach, jax.core.Tracer) or isinstance(present, jax.core.Tracer) or reach is None:
+    if isinstance(reach, Tracer) or isinstance(present, Tracer) or reach is None:
         return None
     widths = np.asarray(spaces.of_cell(present, cell.dimension).widths)
     needed = tuple(max(1, math.ceil(2 * float(reach) / width - 1e-9)) for width in widths)

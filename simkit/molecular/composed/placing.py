@@ -56,15 +56,6 @@ class Placing:
         shift = jax.random.uniform(shift_key, home.shape, home.dtype, minval=-1, maxval=1)
         return home + disorder * jnp.where(jnp.asarray(self.frozen)[:, None], 0, shift)
 
-    def carried(self, position: jax.Array, params: Params) -> jax.Array:
-        """Return where frozen particles that are at a position would be under other parameters, (N, d)."""
-        now = jax.lax.stop_gradient(params)
-        if self.places.at is not None:
-            return position + self.places.at(params) - self.places.at(now)
-        assert self.frame is not None  # places that do not stand by themselves fill something
-        frame, before = self.frame(params), self.frame(now)
-        return carried(position / before if before.ndim == 1 else position @ spaces.inverse_of(before), frame)
-
     def spacing(self, params: Params, count: int, dimension: int) -> jax.Array:
         """Return the typical distance of neighbors."""
         frame = self.places.own if self.frame is None else self.frame

@@ -66,11 +66,10 @@ def scale_of(
         is_bond = (energies[least] < energies[least - 1]) & (energies[least] < energies[least + 1])
 
         def improved(_: int, found: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            length = found[0]
-            _, slope, bend = bent(length)
-            better = length - slope / jnp.where(bend > 0, bend, 1)
+            _, slope, bend = bent(found[0])
+            better = found[0] - slope / jnp.where(bend > 0, bend, 1)
             is_near = (bend > 0) & (better > distances[least - 1]) & (better < distances[least + 1])
-            return jnp.where(is_near, better, length), bend
+            return jnp.where(is_near, better, found[0]), bend
 
         length, at_bond = jax.lax.fori_loop(0, IMPROVEMENTS, improved, (distances[least], bends[least]))
         bends = jnp.where(jnp.isfinite(bends), jnp.abs(bends), 0)

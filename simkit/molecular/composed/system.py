@@ -110,6 +110,11 @@ def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
     members = Particles(names.species, species, numbers_of(table, names), frozen)
     room = cell_of(settings["cell"], names, places.own, size, members.count)
     placing = placing_of(settings["start"], places, members, room, names, params)
+    if "relax" in done and placing.random is not None and frozen.any():
+        raise UserError(
+            "frozen particles at random places cannot be relaxed: where they are would depend on the seed; give "
+            "start.positions, a lattice or a structure"
+        )
     timed = "dynamics" in done
     fields = tuple(field_of(each, names, members, size, timed=timed) for each in settings["fields"])
     fields += tuple(wall_of(each, names, members, size, timed=timed) for each in settings["walls"])
@@ -186,7 +191,6 @@ def _system(
         mass=lambda params: members.of_each("mass", params),
         scale=scale_of(acts, members, spacing, room, size),
         frozen=members.frozen if members.frozen.any() else None,
-        carried=placing.carried if members.frozen.any() else None,
         observe=observer(members),
         dimensions=dict(DIMENSIONS),
         is_closed=room.is_closed,

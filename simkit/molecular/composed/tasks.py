@@ -41,7 +41,6 @@ class System:
         mass: ``params -> (N,)``.
         scale: ``params -> Scale``.
         frozen: which particles do not move, (N,) booleans, or ``None``.
-        carried: ``(position, params) -> position`` of frozen particles under other parameters.
         observe: ``(position, cell, params) -> arrays``, what frames store besides.
         dimensions: the dimension names of these.
         is_closed: whether the cell repeats along all axes.
@@ -54,7 +53,6 @@ class System:
     mass: Callable[[Params], jax.Array]
     scale: Callable[[Params], Scale]
     frozen: Any
-    carried: Callable[[jax.Array, Params], jax.Array] | None
     observe: Callable[[jax.Array, Cell, Params], Arrays]
     dimensions: dict[str, tuple[str, ...]]
     is_closed: bool
@@ -96,7 +94,6 @@ def relaxed(
         isotropic=settings["isotropic"],
         pressure=pressure.number,
         frozen=system.frozen,
-        carried=system.carried,
         observe=system.observe,
         dimensions=system.dimensions,
     )

@@ -7,7 +7,7 @@ from simkit.errors import UserError
 from simkit.molecular import system
 
 LJ = {"energy": "4*epsilon*((sigma/r)**12 - (sigma/r)**6)", "cutoff": "2.5*sigma"}
-PARAMETERS = {"epsilon": 1.0, "sigma": 1.0, "side": 6.0, "table": [[1.0, 1.5], [1.5, 0.5]]}
+PARAMETERS = {"epsilon": 1.0, "sigma": 1.0, "side": 6.0}
 MIXTURE = {"A": {"count": 3}, "B": {"count": 3}}
 
 

@@ -1,0 +1,109 @@
+"""Derivatives of systems given as data by every kind of parameter, against central differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.converge import converge
+from simkit.core.status import Status
+from simkit.molecular import system
+from tests.differences import central_difference
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+PAIR = {
+    "energy": "4*depth*((size/r)**12 - (size/r)**6) + q_i*q_j/r",
+    "values": {"depth": {"A_A": "epsilon", "A_B": "1.5*epsilon", "B_B": 0.5}, "size": "bonds*sigma"},
+    "cutoff": "2*sigma",
+}
+PARAMETERS = {
+    "epsilon": 1.0,
+    "sigma": 0.9,
+    "bonds": [[1.0, 0.9], [0.9, 0.95]],
+    "charge": 0.2,
+    "density": 0.9,
+    "strength": 0.3,
+    "speed": 2.0,
+    "time_step": 0.004,
+    "hot": 0.3,
+    "weight": 1.5,
+    "softness": 1.2,
+}
+
+
+def moved(params, key):
+    """Return a number that depends on all particles after some steps of dynamics."""
+    made = system(
+        particles={
+            "A": {"count": 5, "mass": "weight", "values": {"q": "charge"}},
+            "B": {"count": 4, "values": {"q": "-charge"}},
+        },
+        interactions=[PAIR],
+        fields=[{"energy": "strength*cos(2*pi*x/side - speed*time)", "on": ["A"]}],
+        walls=[{"distance": "y + 0.3", "potential": "soft_sphere", "values": {"epsilon": "softness", "sigma": 1}}],
+        start={"lattice": "square", "repeats": [3, 3], "arrangement": 1, "disorder": 0.05},
+        cell={"density": "density", "periodic": [True, False]},
+        derived={"side": "sqrt(9/density)"},
+        task="dynamics",
+        dynamics={"method": "langevin", "friction": 0.5, "time_step": "time_step", "temperature": "hot*exp(-time)"},
+        parameters=PARAMETERS,
+    )
+    state = made.init(params, key)
+    state = jax.lax.fori_loop(0, 5, lambda _, s: made.step(s, params), state)
+    return jnp.sum(jnp.sin(state.position)) + jnp.sum(state.velocity**2)
+
+
+def test_dynamics_has_derivatives_by_every_kind_of_parameter():
+    key, params = jax.random.key(0), {name: jnp.asarray(value) for name, value in PARAMETERS.items()}
+    slopes = jax.jit(jax.jacfwd(moved))(params, key)
+    function = jax.jit(lambda values: moved(values, key))
+    for name, difference in central_difference(function, params, list(params)).items():
+        np.testing.assert_allclose(slopes[name], difference, rtol=2e-6, atol=1e-9, err_msg=name)
+        assert np.all(np.asarray(slopes[name]) != 0), name
+
+
+def resting(**more):
+    """Return charges in a trap beside one that stays where it is."""
+    return system(
+        particles={"A": {"count": 3}, "B": {"count": 1, "frozen": True}},
+        interactions=[{"energy": "1/r"}],
+        fields=[{"energy": "stiffness*(x**2 + 1.3*y**2)"}],
+        start={"positions": [[0.5, 0], [-0.2, 0.6], [-0.3, -0.5], ["place", "place/2"]]},
+        parameters={"stiffness": 1.0, "place": 1.1},
+        **more,
+    )
+
+
+def test_relaxed_particles_beside_a_frozen_one_have_implicit_derivatives():
+    made = resting(relax={"force_tolerance": 1e-13})
+
+    def measure(params):
+        state, status = converge(made, 200)(params, jax.random.key(0))
+        return jnp.sum(jnp.sin(made.observe(state, params)["position"])), status
+
+    (_, status), slopes = jax.jit(jax.value_and_grad(measure, has_aux=True))(made.params)
+    assert int(status) == Status.CONVERGED
+    ends = jax.jit(lambda params: measure(params)[0])
+    differences = central_difference(ends, made.params, ["stiffness", "place"], 1e-4)
+    for name in ("stiffness", "place"):
+        assert float(slopes[name]) == pytest.approx(float(differences[name]), rel=1e-5), name
+
+
+def test_the_scale_follows_the_energies_and_no_one_is_asked_for_it():
+    def scale(**params):
+        made = system(
+            particles={"A": {}},
+            interactions=[{"energy": "4*epsilon*((sigma/r)**12 - (sigma/r)**6)", "cutoff": "3*sigma"}],
+            start={"lattice": "square", "repeats": [6, 6], "spacing": "1.3*sigma"},
+            parameters={"epsilon": 1.0, "sigma": 1.0} | params,
+        )
+        return made.init.__self__.landscape.scale(made.params)
+
+    found = scale()
+    assert float(found.length) == pytest.approx(2 ** (1 / 6), rel=1e-6)
+    # The switch begins at 2.4, beyond the bond.
+    assert float(found.stiffness) == pytest.approx(72 / 2 ** (1 / 3), rel=1e-6)
+    other = scale(epsilon=3.0, sigma=2.0)
+    assert float(other.length) == pytest.approx(2 * float(found.length), rel=1e-9)
+    assert float(other.stiffness) == pytest.approx(3 / 4 * float(found.stiffness), rel=1e-9)
