@@ -25,6 +25,7 @@ def compilation_cache(tmp_path_factory):
 SLOW_TO_COMPILE = (
     "ant",
     "billiards_break",
+    "binary_glass",
     "box_stack",
     "bubble_raft",
     "colloid_self_assembly",
@@ -44,6 +45,7 @@ SLOW_TO_COMPILE = (
     "lid_driven_cavity",
     "monodisperse_packing",
     "newtons_cradle",
+    "nose_hoover",
     "rolling_ball",
     "silicon",
     "silicon_vacancy",
@@ -51,6 +53,7 @@ SLOW_TO_COMPILE = (
     "steered_puck",
     "system_identification",
     "tollmien_schlichting",
+    "trapped_charges",
     "turbulent_channel",
     "viscosity_from_frames",
     "womersley",

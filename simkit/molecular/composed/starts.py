@@ -75,7 +75,8 @@ def lattice_or_structure(settings: Settings) -> tuple[np.ndarray, np.ndarray, in
         build, dimension = LATTICES[settings["lattice"]]
         if len(settings["repeats"]) != dimension:
             raise settings.refuse("repeats", f"has {len(settings['repeats'])} entries; write {dimension}")
-        with jax.enable_x64(True):
+        # Numbers, also where a system is made within a traced function.
+        with jax.enable_x64(True), jax.ensure_compile_time_eval():
             lattice = build(settings["repeats"])
             edges = np.diag(np.asarray(lattice.cell))
             return np.asarray(lattice.position) / edges, edges, dimension

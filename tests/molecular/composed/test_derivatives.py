@@ -32,9 +32,17 @@ PARAMETERS = {
 }
 
 
-def moved(params, key):
+def moved(made, params):
     """Return a number that depends on all particles after some steps of dynamics."""
-    made = system(
+    state = made.init(params, jax.random.key(0))
+    for _ in range(3):
+        state = made.step(state, params)
+    return jnp.sum(jnp.sin(state.position)) + jnp.sum(state.velocity**2)
+
+
+def mixture():
+    """Return charged particles of two kinds, with masses, tables, a field in time, a wall and a bath that cools."""
+    return system(
         particles={
             "A": {"count": 5, "mass": "weight", "values": {"q": "charge"}},
             "B": {"count": 4, "values": {"q": "-charge"}},
@@ -49,15 +57,13 @@ def moved(params, key):
         dynamics={"method": "langevin", "friction": 0.5, "time_step": "time_step", "temperature": "hot*exp(-time)"},
         parameters=PARAMETERS,
     )
-    state = made.init(params, key)
-    state = jax.lax.fori_loop(0, 5, lambda _, s: made.step(s, params), state)
-    return jnp.sum(jnp.sin(state.position)) + jnp.sum(state.velocity**2)
 
 
 def test_dynamics_has_derivatives_by_every_kind_of_parameter():
-    key, params = jax.random.key(0), {name: jnp.asarray(value) for name, value in PARAMETERS.items()}
-    slopes = jax.jit(jax.jacfwd(moved))(params, key)
-    function = jax.jit(lambda values: moved(values, key))
+    made = mixture()
+    params = made.params
+    slopes = jax.jit(jax.jacrev(lambda values: moved(made, values)))(params)
+    function = jax.jit(lambda values: moved(made, values))
     for name, difference in central_difference(function, params, list(params)).items():
         np.testing.assert_allclose(slopes[name], difference, rtol=2e-6, atol=1e-9, err_msg=name)
         assert np.all(np.asarray(slopes[name]) != 0), name
@@ -79,8 +85,8 @@ def test_relaxed_particles_beside_a_frozen_one_have_implicit_derivatives():
     made = resting(relax={"force_tolerance": 1e-13})
 
     def measure(params):
-        state, status = converge(made, 200)(params, jax.random.key(0))
-        return jnp.sum(jnp.sin(made.observe(state, params)["position"])), status
+        found = converge(made, 200)(made.init(params, jax.random.key(0)), params)
+        return jnp.sum(jnp.sin(made.observe(found.state, params)["position"])), found.status
 
     (_, status), slopes = jax.jit(jax.value_and_grad(measure, has_aux=True))(made.params)
     assert int(status) == Status.CONVERGED

@@ -1,0 +1,157 @@
+"""Systems that are written out, and the same ones given as data: energies, forces and steps to round-off."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from simkit import molecular
+from simkit.molecular.systems.crystal import MATERIALS
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+UNITS = {"epsilon": 1.3, "sigma": 0.8}
+LJ = {"potential": "lennard_jones"}
+# Radius of a close-packed ball of 13 atoms times the spread of the start, in units of sigma.
+BALL = 1.25 * 2 ** (1 / 6) * (3 * 13 / (4 * np.pi * np.sqrt(2))) ** (1 / 3)
+SILICON = Path(__file__).parents[2] / "data" / "silicon_vacancy_63.xyz"
+BOND = MATERIALS["lennard_jones"].bond
+
+
+def clusters():
+    data = molecular.system(
+        particles={"A": {"count": 13}},
+        interactions=[LJ],
+        start={"radius": f"{BALL}*sigma", "separation": 0},
+        dimension=3,
+        parameters=UNITS,
+    )
+    return molecular.cluster(), data
+
+
+def crystals():
+    data = molecular.system(
+        particles={"A": {}},
+        interactions=[LJ | {"cutoff": "2.2*sigma", "switch_on": 1.5 / 2.2, "tail": True}],
+        start={
+            "lattice": "face_centered_cubic",
+            "repeats": [3, 3, 3],
+            "spacing": "bond",
+            "disorder": "disorder*bond",
+        },
+        derived={"bond": f"(1 + initial_strain)*{BOND}*sigma"},
+        relax={"cell": True, "pressure": "pressure"},
+        parameters={**UNITS, "initial_strain": 0.05, "disorder": 0.1, "pressure": 0.2},
+    )
+    return molecular.crystal(repeats=[3, 3, 3], cutoff=2.2, switch_on=1.5), data
+
+
+def packings():
+    data = molecular.system(
+        particles={
+            "small": {"count": 8, "diameter": "small_diameter"},
+            "large": {"count": 8, "diameter": "diameter_ratio*small_diameter"},
+        },
+        interactions=[
+            {
+                "potential": "soft_sphere",
+                "values": {
+                    "epsilon": "stiffness",
+                    "sigma": {
+                        "small_small": "small_diameter",
+                        "small_large": "small_diameter*(1 + diameter_ratio)/2",
+                        "large_large": "small_diameter*diameter_ratio",
+                    },
+                },
+            }
+        ],
+        start={"separation": 0},
+        cell={"lengths": ["side", "side"]},
+        derived={"side": "small_diameter*sqrt(2*pi*(1 + diameter_ratio**2)/packing_fraction)"},
+        parameters={"packing_fraction": 0.9, "diameter_ratio": 1.4, "stiffness": 2.0, "small_diameter": 0.7},
+    )
+    return molecular.soft_sphere_packing(particles=16), data
+
+
+def structures():
+    data = molecular.system(
+        particles={"Si": {}},
+        interactions=[{"potential": "stillinger_weber"}],
+        start={"structure": SILICON.read_text(), "disorder": "disorder"},
+        parameters={"epsilon": 2.0, "sigma": 2.1, "tetrahedral_strength": 22.0, "disorder": 0.02},
+    )
+    return molecular.relaxed_structure(structure=SILICON.read_text(), potential="silicon"), data
+
+
+@pytest.mark.parametrize("both", [clusters, crystals, packings, structures])
+def test_relaxations_begin_alike(both):
+    written, data = both()
+    params = written.with_params(
+        **{name: value for name, value in data.params.items() if name in written.params}
+    ).params
+    first = begin(written, params)
+    second = begin(data, data.params)
+    shared = {"energy", "energy_per_particle", "max_force", "pressure", "volume", "position"} & set(first) & set(second)
+    assert {"energy", "max_force", "position"} <= shared
+    for name in shared:
+        # Random starts overlap: their forces span many powers of ten.
+        scale = np.abs(first[name]).max()
+        np.testing.assert_allclose(second[name], first[name], rtol=2e-12, atol=1e-13 * scale, err_msg=name)
+
+
+def begin(simulation, params):
+    def told(params):
+        state = simulation.init(params, jax.random.key(5))
+        return simulation.diagnose(state, params) | simulation.observe(state, params)
+
+    return jax.tree.map(np.asarray, jax.jit(told)(params))
+
+
+def test_fluids_move_alike():
+    written = molecular.fluid(
+        repeats=[3, 3, 3], method="velocity_verlet", cutoff=2.4, switch_on=2.0, radial_reach=2.4, sample_every=4
+    )
+    data = molecular.system(
+        particles={"A": {}},
+        interactions=[LJ | {"values": {"epsilon": 1, "sigma": 1}, "cutoff": 2.4, "switch_on": 2.0 / 2.4, "tail": True}],
+        start={"lattice": "face_centered_cubic", "repeats": [3, 3, 3]},
+        cell={"density": "density"},
+        task="dynamics",
+        dynamics={"time_step": "time_step", "temperature": "temperature"},
+        parameters={"density": 0.86, "temperature": 0.9, "time_step": 0.005},
+    )
+    ends = []
+    for simulation, steps in ((written, 1), (data, 4)):
+
+        def moved(params, simulation=simulation, steps=steps):
+            state = simulation.init(params, jax.random.key(2))
+            for _ in range(steps):
+                state = simulation.step(state, params)
+            return simulation.diagnose(state, params)
+
+        ends.append(jax.jit(moved)(simulation.params))
+    for name in ("time", "energy", "kinetic_energy", "potential_energy", "pressure", "temperature"):
+        assert float(ends[1][name]) == pytest.approx(float(ends[0][name]), rel=1e-12), name
+
+
+def test_an_energy_by_expression_is_that_of_the_shipped_potential():
+    shipped, typed = (
+        molecular.system(
+            particles={"A": {}},
+            interactions=[kind | {"cutoff": "2.5*sigma"}],
+            start={"lattice": "face_centered_cubic", "repeats": [4, 4, 4], "disorder": 0.1},
+            cell={"density": 1.6},
+            task="dynamics",
+            dynamics={"time_step": 0.001},
+            parameters=UNITS,
+        )
+        for kind in (LJ, {"energy": "4*epsilon*((sigma/r)**12 - (sigma/r)**6)"})
+    )
+    key, found = jax.random.key(0), []
+    for simulation in (shipped, typed):
+        state = jax.jit(simulation.init)(simulation.params, key)
+        energy = jax.jit(lambda s, p, simulation=simulation: simulation.diagnose(s, p)["potential_energy"])
+        found.append((float(energy(state, simulation.params)), np.asarray(state.force)))
+    assert found[1][0] == pytest.approx(found[0][0], rel=1e-14)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=0, atol=1e-14 * np.abs(found[0][1]).max())
