@@ -28,6 +28,7 @@ NEEDS_ARGUMENTS = {
     "flow.domain": "rayleigh_benard_onset",
     "rigid.mjcf": "ant",
     "molecular.structure": "silicon_vacancy",
+    "molecular.system": "trapped_charges",
 }
 
 
