@@ -1,7 +1,7 @@
 """Time forces of a pair energy by expression beside those of the shipped potential, in turn in one process.
 
-Run with ``python tests/benchmarks/bench_expressions.py``. Each row is the median, over several turns, of the CPU time of
-a turn of one over that of the other, which a busy machine disturbs less than times do.
+Run with ``python tests/benchmarks/bench_expressions.py``. Each row is the median, over several turns, of the CPU time
+of a turn of one over that of the other, which a busy machine disturbs less than times do.
 """
 
 import argparse

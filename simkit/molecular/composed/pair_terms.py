@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Said, Settings
@@ -67,7 +68,8 @@ class PairTerm:
         """Return the distance beyond which no pair interacts, one number."""
         assert self.cutoff is not None  # asked for only where there is one
         cutoff = self.cutoff(params)
-        return jnp.max(jnp.where(jnp.asarray(self.between), cutoff, 0) if cutoff.ndim else cutoff)
+        reach = jnp.max(jnp.where(jnp.asarray(self.between), cutoff, 0) if cutoff.ndim else cutoff)
+        return computed_once(reach)
 
     def of_pair(self, params: Params, first: int, second: int) -> dict[str, jax.Array]:
         """Return the numbers of one pair of species, without those of its end."""
@@ -115,7 +117,8 @@ def pair_term(settings: Settings, names: Names, particles: Particles) -> PairTer
                 found["switch_on"] = settings["switch_on"] * found["cutoff"]
         if not between.all():
             found[BETWEEN] = jnp.asarray(between, jax.tree.leaves(found)[0].dtype)
-        return found
+        # Without the barrier these products join sums over pairs in some programs, and are rounded otherwise there.
+        return computed_once(found)
 
     switch_on = settings["switch_on"] if settings["ending"] == "switch" else 1.0
     return PairTerm(settings.where, formula, bare, potential, parameters, cutoff, ends, switch_on, between)

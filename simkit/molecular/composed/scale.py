@@ -65,7 +65,8 @@ def scale_of(
         least = jnp.argmin(energies[1:-1]) + 1
         is_bond = (energies[least] < energies[least - 1]) & (energies[least] < energies[least + 1])
 
-        def improved(_: int, found: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        def improved(index: int, found: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            del index
             _, slope, bend = bent(found[0])
             better = found[0] - slope / jnp.where(bend > 0, bend, 1)
             is_near = (bend > 0) & (better > distances[least - 1]) & (better < distances[least + 1])

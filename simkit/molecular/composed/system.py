@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.settings import Settings, declares, read
 from simkit.core.simulation import Params, Simulation, as_arrays
 from simkit.errors import UserError
@@ -181,15 +182,16 @@ def _system(
     def cell(params: Params) -> jax.Array:
         found = room.cell(params)
         assert found is not None  # asked for only where there is one
-        return found
+        return computed_once(found)
 
+    scale = scale_of(acts, members, spacing, room, size)
     return tasks.System(
         params=params,
         interaction=interaction,
         start=placing.start,
         cell=None if room.is_free else cell,
-        mass=lambda params: members.of_each("mass", params),
-        scale=scale_of(acts, members, spacing, room, size),
+        mass=lambda params: computed_once(members.of_each("mass", params)),
+        scale=lambda params: computed_once(scale(params)),
         frozen=members.frozen if members.frozen.any() else None,
         observe=observer(members),
         dimensions=dict(DIMENSIONS),

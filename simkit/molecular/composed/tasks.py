@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Simulation
@@ -144,7 +145,8 @@ def _method_params(
         name: formula.number(params) for name, formula in formulas.items() if name not in ("temperature", "pressure")
     }
     begin = formulas["temperature"].number(params, time=jnp.zeros_like(step))
-    return {OWN: own, "temperature": begin, **numbers}
+    # Without the barrier formulas join the kernels of some programs, and are rounded otherwise there.
+    return computed_once({OWN: own, "temperature": begin, **numbers})
 
 
 def motion_of(system: System, settings: Settings, names: Names, *, takes_time: bool) -> Motion:
@@ -180,7 +182,7 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
         )
 
     def schedule(key: str) -> Callable[[Params, jax.Array], jax.Array]:
-        return lambda params, time: formulas[key].number(_timeless(params[OWN]), time=time)
+        return lambda params, time: computed_once(formulas[key].number(_timeless(params[OWN]), time=time))
 
     def cell(params: Params) -> jax.Array:
         assert system.cell is not None  # passed on only where there is one

@@ -43,7 +43,7 @@ def measured(cell, kind, method, has_field):
         parameters=PARAMETERS,
     )
     key = jax.random.key(3)
-    made.check(made.params, key)
+    made.check_values(made.params, key)
 
     def told(params):
         state = made.init(params, key)
