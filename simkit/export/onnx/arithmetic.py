@@ -1,0 +1,191 @@
+"""Arithmetic on real numbers and integers, with the edge cases of XLA: division by zero, wrap-around, signs."""
+
+import math
+
+import numpy as np
+
+from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.registry import primitive
+from simkit.export.onnx.tracing import Equation
+
+_PLAIN = {"sub": "Sub", "add": "Add", "add_any": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
+_LOGICAL = {"max": "Or", "min": "And", "add": "Or", "add_any": "Or", "mul": "And"}
+_UNARY = {"floor": "Floor", "ceil": "Ceil", "sqrt": "Sqrt"}
+
+
+@primitive(*_PLAIN)
+def binary(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """``x + y`` and the like."""
+    if x.dtype == bool:
+        return graph.elementwise(_LOGICAL[equation.name], x, y)
+    return graph.elementwise(_PLAIN[equation.name], x, y)
+
+
+@primitive(*_UNARY)
+def unary(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``floor(x)`` and the like."""
+    return graph.elementwise(_UNARY[equation.name], x)
+
+
+@primitive("neg")
+def neg(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``-x``, modulo 2^bits for unsigned integers."""
+    if x.dtype.kind == "u":
+        return graph.elementwise("Sub", graph.constant(0, x.dtype), x)
+    return graph.elementwise("Neg", x)
+
+
+@primitive("abs")
+def absolute(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``|x|``."""
+    return x if x.dtype.kind in "ub" else graph.elementwise("Abs", x)
+
+
+@primitive("sign")
+def sign(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``-1``, ``0`` or ``1``; zeros keep their sign, and NaN stays."""
+    signs = graph.elementwise("Sign", x)
+    if x.dtype.kind != "f":
+        return signs
+    large = graph.elementwise("Greater", graph.elementwise("Abs", x), graph.constant(0, x.dtype), dtype=bool)
+    return graph.elementwise("Where", large, signs, x)
+
+
+@primitive("round")
+def rounded(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """To the nearest integer; halves to the even one, or away from zero."""
+    nearest = graph.elementwise("Round", x)
+    if int(equation.params["rounding_method"]) == 1:
+        return nearest
+    half = scalar(graph, 0.5, x)
+    away = graph.elementwise("Add", x, graph.elementwise("Mul", graph.elementwise("Sign", x), half))
+    distance = graph.elementwise("Abs", graph.elementwise("Sub", x, nearest))
+    tie = graph.elementwise("Equal", distance, half, dtype=bool)
+    return graph.elementwise("Where", tie, away, nearest)
+
+
+@primitive("div")
+def divide(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """``x / y``; integers toward zero, with all bits set where ``y = 0``."""
+    if x.dtype.kind == "f":
+        return graph.elementwise("Div", x, y)
+    safe, zero = divisor(graph, x, y)
+    quotient = graph.elementwise("Div", x, safe)
+    if zero is None:
+        return quotient
+    return graph.elementwise("Where", zero, graph.constant(np.array(-1).astype(x.dtype)), quotient)
+
+
+@primitive("rem")
+def remainder(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """``x - y * trunc(x / y)``, with the sign of ``x``; for integers ``x`` itself where ``y = 0``."""
+    if x.dtype.kind == "f":
+        return graph.elementwise("Mod", x, y, fmod=1)
+    safe, zero = divisor(graph, x, y)
+    rest = graph.elementwise("Mod", x, safe, fmod=1)
+    return rest if zero is None else graph.elementwise("Where", zero, x, rest)
+
+
+def divisor(graph: Graph, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Return an integer divisor that no processor traps on, and where it was zero (``None``: nowhere).
+
+    Args:
+        graph: under construction.
+        x: dividend.
+        y: divisor.
+    """
+    known = (y.narrow or y).value
+    if known is not None and not np.isin(known, (0, -1)).any():
+        return y, None
+    zero = graph.elementwise("Equal", y, graph.constant(0, y.dtype), dtype=bool)
+    bad = zero
+    if x.dtype.kind == "i":
+        # The one quotient that does not fit: its remainder is 0, and modulo 2^bits it is the dividend itself.
+        lowest = graph.elementwise("Equal", x, graph.constant(np.iinfo(x.dtype).min, x.dtype), dtype=bool)
+        minus = graph.elementwise("Equal", y, graph.constant(-1, y.dtype), dtype=bool)
+        bad = graph.elementwise("Or", zero, graph.elementwise("And", lowest, minus))
+    return graph.elementwise("Where", bad, graph.constant(1, y.dtype), y), zero
+
+
+@primitive("pow")
+def power(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """``x ** y``."""
+    return graph.elementwise("Pow", x, graph.cast(y, x.dtype))
+
+
+@primitive("integer_pow")
+def integer_power(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``x ** n`` by repeated squaring."""
+    exponent = equation.params["y"]
+    result, square, left = None, x, abs(exponent)
+    while left:
+        if left & 1:
+            result = square if result is None else graph.elementwise("Mul", result, square)
+        left >>= 1
+        if left:
+            square = graph.elementwise("Mul", square, square)
+    one = graph.constant(1, x.dtype)
+    if result is None:
+        return graph.expand(one, x.shape)
+    return result if exponent > 0 else graph.elementwise("Div", one, result)
+
+
+@primitive("square")
+def square(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``x^2``."""
+    return graph.elementwise("Mul", x, x)
+
+
+@primitive("one_minus_square")
+def one_minus_square(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``1 - x^2``, without cancellation near 1."""
+    one = graph.constant(1, x.dtype)
+    return graph.elementwise("Mul", graph.elementwise("Sub", one, x), graph.elementwise("Add", one, x))
+
+
+@primitive("polynomial")
+def polynomial(graph: Graph, equation: Equation, x: Tensor, *coefficients: Tensor) -> Tensor:
+    """A polynomial by Horner's rule, the highest power first."""
+    result = graph.expand(coefficients[0], x.shape)
+    for coefficient in coefficients[1:]:
+        result = graph.elementwise("Add", graph.elementwise("Mul", result, x), coefficient)
+    return result
+
+
+@primitive("rsqrt")
+def reciprocal_root(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``1 / sqrt(x)``."""
+    return graph.elementwise("Div", graph.constant(1, x.dtype), graph.elementwise("Sqrt", x))
+
+
+@primitive("clamp")
+def clamp(graph: Graph, equation: Equation, low: Tensor, x: Tensor, high: Tensor) -> Tensor:
+    """``x`` within bounds; NaN stays."""
+    return graph.elementwise("Min", graph.elementwise("Max", x, low), high)
+
+
+@primitive("reduce_precision")
+def reduce_precision(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``x`` rounded to the mantissa of a narrower type, by way of that type."""
+    bits = (equation.params["exponent_bits"], equation.params["mantissa_bits"])
+    narrow = {(11, 52): "float64", (8, 23): "float32", (5, 10): "float16"}.get(bits)
+    if narrow is None or np.dtype(narrow).itemsize > x.dtype.itemsize:
+        return x
+    return graph.cast(graph.cast(x, narrow), x.dtype)
+
+
+@primitive("is_finite")
+def is_finite(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """Whether neither infinite nor NaN: only then ``x - x = 0``."""
+    return graph.elementwise("Equal", graph.elementwise("Sub", x, x), graph.constant(0, x.dtype), dtype=bool)
+
+
+def scalar(graph: Graph, value: float, like: Tensor) -> Tensor:
+    """Return a number in the type of a tensor."""
+    return graph.constant(value, like.dtype)
+
+
+def ladder(size: int) -> list[int]:
+    """Return 1, 2, 4, ... below ``size``."""
+    return [1 << i for i in range(math.ceil(math.log2(size)))] if size > 1 else []
+

@@ -1,0 +1,88 @@
+"""Comparisons, logic and selection."""
+
+import functools
+
+from simkit.errors import UserError
+from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.registry import primitive
+from simkit.export.onnx.tracing import Equation
+
+_ORDER = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
+_TOTAL = {"lt_to": "Less", "le_to": "LessOrEqual"}
+
+
+@primitive("eq")
+def equal(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """``x = y``; NaN equals nothing."""
+    return graph.elementwise("Equal", x, y, dtype=bool)
+
+
+@primitive("ne")
+def unequal(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """``x != y``."""
+    if x.dtype == bool:
+        return graph.elementwise("Xor", x, y)
+    return graph.elementwise("Not", graph.elementwise("Equal", x, y, dtype=bool))
+
+
+@primitive(*_ORDER)
+def ordered(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """``x < y`` and the like."""
+    return graph.elementwise(_ORDER[equation.name], x, y, dtype=bool)
+
+
+@primitive("select_n", each=True)
+def select(graph: Graph, equation: Equation, which: Tensor, *cases: Tensor) -> Tensor:
+    """The case that ``which`` names."""
+    if which.dtype == bool:
+        return choose(graph, which, cases[1], cases[0]) if len(cases) > 1 else cases[0]
+
+    def step(chosen: Tensor, case: tuple[int, Tensor]) -> Tensor:
+        here = graph.elementwise("Equal", which, graph.constant(case[0], which.dtype), dtype=bool)
+        return choose(graph, here, case[1], chosen)
+
+    return functools.reduce(step, list(enumerate(cases))[1:], cases[0])
+
+
+def choose(graph: Graph, condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    """Return one or the other, element by element; the condition may be a scalar.
+
+    Args:
+        graph: under construction.
+        condition: bool.
+        yes: where it is true.
+        no: where it is false.
+    """
+    known = (condition.narrow or condition).value
+    if known is not None and known.size == 1:
+        return yes if known.reshape(()) else no
+    if yes is no:
+        return yes
+    if yes.dtype == bool:
+        true = graph.elementwise("And", condition, yes)
+        return graph.elementwise("Or", true, graph.elementwise("And", graph.elementwise("Not", condition), no))
+    return graph.elementwise("Where", condition, yes, no)
+
+
+@primitive("and", "or", "xor")
+def logic(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """Bit by bit, or logical."""
+    name = equation.name.capitalize()
+    return graph.elementwise(name if x.dtype == bool else f"Bitwise{name}", x, y)
+
+
+@primitive("not")
+def negation(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """Bit by bit, or logical."""
+    return graph.elementwise("Not" if x.dtype == bool else "BitwiseNot", x)
+
+
+@primitive(*_TOTAL, "eq_to")
+def total_order(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """The order of IEEE 754 in which -0 is below 0 and NaN is above all."""
+    from simkit.export.onnx.bits import ordered_bits
+
+    if x.dtype.kind != "f":
+        raise UserError(f"{graph.origin}: the total order of {x.dtype} has no ONNX form; compare with <")
+    operator = _TOTAL.get(equation.name, "Equal")
+    return graph.elementwise(operator, ordered_bits(graph, x), ordered_bits(graph, y), dtype=bool)

@@ -1,0 +1,137 @@
+"""A traced program as a graph: each equation by the converter of its primitive."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from simkit.errors import UserError
+from simkit.export.onnx import registry, tracing
+from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.tracing import Equation, Program
+from simkit.export.onnx.values import Value, constant, parts_of, real
+
+# Each registers its primitives when it is imported.
+FAMILIES = (
+    "arithmetic",
+    "bits",
+    "comparisons",
+    "complex_numbers",
+    "control",
+    "elementary",
+    "fourier",
+    "indexing",
+    "linear",
+    "random",
+    "reductions",
+    "shapes",
+    "sorting",
+    "special",
+    "updates",
+)
+
+
+def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Value]:
+    """Add a program to the graph, and return its results.
+
+    Args:
+        graph: under construction.
+        program: what to add.
+        arguments: one per input.
+
+    Raises:
+        UserError: if a primitive cannot be converted, with the line of the user's program that it came from.
+    """
+    known: dict[Any, Value] = dict(zip(program.inputs, arguments, strict=True))
+    known |= {variable: constant(graph, value) for variable, value in program.constants}
+
+    def read(variable: Any) -> Value:
+        value = tracing.literal(variable)
+        return known[variable] if value is None else constant(graph, value_of(variable, value))
+
+    outer, ours = graph.origin, graph.ours
+    graph.ours = ours or program.ours
+    for equation, inputs, outputs in program.equations():
+        if not graph.ours and equation.where:
+            graph.origin = equation.where
+        results = apply(graph, equation, [read(variable) for variable in inputs])
+        for variable, aval, result in zip(outputs, equation.outputs, results, strict=True):
+            count, dtype = parts_of(aval)
+            assert len(result.parts) == count, equation.name
+            for part in result.parts:
+                assert part.shape == aval.shape and part.dtype == dtype, (
+                    f"{equation.name}: {part.shape} {part.dtype}, not {aval.shape} {dtype}"
+                )
+            known[variable] = result
+    graph.origin, graph.ours = outer, ours
+    return [read(variable) for variable in program.outputs]
+
+
+def value_of(variable: Any, value: Any) -> Any:
+    """Return a literal in the type that the program gives it."""
+    import numpy as np
+
+    aval = variable.aval
+    return value if hasattr(aval.dtype, "_impl") else np.asarray(value, aval.dtype)
+
+
+def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
+    """Add one equation to the graph, and return its results.
+
+    Args:
+        graph: under construction.
+        equation: what to add.
+        values: its arguments.
+
+    Raises:
+        UserError: if there is no converter.
+    """
+    _load()
+    entry = registry.REAL.get(equation.name)
+    single = all(value.single for value in values) and all(parts_of(a)[0] == 1 for a in equation.outputs)
+    if not single and equation.name in registry.COMPLEX:
+        entry = registry.COMPLEX[equation.name]
+    if entry is None:
+        inner = tracing.called(equation) or tracing.defined(equation)
+        if inner is not None:
+            return run(graph, inner, values)
+    if entry is None or not (single or entry.each or entry.whole):
+        kind = "" if single else " of complex numbers or random keys"
+        raise UserError(
+            f"{graph.origin}: the primitive '{equation.name}'{kind} has no ONNX form; compute it otherwise, or keep "
+            "this part under jax.jit"
+        )
+    if entry.whole:
+        return list(entry.convert(graph, equation, *values))
+    if single:
+        return [real(tensor) for tensor in _listed(entry.convert(graph, equation, *(v.parts[0] for v in values)))]
+    count = max(len(value.parts) for value in values)
+    key = next((value.key for value in values if value.key is not None), None)
+    columns = [
+        _listed(
+            entry.convert(graph, equation, *(v.parts[0] if v.single else v.parts[part] for v in values)),
+        )
+        for part in range(count)
+    ]
+    return [Value(parts, key) for parts in zip(*columns, strict=True)]
+
+
+def inline(graph: Graph, function: Any, *tensors: Tensor) -> list[Tensor]:
+    """Add a function written with JAX to the graph, for primitives that are best defined by others.
+
+    Args:
+        graph: under construction.
+        function: of real arrays.
+        *tensors: its arguments.
+    """
+    program = tracing.program_of(function, [tracing.Aval(tensor.shape, tensor.dtype) for tensor in tensors])
+    return [value.parts[0] for value in run(graph, program, [real(tensor) for tensor in tensors])]
+
+
+def _listed(result: Any) -> list[Tensor]:
+    return list(result) if isinstance(result, list | tuple) else [result]
+
+
+def _load() -> None:
+    if not registry.REAL:
+        for family in FAMILIES:
+            importlib.import_module(f"simkit.export.onnx.{family}")

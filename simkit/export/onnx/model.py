@@ -1,0 +1,142 @@
+"""A finished graph as an ONNX model: what nothing depends on left out, the rest named and written."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.export.onnx.graph import Graph, Node, Scope, Tensor
+
+# The first with BitCast.
+OPSET = 26
+IR_VERSION = 13
+MISSING = (
+    "onnx and onnxruntime are not installed; install them: pip install 'simkit[onnx]', or pip install onnx onnxruntime"
+)
+
+
+def onnx_package() -> Any:
+    """Return the package onnx.
+
+    Raises:
+        UserError: if it is not installed.
+    """
+    try:
+        import onnx
+        import onnx.helper
+    except ImportError as error:
+        raise UserError(MISSING) from error
+    return onnx
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """An input or output of a model.
+
+    Attributes:
+        name: of the tensor.
+        shape: its size in each dimension.
+        dtype: of its elements.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def live_nodes(scope: Scope, wanted: set[int]) -> list[Node]:
+    """Return the nodes of a scope that its outputs depend on, and add to ``wanted`` what they and their bodies read.
+
+    Args:
+        scope: whose nodes.
+        wanted: identities of tensors that are needed.
+    """
+    wanted |= {id(tensor) for tensor in scope.outputs}
+    kept = []
+    for node in reversed(scope.nodes):
+        if not any(id(tensor) in wanted for tensor in node.outputs):
+            continue
+        kept.append(node)
+        wanted |= {id(tensor) for tensor in node.inputs if tensor is not None}
+        for body in node.bodies.values():
+            live_nodes(body, wanted)
+    return kept[::-1]
+
+
+def count_nodes(scope: Scope) -> int:
+    """Return the number of nodes that a scope's outputs depend on, with those of all bodies."""
+    return sum(1 + sum(count_nodes(body) for body in node.bodies.values()) for node in live_nodes(scope, set()))
+
+
+def model_of(graph: Graph, outputs: list[Tensor], names: list[str], producer: str = "simkit") -> Any:
+    """Return the model whose outputs are the given tensors.
+
+    Args:
+        graph: complete.
+        outputs: in order.
+        names: of the outputs.
+        producer: what is told as the maker.
+    """
+    onnx = onnx_package()
+    top = graph.top
+    top.outputs = [_named(graph, tensor, name) for tensor, name in zip(outputs, names, strict=True)]
+    used: set[int] = set()
+    live_nodes(top, used)
+    nodes = [_node(node) for node in live_nodes(top, set())]
+    constants = [tensor for tensor in graph.constants() if id(tensor) in used]
+    body = onnx.helper.make_graph(
+        nodes,
+        "program",
+        [_info(tensor) for tensor in top.inputs],
+        [_info(tensor) for tensor in top.outputs],
+        [_initializer(tensor) for tensor in constants],
+    )
+    model = onnx.helper.make_model(
+        body, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name=producer, ir_version=IR_VERSION
+    )
+    return model
+
+
+def _named(graph: Graph, tensor: Tensor, name: str) -> Tensor:
+    """Return a tensor as an output with a name of its own."""
+    copy = graph.tensor(tensor.shape, tensor.dtype, graph.top)
+    copy.name = name
+    graph.top.nodes.append(Node("Identity", [tensor], [copy], {}))
+    return copy
+
+
+def _node(node: Node) -> Any:
+    onnx = onnx_package()
+    attributes: dict[str, Any] = {}
+    for name, value in node.attributes.items():
+        attributes[name] = _type(np.dtype(value)) if name == "to" else value
+    for name, body in node.bodies.items():
+        attributes[name] = onnx.helper.make_graph(
+            [_node(inner) for inner in live_nodes(body, set())],
+            name,
+            [_info(tensor) for tensor in body.inputs],
+            [_info(tensor) for tensor in body.outputs],
+        )
+    inputs = ["" if tensor is None else tensor.name for tensor in node.inputs]
+    while inputs and not inputs[-1]:
+        inputs.pop()
+    made = onnx.helper.make_node(node.operator, inputs, [tensor.name for tensor in node.outputs], **attributes)
+    made.doc_string = node.origin
+    return made
+
+
+def _info(tensor: Tensor) -> Any:
+    return onnx_package().helper.make_tensor_value_info(tensor.name, _type(tensor.dtype), list(tensor.shape))
+
+
+def _initializer(tensor: Tensor) -> Any:
+    onnx = onnx_package()
+    assert tensor.value is not None
+    return onnx.helper.make_tensor(
+        tensor.name, _type(tensor.dtype), list(tensor.shape), np.ascontiguousarray(tensor.value).tobytes(), raw=True
+    )
+
+
+def _type(dtype: np.dtype) -> int:
+    return onnx_package().helper.np_dtype_to_tensor_dtype(dtype)

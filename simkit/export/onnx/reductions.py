@@ -1,0 +1,163 @@
+"""Reductions: sums, extremes, their places, and cumulative ones."""
+
+import math
+
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.export.onnx.arithmetic import ladder
+from simkit.export.onnx.comparisons import choose
+from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.registry import primitive
+from simkit.export.onnx.shapes import joined, reversed_along, sliced
+from simkit.export.onnx.tracing import Equation
+
+_REDUCED = {"reduce_sum": "ReduceSum", "reduce_prod": "ReduceProd", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
+_LOGICAL = {"reduce_and": "ReduceMin", "reduce_or": "ReduceMax"}
+_CUMULATIVE = {"cummax": "Max", "cummin": "Min"}
+
+
+def _axes(equation: Equation) -> list[int]:
+    return [int(axis) for axis in equation.params["axes"]]
+
+
+@primitive(*_REDUCED)
+def reduce(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
+    """Over some dimensions; NaN wins over every number."""
+    operator, axes, shape = _REDUCED[equation.name], _axes(equation), equation.out.shape
+    extreme = operator in ("ReduceMax", "ReduceMin")
+    if all(x.shape[axis] == 1 for axis in axes):
+        return graph.reshape(x, shape)
+    if 0 in x.shape:
+        empty = {"ReduceSum": 0, "ReduceProd": 1}.get(operator)
+        value = _limit(x.dtype, operator == "ReduceMin") if empty is None else empty
+        return graph.expand(graph.constant(value, x.dtype), shape)
+    if extreme and x.dtype.name in ("uint16", "int16", "uint32"):
+        wide = np.int64 if x.dtype.itemsize == 4 else np.int32
+        return graph.cast(graph.op(operator, [graph.cast(x, wide), graph.vector(axes)], shape, wide, keepdims=0), x.dtype)
+    result = graph.typed(operator, [x, graph.vector(axes)], shape, keepdims=0)
+    if extreme and x.dtype.kind == "f":
+        nan = graph.typed("ReduceMax", [_is_nan(graph, x), graph.vector(axes)], shape, keepdims=0)
+        return graph.elementwise("Where", nan, graph.constant(np.nan, x.dtype), result)
+    return result
+
+
+@primitive(*_LOGICAL)
+def reduce_logical(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """Whether all are, or any is; bit by bit for integers."""
+    axes, shape = _axes(equation), equation.out.shape
+    if x.dtype != bool:
+        return _folded_in_halves(graph, x, axes, "BitwiseAnd" if equation.name.endswith("and") else "BitwiseOr", shape)
+    if 0 in x.shape:
+        return graph.expand(graph.constant(equation.name == "reduce_and"), shape)
+    return graph.typed(_LOGICAL[equation.name], [x, graph.vector(axes)], shape, keepdims=0)
+
+
+@primitive("reduce_xor")
+def reduce_xor(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """The parity of each bit."""
+    name = "Xor" if x.dtype == bool else "BitwiseXor"
+    return _folded_in_halves(graph, x, _axes(equation), name, equation.out.shape)
+
+
+def _folded_in_halves(graph: Graph, x: Tensor, axes: list[int], operator: str, shape: tuple[int, ...]) -> Tensor:
+    others = [axis for axis in range(len(x.shape)) if axis not in axes]
+    flat = graph.reshape(graph.transpose(x, [*others, *axes]), (math.prod(shape), math.prod(x.shape[a] for a in axes)))
+    count = flat.shape[0]
+    while flat.shape[1] > 1:
+        size = flat.shape[1]
+        half = size // 2
+        low, high = sliced(graph, flat, [0, 0], [count, half]), sliced(graph, flat, [0, half], [count, 2 * half])
+        rest = sliced(graph, flat, [0, 2 * half], [count, size])
+        flat = joined(graph, [graph.elementwise(operator, low, high), rest], 1)
+    if flat.shape[1] == 0:
+        return graph.expand(graph.constant(-1 if operator == "BitwiseAnd" else 0, x.dtype), shape)
+    return graph.reshape(flat, shape)
+
+
+@primitive("argmax", "argmin")
+def place_of_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """The first place of the largest or smallest element, of the first NaN if there is one."""
+    (axis,) = _axes(equation)
+    operator = "ArgMax" if equation.name == "argmax" else "ArgMin"
+    shape = equation.out.shape
+    if x.dtype == np.uint64:
+        raise UserError(f"{graph.origin}: {equation.name} of uint64 has no ONNX form; use int64")
+    wide = graph.cast(x, np.int64 if x.dtype.kind in "bu" else np.int32 if x.dtype.name == "int16" else x.dtype)
+    result = graph.typed(operator, [wide], shape, np.int64, **_at(axis))
+    if x.dtype.kind == "f":
+        nan = graph.cast(_is_nan(graph, x), np.int32)
+        first = graph.op("ArgMax", [nan], shape, np.int64, **_at(axis))
+        any_nan = graph.op("ReduceMax", [nan, graph.vector([axis])], shape, np.int32, keepdims=0)
+        result = choose(graph, graph.cast(any_nan, bool), first, result)
+    return graph.cast(result, equation.params["index_dtype"])
+
+
+@primitive("cumsum", "cumprod")
+def cumulative_sum(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """Sums or products of what comes first."""
+    operator = "CumSum" if equation.name == "cumsum" else "CumProd"
+    axis, backward = equation.params["axis"], int(equation.params["reverse"])
+    if 0 in x.shape:
+        return x
+    return graph.typed(operator, [x, graph.constant(np.int64(axis))], x.shape, reverse=backward)
+
+
+@primitive(*_CUMULATIVE)
+def cumulative_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """The largest or smallest of what comes first: of 2, 4, 8, ... neighbors in turn (Hillis and Steele 1986,
+    doi:10.1145/7902.7903)."""
+    return doubled(graph, x, equation, lambda a, b: graph.elementwise(_CUMULATIVE[equation.name], a, b))
+
+
+@primitive("cumlogsumexp")
+def cumulative_log_sum_exp(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """``log(cumsum(exp(x)))`` without overflow, by doubling."""
+    from simkit.export.onnx.convert import inline
+
+    def combine(a: Tensor, b: Tensor) -> Tensor:
+        import jax.numpy as jnp
+
+        return inline(graph, jnp.logaddexp, a, b)[0]
+
+    return doubled(graph, x, equation, combine)
+
+
+def doubled(graph: Graph, x: Tensor, equation: Equation, combine: object) -> Tensor:
+    """Return the cumulative result of an associative function, in steps of 1, 2, 4, ... elements.
+
+    Args:
+        graph: under construction.
+        x: its argument.
+        equation: with the axis and the direction.
+        combine: ``(earlier, later) -> result``.
+    """
+    assert callable(combine)
+    axis, size = equation.params["axis"], x.shape[equation.params["axis"]]
+    if equation.params["reverse"]:
+        x = reversed_along(graph, x, [axis])
+
+    def part(begin: int, end: int) -> Tensor:
+        starts = [begin if a == axis else 0 for a in range(len(x.shape))]
+        return sliced(graph, x, starts, [end if a == axis else n for a, n in enumerate(x.shape)])
+
+    for distance in ladder(size):
+        x = joined(graph, [part(0, distance), combine(part(0, size - distance), part(distance, size))], axis)
+    return reversed_along(graph, x, [axis]) if equation.params["reverse"] else x
+
+
+def _is_nan(graph: Graph, x: Tensor) -> Tensor:
+    return graph.elementwise("IsNaN", x, dtype=bool)
+
+
+def _at(axis: int) -> dict[str, int]:
+    return {"axis": axis, "keepdims": 0, "select_last_index": 0}
+
+
+def _limit(dtype: np.dtype, smallest: bool) -> object:
+    """Return what every element is at most (``smallest``: the identity of a minimum) or at least."""
+    if dtype.kind == "f":
+        return np.inf if smallest else -np.inf
+    if dtype == bool:
+        return smallest
+    return np.iinfo(dtype).max if smallest else np.iinfo(dtype).min

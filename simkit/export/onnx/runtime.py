@@ -1,0 +1,249 @@
+"""`onnxjit`: a drop-in for ``jax.jit`` that converts a function to ONNX and runs it in onnxruntime."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.export.onnx import tracing
+from simkit.export.onnx.convert import run
+from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.model import MISSING, Port, count_nodes, model_of
+from simkit.export.onnx.tracing import Aval
+from simkit.export.onnx.values import Value, joined, parts_of, split
+
+
+@dataclasses.dataclass(frozen=True)
+class Converted:
+    """A function as an ONNX model.
+
+    Complex arrays have a last axis of size 2, real and imaginary part; random keys are uint32 ``(..., words)``.
+
+    Attributes:
+        model: the ``onnx.ModelProto``.
+        inputs: name, shape and dtype of each input, one per array of the arguments.
+        outputs: likewise of the results.
+        nodes: number of operators, with those in the bodies of loops and branches.
+        avals: shapes and types of the arguments' arrays, as JAX has them.
+        results: likewise of the results.
+        structure: of the result, a JAX tree.
+    """
+
+    model: Any
+    inputs: list[Port]
+    outputs: list[Port]
+    nodes: int
+    avals: list[Aval]
+    results: list[Aval]
+    structure: Any
+
+    def save(self, path: Path | str) -> Path:
+        """Write the model.
+
+        Args:
+            path: of the file, ``model.onnx`` for instance.
+
+        Raises:
+            UserError: if it cannot be written.
+        """
+        try:
+            Path(path).write_bytes(self.model.SerializeToString())
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}; choose another path") from error
+        return Path(path)
+
+
+def convert(function: Callable[..., Any], *arguments: Any) -> Converted:
+    """Return a pure function of arrays as an ONNX model, without changing it.
+
+    Args:
+        function: of any structures of arrays, returning one; random keys may be among them.
+        *arguments: examples, or ``jax.ShapeDtypeStruct``; their shapes and dtypes are those of the model.
+
+    Raises:
+        UserError: if a primitive of the function has no ONNX form, with the line of the program it came from; if onnx
+            is not installed.
+    """
+    import jax
+
+    program, structure = tracing.trace(function, *arguments)
+    named = jax.tree_util.tree_flatten_with_path(arguments)[0]
+    graph = Graph()
+    values, inputs = [], []
+    for (path, _), aval in zip(named, program.input_avals, strict=True):
+        count, dtype = parts_of(aval)
+        shape = aval.shape if count == 1 and aval.key is None else (*aval.shape, count)
+        tensor = graph.input(shape, dtype, _name("in", path, inputs))
+        inputs.append(Port(tensor.name, shape, dtype))
+        values.append(split(graph, tensor, aval))
+    results = run(graph, program, values)
+    leaves = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, list(range(len(results)))))[0]
+    outputs: list[Port] = []
+    tensors = [joined(graph, value) for value in results]
+    for (path, _), tensor in zip(leaves, tensors, strict=True):
+        outputs.append(Port(_name("out", path, outputs), tensor.shape, tensor.dtype))
+    model = model_of(graph, tensors, [port.name for port in outputs])
+    return Converted(
+        model, inputs, outputs, count_nodes(graph.top), program.input_avals, program.output_avals, structure
+    )
+
+
+def _name(prefix: str, path: Sequence[Any], others: list[Port]) -> str:
+    """Return the name of an array by its path among arguments or results, a word that no other has."""
+    import jax
+
+    words = "".join(c if c.isascii() and c.isalnum() else "_" for c in jax.tree_util.keystr(tuple(path))).strip("_")
+    name = f"{prefix}_{words}" if words else prefix
+    return name if name not in {port.name for port in others} else f"{name}_{len(others)}"
+
+
+class Session:
+    """A converted function that runs in onnxruntime."""
+
+    def __init__(self, converted: Converted, threads: int = 1) -> None:
+        """Load the model.
+
+        Args:
+            converted: the function.
+            threads: how many threads one operator may use.
+
+        Raises:
+            UserError: if onnxruntime is not installed or refuses the model.
+        """
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise UserError(MISSING) from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        self.converted = converted
+        self.session = onnxruntime.InferenceSession(
+            converted.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        # The runtime drops inputs that nothing depends on.
+        self.known = {port.name for port in self.session.get_inputs()}
+
+    def __call__(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return the results of one run as JAX arrays.
+
+        Args:
+            leaves: the arguments' arrays, in the order of the model's inputs.
+        """
+        ports = self.converted.inputs
+        feeds = {
+            port.name: _given(leaf, aval, port.dtype)
+            for leaf, aval, port in zip(leaves, self.converted.avals, ports, strict=True)
+            if port.name in self.known
+        }
+        found = self.session.run([port.name for port in self.converted.outputs], feeds)
+        return [_returned(array, aval) for array, aval in zip(found, self.converted.results, strict=True)]
+
+
+class OnnxJitted:
+    """What `onnxjit` returns: called like the function, it runs in onnxruntime."""
+
+    def __init__(self, function: Callable[..., Any], static_argnums: Sequence[int], threads: int) -> None:
+        """Keep the function; nothing is traced yet."""
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._static = frozenset(static_argnums)
+        self._threads = threads
+        self._sessions: dict[Any, Session] = {}
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Return the function's result, computed by onnxruntime.
+
+        Args:
+            *arguments: of the function.
+            **keywords: likewise.
+
+        Raises:
+            UserError: see `convert`.
+        """
+        import jax
+
+        dynamic, static = self._parted(arguments)
+        leaves, structure = jax.tree.flatten((dynamic, keywords))
+        key = (
+            static,
+            structure,
+            bool(jax.config.jax_enable_x64),  # pyright: ignore[reportAttributeAccessIssue]
+            tuple(tracing.aval_of(leaf) for leaf in leaves),
+        )
+        if key not in self._sessions:
+            self._sessions[key] = Session(self.lower(*arguments, **keywords), self._threads)
+        session = self._sessions[key]
+        return jax.tree.unflatten(session.converted.structure, session(leaves))
+
+    def lower(self, *arguments: Any, **keywords: Any) -> Converted:
+        """Return the model for arguments of these shapes and dtypes; it has ``save(path)``.
+
+        Args:
+            *arguments: of the function, or their ``jax.ShapeDtypeStruct``.
+            **keywords: likewise.
+
+        Raises:
+            UserError: see `convert`.
+        """
+        dynamic, static = self._parted(arguments)
+
+        def function(dynamic: dict[int, Any], keywords: dict[str, Any]) -> Any:
+            known = {**dict(static), **dynamic}
+            return self._function(*(known[place] for place in range(len(known))), **keywords)
+
+        if keywords:
+            return convert(function, dynamic, keywords)
+        return convert(lambda dynamic: function(dynamic, {}), dynamic)
+
+    def _parted(self, arguments: Sequence[Any]) -> tuple[dict[int, Any], tuple[tuple[int, Any], ...]]:
+        places = {place % len(arguments) for place in self._static} if arguments else set()
+        dynamic = {place: value for place, value in enumerate(arguments) if place not in places}
+        return dynamic, tuple((place, arguments[place]) for place in sorted(places))
+
+
+def onnxjit(
+    function: Callable[..., Any], *, static_argnums: int | Sequence[int] = (), threads: int = 1
+) -> OnnxJitted:
+    """Return a function that runs in onnxruntime instead of XLA: a drop-in for ``jax.jit``.
+
+    It is traced and converted once for each combination of shapes, dtypes and static arguments.
+
+    Args:
+        function: pure, of any structures of arrays, returning one; nothing in it has to change.
+        static_argnums: places of arguments that are no arrays, but hashable values of which the program depends.
+        threads: how many threads one operator may use.
+    """
+    places = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    return OnnxJitted(function, places, threads)
+
+
+def _given(leaf: Any, aval: Aval, dtype: np.dtype) -> np.ndarray:
+    """Return an argument as the model takes it, of JAX's own memory where possible."""
+    if aval.key is not None:
+        import jax
+
+        return np.asarray(jax.random.key_data(leaf)).reshape(*aval.shape, -1)
+    array = np.asarray(leaf)
+    if parts_of(aval)[0] == 2:
+        return np.stack([array.real, array.imag], -1).astype(dtype, copy=False)
+    return array.astype(dtype, copy=False)
+
+
+def _returned(array: np.ndarray, aval: Aval) -> Any:
+    """Return a result as a JAX array, without a copy where its memory is aligned as JAX wants it."""
+    import jax
+    import jax.numpy as jnp
+
+    if aval.key is not None:
+        words = jnp.asarray(array.reshape(*aval.shape, *aval.key.key_shape))
+        return jax.random.wrap_key_data(words, impl=aval.key.name)
+    if parts_of(aval)[0] == 2:
+        return jnp.asarray((array[..., 0] + 1j * array[..., 1]).astype(aval.dtype))
+    if array.dtype == bool or not array.size:
+        return jnp.asarray(array)
+    return jnp.from_dlpack(array)

@@ -1,0 +1,321 @@
+"""Traced functions as equations over named values: the only module that knows how JAX stores a traced program."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+# Where a primitive that only calls another program keeps it, by the names that JAX's versions use.
+_CALLED = ("call_jaxpr", "jaxpr", "fun_jaxpr", "call")
+_CALLS = (
+    "jit",
+    "pjit",
+    "closed_call",
+    "core_call",
+    "checkpoint",
+    "remat",
+    "remat2",
+    "custom_jvp_call",
+    "custom_jvp_call_jaxpr",
+    "custom_vjp_call",
+    "custom_vjp_call_jaxpr",
+    "custom_vmap_call",
+    "composite",
+    "linear_call",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Aval:
+    """Shape and type of a value.
+
+    Attributes:
+        shape: its size in each dimension.
+        dtype: NumPy's type of its elements; for random keys uint32.
+        key: the random number generator, if these are random keys.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    key: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Equation:
+    """One application of a primitive.
+
+    Attributes:
+        name: of the primitive.
+        params: its static parameters.
+        inputs: shape and type of each argument.
+        outputs: shape and type of each result.
+        where: file and line of the user's program, as ``"file.py:12"``, or empty.
+        raw: JAX's own equation.
+    """
+
+    name: str
+    params: dict[str, Any]
+    inputs: tuple[Aval, ...]
+    outputs: tuple[Aval, ...]
+    where: str
+    raw: Any
+
+    @property
+    def out(self) -> Aval:
+        """The first result."""
+        return self.outputs[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scan:
+    """A loop of known length: ``(constants, carry, row of xs) -> (carry, row of ys)``."""
+
+    constants: int
+    carry: int
+    length: int
+    reverse: bool
+    body: "Program"
+
+
+@dataclasses.dataclass(frozen=True)
+class While:
+    """A loop that ends when ``test(test_constants, carry)`` is false."""
+
+    test: "Program"
+    test_constants: int
+    body: "Program"
+    body_constants: int
+
+
+class Program:
+    """A traced function."""
+
+    def __init__(self, jaxpr: Any, constants: Sequence[Any] | None = None, *, ours: bool = False) -> None:
+        """Wrap a jaxpr, closed or open.
+
+        Args:
+            jaxpr: JAX's.
+            constants: of an open one.
+            ours: whether the converter made it, so that its lines are none of the user's.
+        """
+        self.ours = ours
+        if constants is None:
+            constants = list(getattr(jaxpr, "consts", ()))
+        self.jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+        self.constants = [*zip(self.jaxpr.constvars, constants, strict=True)]
+
+    @property
+    def inputs(self) -> list[Any]:
+        """Its variables that get arguments."""
+        return list(self.jaxpr.invars)
+
+    @property
+    def outputs(self) -> list[Any]:
+        """Its variables, or literals, that are returned."""
+        return list(self.jaxpr.outvars)
+
+    @property
+    def input_avals(self) -> list[Aval]:
+        """Shapes and types of the arguments."""
+        return [_aval(variable) for variable in self.jaxpr.invars]
+
+    @property
+    def output_avals(self) -> list[Aval]:
+        """Shapes and types of the results."""
+        return [_aval(variable) for variable in self.jaxpr.outvars]
+
+    def equations(self) -> Iterator[tuple[Equation, list[Any], list[Any]]]:
+        """Return its equations, each with the variables that it reads and writes."""
+        for raw in self.jaxpr.eqns:
+            inputs, outputs = tuple(map(_aval, raw.invars)), tuple(map(_aval, raw.outvars))
+            yield (
+                Equation(raw.primitive.name, dict(raw.params), inputs, outputs, _line(raw), raw),
+                list(raw.invars),
+                list(raw.outvars),
+            )
+
+
+def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
+    """Return a function as a program, without what its results do not need, and the structure of its result.
+
+    Args:
+        function: of arrays.
+        *arguments: arrays, or their shapes and types, in any structure.
+    """
+    import jax
+    from jax.interpreters import partial_eval
+
+    closed, result = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    if getattr(closed, "is_high", False):
+        # Primitives made of others, newer than the oldest supported version.
+        closed = partial_eval.lower_jaxpr2(closed)  # pyright: ignore[reportAttributeAccessIssue]
+    return _without_dead_code(closed), jax.tree.structure(result)
+
+
+def program_of(function: Callable[..., Any], avals: Sequence[Aval]) -> Program:
+    """Return a function of arrays as a program.
+
+    Args:
+        function: of as many arrays as there are avals, not random keys.
+        avals: shapes and types of its arguments.
+    """
+    import jax
+
+    # Types are those of the program around it, whatever the precision that is set now.
+    with jax.enable_x64(True):
+        shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
+        return Program(jax.make_jaxpr(function)(*shapes), ours=True)
+
+
+def called(equation: Equation) -> Program | None:
+    """Return the program that a primitive such as ``jit`` or ``custom_jvp_call`` only calls."""
+    if equation.name not in _CALLS:
+        return None
+    found = next((equation.params[name] for name in _CALLED if name in equation.params), None)
+    return None if found is None else Program(found)
+
+
+def defined(equation: Equation) -> Program | None:
+    """Return what a primitive of another library is defined to compute, if that is other primitives."""
+    import jax
+
+    raw = equation.raw
+    impl = getattr(raw.primitive, "impl", None)
+    if impl is None or any(aval.key for aval in equation.inputs):
+        return None
+    shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in equation.inputs]
+    try:
+        with jax.enable_x64(True):
+            found = Program(jax.make_jaxpr(lambda *values: impl(*values, **raw.params))(*shapes))
+    except Exception:  # whatever JAX raises where a primitive has no definition for tracers
+        return None
+    return None if _uses(found, equation.name) else found
+
+
+def scan(equation: Equation) -> Scan:
+    """Return the parts of a ``scan``."""
+    params = equation.params
+    if "ft_in" in params:
+        constants, carry, _ = (len(part) for part in params["ft_in"].unpack())
+    else:
+        constants, carry = params["num_consts"], params["num_carry"]
+    return Scan(constants, carry, params["length"], params["reverse"], Program(params["jaxpr"]))
+
+
+def while_loop(equation: Equation) -> While:
+    """Return the parts of a ``while``."""
+    params = equation.params
+    test, body = Program(params["cond_jaxpr"]), Program(params["body_jaxpr"])
+    return While(test, params["cond_nconsts"], body, params["body_nconsts"])
+
+
+def branches(equation: Equation) -> list[Program]:
+    """Return the branches of a ``cond``."""
+    return [Program(branch) for branch in equation.params["branches"]]
+
+
+def linear_solve(equation: Equation) -> tuple[Program, int, int]:
+    """Return what a ``custom_linear_solve`` calls, and which of its arguments it gives: first, end; and those behind all."""
+    lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+    first = lengths.matvec + lengths.vecmat
+    return Program(jaxprs.solve), first, first + lengths.solve
+
+
+def platform(equation: Equation) -> int:
+    """Return which branch of a ``platform_dependent`` is for any platform, or for the CPU."""
+    platforms = equation.params["platforms"]
+    chosen = [place for place, names in enumerate(platforms) if names is None or "cpu" in names]
+    return chosen[0]
+
+
+def known_array(value: Any) -> tuple[np.ndarray, Any]:
+    """Return a constant of a program as an array, and the generator if it holds random keys."""
+    import jax
+
+    if hasattr(value, "dtype") and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(value)), value.dtype._impl
+    return np.asarray(value), None
+
+
+def literal(variable: Any) -> Any:
+    """Return the value of a literal, or ``None`` for a variable."""
+    return variable.val if hasattr(variable, "val") else None
+
+
+def aval_of(array: Any) -> Aval:
+    """Return shape and type of an array, or of random keys."""
+    import jax
+
+    dtype = array.dtype if hasattr(array, "dtype") else jax.dtypes.canonicalize_dtype(np.result_type(array))
+    return _sized(np.shape(array), dtype)
+
+
+def random_program(equation: Equation, generator: Any) -> Program:
+    """Return what a primitive on random keys computes, as a function of ``uint32 (..., words)``.
+
+    Args:
+        equation: one of ``random_bits``, ``random_split``, ``random_fold_in``, ``random_seed``.
+        generator: of the keys.
+    """
+    import jax
+
+    params = equation.params
+    words = generator.key_shape
+    functions = {
+        "random_bits": lambda key: generator.random_bits(key, params["bit_width"], params["shape"]),
+        "random_split": lambda key: generator.split(key, params["shape"]),
+        "random_fold_in": generator.fold_in,
+        "random_seed": generator.seed,
+    }
+    function = functions[equation.name]
+    rank = len(np.broadcast_shapes(*(aval.shape for aval in equation.inputs)))
+    shape = np.broadcast_shapes(*(aval.shape for aval in equation.inputs))
+    for _ in range(rank):
+        function = jax.vmap(function)
+    avals = [
+        Aval((*shape, *words) if aval.key else shape, np.dtype(np.uint32) if aval.key else aval.dtype)
+        for aval in equation.inputs
+    ]
+    return program_of(function, avals)
+
+
+def _aval(variable: Any) -> Aval:
+    return _sized(variable.aval.shape, variable.aval.dtype)
+
+
+def _sized(shape: Any, dtype: Any) -> Aval:
+    if hasattr(dtype, "_impl"):
+        return Aval(tuple(shape), np.dtype(np.uint32), dtype._impl)
+    if getattr(dtype, "name", "") == "float0":
+        dtype = np.bool_
+    return Aval(tuple(shape), np.dtype(dtype))
+
+
+def _uses(program: Program, name: str) -> bool:
+    return any(
+        equation.name == name or ((inner := called(equation)) is not None and _uses(inner, name))
+        for equation, _, _ in program.equations()
+    )
+
+
+def _without_dead_code(closed: Any) -> Program:
+    from jax._src.interpreters import partial_eval
+
+    program = Program(closed)
+    if hasattr(partial_eval, "dce_jaxpr_consts"):
+        used = [True] * len(program.outputs)
+        smaller, kept, _ = partial_eval.dce_jaxpr_consts(program.jaxpr, used, instantiate=True)
+        constants = [value for (_, value), keep in zip(program.constants, kept, strict=True) if keep]
+        return Program(smaller, constants)
+    return program
+
+
+def _line(raw: Any) -> str:
+    from jax._src import source_info_util
+
+    try:
+        frame = source_info_util.user_frame(raw.source_info.traceback)
+    except (AttributeError, TypeError):
+        frame = source_info_util.user_frame(raw.source_info)  # the oldest supported version takes the whole record
+    return "" if frame is None else f"{frame.file_name}:{frame.start_line}"
