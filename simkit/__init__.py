@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Equilibrium, Quantity, Simulation
     from simkit.core.status import Status, converged_when
     from simkit.errors import UserError
+    from simkit.export.onnx.runtime import onnxjit
     from simkit.export.pictures import animate, picture
     from simkit.jobs.derivatives import value_and_grad
     from simkit.jobs.optimizations import optimize
@@ -47,6 +48,7 @@ _HOMES = {
     "converged_when": "simkit.core.status",
     "ensemble": "simkit.core.ensemble",
     "load": "simkit.scenario.loading",
+    "onnxjit": "simkit.export.onnx.runtime",
     "open_run": "simkit.jobs.reopening",
     "optimize": "simkit.jobs.optimizations",
     "picture": "simkit.export.pictures",
@@ -78,6 +80,7 @@ __all__ = [
     "flow",
     "load",
     "molecular",
+    "onnxjit",
     "open_run",
     "optimize",
     "picture",

@@ -145,11 +145,11 @@ def one_minus_square(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive("polynomial")
 def polynomial(graph: Graph, equation: Equation, x: Tensor, *coefficients: Tensor) -> Tensor:
-    """A polynomial by Horner's rule, the highest power first."""
-    result = graph.expand(coefficients[0], x.shape)
-    for coefficient in coefficients[1:]:
+    """A polynomial by Horner's rule; coefficients from the lowest power up."""
+    result = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
         result = graph.elementwise("Add", graph.elementwise("Mul", result, x), coefficient)
-    return result
+    return graph.expand(result, equation.out.shape)
 
 
 @primitive("rsqrt")

@@ -44,9 +44,11 @@ def shift_right_logical(graph: Graph, equation: Equation, x: Tensor, distance: T
 
 @primitive("shift_right_arithmetic")
 def shift_right_arithmetic(graph: Graph, equation: Equation, x: Tensor, distance: Tensor) -> Tensor:
-    """``x >> distance``, the sign moving in: ``~(~x >> distance)`` where ``x`` is negative."""
+    """``x >> distance``, the highest bit moving in: ``~(~x >> distance)`` where it is set."""
     if x.dtype.kind == "u":
-        return shift_right_logical(graph, equation, x, distance)
+        signed = np.dtype(f"int{8 * x.dtype.itemsize}")
+        parts = [bit_cast(graph, part, signed) for part in (x, distance)]
+        return bit_cast(graph, shift_right_arithmetic(graph, equation, *parts), x.dtype)
     negative = graph.elementwise("Less", x, scalar(graph, 0, x), dtype=bool)
     positive = choose(graph, negative, graph.elementwise("BitwiseNot", x), x)
     result = shift_right_logical(graph, equation, positive, distance)

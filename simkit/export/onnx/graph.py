@@ -13,6 +13,8 @@ from simkit.export.onnx.kernels import computed_in
 
 # Folding makes no initializer larger than this out of smaller ones (an iota, a mask).
 LARGEST_FOLDED = 4096
+# The second argument that changes nothing, not even the sign of a zero.
+_NEUTRAL = {"Mul": 1, "Div": 1, "Sub": 0}
 
 
 @dataclasses.dataclass(eq=False)
@@ -161,9 +163,21 @@ class Graph:
 
     def elementwise(self, operator: str, *inputs: Tensor, dtype: Any = None, **attrs: Any) -> Tensor:
         """Return an operator applied element by element, on what its inputs are broadcasts of."""
+        if any(0 in tensor.shape for tensor in inputs):
+            full = np.broadcast_shapes(*(tensor.shape for tensor in inputs))
+            return self.constant(np.zeros(full, dtype or inputs[-1].dtype))
         small = [tensor.narrow or tensor for tensor in inputs]
         shape = np.broadcast_shapes(*(tensor.shape for tensor in small))
         full = np.broadcast_shapes(*(tensor.shape for tensor in inputs))
+        if operator in _NEUTRAL:
+            first, second = small
+            if _is_all(second, _NEUTRAL[operator]) and first.shape == shape:
+                return self.expand(first, full)
+            if operator == "Mul" and _is_all(first, 1) and second.shape == shape:
+                return self.expand(second, full)
+            if operator == "Div" and _is_all(first, 1) and second.dtype.kind == "f":
+                # onnxruntime rewrites 1 / y * x as x / y, and loses x where that was a product with one.
+                operator, small = "Reciprocal", [second]
         return self.expand(self.typed(operator, small, shape, dtype, **attrs), full)
 
     def expand(self, tensor: Tensor, shape: Sequence[int]) -> Tensor:
@@ -171,6 +185,8 @@ class Graph:
         shape = tuple(shape)
         if tensor.shape == shape:
             return tensor
+        if 0 in shape:
+            return self.constant(np.zeros(shape, tensor.dtype))
         narrow = tensor.narrow or tensor
         wide = self.typed("Expand", [narrow, self.constant(np.array(shape, np.int64))], shape)
         wide.narrow = narrow
@@ -248,3 +264,9 @@ class Graph:
         if key not in self._constants:
             self._constants[key] = self.tensor(array.shape, array.dtype, self.top, np.array(array, order="C"))
         return [self._constants[key]]
+
+
+def _is_all(tensor: Tensor, number: int) -> bool:
+    """Return whether every element is known to be a number; -0 is not 0."""
+    value = tensor.value
+    return value is not None and bool((value == number).all()) and not (value.dtype.kind == "f" and np.signbit(value).any())

@@ -46,6 +46,8 @@ def reduce(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
 def reduce_logical(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """Whether all are, or any is; bit by bit for integers."""
     axes, shape = _axes(equation), equation.out.shape
+    if all(x.shape[axis] == 1 for axis in axes):
+        return graph.reshape(x, shape)
     if x.dtype != bool:
         return _folded_in_halves(graph, x, axes, "BitwiseAnd" if equation.name.endswith("and") else "BitwiseOr", shape)
     if 0 in x.shape:

@@ -1,0 +1,94 @@
+"""Loops and branches as one Loop or If each, nested in each other, with what they close over."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+pytest.importorskip("onnxruntime")
+
+from tests.export.onnx.agreement import check
+
+
+def operators(converted):
+    """Return the operators of the outermost graph."""
+    return [node.op_type for node in converted.model.graph.node]
+
+
+def nested(x, n):
+    """A scan in a while in a cond, integers carried, closures at each level."""
+    scale = jnp.sin(x)
+
+    def outer(state):
+        count, total = state
+        ratio = total * scale
+
+        def inner(carry, row):
+            return carry + row * ratio, (carry, count)
+
+        total, rows = lax.scan(inner, total, x)
+        return count + 1, jnp.tanh(total) + rows[0].sum()
+
+    return lax.cond(n > 2, lambda: lax.while_loop(lambda s: s[0] < n, outer, (jnp.int32(0), x)), lambda: (n, 2 * x))
+
+
+@pytest.mark.parametrize("n", [0, 3, 5])
+def test_nested_control_flow_agrees(n, x64):
+    converted = check(nested, jnp.asarray([0.5, -1.0]), jnp.asarray(n, "int32"), rtol=1e-13)
+    assert operators(converted).count("If") == 1 and "Loop" not in operators(converted)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_while_that_takes_no_turn_returns_its_start(n, x64):
+    def run(n):
+        return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 2, ~s[2]), (0, 1.5, True))
+
+    converted = check(run, jnp.asarray(n), rtol=0)
+    assert operators(converted).count("Loop") == 1
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_of_any_length_and_direction_agrees(length, reverse, x64):
+    def run(x, y):
+        return lax.scan(lambda c, r: ((c[0] + r[0], c[1]), {"a": c[0], "b": r[1]}), (y, 3), (x, x > 1), reverse=reverse)
+
+    converted = check(run, jnp.arange(1.0 * length), jnp.asarray(2.0), rtol=0)
+    assert operators(converted).count("Loop") == (length > 1)
+
+
+@pytest.mark.parametrize("which", [-1, 0, 1, 2, 7])
+def test_switch_takes_the_nearest_branch(which, x64):
+    branches = [lambda x: x, lambda x: 2 * x, lambda x: jnp.cos(x)]
+    check(lambda i, x: lax.switch(i, branches, x), jnp.asarray(which), jnp.arange(3.0), rtol=1e-15)
+
+
+def test_what_a_loop_need_not_repeat_is_outside_of_it(x64):
+    def run(a, x):
+        return lax.fori_loop(0, 4, lambda i, x: jnp.tanh(jnp.exp(a) @ x), x)
+
+    converted = check(run, jnp.eye(3), jnp.arange(3.0), rtol=1e-14)
+    assert "Exp" in operators(converted) and "MatMul" not in operators(converted)
+
+
+def test_derivatives_by_either_mode_agree(x64):
+    def energy(x):
+        y = lax.scan(lambda c, r: (jnp.sin(c) * r, c), x[0], x)[0]
+        return jax.checkpoint(lambda z: lax.while_loop(lambda s: s < 9, lambda s: s + 1, 5) * jax.nn.softplus(z))(y)
+
+    check(jax.grad(energy), jnp.arange(1.0, 4), rtol=1e-13)
+    check(jax.jacfwd(energy), jnp.arange(1.0, 4), rtol=1e-13)
+
+
+def test_calls_and_rules_of_their_own_pass_through(x64):
+    @jax.custom_vjp
+    def root(x):
+        return jnp.sqrt(x)
+
+    root.defvjp(lambda x: (root(x), x), lambda x, g: (g / 7,))
+
+    def run(a, b):
+        solved = lax.custom_linear_solve(lambda x: a * x, b, lambda _, b: b / a, symmetric=True)
+        return lax.optimization_barrier((jax.jit(root)(b), jax.nn.relu(b), solved, jax.grad(root)(b[0])))
+
+    check(run, jnp.asarray([2.0, 4.0]), jnp.asarray([1.0, 9.0]), rtol=1e-15)

@@ -1,0 +1,95 @@
+"""The drop-in for jax.jit: structures, static arguments, models on disk, and mistakes in one line."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+import simkit
+from simkit.errors import UserError
+from simkit.export.onnx import convert, onnxjit
+
+
+def scaled(tree, factor, power, *, shift=0.0):
+    return {"a": tree["a"] * factor**power + shift, "b": (tree["b"], None, jnp.sum(tree["a"]) > 0)}
+
+
+def test_any_structure_goes_in_and_out():
+    tree = {"a": jnp.arange(3.0), "b": [jnp.int32(4), np.float32(2)]}
+    function = onnxjit(scaled, static_argnums=2)
+    for power, shift in ((2, 1.0), (3, -1.0)):
+        expected = scaled(tree, 2.0, power, shift=shift)
+        found = function(tree, 2.0, power, shift=shift)
+        assert jax.tree.structure(found) == jax.tree.structure(expected)
+        for a, b in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
+            assert isinstance(b, jax.Array) and jnp.asarray(a).dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+def test_it_is_traced_once_for_each_shape_type_and_static_argument():
+    traces = []
+
+    @simkit.onnxjit
+    def double(x):
+        traces.append(x.shape)
+        return 2 * x
+
+    for array in (jnp.ones(2), jnp.zeros(2), jnp.ones(3), jnp.ones(2, int)):
+        np.testing.assert_array_equal(double(array), 2 * array)
+    assert traces == [(2,), (3,), (2,)] and double.__name__ == "double"
+
+
+def test_results_stay_when_it_is_called_again():
+    double = onnxjit(lambda x: 2 * x)
+    first = double(jnp.ones(64))
+    double(jnp.zeros(64))
+    np.testing.assert_array_equal(first, 2)
+    np.testing.assert_array_equal(jnp.cumsum(first)[-1], 128)
+
+
+def test_saved_model_runs_without_simkit(tmp_path):
+    import onnx
+    import onnxruntime
+
+    converted = onnxjit(lambda x, key: jnp.sin(x) + jax.random.uniform(key)).lower(jnp.ones(3), jax.random.key(1))
+    path = converted.save(tmp_path / "model.onnx")
+    onnx.checker.check_model(str(path), full_check=True)
+    session = onnxruntime.InferenceSession(path)
+    names = [port.name for port in converted.inputs]
+    assert [port.name for port in session.get_inputs()] == names
+    key = np.asarray(jax.random.key_data(jax.random.key(1)))
+    (found,) = session.run(None, dict(zip(names, (np.ones(3, np.float32), key), strict=True)))
+    np.testing.assert_allclose(found, jnp.sin(jnp.ones(3)) + jax.random.uniform(jax.random.key(1)), 1e-6)
+
+
+def test_inputs_are_named_by_their_place():
+    converted = convert(scaled, {"a": jnp.ones(3), "b": 1}, 2.0, 2)
+    assert [port.name for port in converted.inputs] == ["in_0___a", "in_0___b", "in_1", "in_2"]
+
+
+def test_unknown_primitive_is_one_line_with_its_place():
+    def function(x):
+        return 1 + jax.pure_callback(np.sin, x, x)
+
+    with pytest.raises(UserError, match=r"test_onnxjit.py:\d+: the primitive 'pure_callback' has no ONNX form; [^\n]*$"):
+        convert(function, jnp.ones(2))
+
+
+def test_missing_package_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(UserError, match=r"not installed; install them: pip install 'simkit\[onnx\]'"):
+        convert(jnp.sin, jnp.ones(2))
+
+
+def test_unwritable_model_is_one_line(tmp_path):
+    with pytest.raises(UserError, match="cannot be written: .*; choose another path"):
+        convert(jnp.sin, jnp.ones(2)).save(tmp_path / "none" / "model.onnx")
+
+
+def test_program_of_no_inputs_and_unused_ones_runs():
+    assert onnxjit(lambda: jnp.arange(3))().tolist() == [0, 1, 2]
+    assert onnxjit(lambda x, y: (x, x, 1))(jnp.ones(2), jnp.ones(3))[2] == 1

@@ -1,0 +1,56 @@
+"""Every family of primitives in onnxruntime, beside JAX."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from tests.export.onnx import cases
+from tests.export.onnx.agreement import check
+
+# A few roundings, of kernels that are accurate to one or two.
+ROUNDING = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-14}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32", "int8"])
+@pytest.mark.parametrize("name", cases.ARITHMETIC)
+def test_arithmetic_has_the_edge_cases_of_xla(name, dtype, x64):
+    dtype = np.dtype(dtype)
+    arguments = cases.floats(dtype) if dtype.kind == "f" else cases.integers(dtype)
+    check(cases.ARITHMETIC[name], *arguments, rtol=ROUNDING.get(dtype, 0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", cases.FLOATING)
+def test_numbers_are_rounded_and_converted_as_by_xla(name, dtype, x64):
+    check(cases.FLOATING[name], *cases.floats(dtype), rtol=ROUNDING[np.dtype(dtype)])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "int8"])
+@pytest.mark.parametrize("name", cases.BITS)
+def test_bits_are_equal(name, dtype, x64):
+    check(cases.BITS[name], *cases.integers(dtype), rtol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", cases.SMOOTH)
+def test_functions_agree_to_a_few_roundings(name, dtype, x64):
+    grid = np.concatenate([np.linspace(-9.7, 9.9, 41), [1e-3, -1e-3, 0.0]]).astype(dtype)
+    rtol = 1e-6 if dtype == "float32" else 1e-12
+    # JAX's own error of these in single precision is larger; beside the poles and zeros of gamma it is absolute.
+    loose = 20 if dtype == "float32" and name in ("gamma", "error function") else 1
+    check(cases.SMOOTH[name], jnp.asarray(grid), rtol=loose * rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [
+        (family, name)
+        for family in ("SHAPES", "REDUCTIONS", "SORTING", "INDEXING", "LINEAR", "FOURIER", "COMPLEX")
+        for name in getattr(cases, family)
+    ],
+)
+def test_structure_agrees(family, name, x64):
+    function, arguments = getattr(cases, family)[name]
+    check(function, *arguments, rtol=1e-12, atol=1e-13)
