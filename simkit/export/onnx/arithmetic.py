@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Equation
 
 _PLAIN = {"sub": "Sub", "add": "Add", "add_any": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 _LOGICAL = {"max": "Or", "min": "And", "add": "Or", "add_any": "Or", "mul": "And"}
@@ -188,4 +188,3 @@ def scalar(graph: Graph, value: float, like: Tensor) -> Tensor:
 def ladder(size: int) -> list[int]:
     """Return 1, 2, 4, ... below ``size``."""
     return [1 << i for i in range(math.ceil(math.log2(size)))] if size > 1 else []
-

@@ -1,12 +1,14 @@
 """Shifts, counts of bits, conversions between types, and the bits of numbers."""
 
+from typing import Any
+
 import numpy as np
 
 from simkit.export.onnx.arithmetic import scalar
 from simkit.export.onnx.comparisons import choose
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Equation
 
 
 def shifted(graph: Graph, x: Tensor, distance: Tensor, direction: str) -> Tensor:
@@ -133,7 +135,7 @@ def ordered_bits(graph: Graph, x: Tensor) -> Tensor:
 def convert_element_type(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """Another type; to integers toward zero, within their range, NaN becoming 0."""
     target = np.dtype(equation.params["new_dtype"])
-    if target == bool and x.dtype != bool:
+    if target.kind == "b" and x.dtype.kind != "b":
         return graph.elementwise("Not", graph.elementwise("Equal", x, scalar(graph, 0, x), dtype=bool))
     if x.dtype.kind != "f" or target.kind not in "iu":
         return graph.cast(x, target)
@@ -157,7 +159,7 @@ def next_after(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor
     """The neighbor of ``x`` toward ``y``, by its bits (as unsigned integers, positive numbers are in order)."""
     from simkit.export.onnx.convert import inline
 
-    def neighbor(x, y):  # noqa: ANN001, ANN202
+    def neighbor(x: Any, y: Any) -> Any:
         import jax.numpy as jnp
         from jax import lax
 

@@ -3,9 +3,9 @@
 import functools
 
 from simkit.errors import UserError
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Equation
 
 _ORDER = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
 _TOTAL = {"lt_to": "Less", "le_to": "LessOrEqual"}
@@ -35,7 +35,7 @@ def ordered(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
 def select(graph: Graph, equation: Equation, which: Tensor, *cases: Tensor) -> Tensor:
     """The case that ``which`` names."""
     if which.dtype == bool:
-        return choose(graph, which, cases[1], cases[0]) if len(cases) > 1 else cases[0]
+        return choose(graph, which, *reversed(cases)) if len(cases) == 2 else cases[0]
 
     def step(chosen: Tensor, case: tuple[int, Tensor]) -> Tensor:
         here = graph.elementwise("Equal", which, graph.constant(case[0], which.dtype), dtype=bool)

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.linear import product
 from simkit.export.onnx.registry import complex_primitive
-from simkit.export.onnx.tracing import Equation
 from simkit.export.onnx.values import Value, real
 
 _OPERATORS = {"add": "Add", "sub": "Sub", "add_any": "Add"}
@@ -229,5 +229,3 @@ def _divided(graph: Graph, x: Value, y: Value) -> Value:
 
 def _zeros(graph: Graph, like: Tensor) -> Tensor:
     return graph.expand(graph.constant(0, like.dtype), like.shape)
-
-

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from simkit.export.onnx import tracing
+from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Node, Scope, Tensor
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.shapes import reversed_along, row
-from simkit.export.onnx.tracing import Aval, Equation, Program
+from simkit.export.onnx.tracing import Program
 from simkit.export.onnx.values import Value, parts_of
 
 

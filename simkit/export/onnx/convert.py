@@ -1,13 +1,15 @@
 """A traced program as a graph: each equation by the converter of its primitive."""
 
+import functools
 import importlib
 from collections.abc import Sequence
 from typing import Any
 
 from simkit.errors import UserError
 from simkit.export.onnx import registry, tracing
+from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Tensor
-from simkit.export.onnx.tracing import Equation, Program
+from simkit.export.onnx.tracing import Program
 from simkit.export.onnx.values import Value, constant, parts_of, real
 
 # Each registers its primitives when it is imported.
@@ -123,7 +125,7 @@ def inline(graph: Graph, function: Any, *tensors: Tensor) -> list[Tensor]:
         function: of real arrays.
         *tensors: its arguments.
     """
-    program = tracing.program_of(function, [tracing.Aval(tensor.shape, tensor.dtype) for tensor in tensors])
+    program = tracing.program_of(function, [Aval(tensor.shape, tensor.dtype) for tensor in tensors])
     return [value.parts[0] for value in run(graph, program, [real(tensor) for tensor in tensors])]
 
 
@@ -131,7 +133,10 @@ def _listed(result: Any) -> list[Tensor]:
     return list(result) if isinstance(result, list | tuple) else [result]
 
 
+@functools.cache
 def _load() -> None:
-    if not registry.REAL:
-        for family in FAMILIES:
-            importlib.import_module(f"simkit.export.onnx.{family}")
+    # A family registered from outside, before this, keeps its converters.
+    before = dict(registry.REAL)
+    for family in FAMILIES:
+        importlib.import_module(f"simkit.export.onnx.{family}")
+    registry.REAL.update(before)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Equation
 
 _KERNELS = {"exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tanh": "Tanh"}
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.linear import contracted, matrix
 from simkit.export.onnx.registry import complex_primitive
-from simkit.export.onnx.tracing import Equation
 from simkit.export.onnx.values import Value, real
 
 # Beyond this length a matrix is larger than most models, and a fast transform, in double precision, is quicker.
@@ -97,7 +97,7 @@ def _waves(rows: int, columns: int, length: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _fast(graph: Graph, x: Value, axis: int, sign: int) -> Value:
-    from simkit.export.onnx.tracing import Aval
+    from simkit.export.onnx.equations import Aval
     from simkit.export.onnx.values import joined, split
 
     own = x.parts[0].dtype

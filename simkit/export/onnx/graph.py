@@ -1,4 +1,4 @@
-"""The graph under construction: nodes in nested scopes, constants folded, equal nodes shared, broadcasting kept lazy."""
+"""The graph under construction: nested scopes, known parts folded, equal nodes shared, broadcasts put off."""
 
 import dataclasses
 import math
@@ -269,4 +269,8 @@ class Graph:
 def _is_all(tensor: Tensor, number: int) -> bool:
     """Return whether every element is known to be a number; -0 is not 0."""
     value = tensor.value
-    return value is not None and bool((value == number).all()) and not (value.dtype.kind == "f" and np.signbit(value).any())
+    return (
+        value is not None
+        and bool((value == number).all())
+        and not (value.dtype.kind == "f" and np.signbit(value).any())
+    )

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from simkit.export.onnx.comparisons import choose
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.shapes import sliced
-from simkit.export.onnx.tracing import Equation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _fill(value: object, dtype: np.dtype) -> object:
         return value
     if dtype.kind == "f":
         return np.nan
-    if dtype == bool:
+    if dtype.kind == "b":
         return True
     return np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max
 
@@ -184,7 +184,9 @@ def clipped_starts(graph: Graph, starts: Sequence[Tensor], limits: Sequence[int]
     """
     zero = graph.constant(0, np.int64)
     return [
-        graph.elementwise("Min", graph.elementwise("Max", graph.cast(start, np.int64), zero), graph.constant(limit, np.int64))
+        graph.elementwise(
+            "Min", graph.elementwise("Max", graph.cast(start, np.int64), zero), graph.constant(limit, np.int64)
+        )
         if limit
         else zero
         for start, limit in zip(starts, limits, strict=True)

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Equation
 
 
 @primitive("dot_general")
 def dot_general(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """Sums of products over contracted dimensions, as one MatMul of (batch, rows, terms) and (batch, terms, columns)."""
+    """Sums of products over contracted dimensions, as one MatMul (or product of elements)."""
     (x_terms, y_terms), (x_batch, y_batch) = equation.params["dimension_numbers"]
     kind = equation.out.dtype
     x, y = graph.cast(x, kind), graph.cast(y, kind)
@@ -107,7 +107,7 @@ def substituted(a: Any, b: Any, lower: bool, unit: bool) -> Any:
 
 @primitive("cholesky")
 def cholesky(graph: Graph, equation: Equation, a: Tensor) -> Tensor:
-    """The lower factor of symmetric matrices, one column per turn (Golub and Van Loan, section 4.2); NaN if indefinite."""
+    """The lower factor of symmetric matrices, one column per turn (Golub and Van Loan, 4.2); NaN if indefinite."""
 
     def factor(a: Any) -> Any:
         import jax

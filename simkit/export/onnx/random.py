@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from simkit.export.onnx import tracing
+from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Aval, Equation
 from simkit.export.onnx.values import Value, joined, real, split
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

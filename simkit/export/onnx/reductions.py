@@ -7,12 +7,17 @@ import numpy as np
 from simkit.errors import UserError
 from simkit.export.onnx.arithmetic import ladder
 from simkit.export.onnx.comparisons import choose
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.shapes import joined, reversed_along, sliced
-from simkit.export.onnx.tracing import Equation
 
-_REDUCED = {"reduce_sum": "ReduceSum", "reduce_prod": "ReduceProd", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
+_REDUCED = {
+    "reduce_sum": "ReduceSum",
+    "reduce_prod": "ReduceProd",
+    "reduce_max": "ReduceMax",
+    "reduce_min": "ReduceMin",
+}
 _LOGICAL = {"reduce_and": "ReduceMin", "reduce_or": "ReduceMax"}
 _CUMULATIVE = {"cummax": "Max", "cummin": "Min"}
 
@@ -34,7 +39,9 @@ def reduce(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
         return graph.expand(graph.constant(value, x.dtype), shape)
     if extreme and x.dtype.name in ("uint16", "int16", "uint32"):
         wide = np.int64 if x.dtype.itemsize == 4 else np.int32
-        return graph.cast(graph.op(operator, [graph.cast(x, wide), graph.vector(axes)], shape, wide, keepdims=0), x.dtype)
+        return graph.cast(
+            graph.op(operator, [graph.cast(x, wide), graph.vector(axes)], shape, wide, keepdims=0), x.dtype
+        )
     result = graph.typed(operator, [x, graph.vector(axes)], shape, keepdims=0)
     if extreme and x.dtype.kind == "f":
         nan = graph.typed("ReduceMax", [_is_nan(graph, x), graph.vector(axes)], shape, keepdims=0)
@@ -107,8 +114,10 @@ def cumulative_sum(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive(*_CUMULATIVE)
 def cumulative_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """The largest or smallest of what comes first: of 2, 4, 8, ... neighbors in turn (Hillis and Steele 1986,
-    doi:10.1145/7902.7903)."""
+    """The largest or smallest of what comes first.
+
+    Of 2, 4, 8, ... neighbors in turn (Hillis and Steele 1986, doi:10.1145/7902.7903).
+    """
     return doubled(graph, x, equation, lambda a, b: graph.elementwise(_CUMULATIVE[equation.name], a, b))
 
 
@@ -160,6 +169,6 @@ def _limit(dtype: np.dtype, smallest: bool) -> object:
     """Return what every element is at most (``smallest``: the identity of a minimum) or at least."""
     if dtype.kind == "f":
         return np.inf if smallest else -np.inf
-    if dtype == bool:
+    if dtype.kind == "b":
         return smallest
     return np.iinfo(dtype).max if smallest else np.iinfo(dtype).min

@@ -11,10 +11,10 @@ import numpy as np
 from simkit.errors import UserError
 from simkit.export.onnx import tracing
 from simkit.export.onnx.convert import run
+from simkit.export.onnx.equations import Aval
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.model import MISSING, Port, count_nodes, model_of
-from simkit.export.onnx.tracing import Aval
-from simkit.export.onnx.values import Value, joined, parts_of, split
+from simkit.export.onnx.values import joined, parts_of, split
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Session:
             if port.name in self.known
         }
         found = self.session.run([port.name for port in self.converted.outputs], feeds)
-        return [_returned(array, aval) for array, aval in zip(found, self.converted.results, strict=True)]
+        return [_returned(np.asarray(array), aval) for array, aval in zip(found, self.converted.results, strict=True)]
 
 
 class OnnxJitted:
@@ -206,9 +206,7 @@ class OnnxJitted:
         return dynamic, tuple((place, arguments[place]) for place in sorted(places))
 
 
-def onnxjit(
-    function: Callable[..., Any], *, static_argnums: int | Sequence[int] = (), threads: int = 1
-) -> OnnxJitted:
+def onnxjit(function: Callable[..., Any], *, static_argnums: int | Sequence[int] = (), threads: int = 1) -> OnnxJitted:
     """Return a function that runs in onnxruntime instead of XLA: a drop-in for ``jax.jit``.
 
     It is traced and converted once for each combination of shapes, dtypes and static arguments.

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from simkit.export.onnx import tracing
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Equation
 from simkit.export.onnx.values import Value, constant
 
 
@@ -194,4 +194,3 @@ def _padded(graph: Graph, x: Tensor, value: Tensor, widths: list[tuple[int, int]
         return graph.expand(value, shape)
     pads = graph.vector([low for low, _ in widths] + [high for _, high in widths])
     return graph.typed("Pad", [x, pads, value], shape, mode="constant")
-

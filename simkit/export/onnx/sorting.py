@@ -4,9 +4,9 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.export.onnx.bits import ordered_bits
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.tracing import Equation
 
 
 def sortable(graph: Graph, x: Tensor) -> Tensor:

@@ -46,7 +46,7 @@ def erfc(x: Any) -> Any:
 
 @formula("erf")
 def erf(x: Any) -> Any:
-    """``2 x / sqrt(pi) exp(-x^2) sum (2 x^2)^n / (2 n + 1)!!`` within 1 (Abramowitz and Stegun 7.1.6), else ``1 - erfc``."""
+    """``2 x / sqrt(pi) exp(-x^2) sum (2 x^2)^n / (2 n + 1)!!`` within 1 (Abramowitz and Stegun 7.1.6)."""
     import jax.numpy as jnp
 
     wide = x.astype(jnp.float64)
@@ -128,7 +128,7 @@ def lgamma(x: Any) -> Any:
 
 @formula("digamma")
 def digamma(x: Any) -> Any:
-    """Ten steps of ``psi(x) = psi(x + 1) - 1 / x``, then the asymptotic series (Abramowitz and Stegun 6.3.5, 6.3.18)."""
+    """Ten steps of ``psi(x) = psi(x + 1) - 1 / x``, then its asymptotic series (Abramowitz and Stegun 6.3.18)."""
     import jax.numpy as jnp
 
     wide = x.astype(jnp.float64)

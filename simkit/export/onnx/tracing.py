@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from simkit.export.onnx.equations import Aval, Equation
+
 # Where a primitive that only calls another program keeps it, by the names that JAX's versions use.
 _CALLED = ("call_jaxpr", "jaxpr", "fun_jaxpr", "call")
 _CALLS = (
@@ -24,47 +26,6 @@ _CALLS = (
     "composite",
     "linear_call",
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Aval:
-    """Shape and type of a value.
-
-    Attributes:
-        shape: its size in each dimension.
-        dtype: NumPy's type of its elements; for random keys uint32.
-        key: the random number generator, if these are random keys.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    key: Any = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Equation:
-    """One application of a primitive.
-
-    Attributes:
-        name: of the primitive.
-        params: its static parameters.
-        inputs: shape and type of each argument.
-        outputs: shape and type of each result.
-        where: file and line of the user's program, as ``"file.py:12"``, or empty.
-        raw: JAX's own equation.
-    """
-
-    name: str
-    params: dict[str, Any]
-    inputs: tuple[Aval, ...]
-    outputs: tuple[Aval, ...]
-    where: str
-    raw: Any
-
-    @property
-    def out(self) -> Aval:
-        """The first result."""
-        return self.outputs[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,7 +177,7 @@ def branches(equation: Equation) -> list[Program]:
 
 
 def linear_solve(equation: Equation) -> tuple[Program, int, int]:
-    """Return what a ``custom_linear_solve`` calls, and which of its arguments it gives: first, end; and those behind all."""
+    """Return the solver of a ``custom_linear_solve``, and the first and last (excluded) argument it closes over."""
     lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
     first = lengths.matvec + lengths.vecmat
     return Program(jaxprs.solve), first, first + lengths.solve
@@ -233,7 +194,7 @@ def known_array(value: Any) -> tuple[np.ndarray, Any]:
     """Return a constant of a program as an array, and the generator if it holds random keys."""
     import jax
 
-    if hasattr(value, "dtype") and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if hasattr(value, "dtype") and hasattr(value.dtype, "_impl"):
         return np.asarray(jax.random.key_data(value)), value.dtype._impl
     return np.asarray(value), None
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from simkit.export.onnx.comparisons import choose
+from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.indexing import Windows, clipped_starts, rows
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.shapes import joined, sliced
-from simkit.export.onnx.tracing import Equation
 
 _REDUCTIONS = {
     "scatter": "none",
@@ -53,9 +53,7 @@ def scatter(graph: Graph, equation: Equation, x: Tensor, indices: Tensor, update
     others = [axis for axis in range(len(updates.shape)) if axis not in window_axes]
     updates = graph.transpose(updates, [*others, *window_axes])
     updates = graph.reshape(updates, (*batch, *windows.sizes))
-    updates = graph.transpose(
-        updates, [*range(len(batch)), *(len(batch) + axis for axis in (*addressed, *whole))]
-    )
+    updates = graph.transpose(updates, [*range(len(batch)), *(len(batch) + axis for axis in (*addressed, *whole))])
     # Each element's own number: that of its row, and its place within.
     extent = [x.shape[axis] for axis in whole]
     size, length = math.prod(extent), math.prod(x.shape)
@@ -68,8 +66,7 @@ def scatter(graph: Graph, equation: Equation, x: Tensor, indices: Tensor, update
     order = [*addressed, *whole]
     flat = graph.reshape(graph.transpose(x, order), (length,))
     dropped = False
-    if inside is not None and (inside.narrow or inside).value is None or _some_false(inside):
-        assert inside is not None
+    if inside is not None and _some_outside(inside):
         outside = graph.reshape(inside, (*batch, *[1] * len(x.shape)))
         # One element more takes what is dropped.
         element = graph.elementwise("Where", outside, element, graph.constant(np.int64(length)))
@@ -101,14 +98,14 @@ def scattered(graph: Graph, inputs: list[Tensor], reduction: str) -> Tensor:
     return graph.typed("ScatterElements", [x, places, updates], x.shape, axis=0, reduction=reduction)
 
 
-def _some_false(inside: Tensor | None) -> bool:
-    value = None if inside is None else (inside.narrow or inside).value
-    return value is not None and not value.all()
+def _some_outside(inside: Tensor) -> bool:
+    value = (inside.narrow or inside).value
+    return value is None or not value.all()
 
 
 @primitive("dynamic_update_slice", each=True)
 def dynamic_update_slice(graph: Graph, equation: Equation, x: Tensor, update: Tensor, *starts: Tensor) -> Tensor:
-    """``x`` with a window replaced, at a computed place: between what is before and behind it, or element by element."""
+    """``x`` with a window replaced, at a computed place: between what is beside it, or by elements."""
     limits = [n - m for n, m in zip(x.shape, update.shape, strict=True)]
     places = clipped_starts(graph, starts, limits)
     axes = [axis for axis, limit in enumerate(limits) if limit]

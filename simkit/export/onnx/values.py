@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from simkit.export.onnx.equations import Aval
 from simkit.export.onnx.graph import Graph, Tensor
-from simkit.export.onnx.tracing import Aval, known_array
+from simkit.export.onnx.tracing import known_array
 
 _PARTS = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
 
@@ -50,7 +51,7 @@ def constant(graph: Graph, value: Any) -> Value:
         words = array.reshape(*array.shape[:-1], -1)
         return Value(tuple(graph.constant(words[..., i]) for i in range(words.shape[-1])), key)
     if array.dtype.name in _PARTS:
-        return Value((graph.constant(array.real), graph.constant(array.imag)))
+        return Value((graph.constant(np.real(array)), graph.constant(np.imag(array))))
     return real(graph.constant(array))
 
 

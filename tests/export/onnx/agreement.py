@@ -30,7 +30,7 @@ def check(function, *arguments, rtol, atol=0.0):
 
 
 def relative_error(expected, found):
-    """Return the largest difference of numbers, relative to the largest number of all arrays; keys and integers equal."""
+    """Return the largest difference of numbers, relative to the largest number of all; keys, integers equal."""
     scale = worst = 0.0
     for a, b in zip(expected, found, strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape

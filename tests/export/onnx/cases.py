@@ -65,7 +65,10 @@ SMOOTH = {
 SHAPES = {
     "moved": (lambda x: [x.T, x.reshape(4, 6), x[::-1, :, ::-1], jnp.squeeze(x[:1], 0)], (normal(2, 3, 4),)),
     "cut": (lambda x: [x[1:, ::2], x[0, 1], x[..., -1:], jnp.split(x, 3, 1)], (normal(2, 3, 4),)),
-    "joined": (lambda x: [jnp.concatenate([x, x], 1), jnp.stack([x, x], 1), jnp.tile(x, (2, 1, 3))], (normal(2, 3, 4),)),
+    "joined": (
+        lambda x: [jnp.concatenate([x, x], 1), jnp.stack([x, x], 1), jnp.tile(x, (2, 1, 3))],
+        (normal(2, 3, 4),),
+    ),
     "padded": (
         lambda x: [lax.pad(x, 7.0, [(1, 2, 0), (-1, 3, 2)]), lax.pad(x, 0.0, [(0, -1, 1), (0, 0, 0)])],
         (normal(3, 4),),
@@ -80,8 +83,14 @@ REDUCTIONS = {
         lambda x: [x.max(1), x.min(1), jnp.argmax(x, 1), jnp.argmin(x, 1), lax.cummax(x, 1), lax.cummin(x, 1)],
         (np.asarray([[1, NAN, 3, INF], [NAN, 2, -INF, NAN], [4, 4, -0.0, 0.0]]),),
     ),
-    "integers": (lambda x: [x.sum(0), x.max(1), jnp.argmax(x, 1), jnp.argmin(x), jnp.cumsum(x)], (numbers(3, 5, high=4),)),
-    "unsigned": (lambda x: [x.sum(0), x.max(1), x.min(0), jnp.cumsum(x, 1)], (numbers(3, 5, dtype=np.uint32) * 500000000,)),
+    "integers": (
+        lambda x: [x.sum(0), x.max(1), jnp.argmax(x, 1), jnp.argmin(x), jnp.cumsum(x)],
+        (numbers(3, 5, high=4),),
+    ),
+    "unsigned": (
+        lambda x: [x.sum(0), x.max(1), x.min(0), jnp.cumsum(x, 1)],
+        (numbers(3, 5, dtype=np.uint32) * 500000000,),
+    ),
     "logical": (lambda x: [x.any(1), x.all(0), jnp.argmax(x, 1), x.sum(1)], (numbers(3, 5, high=2).astype(bool),)),
     "bits": (
         lambda x: [lax.reduce_xor(x, (0,)), lax.reduce_and(x, (1,)), lax.reduce_or(x, (0, 1))],
@@ -135,7 +144,11 @@ INDEXING = {
     "integers": (lambda x, i: [x.at[i].get(mode="fill"), (x > 3).at[i].get(mode="fill")], (numbers(4, 3), PLACES)),
     "updates": (updated, (normal(4, 3), PLACES, normal(5, 3))),
     "counts": (
-        lambda i: [jnp.zeros(5, np.int32).at[i].add(1), jnp.bincount(i % 5, length=5), jnp.zeros(5, bool).at[i].set(True)],
+        lambda i: [
+            jnp.zeros(5, np.int32).at[i].add(1),
+            jnp.bincount(i % 5, length=5),
+            jnp.zeros(5, bool).at[i].set(True),
+        ],
         (PLACES,),
     ),
     "batches": (
@@ -180,7 +193,10 @@ LINEAR = {
     ),
 }
 FOURIER = {
-    "complex": (lambda x: [jnp.fft.fft(x), jnp.fft.ifft(x), jnp.fft.fft2(x)], (normal(3, 6) + 1j * normal(3, 6, seed=1),)),
+    "complex": (
+        lambda x: [jnp.fft.fft(x), jnp.fft.ifft(x), jnp.fft.fft2(x)],
+        (normal(3, 6) + 1j * normal(3, 6, seed=1),),
+    ),
     "real": (lambda x: [jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x), 6), jnp.fft.rfft2(x)], (normal(3, 6),)),
     "odd": (lambda x: [jnp.fft.irfft(jnp.fft.rfft(x), 5), jnp.fft.irfft2(jnp.fft.rfft2(x), s=(3, 5))], (normal(3, 5),)),
     # Of a power of two: the runtime's kernel for other lengths is a convolution, with errors of 1e-12.

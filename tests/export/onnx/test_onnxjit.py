@@ -1,5 +1,6 @@
 """The drop-in for jax.jit: structures, static arguments, models on disk, and mistakes in one line."""
 
+import subprocess
 import sys
 
 import jax
@@ -75,7 +76,9 @@ def test_unknown_primitive_is_one_line_with_its_place():
     def function(x):
         return 1 + jax.pure_callback(np.sin, x, x)
 
-    with pytest.raises(UserError, match=r"test_onnxjit.py:\d+: the primitive 'pure_callback' has no ONNX form; [^\n]*$"):
+    with pytest.raises(
+        UserError, match=r"test_onnxjit.py:\d+: the primitive 'pure_callback' has no ONNX form; [^\n]*$"
+    ):
         convert(function, jnp.ones(2))
 
 
@@ -86,10 +89,30 @@ def test_missing_package_is_one_line(monkeypatch):
 
 
 def test_unwritable_model_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="cannot be written: .*; choose another path"):
+    with pytest.raises(UserError, match=r"cannot be written: .*; choose another path"):
         convert(jnp.sin, jnp.ones(2)).save(tmp_path / "none" / "model.onnx")
 
 
 def test_program_of_no_inputs_and_unused_ones_runs():
     assert onnxjit(lambda: jnp.arange(3))().tolist() == [0, 1, 2]
     assert onnxjit(lambda x, y: (x, x, 1))(jnp.ones(2), jnp.ones(3))[2] == 1
+
+
+def test_converter_from_outside_is_used():
+    # In a process of its own: registered before anything is converted.
+    program = """
+import jax, jax.numpy as jnp, simkit
+from jax.extend.core import Primitive
+from simkit.export.onnx.registry import primitive
+
+mine = Primitive("mine")
+mine.def_abstract_eval(lambda x: x)
+
+@primitive("mine")
+def convert(graph, equation, x):
+    return graph.elementwise("Neg", x)
+
+print(simkit.onnxjit(lambda x: mine.bind(x) + 1)(jnp.ones(2)))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[0. 0.]"
