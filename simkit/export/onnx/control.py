@@ -1,4 +1,4 @@
-"""Loops and branches: each one Loop or If, whose bodies read what is computed outside of them directly."""
+"""Loops and branches: each one Loop, Scan or If, whose bodies read what is computed outside of them directly."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from simkit.export.onnx import tracing
 from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Node, Scope, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.shapes import reversed_along, row
+from simkit.export.onnx.shapes import row
 from simkit.export.onnx.tracing import Program
 from simkit.export.onnx.values import Value, parts_of
 
@@ -29,7 +29,7 @@ def custom_linear_solve(graph: Graph, equation: Equation, *values: Value) -> lis
 
 @primitive("scan", whole=True)
 def scan(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
-    """One Loop with a scan output for each stacked result; a single step is no loop."""
+    """One Loop, or where it has rows one Scan; a single step is no loop."""
     parts = tracing.scan(equation)
     constants, carry = values[: parts.constants], values[parts.constants : parts.constants + parts.carry]
     stacked = values[parts.constants + parts.carry :]
@@ -42,18 +42,45 @@ def scan(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
         last = [_each(v, lambda part: graph.reshape(part, (1, *part.shape))) for v in results[parts.carry :]]
         return [*results[: parts.carry], *last]
 
-    def body(iteration: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value], list[Value]]:
-        place = iteration
-        if parts.reverse:
-            place = graph.elementwise("Sub", graph.constant(np.int64(parts.length - 1)), iteration)
-        current = [_each(value, lambda part: _row(graph, part, place)) for value in stacked]
-        results = _run(graph, parts.body, [*constants, *state, *current])
-        return None, results[: parts.carry], results[parts.carry :]
+    if not stacked and not rows:
 
-    state, collected = loop(graph, graph.constant(np.int64(parts.length)), None, carry, body, rows, parts.length)
+        def body(_: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value]]:
+            return None, _run(graph, parts.body, [*constants, *state])
+
+        return loop(graph, graph.constant(np.int64(parts.length)), None, carry, body)
+    return _rows(graph, parts, constants, carry, stacked, rows)
+
+
+def _rows(
+    graph: Graph,
+    parts: tracing.Scan,
+    constants: Sequence[Value],
+    carry: Sequence[Value],
+    stacked: Sequence[Value],
+    rows: Sequence[Aval],
+) -> list[Value]:
+    """Add a Scan, which cuts rows from its inputs and joins those of its outputs itself."""
+    outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
+    state = [_inputs(graph, value, 0) for value in carry]
+    current = [_inputs(graph, value, 1) for value in stacked]
+    results = _run(graph, parts.body, [*constants, *state, *current])
+    graph.scope.outputs += _owned(graph, [part for value in results for part in value.parts])
+    scope, graph.scope = graph.scope, outer
+    given = [part for value in (*carry, *stacked) for part in value.parts]
+    count = sum(len(value.parts) for value in stacked)
+    sizes = [(part.shape, part.dtype) for value in carry for part in value.parts]
+    for aval in rows:
+        width, dtype = parts_of(aval)
+        sizes += [(aval.shape, dtype)] * width
+    made = [graph.tensor(shape, dtype, outer) for shape, dtype in sizes]
+    backward = {}
     if parts.reverse:
-        collected = [_each(value, lambda part: reversed_along(graph, part, [0])) for value in collected]
-    return [*state, *collected]
+        turned = len(made) - sum(len(value.parts) for value in carry)
+        backward = {"scan_input_directions": [1] * count, "scan_output_directions": [1] * turned}
+        backward = {name: values for name, values in backward.items() if values}
+    attributes = {"num_scan_inputs": count, **backward}
+    outer.nodes.append(Node("Scan", list(given), made, attributes, {"body": scope}, graph.origin))
+    return _values(made, carry, rows)
 
 
 @primitive("while", whole=True)
@@ -67,58 +94,51 @@ def while_loop(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
     def test(state: Sequence[Value]) -> Tensor:
         return _run(graph, parts.test, [*tested, *state])[0].parts[0]
 
-    def body(_: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value], list[Value]]:
+    def body(_: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value]]:
         after = _run(graph, parts.body, [*used, *state])
-        return test(after), after, []
+        return test(after), after
 
-    return loop(graph, None, test(carry), carry, body, (), 0)[0]
+    return loop(graph, None, test(carry), carry, body)
 
 
-type Body = Callable[[Tensor, list[Value]], tuple[Tensor | None, list[Value], list[Value]]]
+type Body = Callable[[Tensor, list[Value]], tuple[Tensor | None, list[Value]]]
 
 
 def loop(
-    graph: Graph,
-    turns: Tensor | None,
-    condition: Tensor | None,
-    carry: Sequence[Value],
-    body: Body,
-    rows: Sequence[Aval],
-    length: int,
-) -> tuple[list[Value], list[Value]]:
-    """Add a Loop, and return the final state and the stacked rows.
-
-    What the body does not change, and returns as it is, stays outside.
+    graph: Graph, turns: Tensor | None, condition: Tensor | None, carry: Sequence[Value], body: Body
+) -> list[Value]:
+    """Add a Loop, and return the final state.
 
     Args:
         graph: under construction.
         turns: number of turns, int64 scalar; ``None`` for as many as the condition lasts.
         condition: whether there is a first turn; ``None`` for always.
         carry: the state at the start.
-        body: ``(turn, state) -> (whether there is another turn, state, rows)``.
-        rows: shapes and types of the stacked rows.
-        length: number of stacked rows.
+        body: ``(turn, state) -> (whether there is another turn, state)``.
     """
-    scope = Scope(graph.scope, hoists=True)
-    outer, graph.scope = graph.scope, scope
+    outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
     turn, going = graph.input((), np.int64), graph.input((), bool)
-    inside = [Value(tuple(graph.input(p.shape, p.dtype) for p in value.parts), value.key) for value in carry]
-    again, after, made = body(turn, inside)
+    again, after = body(turn, [_inputs(graph, value, 0) for value in carry])
     flat = [part for value in after for part in value.parts]
-    own = _owned(graph, [again if again is not None else going, *flat, *(p for value in made for p in value.parts)])
-    scope.outputs += own
-    graph.scope = outer
+    graph.scope.outputs += _owned(graph, [going if again is None else again, *flat])
+    scope, graph.scope = graph.scope, outer
     start = [part for value in carry for part in value.parts]
-    sizes = [(part.shape, part.dtype) for part in start]
-    for aval in rows:
-        count, dtype = parts_of(aval)
-        sizes += [((length, *aval.shape[1:]), dtype)] * count
-    made_outside = [graph.tensor(shape, dtype, outer) for shape, dtype in sizes]
-    first = condition if condition is not None else graph.constant(True)
-    outer.nodes.append(Node("Loop", [turns, first, *start], made_outside, {}, {"body": scope}, graph.origin))
-    parts = iter(made_outside)
-    state = [Value(tuple(next(parts) for _ in value.parts), value.key) for value in carry]
-    return state, [Value(tuple(next(parts) for _ in range(parts_of(aval)[0])), aval.key) for aval in rows]
+    made = [graph.tensor(part.shape, part.dtype, outer) for part in start]
+    first = graph.constant(True) if condition is None else condition
+    outer.nodes.append(Node("Loop", [turns, first, *start], made, {}, {"body": scope}, graph.origin))
+    return _values(made, carry, ())
+
+
+def _inputs(graph: Graph, value: Value, skipped: int) -> Value:
+    """Return new inputs of the current scope like a value, without its first ``skipped`` dimensions."""
+    return Value(tuple(graph.input(part.shape[skipped:], part.dtype) for part in value.parts), value.key)
+
+
+def _values(made: Sequence[Tensor], carry: Sequence[Value], rows: Sequence[Aval]) -> list[Value]:
+    """Return tensors as values like a state, and those of rows behind it."""
+    rest = iter(made)
+    state = [Value(tuple(next(rest) for _ in value.parts), value.key) for value in carry]
+    return [*state, *(Value(tuple(next(rest) for _ in range(parts_of(aval)[0])), aval.key) for aval in rows)]
 
 
 @primitive("cond", whole=True)
@@ -166,13 +186,6 @@ def _owned(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
         seen.add(tensor.name)
         own.append(tensor)
     return own
-
-
-def _row(graph: Graph, x: Tensor, place: Tensor) -> Tensor:
-    if x.narrow is not None and (len(x.narrow.shape) < len(x.shape) or x.narrow.shape[0] == 1):
-        narrow = x.narrow.shape[1:] if len(x.narrow.shape) == len(x.shape) else x.narrow.shape
-        return graph.expand(graph.reshape(x.narrow, narrow), x.shape[1:])
-    return graph.op("Gather", [x, place], x.shape[1:], x.dtype, axis=0)
 
 
 def _each(value: Value, function: Callable[[Tensor], Tensor]) -> Value:
