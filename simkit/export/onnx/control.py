@@ -63,11 +63,16 @@ def _rows(
     outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
     state = [_inputs(graph, value, 0) for value in carry]
     current = [_inputs(graph, value, 1) for value in stacked]
+    if not stacked:
+        graph.input((), np.int64)
     results = _run(graph, parts.body, [*constants, *state, *current])
     graph.scope.outputs += _owned(graph, [part for value in results for part in value.parts])
     scope, graph.scope = graph.scope, outer
     given = [part for value in (*carry, *stacked) for part in value.parts]
-    count = sum(len(value.parts) for value in stacked)
+    if not stacked:
+        # Scan counts its turns by the rows of its inputs.
+        given.append(graph.vector(range(parts.length)))
+    count = len(given) - sum(len(value.parts) for value in carry)
     sizes = [(part.shape, part.dtype) for value in carry for part in value.parts]
     for aval in rows:
         width, dtype = parts_of(aval)

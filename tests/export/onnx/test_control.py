@@ -57,6 +57,11 @@ def test_scan_of_any_length_and_direction_agrees(length, reverse, x64):
     assert operators(converted).count("Scan") == (length > 1) and "Loop" not in operators(converted)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_that_only_returns_rows_agrees(reverse, x64):
+    check(lambda x: lax.scan(lambda c, _: (c * 2, c), x, length=4, reverse=reverse), jnp.asarray(1.5), rtol=0)
+
+
 @pytest.mark.parametrize("which", [-1, 0, 1, 2, 7])
 def test_switch_takes_the_nearest_branch(which, x64):
     branches = [lambda x: x, lambda x: 2 * x, lambda x: jnp.cos(x)]
