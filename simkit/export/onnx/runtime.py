@@ -68,16 +68,21 @@ def convert(function: Callable[..., Any], *arguments: Any) -> Converted:
         UserError: if a primitive of the function has no ONNX form, with the line of the program it came from; if onnx
             is not installed.
     """
+    return _converted(function, arguments, 0)
+
+
+def _converted(function: Callable[..., Any], arguments: Sequence[Any], skipped: int) -> Converted:
+    """Return a function as a model; inputs are named by their paths without the first ``skipped`` places."""
     import jax
 
     program, structure = tracing.trace(function, *arguments)
-    named = jax.tree_util.tree_flatten_with_path(arguments)[0]
+    named = jax.tree_util.tree_flatten_with_path(tuple(arguments))[0]
     graph = Graph()
     values, inputs = [], []
     for (path, _), aval in zip(named, program.input_avals, strict=True):
         count, dtype = parts_of(aval)
         shape = aval.shape if count == 1 and aval.key is None else (*aval.shape, count)
-        tensor = graph.input(shape, dtype, _name("in", path, inputs))
+        tensor = graph.input(shape, dtype, _name("in", path[skipped:], inputs))
         inputs.append(Port(tensor.name, shape, dtype))
         values.append(split(graph, tensor, aval))
     results = run(graph, program, values)
@@ -197,8 +202,8 @@ class OnnxJitted:
             return self._function(*(known[place] for place in range(len(known))), **keywords)
 
         if keywords:
-            return convert(function, dynamic, keywords)
-        return convert(lambda dynamic: function(dynamic, {}), dynamic)
+            return _converted(function, (dynamic, keywords), 1)
+        return _converted(lambda dynamic: function(dynamic, {}), (dynamic,), 1)
 
     def _parted(self, arguments: Sequence[Any]) -> tuple[dict[int, Any], tuple[tuple[int, Any], ...]]:
         places = {place % len(arguments) for place in self._static} if arguments else set()

@@ -70,6 +70,8 @@ def test_saved_model_runs_without_simkit(tmp_path):
 def test_inputs_are_named_by_their_place():
     converted = convert(scaled, {"a": jnp.ones(3), "b": 1}, 2.0, 2)
     assert [port.name for port in converted.inputs] == ["in_0___a", "in_0___b", "in_1", "in_2"]
+    lowered = onnxjit(scaled, static_argnums=2).lower({"a": jnp.ones(3), "b": 1}, 2.0, 2, shift=1.0)
+    assert [port.name for port in lowered.inputs] == ["in_0___a", "in_0___b", "in_1", "in_shift"]
 
 
 def test_unknown_primitive_is_one_line_with_its_place():
