@@ -149,7 +149,8 @@ def _disagreement(scenario: Scenario, simulation: "Simulation", run: Any, data: 
     keys = jnp.stack([jax.random.key_data(jax.random.key(scenario.run.seed + i)) for i in range(VERIFIED_BATCH)])
     expected, pullback = jax.vjp(jax.jit(lambda params: run(params, keys)), params)
     # Only what the scenario declares to be differentiable: the derivative of a round-off residual is noise.
-    chosen = {objective.quantity for objective in scenario.objectives.values() if objective.quantity} or set(expected)
+    made_of = {name for objective in scenario.objectives.values() for name in objective.made_of}
+    chosen = made_of & set(expected) or set(expected)
     cotangent = {
         name: jnp.full_like(value, name in chosen)
         if jnp.issubdtype(value.dtype, jnp.inexact)

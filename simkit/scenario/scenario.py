@@ -72,6 +72,13 @@ class ObjectiveSettings:
     goal: str
     expression: str = ""
 
+    @property
+    def made_of(self) -> tuple[str, ...]:
+        """Names of the quantities that it is made of."""
+        from simkit.core.expressions.syntax import parse
+
+        return parse(self.expression, f"objectives.{self.name}").names if self.expression else (self.quantity,)
+
 
 @dataclasses.dataclass(frozen=True)
 class QuantitySettings:

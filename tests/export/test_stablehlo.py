@@ -46,7 +46,9 @@ def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64)
 
     # The program returns final diagnostics, so an objective is taken at the end, one that is meant so if there is any.
     objective = min(scenario.objectives.values(), key=lambda objective: objective.reduce != "final")
-    at_end = {objective.name: dataclasses.replace(objective, reduce="final")}
+    quantity = next(name for name in objective.made_of if name in found)
+    objective = dataclasses.replace(objective, reduce="final", quantity=quantity, expression="")
+    at_end = {objective.name: objective}
     function = objective_of(dataclasses.replace(scenario, objectives=at_end), simulation, objective.name)
     _, derivative = jax.jit(gradient.with_derivative(function, list(params)))(simulation.params, jax.random.key(0))
     value = found[objective.quantity]

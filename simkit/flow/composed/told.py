@@ -36,7 +36,7 @@ _MEANINGS = {
     "side_force": "force of the flow along z",
     "torque_x": "torque of the flow about the axis along x",
     "torque_y": "torque of the flow about the axis along y",
-    "torque": "torque of the flow, counterclockwise in the x-y plane",
+    "torque": "torque of the flow, counterclockwise",
 }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from simkit.flow.arrays import like
 from simkit.flow.grid import Axis
+from simkit.flow.obstacles.interpolation import interpolated
 from simkit.flow.operators.differences import total
 
 ORDER = 5
@@ -54,7 +55,7 @@ def in_spacings(x: jax.Array, points: np.ndarray, axis: Axis) -> jax.Array:
     """Return positions in units in which the points of an axis, faces or centers, are 0, 1, 2, ..."""
     if axis.periodic:
         return (x - float(points[0])) / float(axis.widths[0])
-    return jnp.interp(x, like(x, points), jnp.arange(len(points), dtype=x.dtype))
+    return interpolated(x, points, np.arange(len(points)))
 
 
 def weights(s: jax.Array, count: int, axis: Axis) -> jax.Array:

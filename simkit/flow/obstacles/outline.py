@@ -9,6 +9,7 @@ from simkit.errors import UserError
 from simkit.flow.arrays import like
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal
+from simkit.flow.obstacles.interpolation import interpolated
 from simkit.flow.obstacles.motion import Kinematics, carried, turned
 from simkit.flow.obstacles.shapes import Point, Shape
 
@@ -50,7 +51,7 @@ def outline(shape: Shape, pivot: Point, count: int, reach: jax.Array | float) ->
     x, y = _on_rays(shape, pivot, angles, reach)
     passed = jnp.pad(jnp.cumsum(jnp.hypot(jnp.diff(x), jnp.diff(y))), (1, 0))
     wanted = passed[-1] * like(passed, (np.arange(count) + 0.5) / count)
-    points = _on_rays(shape, pivot, jnp.interp(wanted, passed, angles), reach)
+    points = _on_rays(shape, pivot, interpolated(wanted, passed, angles), reach)
     normals = distance_and_normal(shape, points)[1]
     return Outline(points=jnp.stack(points), normals=jnp.stack(normals), spacing=jnp.full(count, passed[-1] / count))
 

@@ -9,6 +9,7 @@ from simkit.flow.arrays import Velocity, like
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.grid import Grid
 from simkit.flow.obstacles.distance import positions
+from simkit.flow.obstacles.interpolation import interpolated
 from simkit.flow.obstacles.kernel import in_spacings, smearing, weights
 from simkit.flow.obstacles.outline import Outline
 from simkit.flow.operators.differences import inside, with_zero_ends
@@ -67,7 +68,7 @@ def smearing_at(around: Outline, grid: Grid) -> jax.Array:
     length = jnp.zeros_like(around.points[0])
     for k, (x, n, axis) in enumerate(zip(around.points, around.normals, grid.axes, strict=True)):
         # What flows along the outline lives at the centers of the axis across it.
-        width = jnp.interp(x, like(x, axis.centers), like(x, axis.widths))
+        width = interpolated(x, axis.centers, axis.widths)
         length = length + n**2 * width * smearing(in_spacings(x, positions(1 - k, grid)[k].ravel(), axis))
     return length
 
