@@ -183,7 +183,7 @@ MISTAKES = {
         "run.precision = 'float65' is not one of 'float32', 'float64'; did you mean 'float64'?",
     ),
     "seed negative": ("seed = 3", "seed = -1", "run.seed = -1 is out of range; choose an integer in [0, 4294967295]"),
-    "objective name": ("[objectives.amplitude]", '[objectives."a.b"]', "objectives.'a.b' is not a name"),
+    "objective name": ("[objectives.amplitude]", '[objectives."a b"]', "objectives.'a b' is not a name"),
     "reduce": (
         '"mean"',
         '"average"',

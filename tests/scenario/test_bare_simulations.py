@@ -6,10 +6,10 @@ import simkit
 from simkit.scenario.made_in_python import scenario_of
 from simkit.scenario.registry import FACTORIES, SIMULATIONS
 
-NEED_A_FILE = {"molecular.structure", "rigid.mjcf"}
+NEED_ARGUMENTS = {"flow.domain", "molecular.structure", "molecular.system", "rigid.mjcf"}
 
 
-@pytest.mark.parametrize("name", sorted(set(FACTORIES) - NEED_A_FILE))
+@pytest.mark.parametrize("name", sorted(set(FACTORIES) - NEED_ARGUMENTS))
 def test_what_a_factory_makes_is_taken_as_it_is(name):
     simulation = SIMULATIONS.resolve(name)()
     scenario, left = scenario_of(simulation, {"steps": 10})

@@ -36,7 +36,7 @@ def test_one_call_changes_params_config_and_run_alike(scenario):
     assert changed.parameters["rate"].default == 8.0
     assert changed.config == {"cells": (64, 32), "width": 3.0, "method": "euler", "periodic": True}
     assert isinstance(changed.config["width"], float)
-    assert vars(changed.run) == {"steps": 2000, "every": 20, "precision": "float64", "seed": 9}
+    assert vars(changed.run) == {"steps": 2000, "every": 20, "precision": "float64", "seed": 9, "stop": ""}
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 10**12, 2**63 - 1])

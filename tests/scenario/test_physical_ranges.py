@@ -17,13 +17,15 @@ NUMBERS = ("reynolds", "friction_reynolds", "womersley", "rayleigh", "prandtl", 
 
 def with_value(name, parameter, value):
     scenario = small(name, precision="float32")
-    return dataclasses.replace(scenario, differences={parameter: Difference(value)})
+    return dataclasses.replace(scenario, differences={**scenario.differences, parameter: Difference(value)})
 
 
 @pytest.mark.parametrize("value", [0.0, -0.01])
 @pytest.mark.parametrize("name", FLOWS)
 def test_what_must_be_positive_is(name, value):
-    found = [parameter for parameter in small(name).parameters if parameter in NUMBERS]
+    # Those of a file's own have the bounds that it gives them.
+    numbers = ("time_step",) if small(name).simulation == "flow.domain" else NUMBERS
+    found = [parameter for parameter in small(name).parameters if parameter in numbers]
     assert "time_step" in found
     for parameter in found:
         with pytest.raises(UserError, match=rf"params\.{parameter}\.default = {value:g} is not positive"):

@@ -39,7 +39,7 @@ def test_every_key_of_a_complete_file_is_kept():
     rate = scenario.parameters["rate"]
     assert (rate.default, rate.bounds, rate.unit, rate.doc) == (0.5, (0.1, 10.0), "1/s", "decay rate")
     assert scenario.parameters["coupling"].default == ((1.0, 0.5), (0.5, 1.0))
-    assert vars(scenario.run) == {"steps": 100, "every": 10, "precision": "float32", "seed": 3}
+    assert vars(scenario.run) == {"steps": 100, "every": 10, "precision": "float32", "seed": 3, "stop": ""}
     decayed = scenario.objectives["decayed"]
     assert (decayed.quantity, decayed.reduce, decayed.square, decayed.goal) == ("amplitude", "mean", True, "maximize")
     assert (scenario.render.label, scenario.render.limits) == ("surface height", (-1.0, 1.0))
