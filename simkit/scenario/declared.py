@@ -88,7 +88,8 @@ def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, P
     if scenario.configured:
         # What the file says of parameters that only its own configuration has.
         differences = {name: said for name, said in differences.items() if name in declared}
-    has_own = scenario.made is None and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
+    is_registered = scenario.made is None and scenario.simulation != IN_PYTHON
+    has_own = is_registered and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
     mistakes = Mistakes()
     for name, said in differences.items():
         with mistakes.kept():

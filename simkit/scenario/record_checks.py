@@ -71,14 +71,10 @@ def _arrays_of_state(state: Any, where: str) -> None:
 
 
 def _arrays_by_name(found: Any, where: str) -> None:
-    from simkit.core.simulation import TAKEN
-
     if not isinstance(found, Mapping):
         raise UserError(f"{where} gives {type(found).__name__}; return a dictionary of arrays by name")
     for name, array in found.items():
         checks.path(str(name), f"{where}: {checks.show(str(name))}")
-        if name in TAKEN:
-            raise UserError(f"{where} gives '{name}', which data sets have of their own; choose another name")
         if not hasattr(array, "dtype"):
             raise UserError(
                 f"{where} gives '{name}' as {checks.kind(array)}; return an array, such as jnp.stack([...]) or "
