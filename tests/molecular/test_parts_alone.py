@@ -39,6 +39,7 @@ def landscape(relax_cell=True):
         cell=lambda p: jnp.asarray(CELL),
         relax_cell=relax_cell,
         isotropic=False,
+        pressure=lambda p: p["pressure"],
     )
 
 
@@ -60,9 +61,11 @@ def test_a_landscapes_force_is_minus_the_difference_of_its_enthalpy(x64):
 
 def test_a_solution_without_loose_particles_is_the_force(x64):
     hills, params = landscape(relax_cell=False), as_arrays(PARAMS)
-    found = jax.jit(Solution(hills, loose=None).residual)(dense(), params)
+    found = jax.jit(Solution(hills, loose=None, start=lambda p, key: dense()).residual)(dense(), params)
     np.testing.assert_allclose(found, -hills.evaluate(dense(), params, ())[1], rtol=0, atol=1e-13)
-    held = jax.jit(Solution(hills, loose=lambda x, cell, p: jnp.arange(len(x)) == 3).residual)(dense(), params)
+    held = jax.jit(
+        Solution(hills, loose=lambda x, cell, p: jnp.arange(len(x)) == 3, start=lambda p, key: dense()).residual
+    )(dense(), params)
     assert float(jnp.abs(held[3]).max()) == 0 < float(jnp.abs(found[3]).max())
 
 
