@@ -28,7 +28,6 @@ MISTAKES = {
     "unknown scenario": (["run", "chanel_flow"], ["unknown scenario", "chanel_flow", "did you mean 'channel_flow'"]),
     "a simulation": (["run", "flow.channel"], ["is a simulation, not a scenario", "channel_flow", "simkit show"]),
     "nearly a simulation": (["show", "flow.chanel"], ["flow.chanel", "did you mean 'flow.channel'"]),
-    "a simulation that needs more": (["show", "rigid.mjcf"], ["config.model is missing", "set model (@PATH"]),
     "missing file": (["run", "nowhere/mine.toml"], ["nowhere/mine.toml", "does not exist"]),
     "unknown parameter": (["run", "channel_flow", "--set", "reynold=8"], ["reynold", "did you mean 'reynolds'"]),
     "above its bounds": (["run", "channel_flow", "--set", "reynolds=1e9"], ["reynolds", "20000"]),

@@ -35,9 +35,9 @@ def main(arguments: argparse.Namespace) -> int:
     if is_simulation := arguments.scenario in SIMULATIONS.names():
         from simkit.scenario.contents import bare_scenario
 
-        if needed_arguments(SIMULATIONS.resolve(arguments.scenario)):
-            return _show_open(arguments, bare_scenario(arguments.scenario))
         scenario = changed_by(arguments, bare_scenario(arguments.scenario))
+        if any(name not in scenario.config for name in needed_arguments(SIMULATIONS.resolve(arguments.scenario))):
+            return _show_open(arguments, scenario)
     else:
         scenario = scenario_of(arguments)
     contents = None
