@@ -8,7 +8,7 @@ from pathlib import Path
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.core.parameter import shown_bounds
 from simkit.core.settings import listing
-from simkit.scenario.catalog import list_scenarios
+from simkit.scenario.catalog import scenarios_of
 from simkit.scenario.contents import Content, bare_scenario, contents_of
 from simkit.scenario.making import PARAMETERS
 from simkit.scenario.registry import FACTORIES, SIMULATIONS
@@ -51,7 +51,7 @@ def functions() -> str:
 
 def section(name: str) -> str:
     """Return what the page says about one simulation."""
-    scenarios = [scenario for scenario in list_scenarios()[0] if scenario.simulation == name]
+    scenarios = scenarios_of(name)
     needed = [scenario for scenario in scenarios if scenario.name == NEEDS_ARGUMENTS.get(name)]
     scenario = needed[0] if needed else bare_scenario(name)
     contents = contents_of(scenario)

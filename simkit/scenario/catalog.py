@@ -45,6 +45,15 @@ def list_scenarios() -> tuple[list[Scenario], list[Problem]]:
     return sorted(scenarios.values(), key=lambda scenario: (scenario.domain, scenario.name)), problems
 
 
+def scenarios_of(simulation: str) -> list[Scenario]:
+    """Return the shipped scenarios that use a simulation.
+
+    Args:
+        simulation: its registered name.
+    """
+    return [scenario for scenario in list_scenarios()[0] if scenario.simulation == simulation]
+
+
 def find_scenario(name_or_path: str | Path) -> Scenario:
     """Return the shipped scenario of that name, or the one in that file.
 

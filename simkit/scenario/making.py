@@ -74,11 +74,11 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
     ]
     if not any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
         refuse_unknown(scenario, "config.{}", "not an argument of {}", scenario.config, known)
-    for argument in arguments:
-        if argument.name in known and argument.default is argument.empty and argument.name not in scenario.config:
+    for name in needed_arguments(factory):
+        if name not in scenario.config:
             raise UserError(
-                f"{scenario.file}: config.{argument.name} is missing; {scenario.simulation} has no default for "
-                f"it: set {argument.name} (@PATH takes the text of a file)"
+                f"{scenario.file}: config.{name} is missing; {scenario.simulation} has no default for it: set {name} "
+                "(@PATH takes the text of a file)"
             )
     own = {PARAMETERS: own_parameters(scenario.differences)} if takes_parameters(factory) else {}
     try:

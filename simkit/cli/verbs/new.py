@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the file."""
-    from simkit.scenario.catalog import find_scenario, list_scenarios
+    from simkit.scenario.catalog import find_scenario, scenarios_of
     from simkit.scenario.checks import identifier
     from simkit.scenario.contents import bare_scenario, contents_of
     from simkit.scenario.making import needed_arguments
@@ -35,7 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
     if source in SIMULATIONS.names():
         scenario = bare_scenario(source)
         if needed := needed_arguments(SIMULATIONS.resolve(source)):
-            users = [each for each in list_scenarios()[0] if each.simulation == source]
+            users = scenarios_of(source)
             if not users:
                 raise UserError(f"{source} needs {', '.join(needed)}, and no shipped scenario shows how; write them")
             scenario = users[0]

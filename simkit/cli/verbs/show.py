@@ -65,7 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
     """Show a simulation that is nothing without its arguments: what these may hold, and where it is used."""
     from simkit.core.settings import listing
-    from simkit.scenario.catalog import list_scenarios
+    from simkit.scenario.catalog import scenarios_of
     from simkit.scenario.json_schema import schema_of
 
     if arguments.schema:
@@ -73,7 +73,7 @@ def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
         return FINE
     factory = SIMULATIONS.resolve(scenario.simulation)
     declared = listing(getattr(factory, "settings", {}))
-    users = [each.name for each in list_scenarios()[0] if each.simulation == scenario.simulation]
+    users = [each.name for each in scenarios_of(scenario.simulation)]
     if arguments.json:
         settings = [
             {"key": key, "kind": one.kind, "doc": one.doc, "default": one.default, "needed": one.is_required}

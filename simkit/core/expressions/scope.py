@@ -182,8 +182,8 @@ def refuse_non_finite(formula: Formula, value: jax.Array | Named) -> None:
 
 
 def precision_of(params: Params) -> Any:
-    """Return the precision of parameters, in which formulas are evaluated."""
-    return jnp.result_type(*paths.leaves(params).values())
+    """Return the precision of parameters, in which formulas are evaluated; the working precision without any."""
+    return jnp.result_type(*(paths.leaves(params).values() or (float,)))
 
 
 def _is_number(value: Any) -> bool:

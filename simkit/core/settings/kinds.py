@@ -6,7 +6,7 @@ from typing import Any
 
 from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
 from simkit.core.settings.setting import Said, Setting, below, read, schema_of, shown
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import Mistakes, UserError, nearest, one_line
 
 _REQUIRED: Any = object()
 
@@ -118,18 +118,15 @@ def named(doc: str, one: Setting) -> Setting:
     def check(value: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise UserError(f"{where} = {shown(value)} is no table; write names and what they stand for")
-        problems, found = [], {}
+        mistakes, found = Mistakes(), {}
         for name, entry in value.items():
-            try:
+            with mistakes.kept():
                 if not str(name).isidentifier() or len(str(name)) > 64:
                     raise UserError(
                         f"{where}: {one_line(name, 40)!r} is not a name; use up to 64 letters, digits and _"
                     )
                 found[str(name)] = one.check(entry, below(where, name))
-            except UserError as error:
-                problems.extend((str(error), *error.others))
-        if problems:
-            raise UserError(problems[0], others=problems[1:])
+        mistakes.raise_if_any()
         return found
 
     schema = {"type": "object", "additionalProperties": one.schema}

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import Mistakes, UserError, nearest, one_line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,29 +94,20 @@ def read(entries: Any, keys: Mapping[str, Setting], where: str = "") -> Settings
     """
     if not isinstance(entries, Mapping):
         raise UserError(f"{where} = {shown(entries)} is no table; write keys and values")
-    problems: list[str] = []
-
-    def attempt(key: str, check: Callable[[Any, str], Any], value: Any) -> Any:
-        try:
-            return check(value, below(where, key))
-        except UserError as error:
-            problems.extend((str(error), *error.others))
-            return None
-
+    mistakes = Mistakes()
     for key in entries:
         if key not in keys:
             hint = nearest(str(key)[:64], tuple(keys))
-            problems.append(f"{below(where, one_line(key, 64))} is not a known key{hint}")
+            mistakes.found.append(f"{below(where, one_line(key, 64))} is not a known key{hint}")
     values: dict[str, Any] = {}
     for key, setting in keys.items():
-        if key in entries:
-            values[key] = attempt(key, setting.check, entries[key])
-        elif setting.is_required:
-            problems.append(f"{below(where, key)} is missing; give {setting.kind}: {setting.doc}")
-        else:
-            values[key] = None if setting.default is None else attempt(key, setting.check, setting.default)
-    if problems:
-        raise UserError(problems[0], others=problems[1:])
+        with mistakes.kept():
+            if key not in entries and setting.is_required:
+                raise UserError(f"{below(where, key)} is missing; give {setting.kind}: {setting.doc}")
+            value = entries.get(key, setting.default)
+            is_left_out = key not in entries and value is None
+            values[key] = None if is_left_out else setting.check(value, below(where, key))
+    mistakes.raise_if_any()
     return Settings(values, where, frozenset(map(str, entries)))
 
 

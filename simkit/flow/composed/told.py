@@ -1,4 +1,4 @@
-"""What a flow that is told as data observes and diagnoses."""
+"""Fields, numbers, units and meanings that a flow described as data observes and diagnoses."""
 
 import functools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What methods that hold bodies in a flow have in common: where the bodies are, and the loads on each."""
+"""Positions of bodies in a flow and the loads on each, for every method that holds them."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

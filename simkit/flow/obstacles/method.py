@@ -1,4 +1,4 @@
-"""What the equations of a flow and its time steps ask of a method that holds bodies in it."""
+"""Interface of a method that holds bodies in a flow, called by the equations and the time steps."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol

@@ -1,4 +1,4 @@
-"""What a body does at its surface to a scalar that the flow carries: a given value, or a given flux."""
+"""Scalar at the surface of a body in a flow: a given value, or a given flux."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What is refused before a run of a system: starts without room, energies that are no number, cut-offs too long."""
+"""Checks before a run of a system: starts without room, energies that are not finite, cut-offs too long."""
 
 from collections.abc import Callable
 

@@ -140,7 +140,6 @@ def _silicon(
     settings: Settings, names: Names, particles: Particles, cell: SystemCell
 ) -> Callable[[Params], dict[str, jax.Array]]:
     """Return the parameters of a Stillinger-Weber interaction, which is that of silicon where nothing is said."""
-    from simkit.core.settings import Said
     from simkit.molecular.composed.pair_terms import TAKES
 
     for key in ("between", "cutoff", "exponent", "tail", "skin", "method"):
@@ -150,14 +149,7 @@ def _silicon(
         raise settings.refuse(
             "potential", "= 'stillinger_weber' is of one species in a cell that repeats along three axes"
         )
-    formulas = {}
-    for name in TAKES["stillinger_weber"]:
-        said = settings["values"].get(name, Said(name, f"{settings.path('values')}.{name}"))
-        if not isinstance(said, Said):
-            raise UserError(f"{settings.path('values')}.{name} is a table, and there is one species; give one number")
-        formulas[name] = names.number(said)
-    if odd := next((name for name in settings["values"] if name not in formulas), None):
-        raise UserError(f"{settings.path('values')}.{odd} is not taken; it takes {', '.join(formulas)}")
+    formulas = names.of_one_species(settings, TAKES["stillinger_weber"])
     return lambda params: {name: formula.number(params) for name, formula in formulas.items()}
 
 

@@ -5,9 +5,8 @@ import warnings
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.settings import Said, Settings
+from simkit.core.settings import Settings
 from simkit.core.simulation import Params
-from simkit.errors import UserError
 from simkit.molecular.composed.cells import SystemCell
 from simkit.molecular.composed.names import Names
 from simkit.molecular.composed.particles import Particles
@@ -46,14 +45,7 @@ def jax_md_term(
     if not cell.is_free and not cell.is_closed:
         raise settings.refuse("jax_md", "needs free space or a cell that repeats along all axes")
     taken, has_end = TAKES[settings["jax_md"]]
-    formulas = {}
-    for name in taken:
-        said = settings["values"].get(name, Said(name, f"{settings.path('values')}.{name}"))
-        if not isinstance(said, Said):
-            raise UserError(f"{settings.path('values')}.{name} is a table, and there is one species; give one number")
-        formulas[name] = names.number(said)
-    if odd := next((name for name in settings["values"] if name not in formulas), None):
-        raise UserError(f"{settings.path('values')}.{odd} is not taken; it takes {', '.join(taken)}")
+    formulas = names.of_one_species(settings, taken)
     if has_end != (settings["cutoff"] is not None):
         raise settings.refuse("cutoff", "is missing; give a number" if has_end else "has no effect; leave it out")
     # Importing it takes seconds and warns of what does not concern us.

@@ -13,7 +13,7 @@ from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.core.expressions.scope import Formula, Scope, scope
 from simkit.core.expressions.syntax import dotted, refuse
-from simkit.core.settings import Said
+from simkit.core.settings import Said, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 
@@ -42,6 +42,28 @@ class Names:
     def number(self, said: Said, *, timed: bool = False) -> Formula:
         """Return the formula of one number, of parameters and, if wanted, of the time."""
         return self.scope.formula(said, (TIME,) if timed else ())
+
+    def of_one_species(self, settings: Settings, taken: Collection[str]) -> dict[str, Formula]:
+        """Return the values of an interaction of one species, each one number; left out, the parameter of its name.
+
+        Args:
+            settings: of the interaction.
+            taken: names of what its energy takes.
+
+        Raises:
+            UserError: if one is a table, or is not taken.
+        """
+        formulas = {}
+        for name in taken:
+            said = settings["values"].get(name, Said(name, f"{settings.path('values')}.{name}"))
+            if not isinstance(said, Said):
+                raise UserError(
+                    f"{settings.path('values')}.{name} is a table, and there is one species; give one number"
+                )
+            formulas[name] = self.number(said)
+        if odd := next((name for name in settings["values"] if name not in formulas), None):
+            raise UserError(f"{settings.path('values')}.{odd} is not taken; it takes {', '.join(formulas)}")
+        return formulas
 
     def pairs(self, text: str, where: str) -> tuple[int, int]:
         """Return the pair of species that ``"A_B"`` names.

@@ -10,7 +10,7 @@ import numpy as np
 
 from simkit.core.barrier import computed_once
 from simkit.core.expressions.evaluation import Named
-from simkit.core.expressions.scope import Formula
+from simkit.core.expressions.scope import Formula, precision_of
 from simkit.core.settings import Said, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
@@ -141,7 +141,7 @@ def _value(said: Said | dict[str, Said], settings: Settings, name: str, names: N
         def number(params: Params) -> jax.Array:
             tables = {key: Named(table, PAIR) for key, table in names.table_values(params).items()}
             value = formula.of(params, tables)
-            return jnp.asarray(value.array, _kind(params))
+            return jnp.asarray(value.array, precision_of(params))
 
         return number
     where = f"{settings.path('values')}.{name}"
@@ -162,7 +162,7 @@ def _value(said: Said | dict[str, Said], settings: Settings, name: str, names: N
     def table(params: Params) -> jax.Array:
         known = {pair: formula.number(params) for pair, formula in formulas.items()}
         # One where there is no interaction, so that no division there spoils a derivative.
-        one = jnp.ones((), _kind(params))
+        one = jnp.ones((), precision_of(params))
         rows = [[known.get((min(a, b), max(a, b)), one) for b in range(count)] for a in range(count)]
         return jnp.stack([jnp.stack(row) for row in rows])
 
@@ -241,7 +241,7 @@ def _cutoff(
         given |= {
             name: named(tables[name], PAIR) for name in names.tables if name in formula.taken and name not in given
         }
-        return jnp.asarray(formula.of(params, given).array, _kind(params))
+        return jnp.asarray(formula.of(params, given).array, precision_of(params))
 
     return length
 
@@ -269,8 +269,3 @@ def _only_between(potential: PairPotential) -> PairPotential:
         return value
 
     return PairPotential(energy=limited(potential.energy), force=limited(potential.force))
-
-
-def _kind(params: Params) -> Any:
-    leaves = jax.tree.leaves(params)
-    return jnp.result_type(*leaves) if leaves else jnp.result_type(float)

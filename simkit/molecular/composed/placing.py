@@ -1,4 +1,4 @@
-"""Where the particles of a system start, in its cell, under any parameters."""
+"""Starting positions of the particles of a system, (N, d), in its cell, for any parameters."""
 
 import dataclasses
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.expressions.scope import Formula
+from simkit.core.expressions.scope import Formula, precision_of
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
@@ -117,8 +117,8 @@ def _of_structure(structure: Structure) -> Places:
         len(structure),
         dimension,
         symbols=structure.symbols,
-        own=None if vectors is None else lambda params: jnp.asarray(vectors, _kind(params)),
-        at=None if vectors is not None else lambda params: jnp.asarray(structure.position, _kind(params)),
+        own=None if vectors is None else lambda params: jnp.asarray(vectors, precision_of(params)),
+        at=None if vectors is not None else lambda params: jnp.asarray(structure.position, precision_of(params)),
         fractions=None if vectors is None else structure.position @ np.linalg.inv(vectors),
     )
 
@@ -137,16 +137,10 @@ def _given(settings: Settings, names: Names) -> Places:
 
 def _scaled(edges: np.ndarray, spacing: Formula | None) -> Frame:
     def frame(params: Params) -> jax.Array:
-        one = jnp.ones((), _kind(params)) if spacing is None else spacing.number(params)
+        one = jnp.ones((), precision_of(params)) if spacing is None else spacing.number(params)
         return jnp.asarray(edges, one.dtype) * one
 
     return frame
-
-
-def _kind(params: Params) -> Any:
-    """Return the precision of the parameters."""
-    leaves = jax.tree.leaves(params)
-    return jnp.result_type(*leaves) if leaves else jnp.result_type(float)
 
 
 def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""What is done with a system: relaxation, motion in time, or one after the other."""
+"""Tasks of a system: relaxation, motion in time, or one after the other."""
 
 import dataclasses
 from collections.abc import Callable

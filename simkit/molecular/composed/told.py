@@ -1,4 +1,4 @@
-"""What a system tells: arrays of its frames, and units and meanings of its quantities."""
+"""Arrays that frames of a system store, and units and meanings of its quantities."""
 
 import dataclasses
 from collections.abc import Callable

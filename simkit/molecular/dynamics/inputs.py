@@ -1,4 +1,4 @@
-"""What the functions of molecular dynamics are given: options they share, parameters, and schedules of the bath."""
+"""Options, parameters and schedules of the bath that all functions of molecular dynamics take."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypedDict
