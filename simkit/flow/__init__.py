@@ -17,8 +17,6 @@ from simkit.flow.spectral import spectral_channel
 from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.systems.channel import channel
 from simkit.flow.systems.cylinder import cylinder_in_channel
-from simkit.flow.systems.drag_reduction import drag_reduction
-from simkit.flow.systems.heated_cavity import heated_cavity
 from simkit.flow.systems.kolmogorov_turbulence import kolmogorov_turbulence
 from simkit.flow.systems.lid_driven_cavity import lid_driven_cavity
 from simkit.flow.systems.taylor_green import taylor_green
@@ -46,10 +44,8 @@ __all__ = [
     "channel",
     "cylinder_in_channel",
     "domain",
-    "drag_reduction",
     "from_jax_cfd",
     "from_jax_cfd_spectral",
-    "heated_cavity",
     "kolmogorov_turbulence",
     "lid_driven_cavity",
     "obstacles",

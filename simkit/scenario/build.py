@@ -63,13 +63,13 @@ def build(
         simulation = _with_defaults(scenario, simulation)
     if not to_the_end:
         mistakes.raise_if_any()
-    simulation = _with_expressions(scenario, simulation, mistakes)
     if examine is not None:
         examine(simulation)
     with mistakes.kept():
         _check_values(scenario, simulation)
     if not to_the_end:
         mistakes.raise_if_any()
+    simulation = _with_expressions(scenario, simulation, mistakes)
     foreign = scenario.simulation not in SIMULATIONS.own
     try:
         if foreign and scenario.made is None:  # that of one made in Python was checked before its scenario was made

@@ -59,7 +59,15 @@ FINE = {
     "channel": ["channel_flow", "--set", "cells=[8192, 8192]", "--set", "time_step=1e-4"],
     "channel at an unstable time step": ["channel_flow", "--set", "cells=[8192, 8192]"],
     "cavity": ["lid_driven_cavity", "--set", "cells=8192", "--set", "time_step=1e-4"],
-    "heated cavity": ["heated_cavity", "--set", "cells=[4096, 4096]", "--set", "time_step=1e-4"],
+    "heated cavity": [
+        "heated_cavity",
+        "--set",
+        "config.axes.x.cells=4096",
+        "--set",
+        "config.axes.y.cells=4096",
+        "--set",
+        "time_step=1e-4",
+    ],
     "cylinder": ["cylinder_in_channel", "--set", "cells_per_diameter=1000"],
     "waves": ["tollmien_schlichting", "--set", "cells=[8192, 8192]"],
 }
@@ -74,6 +82,7 @@ def test_fine_grids_are_refused_before_the_tables_of_their_solvers_are_made(word
     for table in ("modes.Transform", "tridiagonal.matrix_of_slopes", "tridiagonal.eliminate", "halves.eliminate"):
         monkeypatch.setattr(f"simkit.flow.solvers.{table}", told)
     monkeypatch.setattr("simkit.scenario.build._check_names", told)
+    monkeypatch.setattr("simkit.core.expressions.quantities.Moment", told)
     # Ten frames of 4096 x 4096 numbers, of 4 bytes, of which the scenario stores more.
     monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**26)
     swept = [] if verb == "run" else ["--seeds", "100"]

@@ -18,7 +18,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     # A wave that is neither small nor an eigenmode: its growth then depends on everything, and above round-off.
     "tollmien_schlichting": {"points": [4, 25], "cells": [8, 6], "perturbation": 1e-3, "wall_velocity": 0.1},
     "compliant_bounce": {"balls": 2, "substeps": 4},
-    "heated_cavity": {"cells": [8, 8]},
+    "heated_cavity": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     "turbulent_channel": {"cells": [6, 8, 6], "sample_every": 2, "settle": 2},
     "viscosity_from_frames": {"cells": [8, 8], "frame_every": 2},
     "kolmogorov_turbulence": {"cells": 16},
@@ -27,7 +27,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "lid_driven_cavity": {"cells": 8},
     "taylor_green": {"cells": 16},
     "cylinder_in_channel": {"cells_per_diameter": 5},
-    "drag_reduction": {"cells_per_diameter": 7},
+    "drag_reduction": {"config.axes.x.cells": 56, "config.axes.y.cells": 35},
     "stokes_second_problem": {"config.axes.x.cells": 4, "config.axes.y.cells": 8},
     # A wave that is not small against the step of a central difference.
     "rayleigh_benard_onset": {"config.axes.x.cells": 8, "config.axes.y.cells": 8, "disturbance": 0.05},

@@ -20,6 +20,7 @@ def _side() -> Setting:
         "u": formula("velocity along x of a wall or an inflow, by x, y, z and time", None),
         "v": formula("velocity along y, likewise", None),
         "w": formula("velocity along z, likewise", None),
+        "drawn": word("how pictures show a wall", ("wall", "hot", "cold"), "wall"),
     }
     one = either("what is at an end of the axis", kinds, table("", keys), default=None)
 

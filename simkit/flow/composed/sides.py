@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from simkit.core.expressions.scope import Formula, Scope
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
@@ -61,6 +63,10 @@ def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides
             if one["periodic"]:
                 continue
             kind, given = SIDES[_kind(one, end)], one[end] if isinstance(one[end], Settings) else {}
+            if kind.drawn_as != "wall" and "drawn" in getattr(given, "said", ()):
+                raise UserError(
+                    f"{one.path(end)}.drawn is given, and a side of kind '{kind.kind}' is no wall; remove it"
+                )
             for component, name in enumerate(COMPONENTS):
                 said = given.get(name)
                 where = f"{one.path(end)}.{name}"
@@ -77,6 +83,21 @@ def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides
                     )
                 found[axis, side, component] = scope.formula(said, (*AXES[:dimension], TIME))
     return found
+
+
+def drawn_sides(axes: Settings, domain: Domain) -> np.ndarray:
+    """Return how pictures show the left, right, lower and upper side.
+
+    Args:
+        axes: settings of the axes.
+        domain: that they make.
+    """
+    drawn = domain.drawn_sides()
+    for place, (axis, end) in enumerate((axis, end) for axis in AXES[:2] for end in ENDS):
+        side = axes[axis][end]
+        if drawn[place] == "wall" and isinstance(side, Settings):
+            drawn[place] = side["drawn"]
+    return drawn
 
 
 def boundary_of(formulas: Mapping, places: Places) -> Callable[[Params, Any], BoundaryVelocity] | None:

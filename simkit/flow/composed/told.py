@@ -14,7 +14,7 @@ from simkit.errors import UserError, nearest
 from simkit.flow.arrays import like
 from simkit.flow.boundary.given import on_side
 from simkit.flow.composed.places import AXES
-from simkit.flow.composed.sides import ENDS
+from simkit.flow.composed.sides import ENDS, drawn_sides
 from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.operators.differences import at_centers, divergence
@@ -70,7 +70,9 @@ class Told:
             fields["side_velocity"] = ("side",)
         self.dimensions = {name: fields[name] for name in self._names}
         axes = zip(flow.places.axes, self._grid.axes, strict=True)
-        self.coordinates = {name: axis.centers for name, axis in axes} | {"sides": self._domain.drawn_sides()}
+        self.coordinates = {name: axis.centers for name, axis in axes} | {
+            "sides": drawn_sides(flow.told["axes"], self._domain)
+        }
         self.quantities = self._described()
 
     @property

@@ -71,6 +71,11 @@ MISTAKES = {
         {"kind": "free_slip", "u": 1},
         "axes.y.upper.u is given, and a side of kind 'free_slip' does not take it; remove it",
     ),
+    "a free side drawn as a wall": (
+        "axes.y.upper",
+        {"kind": "free_slip", "drawn": "hot"},
+        "axes.y.upper.drawn is given, and a side of kind 'free_slip' is no wall; remove it",
+    ),
     "a third component": ("force.z", 1, "force.z is given, and the flow is plane"),
     "two ends": ("axes.x.to", 2, "axes.x: give either where the axis ends, 'to', or its 'length'"),
     "no cells": ("axes.x.cells", None, "axes.x: nothing says its cells; give one of cells, refined and faces"),
