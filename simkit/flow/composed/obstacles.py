@@ -121,7 +121,9 @@ class ObstacleFormulas:
         widths = [
             float(np.interp(x, axis.centers, axis.widths)) for x, axis in zip(place, domain.grid.axes, strict=True)
         ]
-        return max(points_around(perimeter, min(widths)), 8) if np.isfinite(perimeter) else 8
+        # A multiple of four: on the axes of a symmetric body, where rays meet the outline, a point would follow the rays
+        # of one side, and derivatives would lose the symmetry.
+        return 4 * math.ceil(max(points_around(perimeter, min(widths)), 8) / 4) if np.isfinite(perimeter) else 8
 
 
 def obstacles_of(
