@@ -1,38 +1,21 @@
 """A run reduced to the one number that is differentiated or optimized."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
 from simkit.core.converge import converge
 from simkit.core.growth import converge_with_growth, with_room
-from simkit.core.rollout import Memory, segment, trajectory, width_for
+from simkit.core.reductions import Reduce, reduced
+from simkit.core.rollout import Memory, recorded, segment, width_for
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import Status, status_of, stops
+from simkit.core.status import Status, asked_at_every_step, status_of, stops
 from simkit.errors import UserError, nearest
 
 type Measure = Callable[[Arrays, Arrays], jax.Array]
-type Reduce = Literal["final", "mean", "root_mean_square", "maximum", "minimum", "sum"]
-
-
-def _root_mean_square(series: jax.Array) -> jax.Array:
-    """Return sqrt(mean(x^2)), whose derivative is zero where the whole series is zero."""
-    square = jnp.mean(series**2)
-    moved = square > 0
-    return jnp.where(moved, jnp.sqrt(jnp.where(moved, square, 1)), square)
-
-
-REDUCTIONS: dict[Reduce, Callable[[jax.Array], jax.Array]] = {
-    "final": lambda series: series[-1],
-    "mean": jnp.mean,
-    "root_mean_square": _root_mean_square,
-    "maximum": jnp.max,
-    "minimum": jnp.min,
-    "sum": jnp.sum,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +29,8 @@ class Objective:
         simulation: what to run.
         quantity: name of the diagnostic; or ``(frames, diagnostics) -> scalar``, a differentiable function of all that
             is observed and diagnosed, each with a leading frame axis (of one frame, the last, if the simulation
-            converges). Of such a function ``reduce`` has nothing left to do.
+            converges). Of such a function ``reduce`` has nothing left to do. After the frame in which a run stops,
+            that frame is repeated; a function that takes ``stored``, too, gets which frames are none of these.
         steps: number of steps (at most, if the simulation converges).
         every: steps between the samples that ``reduce`` sees.
         reduce: how the series becomes one number; a simulation that converges has only its ``"final"`` value.
@@ -101,12 +85,13 @@ class Objective:
             state = self.last_state(self.simulation.init(params, key), params)
             value = self._value_of(state, params)
         else:
-            run = trajectory(self.simulation, self.steps, self.every, memory=self.memory)
-            state, frames, diagnostics = run(params, key)
+            state, found = recorded(self.simulation, self.steps, self.every, memory=self.memory)(params, key)
+            # A run that stops stores no frames from there on, while this one repeats its last.
+            stored = found.stored if asked_at_every_step(self.simulation) else None
             if callable(self.quantity):
-                value = _measured(self.quantity, frames, diagnostics)
+                value = _measured(self.quantity, found.observed, found.diagnosed, stored)
             else:
-                value = REDUCTIONS[self.reduce](_diagnostic(diagnostics, self.quantity))
+                value = reduced(self.reduce, _diagnostic(found.diagnosed, self.quantity), stored)
         status = status_of(self.simulation)(*jax.lax.stop_gradient((state, params)))
         if self.simulation.converges:
             status = jnp.where(stops(status), status, jnp.int32(Status.MAX_STEPS))
@@ -161,15 +146,23 @@ class Objective:
         return value**2 if self.square else value
 
 
+def _takes_stored(measure: Measure) -> bool:
+    try:
+        return "stored" in inspect.signature(measure).parameters
+    except (TypeError, ValueError):  # of a function without one
+        return False
+
+
 def _diagnostic(diagnostics: Arrays, name: str) -> jax.Array:
     if name not in diagnostics:
         raise UserError(f"'{name}' is not a diagnostic{nearest(name, list(diagnostics))}")
     return diagnostics[name]
 
 
-def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays) -> jax.Array:
+def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
+    more = {} if stored is None or not _takes_stored(measure) else {"stored": stored}
     try:
-        value = jnp.asarray(measure(frames, diagnostics))
+        value = jnp.asarray(measure(frames, diagnostics, **more))
     except KeyError as error:
         name, known = str(error.args[0]), [*frames, *diagnostics]
         raise UserError(f"the objective function asks for '{name}'{nearest(name, known)}") from error

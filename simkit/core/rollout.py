@@ -75,18 +75,39 @@ def trajectory(
     Raises:
         ValueError: if ``steps`` is not a positive multiple of ``every``.
     """
-    if every < 1 or steps < every or steps % every:
-        raise ValueError(f"steps = {steps} is not a positive multiple of every = {every}")
-    record = frames(simulation, every, steps // every, width=width_for(steps, memory))
+    record = recorded(simulation, steps, every, memory=memory)
 
     def run(params: Params, key: jax.Array) -> tuple[State, Arrays, Arrays]:
+        state, found = record(params, key)
+        return state, found.observed, found.diagnosed
+
+    return compiled(run)
+
+
+def recorded(
+    simulation: Simulation, steps: int, every: int, *, memory: Memory = "balanced"
+) -> "Callable[[Params, jax.Array], tuple[State, Frames]]":
+    """Return ``(params, key) -> (state, Frames)``, a whole run likewise, with the status of every frame.
+
+    Args:
+        simulation: what to run.
+        steps: total number of steps, a multiple of ``every``.
+        every: steps between frames.
+        memory: as for `trajectory`.
+
+    Raises:
+        ValueError: if ``steps`` is not a positive multiple of ``every``.
+    """
+    if every < 1 or steps < every or steps % every:
+        raise ValueError(f"steps = {steps} is not a positive multiple of every = {every}")
+    record, status = frames(simulation, every, steps // every, width=width_for(steps, memory)), status_of(simulation)
+
+    def run(params: Params, key: jax.Array) -> tuple[State, Frames]:
         start = initial(simulation)(params, key)
-        first = simulation.observe(start, params), simulation.diagnose(start, params)
-        state, recorded = record(start, params)
-        observed, diagnosed = jax.tree.map(
-            lambda a, b: jnp.concatenate([a[None], b]), first, (recorded.observed, recorded.diagnosed)
-        )
-        return state, observed, diagnosed
+        observed, diagnosed = simulation.observe(start, params), simulation.diagnose(start, params)
+        first = Frames(observed=observed, diagnosed=diagnosed, status=status(start, params))
+        state, rest = record(start, params)
+        return state, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, rest)
 
     return compiled(run)
 
@@ -119,6 +140,13 @@ class Frames:
     observed: Arrays
     diagnosed: Arrays
     status: jax.Array
+
+    @property
+    def stored(self) -> jax.Array:
+        """Which frames a run stores, ``(frames,)`` booleans: all but those that repeat the one in which it stopped."""
+        ended = stops(self.status)
+        ended = jnp.all(ended, axis=tuple(range(1, ended.ndim)))
+        return jnp.cumsum(ended) - ended == 0
 
 
 def frames(

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import jax
 
     from simkit.core.gradient import GradientCheck
-    from simkit.core.objective import Measure, Objective, Reduce
+    from simkit.core.objective import Measure, Objective
+    from simkit.core.reductions import Reduce
     from simkit.core.simulation import Params, Simulation
 
 type Mode = Literal["reverse", "forward", "shortest"]

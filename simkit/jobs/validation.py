@@ -9,8 +9,8 @@ import numpy as np
 
 from simkit.core.compilation import use_compilation_cache
 from simkit.core.expressions.measures import measure_of
-from simkit.core.objective import REDUCTIONS, Reduce
 from simkit.core.precision import precision
+from simkit.core.reductions import Reduce, reduced
 from simkit.jobs.derivatives import value_and_grad
 from simkit.jobs.job import Report, begin
 from simkit.jobs.outcome import Outcome
@@ -96,7 +96,7 @@ def _found(
         return _measured(changed, validation.expression, outcome), failure
     series = outcome.arrays[f"diagnosed.{validation.quantity}"]
     with precision(changed.run.precision):
-        found = float(REDUCTIONS[cast(Reduce, validation.reduce)](jnp.asarray(series)))
+        found = float(reduced(cast(Reduce, validation.reduce), jnp.asarray(series)))
     return found, failure
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from simkit.core import gradient
-from simkit.core.objective import REDUCTIONS, Objective
+from simkit.core.objective import Objective
+from simkit.core.reductions import REDUCTIONS
 from simkit.errors import UserError
 from tests.core.toys import descent, oscillator
 from tests.differences import central_difference

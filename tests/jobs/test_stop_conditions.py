@@ -1,5 +1,6 @@
 """Conditions at which a run stops: in runs, resumed ones, sweeps and derivatives."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -131,3 +132,35 @@ def test_what_converges_takes_no_condition():
 
     with pytest.raises(UserError, match="runs until it converges, and needs no condition"):
         stopped_when(simkit.molecular.cluster(particles=3), "energy < 0", "stop")
+
+
+@pytest.mark.parametrize("reduce", ["mean", "root_mean_square", "maximum", "sum"])
+def test_objectives_reduce_the_frames_that_the_run_stores(file, reduce):
+    """The ball moves along x at its launch speed, so that the derivative of every reduction is its share of it."""
+    stored = simkit.run(file, precision="float64")
+    path = stored["position_x"].values
+    assert len(path) < 31
+    by_hand = {"mean": np.mean, "root_mean_square": lambda x: np.sqrt(np.mean(x**2)), "maximum": np.max, "sum": np.sum}
+    expected = float(by_hand[reduce](path))
+    text = file.read_text().replace('expression = "position_x"', f'quantity = "position_x"\nreduce = "{reduce}"')
+    file.write_text(text)
+    scenario = load(file, {"precision": "float64"})
+    value, slope = simkit.value_and_grad(scenario, "launch_speed", objective="end")
+    assert value == pytest.approx(expected, rel=1e-12)
+    assert slope["launch_speed"] == pytest.approx(
+        expected / float(scenario.parameters["launch_speed"].default), rel=1e-9
+    )
+
+
+def test_expressions_and_functions_of_frames_count_those_that_the_run_stores(file):
+    stored = simkit.run(file, precision="float64")
+    path, time = stored["position_x"].values, stored["time"].values
+    scenario = load(file, {"precision": "float64"})
+    text = "time_mean(position_x) + 10*time_mean(position_x, after=0.25) + 100*time_rms(position_x)"
+    expected = path.mean() + 10 * path[time > 0.2499].mean() + 100 * np.sqrt((path**2).mean())
+    assert simkit.value_and_grad(scenario, "launch_speed", objective=text)[0] == pytest.approx(expected, rel=1e-12)
+
+    def counted(frames, diagnostics, stored):
+        return jnp.sum(diagnostics["position_x"], where=stored)
+
+    assert simkit.value_and_grad(scenario, "launch_speed", objective=counted)[0] == pytest.approx(path.sum(), rel=1e-12)

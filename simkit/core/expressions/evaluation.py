@@ -13,6 +13,8 @@ from simkit.core.expressions.names import CONSTANTS
 from simkit.core.expressions.syntax import Syntax, dotted, refuse
 
 FRAME = "frame"
+# Value of an evaluation that no name in a text can ask for: which frames a run stores, see `Frames.stored`.
+STORED = "(stored)"
 
 
 class Unnamed(str):
@@ -147,7 +149,8 @@ class _Evaluation:
         kept = tuple(axis for axis in part.axes if axis != FRAME)
         if name in ("final", "first"):
             return Named(series[-1 if name == "final" else 0], kept)
-        chosen = jnp.ones(series.shape[:1], bool)
+        stored = self.values.get(STORED)
+        chosen = jnp.ones(series.shape[:1], bool) if stored is None else stored.array
         if after is not None:
             if "time" not in self.values:
                 self.refuse(node, "begins after a time, and there is no 'time'; leave 'after' out")
@@ -156,7 +159,8 @@ class _Evaluation:
                 self.refuse(after, "is not one number")
             if time.axes != (FRAME,):
                 self.refuse(node, "begins after a time, and 'time' is not one number in each frame")
-            chosen = time.array >= begin.array - _ROUNDING * (time.array[-1] - time.array[0]) / len(time.array)
+            between = (time.array[-1] - time.array[0]) / jnp.sum(chosen)
+            chosen = chosen & (time.array >= begin.array - _ROUNDING * between)
         chosen = chosen.reshape(-1, *[1] * (series.ndim - 1))
         return Named(_OVER_FRAMES[name](series, chosen), kept)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 import jax
 import jax.numpy as jnp
 
-from simkit.core.expressions.evaluation import FRAME, Named, axes_of
+from simkit.core.expressions.evaluation import FRAME, STORED, Named, axes_of
 from simkit.core.expressions.expression import Expression, expression
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.core.expressions.syntax import Syntax, dotted, parse, refuse
@@ -18,7 +18,7 @@ from simkit.errors import UserError
 def measure(
     text: str, where: str, axes: Mapping[str, tuple[str, ...]], known: Collection[str]
 ) -> Callable[..., jax.Array]:
-    """Return an objective, ``(frames, diagnostics) -> number``, from an expression that reduces frames.
+    """Return an objective, ``(frames, diagnostics, stored=None) -> number``, from an expression that reduces frames.
 
     Args:
         text: such as ``"time_mean(lift_coefficient**2, after=20)"``; one that reduces no frames is taken of the last.
@@ -32,7 +32,7 @@ def measure(
     said = expression(text, where, known)
     said = said if said.syntax.over_frames else _of_last_frame(said)
 
-    def measured(frames: Arrays, diagnostics: Arrays) -> jax.Array:
+    def measured(frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
         named = {
             name: Named(array, (FRAME, *axes_of(name, array.ndim - 1, axes.get(name, ()))))
             for name, array in frames.items()
@@ -40,7 +40,7 @@ def measure(
         named |= {
             name: Named(array, (FRAME, *axes_of(name, array.ndim - 1, ()))) for name, array in diagnostics.items()
         }
-        value = said(named)
+        value = said(named | ({} if stored is None else {STORED: Named(stored, (FRAME,))}))
         if value.axes:
             remedy = "final(...) or time_mean(...)" if FRAME in value.axes else "mean(...), max(...) or rms(...)"
             raise UserError(

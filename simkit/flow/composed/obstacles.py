@@ -121,7 +121,7 @@ class ObstacleFormulas:
         widths = [
             float(np.interp(x, axis.centers, axis.widths)) for x, axis in zip(place, domain.grid.axes, strict=True)
         ]
-        # A multiple of four: on the axes of a symmetric body, where rays meet the outline, a point would follow the rays
+        # A multiple of four: a point on an axis of a symmetric body, where rays meet the outline, would follow the rays
         # of one side, and derivatives would lose the symmetry.
         return 4 * math.ceil(max(points_around(perimeter, min(widths)), 8) / 4) if np.isfinite(perimeter) else 8
 
