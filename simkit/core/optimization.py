@@ -184,9 +184,15 @@ def optimization(
         }
 
     def done(state: OptimizationState, params: Params) -> jax.Array:
-        # Near a bound z hardly moves p: the gradient may be small there only where it leads out of the bounds.
+        # Near a bound z hardly moves p: the gradient may be small there only where it leads out of the bounds. It is
+        # taken relative to value and position (Dennis and Schnabel 1996, section 7.2): what falls for ever does not
+        # converge.
         left = {
-            name: jnp.max(jnp.abs(slope) / jnp.where(inward(state.position[name], slope, bounds, name), rate, 1))
+            name: jnp.max(
+                jnp.maximum(jnp.abs(state.position[name]), 1.0)
+                * jnp.abs(slope)
+                / jnp.where(inward(state.position[name], slope, bounds, name), rate, 1)
+            )
             for name, slope in state.gradient.items()
             for rate in [rate_of(state.position[name], bounds, name)]
         }

@@ -31,13 +31,15 @@ def described[**P](
 
 
 def over(numerator: str, denominator: str) -> str:
-    """Return the unit of a quotient in words, such as ``"U/h"`` of ``("U", "h")``.
+    """Return the unit of a quotient in words, such as ``"U/h"`` of ``("U", "h")`` or ``"1/(H^2/kappa)"``.
 
     Args:
         numerator: a unit.
         denominator: another.
     """
-    return numerator if denominator == "1" else f"{numerator}/{denominator}"
+    if denominator == "1":
+        return numerator
+    return f"{numerator}/({denominator})" if set("/ ") & set(denominator) else f"{numerator}/{denominator}"
 
 
 def times(one: str, other: str) -> str:

@@ -203,7 +203,8 @@ def objective_name(scenario: Scenario, name: object) -> str:
     if name is None:
         return next(iter(scenario.objectives))
     if name not in scenario.objectives:
-        raise UserError(f"'{name}' is not an objective of {scenario.name}{nearest(name, list(scenario.objectives))}")
+        known = nearest(name, list(scenario.objectives))
+        raise UserError(f"'{name}' is not an objective of {scenario.name}{known}; of a quantity write final({name})")
     return name
 
 

@@ -188,6 +188,9 @@ def _is_branch(table: Mapping[str, Any]) -> bool:
 def _run(table: Table) -> RunSettings:
     examples = {"steps": "steps = 1000", "every": "every = 10"}
     steps, every = (table.read(key, partial(checks.run_setting, key), example=line) for key, line in examples.items())
+    if [steps, every] != [table.entries.get(key) for key in examples]:
+        # In place of a value that was refused stands the example's, which need not fit the other.
+        steps = max(nearest_multiples(steps, every))
     with table.mistakes.kept():
         if steps % every:
             below, above = nearest_multiples(steps, every)

@@ -59,6 +59,15 @@ def test_a_parameter_of_a_simulation_is_recovered_through_its_run(x64):
     np.testing.assert_allclose(state.best["frequency"], 1.7, rtol=1e-4)
 
 
+@pytest.mark.parametrize("slope", [0.2, 3.0])
+def test_an_objective_that_falls_for_ever_does_not_converge(slope, x64):
+    start = {"x": jnp.asarray(1.0)}
+    simulation = optimization(lambda params, key: -slope * params["x"], start, ["x"], {})
+    state = jax.jit(segment(simulation, 40))(simulation.init(start, jax.random.key(0)), start)
+    assert state.value < -1e6 * slope
+    assert int(simulation.status(state, start)) == Status.OK
+
+
 @pytest.mark.parametrize("mode", ["forward", "shortest"])
 def test_derivatives_of_either_mode_lead_the_same_way(x64, mode):
     start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simkit.core import objective
+from simkit.core import reductions
 from simkit.errors import UserError
 from simkit.scenario.scenario import Difference
 from simkit.scenario.schema import REDUCTIONS, parse_scenario, read_scenario
@@ -84,7 +84,7 @@ def test_a_derivative_check_takes_the_quantity_of_its_objective():
 
 
 def test_a_validation_may_compare_any_reduction_that_an_objective_has():
-    assert set(REDUCTIONS) == set(objective.REDUCTIONS)
+    assert set(REDUCTIONS) == set(reductions.REDUCTIONS)
     for reduce in REDUCTIONS:
         text = changed("expected = 0.606", f'expected = 0.606\nreduce = "{reduce}"')
         assert parse_scenario(text, "toy.toml").validations[0].reduce == reduce
@@ -161,6 +161,14 @@ def test_of_several_mistakes_the_same_one_is_always_reported():
     text = changed("seed = 3", "sead = 3").replace('title = "Decay"', "title = 3").replace("[0.1, 10]", "[10, 0.1]")
     assert len({refusal(text) for _ in range(5)}) == 1
     assert "title = 3" in refusal(text)
+
+
+def test_a_refused_number_of_steps_is_one_mistake():
+    with pytest.raises(UserError) as refused:
+        parse_scenario(
+            GOOD.replace("steps = 100\n", "steps = 0\n").replace("every = 10\n", "every = 3\n"), "folder/toy.toml"
+        )
+    assert "run.steps = 0 is out of range" in str(refused.value) and not refused.value.others
 
 
 @pytest.mark.parametrize(

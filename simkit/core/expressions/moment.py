@@ -58,8 +58,8 @@ class Moment:
             values[name] = values[PARAMETER + name] = Named(numbers[name])
         for kind, tell in self._tells.items():
             if any(name in self._shapes[kind] for name in names):
-                told = tell(state, params)
-                values |= {name: Named(array, self._axes.get(name, ())) for name, array in told.items()}
+                told, axes = tell(state, params), self._axes if kind == "observed" else {}
+                values |= {name: Named(array, axes.get(name, ())) for name, array in told.items()}
         return {name: values[name] for name in names if name in values}
 
 

@@ -101,10 +101,10 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
             raise UserError(f"{where} has {len(value)} entries; write {wanted}")
         return tuple(of.check(entry, f"{where}[{place}]") for place, entry in enumerate(value))
 
-    many = f"{' or '.join(map(str, counts))} " if counts else ""
+    many = f" of {' or '.join(map(str, counts))}" if counts else ""
     sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {}
     schema = {"type": "array", "items": of.schema, **sizes}
-    return _setting(f"a list of {many}of: {of.kind}", doc, check, default, schema, of.keys)
+    return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.keys)
 
 
 def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting:
