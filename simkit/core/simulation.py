@@ -86,7 +86,7 @@ class Simulation:
             with a leading member axis; ``None`` maps ``step``. For kernels that know a better layout for a batch.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a
-            renderer may draw, such as the kinds of the ``sides``.
+            renderer may draw: the kinds of the ``sides``, and as ``NAME_names`` those of whole numbers.
         quantities: ``{name: Quantity}``, unit and meaning of what is observed and diagnosed and of the coordinates;
             may describe names that this configuration does not have. See `simkit.core.quantities.described`.
         parameters: ``{path: Parameter}``, those of ``params`` that were given with unit, meaning and bounds.

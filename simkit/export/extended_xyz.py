@@ -36,7 +36,8 @@ def export_frames(outcome: Outcome, file: Path) -> ExportedFrames:
     """Write every frame of a run of particles, all of the file or none of it.
 
     Columns are position, diameter and whatever else is observed of each particle. The comment line holds the cell and
-    every diagnostic. A name that is both observed and diagnosed, or that means something else in extended XYZ, begins
+    every diagnostic; of dynamics ``energy`` is the potential energy, and ``total_energy`` with the kinetic one. A name
+    that is both observed and diagnosed, or that means something else in extended XYZ, begins
     with ``observed_`` or ``diagnosed_``.
 
     Args:
@@ -76,6 +77,10 @@ def structures(outcome: Outcome) -> Iterator[Structure]:
         for name, array in observed.items()
         if name not in GEOMETRY and array.ndim in (2, 3) and dimensions[name][0] == particle
     }
+    if "potential_energy" in diagnosed:
+        # Readers of extended XYZ take ``energy`` for that of the interactions.
+        renamed = {"energy": "total_energy", "potential_energy": "energy"}
+        diagnosed = {renamed.get(name, name): array for name, array in diagnosed.items()}
     remarks = {
         f"diagnosed_{name}" if name in RESERVED_INFO or name in ("stress", "virial") else name: array
         for name, array in diagnosed.items()

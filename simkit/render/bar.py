@@ -35,7 +35,7 @@ class ColorBar:
         bar = figure.colorbar(scale.mappable(), cax=self.axes, orientation="horizontal" if below else "vertical")
         if scale.levels is not None:
             shown = scale.levels[:: -(-len(scale.levels) // 8)]
-            bar.set_ticks(list(shown), labels=[str(level) for level in shown])
+            bar.set_ticks(list(shown), labels=[drawable(scale.word(level)) for level in shown])
             self.axes.tick_params(length=0)
         bar.minorticks_off()
         bar.outline.set_visible(False)

@@ -26,12 +26,18 @@ class ColorScale:
         low: value of the first color.
         high: value of the last color.
         levels: the integers shown, or ``None`` for a continuous scale.
+        names: of the integers from 0 on, where they have names.
     """
 
     colormap: Colormap
     low: float
     high: float
     levels: tuple[int, ...] | None = None
+    names: tuple[str, ...] = ()
+
+    def word(self, level: int) -> str:
+        """Return what stands beside an integer's color."""
+        return self.names[level] if 0 <= level < len(self.names) else str(level)
 
     def position(self, values: np.ndarray) -> np.ndarray:
         """Return where values lie in the table of 256 colors, ``[0, 256)`` inside the limits; not finite stays so."""
@@ -77,7 +83,12 @@ class ColorScale:
 
 
 def color_scale(
-    values: np.ndarray, colormap: str | None, limits: Sequence[float] | None, default: str, whole: bool = False
+    values: np.ndarray,
+    colormap: str | None,
+    limits: Sequence[float] | None,
+    default: str,
+    whole: bool = False,
+    names: Sequence[str] | None = None,
 ) -> ColorScale:
     """Choose the color scale for a quantity over all frames.
 
@@ -87,6 +98,7 @@ def color_scale(
         limits: ``(low, high)``, or ``None`` for the range of the data, from zero if it nearly reaches zero.
         default: name of the color map used when none is given.
         whole: use one flat color per integer if all values are whole numbers with few levels.
+        names: of these integers from 0 on; ``None`` shows the integers.
 
     Raises:
         UserError: if the color map is unknown or the limits are not two increasing finite numbers.
@@ -112,7 +124,9 @@ def color_scale(
         low, high = 0.0, 1.0
     if whole and values.size and np.array_equal(values, np.rint(values)) and round(high) - round(low) < MOST_LEVELS:
         levels = tuple(range(round(low), round(high) + 1))
-        return ColorScale(chosen, levels[0] - 0.5, levels[-1] + 0.5, levels)
+        return ColorScale(
+            chosen, levels[0] - 0.5, levels[-1] + 0.5, levels, tuple(map(str, () if names is None else names))
+        )
     # A range within float32 round-off of the values is a constant: do not color noise.
     if high - low <= 1e-6 * max(abs(low), abs(high)):
         spread = max(abs(low), abs(high)) or 1.0

@@ -7,14 +7,13 @@ from matplotlib.patches import Rectangle
 
 from simkit.errors import UserError
 from simkit.render.clip import Clip
-from simkit.render.color import color_scale
 from simkit.render.disks import Disks
 from simkit.render.figure import Size
 from simkit.render.labels import stamps
 from simkit.render.layout import Window
-from simkit.render.select import observed, periodic_box, together
+from simkit.render.select import observed, periodic_box
 from simkit.render.sheet import Sheet
-from simkit.render.spheres import SpherePainter
+from simkit.render.spheres import SpherePainter, particle_colors
 from simkit.render.style import INK
 
 
@@ -42,8 +41,7 @@ class ParticlePainter:
                 raise UserError(f"'{name}' has shape {array.shape}; one value per particle would be {(count, number)}")
         self._box = periodic_box(clip.frames, count, dimension)
         runs = clip.runs
-        values = together(runs, clip.settings.quantity, axes=2)
-        self._scale = color_scale(values, clip.settings.colormap, clip.settings.limits, default="viridis", whole=True)
+        self._scale = particle_colors(clip)
         self.sheet = Sheet(
             size,
             clip.title,

@@ -13,7 +13,7 @@ from simkit.render.bodies.lines import Line, draw_lines
 from simkit.render.bodies.raster import packed, shaded, visible
 from simkit.render.bodies.solids import BALL, Solid, rod
 from simkit.render.clip import Clip
-from simkit.render.color import color_scale
+from simkit.render.color import ColorScale, color_scale
 from simkit.render.figure import Size, scale_of
 from simkit.render.labels import stamps
 from simkit.render.select import observed, periodic_box, together
@@ -61,8 +61,7 @@ class SpherePainter:
         if self._box is not None:
             self._position = _in_box(self._position, self._box, steady="time" not in clip.diagnostics)
         runs = clip.runs
-        values = together(runs, clip.settings.quantity, axes=2)
-        self._scale = color_scale(values, clip.settings.colormap, clip.settings.limits, default="viridis", whole=True)
+        self._scale = particle_colors(clip)
         self._bonds = len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
         self._samples = 3 if number <= _MOST_SHADOWS else 2
         points, radii = (np.concatenate(parts) for parts in zip(*map(_extent, runs), strict=True))
@@ -126,6 +125,17 @@ class SpherePainter:
         ink = np.tile(linear(INK), (2, 1))
         pairs = [(a, b) for a in range(8) for b in range(a) if (a ^ b) in (1, 2, 4)]
         return [Line(corners[[a, b]], ink, np.full(2, 0.6)) for a, b in pairs]
+
+
+def particle_colors(clip: Clip) -> ColorScale:
+    """Return the colors of particles: one for each whole number, whose names are the coordinate ``QUANTITY_names``.
+
+    Args:
+        clip: the run.
+    """
+    name, settings = clip.settings.quantity, clip.settings
+    values, names = together(clip.runs, name, axes=2), clip.coordinates.get(f"{name}_names")
+    return color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True, names=names)
 
 
 def _in_box(position: np.ndarray, box: np.ndarray, steady: bool) -> np.ndarray:

@@ -206,6 +206,10 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
     def start(params: Params, key: jax.Array) -> jax.Array:
         return system.start(_timeless(params[OWN]), key)
 
+    if method != "langevin":
+        # What is conserved is measured at the start: of a field that changes in time that says nothing of later times.
+        count = len(jax.eval_shape(system.start, defaults, jax.eval_shape(jax.random.key, 0)))
+        options["isolated"] = count > 1 and not takes_time
     if method != "velocity_verlet":
         options["temperature"] = schedule("temperature")
     make: Any = {"velocity_verlet": velocity_verlet, "langevin": langevin, "bussi": bussi}.get(method)
