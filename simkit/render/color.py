@@ -82,6 +82,22 @@ class ColorScale:
         return ScalarMappable(BoundaryNorm(edges, len(self.levels)), ListedColormap(self._distinct))
 
 
+def check_colormap(name: str, where: str) -> str:
+    """Return the name of a color map.
+
+    Args:
+        name: as it was given.
+        where: file and key, for the message.
+
+    Raises:
+        UserError: if Matplotlib has none of that name.
+    """
+    if name not in matplotlib.colormaps:
+        hint = nearest(name, ("inferno", "viridis", "magma", "cividis", "plasma"))
+        raise UserError(f"{where} = '{name}' is unknown{hint}")
+    return name
+
+
 def color_scale(
     values: np.ndarray,
     colormap: str | None,
@@ -103,12 +119,7 @@ def color_scale(
     Raises:
         UserError: if the color map is unknown or the limits are not two increasing finite numbers.
     """
-    name = colormap or default
-    if name not in matplotlib.colormaps:
-        raise UserError(
-            f"unknown colormap '{name}'{nearest(name, ('inferno', 'viridis', 'magma', 'cividis', 'plasma'))}"
-        )
-    chosen = matplotlib.colormaps[name]
+    chosen = matplotlib.colormaps[check_colormap(colormap or default, "colormap")]
     values = np.asarray(values)
     values = values[np.isfinite(values)]
     if limits is not None:

@@ -49,7 +49,7 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
     scenario = None
     with read.kept():
         scenario = read_scenario(path, read)
-    found = [_mistake(message) for message in read.found]
+    found = [mistake(message) for message in read.found]
     if scenario is None or any(each.part in _DECIDING for each in found):
         return found, scenario
     if any(each.part == "params" for each in found) and takes_parameters(SIMULATIONS.resolve(scenario.simulation)):
@@ -67,11 +67,16 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
                     raise
     # Of a key that is wrong already, examples stand in.
     known = {each.key for each in found}
-    later = [_mistake(message) for message in built.found]
+    later = [mistake(message) for message in built.found]
     return found + [each for each in later if each.key not in known], scenario
 
 
-def _mistake(message: str) -> Mistake:
+def mistake(message: str) -> Mistake:
+    """Return a mistake with the key that its message names.
+
+    Args:
+        message: one line.
+    """
     match = _KEY.match(message)
     table, key = (match["table"] or "", match["key"]) if match else ("", "")
     key = f"{table}.{key}" if table and not key.startswith(table) else key

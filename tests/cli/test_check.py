@@ -100,3 +100,11 @@ def test_a_shipped_scenario_is_checked_by_its_name(capsys):
     assert main(["check", "projectile"]) == 0
     assert main(["check", "projectle"]) == 2
     assert "did you mean 'projectile'?" in capsys.readouterr().err
+
+
+def test_an_unknown_color_map_is_told_before_anything_runs(check, tmp_path, capsys):
+    mistake = ('quantity = "velocity"', 'quantity = "velocity"\ncolormap = "infernno"')
+    code, (_, told) = check(mistake)
+    assert code == 2 and "throw.toml: render.colormap = 'infernno' is unknown; did you mean 'inferno'" in told
+    assert main(["run", str(tmp_path / "throw.toml"), "--output", str(tmp_path / "run")]) == 2
+    assert "render.colormap" in capsys.readouterr().err and not (tmp_path / "run").exists()

@@ -171,7 +171,7 @@ def test_what_is_missing_is_named(field_run, settings):
         new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speeed"))
     with pytest.raises(UserError, match="coordinate 'y'"):
         new_painter(frames, diagnostics, {"x": coordinates["x"]}, "channel", settings("field", "speed"))
-    with pytest.raises(UserError, match="unknown colormap 'infernno'; did you mean 'inferno'"):
+    with pytest.raises(UserError, match="colormap = 'infernno' is unknown; did you mean 'inferno'"):
         new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", colormap="infernno"))
     with pytest.raises(UserError, match="limits"):
         new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speed", limits=(2.0, 1.0)))

@@ -15,15 +15,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print one line for each mistake; exit code 2 if there is any."""
+    from simkit.errors import UserError
+    from simkit.render.color import check_colormap
     from simkit.scenario.catalog import path_of
-    from simkit.scenario.examination import mistakes_in
+    from simkit.scenario.examination import mistake, mistakes_in
 
     path, _ = path_of(arguments.scenario)
     found, scenario = mistakes_in(path)
+    if scenario is not None and (colormap := scenario.render.colormap) is not None:
+        try:
+            check_colormap(colormap, f"{scenario.file}: render.colormap")
+        except UserError as error:
+            found.append(mistake(str(error)))
     if arguments.json:
-        print_json({"file": str(path), "mistakes": [dataclasses.asdict(mistake) for mistake in found]})
-    for mistake in found:
-        print(f"simkit: {mistake.message}", file=sys.stderr)
+        print_json({"file": str(path), "mistakes": [dataclasses.asdict(each) for each in found]})
+    for each in found:
+        print(f"simkit: {each.message}", file=sys.stderr)
     if not found and scenario is not None and not arguments.json:
         print(f"{scenario.name}: no mistake found; run it with: simkit run {arguments.scenario}")
     return WRONG_INPUT if found else FINE
