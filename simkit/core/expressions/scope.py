@@ -181,6 +181,25 @@ def refuse_non_finite(formula: Formula, value: jax.Array | Named) -> None:
         )
 
 
+def refuse_negative(formula: Formula, value: jax.Array | Named) -> None:
+    """Refuse a formula whose value at the start of a run is not finite, or below zero, somewhere.
+
+    Args:
+        formula: for the message.
+        value: what it gave, not traced.
+
+    Raises:
+        UserError: if a number is not finite or negative.
+    """
+    refuse_non_finite(formula, value)
+    smallest = float(np.min(np.asarray(value.array if isinstance(value, Named) else value), initial=0.0))
+    if smallest < 0:
+        raise UserError(
+            f"{formula.where}: '{one_line(formula.expression.syntax.text, 80)}' is {smallest:g} at the start; choose "
+            "one that is nowhere below zero"
+        )
+
+
 def precision_of(params: Params) -> Any:
     """Return the precision of parameters, in which formulas are evaluated; the working precision without any."""
     return jnp.result_type(*(paths.leaves(params).values() or (float,)))

@@ -69,7 +69,9 @@ class InitialVelocity:
     @property
     def needs_projection(self) -> bool:
         """Whether what is said may have a divergence, or not be what the sides want."""
-        return bool(self.components) or bool(self._places.domain.entrances())
+        domain = self._places.domain
+        through_walls = self.stream is not None and bool(domain.bounded())
+        return bool(self.components) or bool(domain.entrances()) or through_walls
 
     def said(self, params: Params) -> Velocity:
         """Return the velocity as it is said, without eddies."""

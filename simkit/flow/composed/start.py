@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.expressions.scope import precision_of, refuse_non_finite
+from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_non_finite
 from simkit.core.simulation import Params
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.stepping.time_step import check_time_step
@@ -43,7 +43,7 @@ def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
         refuse_non_finite(start.eddies, start.eddies.number(params))
     scalars: Any = {}
     for name, one in flow.scalars.items():
-        refuse_non_finite(one.diffusivity, one.diffusivity.number(params))
+        refuse_negative(one.diffusivity, one.diffusivity.number(params))
         scalars[name] = one.start(places, params)
         refuse_non_finite(one.initial, scalars[name])
         for axis, pair in enumerate(one.ends):
@@ -66,7 +66,7 @@ def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
         return velocity_on_sides(equations.boundary, places.domain, params, zero)
 
     viscosity = places.at_centers(flow.viscosity, velocity, scalars, params, zero, boundary)
-    refuse_non_finite(flow.viscosity, viscosity)
+    refuse_negative(flow.viscosity, viscosity)
     for one in flow.scalars.values():
         if one.source is not None:
             refuse_non_finite(one.source, places.at_centers(one.source, velocity, scalars, params, zero))

@@ -65,3 +65,15 @@ def test_convection_begins_at_the_rayleigh_number_of_theory():
     onset = np.interp(0, growth, numbers)
     # Measured: 0.22 % below, and 0.035 % with 32 cells across.
     assert onset == pytest.approx(1707.762, rel=0.005)
+
+
+def test_a_stream_function_that_leads_through_walls_starts_without_divergence():
+    walls = {"cells": 8, "length": 1.0, "lower": "wall", "upper": "wall"}
+    simulation = flow.system(
+        axes={"x": walls, "y": walls},
+        viscosity="nu",
+        initial={"stream_function": "x*y"},
+        parameters={"nu": 0.1, "time_step": 0.01},
+    )
+    state = simulation.init(simulation.params, jax.random.key(0))
+    assert float(simulation.diagnose(state, simulation.params)["divergence"]) < 1e-13
