@@ -9,6 +9,9 @@ _FLAGS = {
     'mode="forward"': "--mode forward",
     'KEY=Path("...")': "--set KEY=@path",
     "output=": "--output",
+    'to="onnx"': "--to onnx",
+    'to="stablehlo"': "--to stablehlo",
+    "batch=16": "--batch 16",
     "memory=": "--memory",
     "chunk=": "--chunk",
 }

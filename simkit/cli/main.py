@@ -24,14 +24,14 @@ VERBS = {
     "resume": "finish an interrupted run, sweep or optimization",
     "render": "draw a stored run as gif, mp4 or png",
     "validate": "check the numbers that scenarios reproduce",
-    "export": "write a scenario as a StableHLO program, or a run's particles as extended XYZ",
+    "export": "write a simulation for other runtimes, or a run's particles as extended XYZ",
     "gallery": "render every scenario into a gallery",
     "doctor": "versions, devices, precision and caches",
 }
 # A package adds a verb by an entry point that names a module like those in `simkit.cli.verbs`.
 REGISTERED = Registry("verb", {verb: f"simkit.cli.verbs.{verb}" for verb in VERBS}, ("add_arguments", "main"))
 
-FINE, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED = 0, 2, 3, 130, 143
+FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 
 class Parser(argparse.ArgumentParser):
@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: without the program's name; ``None`` takes those of the process.
 
     Returns:
-        0 fine, 2 the input is wrong, 3 a run failed, 130 interrupted or 143 terminated (and resumable).
+        0 fine, 1 an exported program differs from JAX, 2 the input is wrong, 3 a run failed, 130 interrupted or 143
+        terminated (and resumable).
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -4,22 +4,60 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simkit.export.stablehlo import Exported
+    from simkit.export.programs.verification import Report
     from simkit.scenario.loading import Source
 
 
-def program(scenario: "Source", folder: Path | str, **values: Any) -> "Exported":
-    """Write a run as a portable StableHLO program with its derivative, and compare it with JAX.
+def program(
+    scenario: "Source",
+    folder: Path | str,
+    *,
+    to: str = "stablehlo",
+    what: str = "step",
+    batch: "int | str | None" = None,
+    objective: str | None = None,
+    tolerance: float | None = None,
+    ops: Path | str | None = None,
+    **values: Any,
+) -> "Report":
+    """Write a function of a simulation for other runtimes, run what was written, and compare it with JAX.
 
     Args:
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
-        folder: where to write ``NAME.stablehlo`` and ``NAME.json``; made if missing.
+        folder: to write; must not be there.
+        to: ``"stablehlo"``, ``"onnx"`` or ``"all"``.
+        what: ``"step"``, ``"segment"``, ``"trajectory"``, ``"gradient"`` or ``"final"``, see
+            `simkit.export.programs.functions.FORMS`.
+        batch: size of a leading axis of every array; ``"symbolic"`` for any size (StableHLO only).
+        objective: whose gradient; ``None`` takes the scenario's first.
+        tolerance: largest difference relative to the largest number of an output; ``None`` takes the usual one.
+        ops: a file with the ONNX operators that the target has, see `simkit.export.targets.operators`.
         **values: parameters, config or run settings.
 
+    Returns:
+        How far each runtime is from JAX; ``passed`` tells whether all outputs are as near as they must be.
+
     Raises:
-        UserError: if anything given is wrong, the run fails, or the written program disagrees with JAX.
+        UserError: if anything given is wrong, the folder is there, or something has no form in the target.
     """
-    from simkit.export.stablehlo import export_scenario
+    from simkit.export.programs.exporting import Request, export_program
+    from simkit.export.targets.operators import read_operators
     from simkit.scenario.loading import load
 
-    return export_scenario(load(scenario, values), Path(folder))
+    operators = None if ops is None else read_operators(Path(ops))
+    request = Request(to, what, batch, objective, tolerance, operators)
+    return export_program(load(scenario, values), Path(folder), request)
+
+
+def verify(folder: Path | str) -> "Report":
+    """Run the programs of a folder that `program` wrote, and compare them with its reference.
+
+    Args:
+        folder: may come from anybody: none of its code is run, and nothing is unpickled.
+
+    Raises:
+        UserError: if it is no such folder, or damaged.
+    """
+    from simkit.export.programs.verification import verify
+
+    return verify(Path(folder))

@@ -10,7 +10,7 @@ import pytest
 
 from simkit.core import gradient
 from simkit.errors import UserError
-from simkit.export.stablehlo import export_scenario
+from simkit.export import program
 from simkit.jobs.derivatives import objective_of
 from simkit.jobs.job import begin
 from simkit.jobs.runs import Run
@@ -26,16 +26,19 @@ SOONEST = ("bouncing_ball", "taylor_green", "soft_sphere_packing")
 )
 def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64):
     scenario = small_to_the_end(name)
-    exported = export_scenario(scenario, tmp_path / "deep" / "folder")
-    # The same arithmetic, compiled apart; a few steps hardly amplify its round-off.
-    assert exported.value_error < 1e-12 and exported.gradient_error < 1e-9
-    program = jax.export.deserialize(bytearray(exported.program.read_bytes()))
-    assert set(program.platforms) == {"cpu", "cuda", "tpu"}
+    folder = tmp_path / "deep" / "folder"
+    report = program(scenario, folder, what="final", batch="symbolic")
+    assert report.passed, report.misses
+    card = json.loads((folder / "io.json").read_text())
+    reloaded = jax.export.deserialize(bytearray((folder / "model.jaxexport").read_bytes()))
+    assert set(reloaded.platforms) == {"cpu", "cuda", "tpu"}
 
     simulation, members = build(scenario), 2
-    params = {key: jnp.stack([value] * members) for key, value in simulation.params.items()}
-    keys = jnp.stack([jax.random.key_data(jax.random.key(scenario.run.seed))] * members)
-    found = program.call(params, keys)
+    inputs = {f"params.{name}": jnp.stack([value] * members) for name, value in simulation.params.items()}
+    inputs["key"] = jnp.stack([jax.random.key_data(jax.random.key(scenario.run.seed))] * members)
+    inputs = [inputs[port["name"]] for port in card["inputs"]]
+    names = [port["name"].removeprefix("diagnostic.") for port in card["outputs"]]
+    found = dict(zip(names, reloaded.call(*inputs), strict=True))
     diagnostics = begin(Run(scenario), None).diagnostics
     assert set(found) == set(diagnostics)
     scale = max(abs(value) for value in diagnostics.values())
@@ -50,42 +53,26 @@ def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64)
     objective = dataclasses.replace(objective, reduce="final", quantity=quantity, expression="")
     at_end = {objective.name: objective}
     function = objective_of(dataclasses.replace(scenario, objectives=at_end), simulation, objective.name)
-    _, derivative = jax.jit(gradient.with_derivative(function, list(params)))(simulation.params, jax.random.key(0))
+    parameters = list(simulation.params)
+    _, derivative = jax.jit(gradient.with_derivative(function, parameters))(simulation.params, jax.random.key(0))
     value = found[objective.quantity]
     outer = 2 * value if objective.square else jnp.ones_like(value)
-    cotangent = {
-        quantity: outer if quantity == objective.quantity else jnp.zeros_like(array)
-        for quantity, array in found.items()
-    }
-    cotangent = {
-        quantity: array if array.dtype.kind == "f" else np.zeros(array.shape, jax.dtypes.float0)
-        for quantity, array in cotangent.items()
-    }
-    leaves = program.vjp().call(*jax.tree.leaves((params, keys)), *jax.tree.leaves(cotangent))
-    for array, (key, expected) in zip(leaves, sorted(derivative.items()), strict=False):
-        # Conjugate gradients of an implicit derivative end at 2e-12.
-        scale = max(float(np.max(np.abs(one))) for one in derivative.values())
-        np.testing.assert_allclose(array, [expected] * members, rtol=1e-8, atol=1e-10 * scale, err_msg=key)
-
-
-def test_card_describes_the_program(tmp_path):
-    exported = export_scenario(small("bouncing_ball", precision="float32"), tmp_path)
-    card = json.loads(exported.card.read_text())
-    assert card["inputs"]["params"]["launch_speed"] == {"shape": ["batch"], "dtype": "float32", "default": 4.0}
-    assert card["inputs"]["key_data"] == {"shape": ["batch", 2], "dtype": "uint32"}
-    assert card["outputs"]["position_x"] == {"shape": ["batch"], "dtype": "float32"}
-    assert card["steps"] == 12 and card["platforms"] == ["cpu", "cuda", "tpu"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bouncing_ball.json", "bouncing_ball.stablehlo"]
+    cotangents = [
+        (outer if quantity == objective.quantity else jnp.zeros_like(found[quantity]))
+        if found[quantity].dtype.kind == "f"
+        else np.zeros(found[quantity].shape, jax.dtypes.float0)
+        for quantity in names
+    ]
+    leaves = reloaded.vjp().call(*inputs, *cotangents)
+    scale = max(float(np.max(np.abs(one))) for one in derivative.values())
+    for port, array in zip(card["inputs"], leaves, strict=False):
+        if port["name"] != "key":
+            expected = derivative[port["name"].removeprefix("params.")]
+            # Conjugate gradients of an implicit derivative end at 2e-12.
+            np.testing.assert_allclose(array, [expected] * members, 1e-8, 1e-10 * scale, err_msg=port["name"])
 
 
 def test_run_without_a_derivative_is_not_exported(tmp_path):
     with pytest.raises(UserError, match="does not converge"):
-        export_scenario(small("soft_sphere_packing"), tmp_path / "out")
-    assert not list(tmp_path.iterdir())
-
-
-def test_program_that_disagrees_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("simkit.export.stablehlo._disagreement", lambda *arguments: (0.0, 0.5))
-    with pytest.raises(UserError, match=r"differs from JAX by 0 .* and 0.5 .*; nothing was written"):
-        export_scenario(small("bouncing_ball"), tmp_path / "out")
+        program(small("soft_sphere_packing"), tmp_path / "out", what="final", batch="symbolic")
     assert not list(tmp_path.iterdir())

@@ -10,9 +10,10 @@ import pytest
 
 import simkit
 from simkit.core.simulation import Simulation
-from simkit.export.stablehlo import export_scenario
+from simkit.export import program
 from simkit.scenario import registry
 from simkit.scenario.schema import parse_scenario
+from simkit.storage.archives import read_arrays
 from simkit.storage.labels import attribute
 from tests.core.toys import oscillator
 
@@ -91,9 +92,11 @@ def test_arrays_go_through_run_sweep_optimize_and_back(scenario, tmp_path):
 
 
 def test_arrays_are_exported(scenario, tmp_path):
-    card = json.loads(export_scenario(scenario, tmp_path).card.read_text())
-    assert card["inputs"]["params"]["block"]["shape"] == ["batch", 2, 2, 2]
-    assert card["inputs"]["params"]["table"]["default"] == [list(row) for row in VALUES["table"]]
+    assert program(scenario, tmp_path / "out", what="final", batch="symbolic").passed
+    card = json.loads((tmp_path / "out" / "io.json").read_text())
+    assert {port["name"]: port["shape"] for port in card["inputs"]}["params.block"] == ["symbolic", 2, 2, 2]
+    tables = read_arrays(tmp_path / "out" / "reference.npz")["start.input.params.table"]
+    np.testing.assert_allclose(tables, [VALUES["table"]] * 3, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

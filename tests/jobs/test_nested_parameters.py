@@ -277,15 +277,18 @@ def test_stopped_work_goes_on_bit_for_bit(tmp_path):
 
 
 def test_exported_program_takes_leaves_by_their_paths(tmp_path):
-    exported = simkit.export.program(mass(nested=True), tmp_path, steps=3, name="mass")
-    card = json.loads(exported.card.read_text())
-    assert set(card["inputs"]["params"]) == set(PLACES.values())
-    assert card["inputs"]["params"]["closure.layers.0.weight"]["shape"] == ["batch", 3, 2]
-    program = jax.export.deserialize(bytearray(exported.program.read_bytes()))
+    folder = tmp_path / "out"
+    simkit.export.program(mass(nested=True), folder, what="final", batch="symbolic", steps=3, name="mass")
+    card = json.loads((folder / "io.json").read_text())
+    names = [port["name"] for port in card["inputs"]]
+    assert set(names) == {"key", *(f"params.{place}" for place in PLACES.values())}
+    assert card["inputs"][names.index("params.closure.layers.0.weight")]["shape"] == ["symbolic", 3, 2]
+    program = jax.export.deserialize(bytearray((folder / "model.jaxexport").read_bytes()))
     leaves = paths.leaves(mass(nested=True).params)
-    batch = {place: jnp.stack([leaf, leaf]) for place, leaf in leaves.items()}
+    batch = {f"params.{place}": jnp.stack([leaf, leaf]) for place, leaf in leaves.items()}
     keys = jax.random.key_data(jax.random.split(jax.random.key(0), 2))
-    found = program.call(batch, keys)["off"]
+    outputs = program.call(*((batch | {"key": keys})[name] for name in names))
+    found = dict(zip((port["name"] for port in card["outputs"]), outputs, strict=True))["diagnostic.off"]
     _, _, told = trajectory(mass(nested=True), 3, 3)(mass(nested=True).params, jax.random.wrap_key_data(keys[1]))
     assert found[1] == pytest.approx(float(told["off"][-1]), rel=1e-5)
 

@@ -1,57 +1,138 @@
-"""Write a scenario as a portable StableHLO program, or a run's particles as extended XYZ.
+"""Write a simulation for other runtimes, or a run's particles as extended XYZ.
 
-A program takes any batch size, runs on CPU, CUDA and TPU, and has its derivative with it. Extended XYZ holds every
-frame of a stored run, for OVITO, VMD, ASE and other tools; nothing is simulated again.
+A program is a folder: the function (model.onnx, model.jaxexport and model.mlir), what goes in and out (io.json), a
+reference to compare with, and short programs that run it without simkit. It is run from its files and compared with
+JAX; --verify does that again. Extended XYZ holds every frame of a stored run, for OVITO, VMD, ASE and other tools;
+nothing is simulated again.
 """
 
 import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simkit.cli.arguments import add_scenario, scenario_of
-from simkit.cli.main import FINE
-from simkit.cli.output import print_json
+from simkit.cli.main import DIFFERS, FINE
+from simkit.cli.output import print_json, print_table
 from simkit.cli.progress import Progress
 from simkit.errors import UserError
 
-FORMATS = ("stablehlo", "extended_xyz")
+if TYPE_CHECKING:
+    from simkit.export.programs.verification import Report
+
+FORMATS = ("stablehlo", "onnx", "all", "extended_xyz")
+FORMS = ("step", "segment", "trajectory", "gradient", "final")
+# Options of programs, by their names in Python.
+_OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    add_scenario(parser, "NAME|RUN", "stablehlo: a scenario's name or .toml file; extended_xyz: a run directory")
-    parser.add_argument("--to", default="stablehlo", choices=FORMATS, help="format (default: stablehlo)")
+    meaning = "a scenario's name or .toml file; extended_xyz: a run directory; --verify: a folder that was exported"
+    add_scenario(parser, "NAME|RUN|FOLDER", meaning)
+    parser.add_argument("--to", choices=FORMATS, help="format (default: stablehlo)")
+    what = "function: one step, the segment between frames, a whole run, an objective's gradient, or a run's end"
+    parser.add_argument("--what", choices=FORMS, help=f"{what} (default: step)")
+    parser.add_argument("--batch", metavar="N|symbolic", help="leading axis of every array: a size, or any size")
+    parser.add_argument("--objective", help="whose gradient (default: the scenario's first)")
+    parser.add_argument("--tolerance", type=float, help="largest relative difference from JAX (default: by function)")
+    parser.add_argument("--ops", metavar="FILE", help="onnx: the operators that the target has; others are replaced")
+    parser.add_argument("--verify", action="store_true", help="compare what is in a folder with its reference again")
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
-        help="stablehlo: folder to write (default: export); extended_xyz: file to write (default: RUN/NAME.xyz)",
+        help="folder to write (default: export/NAME-WHAT); extended_xyz: file to write (default: RUN/NAME.xyz)",
     )
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Export and report."""
-    return _program(arguments) if arguments.to == "stablehlo" else _frames(arguments)
+    """Export or verify, and report; a program that differs from JAX is exit code 1."""
+    if arguments.verify:
+        return _verified(arguments)
+    if arguments.to == "extended_xyz":
+        _refuse(arguments, _OF_PROGRAMS, "are for programs, not for extended_xyz")
+        return _frames(arguments)
+    return _program(arguments)
 
 
 def _program(arguments: argparse.Namespace) -> int:
-    """Export a scenario, verified against JAX."""
-    from dataclasses import asdict
-
+    """Export a scenario, compared with JAX."""
     scenario = scenario_of(arguments)
 
     from simkit.core.compilation import use_compilation_cache
-    from simkit.export.stablehlo import export_scenario
+    from simkit.export import program
 
     use_compilation_cache()
+    what = arguments.what or "step"
+    folder = arguments.output or Path("export") / f"{scenario.name}-{what}"
+    batch = arguments.batch
+    given = {
+        "to": arguments.to or "stablehlo",
+        "what": what,
+        "batch": int(batch) if batch and batch.isdecimal() else batch,
+        "objective": arguments.objective,
+        "tolerance": arguments.tolerance,
+        "ops": arguments.ops,
+    }
     with Progress(scenario.name, doing="exporting, and comparing with JAX"):
-        exported = export_scenario(scenario, arguments.output or Path("export"))
+        report = program(scenario, folder, **given)
+    return _told(report, arguments)
+
+
+def _verified(arguments: argparse.Namespace) -> int:
+    """Run the programs of a folder again."""
+    from simkit.core.compilation import use_compilation_cache
+    from simkit.export import verify
+
+    _refuse(arguments, ("to", *_OF_PROGRAMS, "output"), "say how to export, and --verify only runs what is there")
+    if arguments.set or arguments.seed is not None or arguments.precision is not None:
+        raise UserError("--set, --seed and --precision do not change a program that is written; leave them out")
+    use_compilation_cache()
+    folder = Path(arguments.scenario)
+    with Progress(folder.name, doing="comparing with the reference"):
+        report = verify(folder)
+    return _told(report, arguments)
+
+
+def _told(report: "Report", arguments: argparse.Namespace) -> int:
+    """Print a report, and return the exit code."""
+    from simkit.export.programs.verification import as_plain
+
     if arguments.json:
-        print_json(asdict(exported))
+        print_json(as_plain(report))
     else:
-        print(f"program: {exported.program}\ncard:    {exported.card}")
-        print(f"reloaded and compared with JAX: values agree to {exported.value_error:.2g}, ", end="")
-        print(f"derivatives to {exported.gradient_error:.2g} (relative)")
-    return FINE
+        header = ("file", "runtime", "kB", "nodes", "largest error", "of", "allowed", "load s", "run s", "result")
+        rows = [
+            (
+                one.file,
+                one.runtime,
+                round(one.size / 1000),
+                one.nodes,
+                _rough(one.worst.error),
+                one.worst.output,
+                _rough(one.worst.allowed),
+                round(one.seconds_to_load, 2),
+                round(one.seconds_to_run, 4),
+                "pass" if all(difference.passed for difference in one.differences) else "MISS",
+            )
+            for one in report.runtimes
+        ]
+        print(f"{report.folder}: {report.form}, compared with JAX\n")
+        print_table(header, rows)
+    for miss in report.misses:
+        print(f"simkit: {miss}", file=sys.stderr)
+    return FINE if report.passed else DIFFERS
+
+
+def _rough(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1e}"
+
+
+def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if getattr(arguments, name) is not None:
+            raise UserError(f"--{name}: options such as this {why}; leave it out")
 
 
 def _frames(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import pytest
 from simkit.cli.main import main
 from simkit.core.status import Status, status_of
 from simkit.errors import UserError
-from simkit.export.stablehlo import export_scenario
+from simkit.export import program
 from simkit.rigid import mjcf
 from simkit.rigid.models.mjcf import from_text
 from simkit.scenario.schema import read_scenario
@@ -241,6 +241,6 @@ def test_a_scenario_runs_with_a_model_beside_it_even_in_c(tmp_path, capsys):
 def test_a_model_followed_by_c_is_not_exported(tmp_path):
     (tmp_path / "swing.toml").write_text(SCENARIO)
     (tmp_path / "pendulum.xml").write_text(PENDULUM)
-    message = refusal(export_scenario, read_scenario(tmp_path / "swing.toml"), tmp_path / "out")
+    message = refusal(program, read_scenario(tmp_path / "swing.toml"), tmp_path / "out")
     assert "swing calls the host and so cannot be exported" in message
     assert not (tmp_path / "out").exists()

@@ -1,0 +1,120 @@
+"""How far results of another runtime may be from those of JAX, and how far they are."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+# Relative to the largest number of an output. One step is a few hundred roundings; round-off grows along a run.
+OF_A_STEP = {"float32": 1e-5, "float64": 1e-10}
+OF_A_RUN = {"float32": 3e-4, "float64": 1e-8}
+# An output may differ by as much as this many roundings of the inputs change it: a program rounds in each operation.
+ROUNDINGS = 100.0
+PERTURBATIONS = 3
+
+type Arrays = Sequence[np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """How one output of a runtime compares with the reference.
+
+    Attributes:
+        output: its name.
+        error: largest difference relative to the largest number of the reference; of integers and truth values the
+            share of those that differ; infinite where one is not finite and the other is.
+        allowed: the largest error that is not a miss; ``None`` where rounding the inputs changes integers, so that
+            nothing can be asked for.
+    """
+
+    output: str
+    error: float
+    allowed: float | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error is allowed."""
+        return self.allowed is None or self.error <= self.allowed
+
+
+def usual_tolerance(form: str, precision: str) -> float:
+    """Return the tolerance that a program is held to, relative to the largest number of each output.
+
+    Args:
+        form: of the program.
+        precision: ``"float32"`` or ``"float64"``.
+    """
+    return (OF_A_STEP if form == "step" else OF_A_RUN)[precision]
+
+
+def error_of(expected: np.ndarray, found: np.ndarray) -> float:
+    """Return how far an output is from the reference, see `Difference`.
+
+    Args:
+        expected: of JAX.
+        found: of the same shape.
+    """
+    if expected.dtype.kind != "f":
+        return float(np.mean(expected != found)) if expected.size else 0.0
+    finite = np.isfinite(expected)
+    if not np.array_equal(finite, np.isfinite(found)) or not np.array_equal(
+        expected[~finite], found[~finite], equal_nan=True
+    ):
+        return np.inf
+    scale = float(np.max(np.abs(expected), where=finite, initial=0.0))
+    wide = np.float64
+    difference = np.subtract(expected, found, where=finite, out=np.zeros(expected.shape, wide), dtype=wide)
+    largest = float(np.max(np.abs(difference), initial=0.0))
+    return largest / scale if scale else largest
+
+
+def allowed_errors(
+    run: Callable[[Arrays], Arrays], inputs: Arrays, expected: Arrays, tolerance: float, times: int
+) -> list[float | None]:
+    """Return the largest error of each output that is not a miss.
+
+    That is the tolerance, and what rounding does: the inputs are changed by one unit in their last place, at random,
+    and the program is run again. What is left of a cancellation (a divergence that is zero but for rounding), and what
+    a chaotic motion multiplies, cannot agree more closely in any two runtimes.
+
+    Args:
+        run: the program in JAX.
+        inputs: of the program.
+        expected: its outputs.
+        tolerance: relative to the largest number of an output.
+        times: how often the inputs are changed.
+    """
+    generator = np.random.default_rng(0)
+    worst = [0.0] * len(expected)
+    for _ in range(times):
+        changed = [_rounded(array, generator) for array in inputs]
+        for place, (a, b) in enumerate(zip(expected, run(changed), strict=True)):
+            worst[place] = max(worst[place], error_of(np.asarray(a), np.asarray(b)))
+    return [
+        tolerance + ROUNDINGS * change if array.dtype.kind == "f" else 0.0 if change == 0 else None
+        for array, change in zip(expected, worst, strict=True)
+    ]
+
+
+def differences(names: Sequence[str], expected: Arrays, found: Arrays, allowed: Sequence[float | None]) -> list[Any]:
+    """Return how outputs compare, one `Difference` each.
+
+    Args:
+        names: of the outputs.
+        expected: of JAX.
+        found: of another runtime.
+        allowed: of `allowed_errors`.
+    """
+    return [
+        Difference(name, error_of(a, b), most) for name, a, b, most in zip(names, expected, found, allowed, strict=True)
+    ]
+
+
+def _rounded(array: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Return numbers, each one unit in the last place up or down."""
+    if array.dtype.kind != "f":
+        return array
+    up = generator.integers(0, 2, array.shape).astype(bool)
+    towards = np.where(up, np.inf, -np.inf).astype(array.dtype)
+    return np.where(array == 0, array, np.nextafter(array, towards))

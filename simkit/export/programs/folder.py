@@ -1,0 +1,234 @@
+"""The folder of an exported program: written whole, and read with every name, type and size checked."""
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simkit.errors import UserError, one_line
+from simkit.export.programs.ports import KINDS, Port
+from simkit.export.programs.runtimes import JAXEXPORT, MLIR, ONNX, SYMBOLIC
+from simkit.storage.archives import Layout, read_arrays, write_arrays
+from simkit.storage.files import DamagedFileError, make_folder, read_bytes, read_json, write_bytes, write_json
+
+FORMAT = "simkit program 1"
+CARD, REFERENCE, REPORT, SCENARIO = "io.json", "reference.npz", "report.json", "scenario.toml"
+STAND_ALONE = {ONNX: "run_onnx.py", JAXEXPORT: "run_jax.py"}
+CASES = ("start", "later")
+# A protocol buffer is at most this large, and so is an ONNX model.
+LARGEST = 2**31
+_NAME = re.compile(r"[A-Za-z0-9_.]{1,200}")
+_INTEGERS = (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_DTYPES = ("bool", *_INTEGERS, "float16", "float32", "float64")
+_ANY = "batch"
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What ``io.json`` says.
+
+    Attributes:
+        form: which function of the simulation it is.
+        batch: size of the leading axis of every array, ``"symbolic"`` for any, ``None`` without one.
+        inputs: in order.
+        outputs: in order.
+        allowed: by case, for each output the largest error that is not a miss, or ``None``.
+        files: of programs that are there.
+        told: everything, as it is written.
+    """
+
+    form: str
+    batch: "int | str | None"
+    inputs: list[Port]
+    outputs: list[Port]
+    allowed: dict[str, list[float | None]]
+    files: list[str]
+    told: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Inputs of a program and what JAX makes of them."""
+
+    inputs: list[np.ndarray]
+    outputs: list[np.ndarray]
+
+
+def new_folder(folder: Path) -> None:
+    """Make the folder of a program.
+
+    Args:
+        folder: where.
+
+    Raises:
+        UserError: if it is there, or cannot be made.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise UserError(f"{folder} exists; choose another folder with output=, or remove it")
+    make_folder(folder)
+
+
+def write_program(folder: Path, card: Mapping[str, Any], files: Mapping[str, bytes], cases: Mapping[str, Case]) -> None:
+    """Write a program with its description and its reference.
+
+    Args:
+        folder: made by `new_folder`.
+        card: content of ``io.json``.
+        files: content of all files but ``io.json`` and ``reference.npz``, by name.
+        cases: by name.
+    """
+    names = {kind: [port["name"] for port in card[f"{kind}s"]] for kind in ("input", "output")}
+    arrays = {
+        f"{case}.{kind}.{name}": array
+        for case, both in cases.items()
+        for kind, own in (("input", both.inputs), ("output", both.outputs))
+        for name, array in zip(names[kind], own, strict=True)
+    }
+    for name, data in files.items():
+        write_bytes(folder / name, data)
+    write_arrays(folder / REFERENCE, arrays)
+    write_json(folder / CARD, card)
+
+
+def read_card(folder: Path) -> Card:
+    """Read ``io.json``.
+
+    Args:
+        folder: of the program.
+
+    Raises:
+        UserError: if there is none, or it says what no export writes.
+    """
+    path = folder / CARD
+    try:
+        told = read_json(path)
+        if told.get("format") != FORMAT:
+            raise ValueError(f"format = {told.get('format')!r:.60} is not '{FORMAT}'")
+        batch = told.get("batch")
+        if not (batch is None or batch == SYMBOLIC or _is_size(batch)):
+            raise ValueError(f"batch = {batch!r:.60} is neither a size nor 'symbolic'")
+        inputs, outputs = (_ports(told, key, batch) for key in ("inputs", "outputs"))
+        allowed = told.get("allowed_errors")
+        if not isinstance(allowed, dict) or not allowed or not set(allowed) <= set(CASES):
+            raise ValueError("allowed_errors does not name the cases of reference.npz")
+        for errors in allowed.values():
+            if not isinstance(errors, list) or len(errors) != len(outputs) or not all(map(_is_error, errors)):
+                raise ValueError("allowed_errors does not have one positive number for each output")
+        files = [name for name in (ONNX, JAXEXPORT, MLIR) if (folder / name).exists() or (folder / name).is_symlink()]
+        return Card(str(told.get("form")), batch, inputs, outputs, allowed, files, told)
+    except DamagedFileError as error:
+        raise UserError(f"{one_line(error)}; give the folder of an exported program") from None
+    except ValueError as error:
+        raise UserError(f"{path}: {one_line(error)}; export the program again") from None
+
+
+def read_cases(folder: Path, card: Card) -> dict[str, Case]:
+    """Read ``reference.npz``: exactly the arrays that ``io.json`` describes, within the bounds of the parameters.
+
+    Args:
+        folder: of the program.
+        card: what its ``io.json`` says.
+
+    Raises:
+        UserError: if an array is missing, unknown, of another shape or type, or out of bounds.
+    """
+    sides = {"input": card.inputs, "output": card.outputs}
+    axes: tuple[int | str, ...] = () if card.batch is None else (_ANY if card.batch == SYMBOLIC else card.batch,)
+    layout = Layout(
+        {
+            f"{case}.{kind}.{port.name}": (port.dtype, (*axes, *port.shape))
+            for case in card.allowed
+            for kind, ports in sides.items()
+            for port in ports
+        }
+    )
+    try:
+        arrays = read_arrays(folder / REFERENCE, layout=layout)
+    except DamagedFileError as error:
+        raise UserError(f"{one_line(error)}; export the program again") from None
+    for case in card.allowed:
+        for port in card.inputs:
+            _check_bounds(folder / REFERENCE, port, arrays[f"{case}.input.{port.name}"])
+    return {
+        case: Case(*([arrays[f"{case}.{kind}.{port.name}"] for port in ports] for kind, ports in sides.items()))
+        for case in card.allowed
+    }
+
+
+def read_program(folder: Path, name: str) -> bytes:
+    """Read the file of a program.
+
+    Args:
+        folder: where.
+        name: of the file.
+
+    Raises:
+        UserError: if it cannot be read, or is larger than a program can be.
+    """
+    path = folder / name
+    try:
+        if path.lstat().st_size > LARGEST:
+            raise UserError(f"{path}: it is over 2 GiB, and no program; export it again")
+        return read_bytes(path)
+    except (OSError, DamagedFileError) as error:
+        raise UserError(f"{path}: {one_line(error)}; export the program again") from None
+
+
+def _ports(told: Mapping[str, Any], key: str, batch: "int | str | None") -> list[Port]:
+    entries = told.get(key)
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError(f"{key} is not a list of tables")
+    ports = [_port(entry, f"{key}[{place}]", batch) for place, entry in enumerate(entries)]
+    names = [port.name for port in ports]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{key} names '{twice}' twice")
+    return ports
+
+
+def _port(entry: Mapping[str, Any], where: str, batch: "int | str | None") -> Port:
+    name, dtype, shape, kind = (entry.get(key) for key in ("name", "dtype", "shape", "kind"))
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"{where}.name = {name!r:.60} is not a word of letters, digits, '_' and '.'")
+    if dtype not in _DTYPES:
+        raise ValueError(f"{where}.dtype = {dtype!r:.60} is none of {', '.join(_DTYPES)}")
+    if kind not in KINDS:
+        raise ValueError(f"{where}.kind = {kind!r:.60} is none of {', '.join(KINDS)}")
+    if not isinstance(shape, list):
+        raise ValueError(f"{where}.shape = {shape!r:.60} is not a list")
+    if batch is not None:
+        if shape[:1] != [batch]:
+            raise ValueError(f"{where}.shape = {shape!r:.60} does not begin with the batch, {batch}")
+        shape = shape[1:]
+    if not all(map(_is_size, shape)) or math.prod(shape) * np.dtype(dtype).itemsize > LARGEST:
+        raise ValueError(f"{where}.shape = {shape!r:.60} is not of sizes that make at most 2 GiB")
+    bounds = entry.get("bounds")
+    if bounds is not None:
+        if not isinstance(bounds, list) or len(bounds) != 2 or not all(b is None or _is_number(b) for b in bounds):
+            raise ValueError(f"{where}.bounds = {bounds!r:.60} is not two numbers")
+        bounds = (-math.inf if bounds[0] is None else bounds[0], math.inf if bounds[1] is None else bounds[1])
+    words: Sequence[str] = [str(entry.get(key, ""))[:200] for key in ("unit", "doc", "implementation")]
+    return Port(name, tuple(shape), dtype, words[0], words[1], kind, bounds, words[2])
+
+
+def _check_bounds(path: Path, port: Port, array: np.ndarray) -> None:
+    if port.bounds is None:
+        return
+    low, high = port.bounds
+    if outside := array[~((array >= low) & (array <= high))].tolist():
+        raise UserError(f"{path}: {port.name} = {outside[0]:g} is out of its bounds [{low:g}, {high:g}]")
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_error(value: Any) -> bool:
+    return value is None or (_is_number(value) and value >= 0)

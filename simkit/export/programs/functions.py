@@ -1,0 +1,195 @@
+"""What can be exported of a simulation, each a pure function of plain arrays by name."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit.core import paths
+from simkit.errors import UserError, nearest
+from simkit.export.programs.ports import Port, decoded, encoded, ports_of
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Params, Simulation
+    from simkit.scenario.scenario import Scenario
+
+# What each returns, in a sentence for io.json and the help.
+FORMS = {
+    "step": "one step: the next state, what a frame shows of it, its diagnostics and its status",
+    "segment": "the steps between two frames: as step, after that many of them",
+    "trajectory": "a whole run from the initial state: every frame, its diagnostics, and the last state",
+    "gradient": "an objective and its derivatives with respect to all parameters",
+    "final": "the diagnostics at the end of a run; of one that converges with an implicit derivative",
+}
+type Function = Callable[..., tuple[Any, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A pure function of plain arrays.
+
+    Attributes:
+        form: one of `FORMS`.
+        function: of the inputs, in order; returns the outputs, in order.
+        inputs: what it takes.
+        outputs: what it returns.
+        cases: ``seed -> inputs`` to compare runtimes with: at the start of a run and, of a step or segment, at the next
+            frame.
+        steps: how many steps one call takes.
+    """
+
+    form: str
+    function: Function
+    inputs: list[Port]
+    outputs: list[Port]
+    cases: Callable[[int], list[list[np.ndarray]]]
+    steps: int
+
+
+def program_of(scenario: "Scenario", simulation: "Simulation", form: str, objective: str | None = None) -> Program:
+    """Return one of the functions of a simulation that can be exported, in the precision that JAX runs in.
+
+    Args:
+        scenario: for the seed, the steps, the distance of frames and the objectives.
+        simulation: built from it.
+        form: one of `FORMS`.
+        objective: whose gradient; ``None`` takes the first of the scenario.
+
+    Raises:
+        UserError: if there is no such form or objective.
+    """
+    import jax
+
+    if form not in FORMS:
+        raise UserError(f"'{form}' is not a form of program{nearest(form, list(FORMS))}")
+    if objective is not None and form != "gradient":
+        raise UserError(f"objective = '{objective}' is for the form 'gradient' only; leave it out")
+    params, quantities = simulation.params, dict(simulation.quantities)
+    parameters = [_with_declaration(port, scenario) for port in ports_of(params, "params", {})]
+    if form in ("step", "segment"):
+        from simkit.core.rollout import frame
+
+        steps = scenario.run.every if form == "segment" else 1
+        start, advance = jax.jit(simulation.init), frame(simulation, steps)
+        onward = jax.jit(frame(simulation, scenario.run.every))
+
+        def run(state: Any, params: "Params") -> dict[str, Any]:
+            state, told = advance(state, params)
+            return {
+                "next": state,
+                "frame": told.observed,
+                "diagnostic": told.diagnosed,
+                "status": told.status,
+            }
+
+        def states(seed: int) -> list[tuple[Any, ...]]:
+            state = start(params, jax.random.key(seed))
+            return [(state, params), (onward(state, params)[0], params)]
+
+        state = jax.eval_shape(simulation.init, params, jax.random.key(0))
+        ports = [ports_of(state, "state", quantities), parameters]
+        return _flat(form, run, ports, (state, params), states, steps, quantities)
+    key = jax.random.key(scenario.run.seed)
+    ports = [parameters, [dataclasses.replace(ports_of(key, "key", {})[0], doc="from which the start is drawn")]]
+    made = _of_runs(scenario, simulation, form, objective)
+    return _flat(
+        form, made, ports, (params, key), lambda seed: [(params, jax.random.key(seed))], scenario.run.steps, quantities
+    )
+
+
+def _of_runs(
+    scenario: "Scenario", simulation: "Simulation", form: str, name: str | None
+) -> "Callable[[Params, Any], dict[str, Any]]":
+    """Return ``(params, key) -> {group: arrays}`` for a form that runs from the start to the end."""
+    import jax
+
+    from simkit.core import gradient
+    from simkit.core.converge import converge
+    from simkit.core.rollout import segment, trajectory
+    from simkit.jobs.derivatives import objective_name, objective_of
+
+    params, key, steps = simulation.params, jax.random.key(scenario.run.seed), scenario.run.steps
+    if form == "gradient":
+        objective = objective_of(scenario, simulation, objective_name(scenario, name))
+        if simulation.sized_like is not None:
+            objective = objective.with_room(params, key)
+        derive = gradient.with_derivative(objective, list(paths.leaves(params)))
+
+        def differentiated(params: "Params", key: Any) -> dict[str, Any]:
+            value, derivative = derive(params, key)
+            return {"objective": value, "gradient": derivative}
+
+        return differentiated
+    simulation = _with_room(simulation, steps, key)
+    if form == "trajectory":
+        whole = trajectory(simulation, steps, scenario.run.every)
+        return lambda params, key: dict(zip(("last", "frame", "diagnostic"), whole(params, key), strict=True))
+
+    def final(params: "Params", key: Any) -> dict[str, Any]:
+        state = simulation.init(params, key)
+        if simulation.equilibrium is not None:
+            state = converge(simulation, steps)(state, params).state
+        else:
+            state = segment(simulation, steps)(state, params)
+        return {"diagnostic": simulation.diagnose(state, params)}
+
+    return final
+
+
+def _with_room(simulation: "Simulation", steps: int, key: Any) -> "Simulation":
+    """Return a simulation with buffers large enough for its run: those of a program cannot grow."""
+    import jax
+
+    from simkit.core.growth import with_room
+    from simkit.core.rollout import segment
+    from simkit.core.status import status_of
+
+    if simulation.sized_like is None:
+        return simulation
+
+    def attempt(simulation: "Simulation", _: Any) -> tuple[Any, Any, "Simulation"]:
+        run = segment(simulation, steps)
+        state = jax.jit(lambda params, key: run(simulation.init(params, key), params))(simulation.params, key)
+        return state, status_of(simulation)(state, simulation.params), simulation
+
+    return with_room(simulation, attempt)
+
+
+def _flat(
+    form: str,
+    function: Callable[..., dict[str, Any]],
+    inputs: list[list[Port]],
+    example: tuple[Any, ...],
+    cases: Callable[[int], Sequence[tuple[Any, ...]]],
+    steps: int,
+    quantities: Any,
+) -> Program:
+    """Return a function of trees as one of plain arrays."""
+    import jax
+
+    structures = [jax.tree.structure(argument) for argument in example]
+
+    def run(*arrays: Any) -> tuple[Any, ...]:
+        left = iter(arrays)
+        trees = [
+            jax.tree.unflatten(structure, [decoded(port, next(left)) for port in ports])
+            for structure, ports in zip(structures, inputs, strict=True)
+        ]
+        return tuple(encoded(leaf) for leaf in jax.tree.leaves(function(*trees)))
+
+    shapes = jax.eval_shape(function, *example)
+    outputs = [port for group in sorted(shapes) for port in ports_of(shapes[group], group, quantities)]
+
+    def arrays(seed: int) -> list[list[np.ndarray]]:
+        return [[np.asarray(encoded(leaf)) for leaf in jax.tree.leaves(case)] for case in cases(seed)]
+
+    return Program(form, run, [port for ports in inputs for port in ports], outputs, arrays, steps)
+
+
+def _with_declaration(port: Port, scenario: "Scenario") -> Port:
+    declared = scenario.parameters.get(port.name.removeprefix("params."))
+    if declared is None:
+        return port
+    bounds = None if declared.bounds is None else (float(declared.bounds[0]), float(declared.bounds[1]))
+    return dataclasses.replace(port, unit=declared.unit, doc=declared.doc, bounds=bounds)

@@ -1,0 +1,120 @@
+"""The ONNX model of a program, with the names of its description."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import simkit
+from simkit.errors import UserError, one_line
+from simkit.export.programs.functions import Program
+from simkit.export.programs.runtimes import batched, shapes_of
+
+if TYPE_CHECKING:
+    from simkit.export.targets.operators import Operators
+
+
+def to_onnx(
+    program: Program, batch: "int | str | None", operators: "Operators | None" = None
+) -> tuple[Any, dict[str, Any]]:
+    """Return a program as an ONNX model whose inputs and outputs have the names of its ports.
+
+    Args:
+        program: what to export.
+        batch: size of the leading axis, or ``None``.
+        operators: those that the target has; ``None`` allows all.
+
+    Returns:
+        The model, and the operators of it that the target lacks.
+
+    Raises:
+        UserError: if a primitive has no ONNX form.
+    """
+    from simkit.export.onnx import convert
+
+    converted = convert(batched(program, batch), *shapes_of(program, batch))
+    old = [port.name for port in (*converted.inputs, *converted.outputs)]
+    new = [port.name for port in (*program.inputs, *program.outputs)]
+    rename(converted.model, old, new)
+    _shorten_origins(converted.model.graph)
+    return converted.model, {}
+
+
+def loaded(data: bytes, where: str) -> Any:
+    """Return a model from its bytes.
+
+    Args:
+        data: of the file.
+        where: its path, for errors.
+
+    Raises:
+        UserError: if it is none, or reads other files or foreign sets of operators.
+    """
+    from simkit.export.onnx.model import onnx_package
+
+    try:
+        model = onnx_package().load_model_from_string(data)
+        if foreign := next(_foreign(model.graph), "it defines functions" if model.functions else ""):
+            raise ValueError(foreign)
+        return model
+    except UserError:
+        raise
+    except Exception as error:  # protobuf raises many kinds on bytes that are not what they should be
+        raise UserError(f"{where}: it is not a model that stands alone ({one_line(error)}); export it again") from None
+
+
+def rename(model: Any, old: Sequence[str], new: Sequence[str]) -> None:
+    """Give inputs and outputs of a model other names, also where bodies of loops and branches use them.
+
+    Args:
+        model: changed in place.
+        old: names in the model.
+        new: as many others; no other tensor of the model has one of them.
+    """
+    names = dict(zip(old, new, strict=True))
+    for graph in graphs_of(model.graph):
+        for node in graph.node:
+            node.input[:] = [names.get(name, name) for name in node.input]
+            node.output[:] = [names.get(name, name) for name in node.output]
+        for port in (*graph.input, *graph.output):
+            port.name = names.get(port.name, port.name)
+
+
+def graphs_of(graph: Any) -> list[Any]:
+    """Return a graph of a model, and the bodies of its loops and branches."""
+    found = [graph]
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                found += graphs_of(attribute.g)
+    return found
+
+
+def count_of(model: Any) -> int:
+    """Return the number of nodes of a model, with those of all bodies."""
+    return sum(len(graph.node) for graph in graphs_of(model.graph))
+
+
+def _shorten_origins(graph: Any) -> None:
+    """Leave folders of this machine out of the lines that nodes come from."""
+    package, here = f"{Path(simkit.__file__).parents[1]}/", f"{Path.cwd()}/"
+    for each in graphs_of(graph):
+        for node in each.node:
+            origin = node.doc_string.removeprefix(package).removeprefix(here)
+            node.doc_string = "/".join(origin.split("/")[-3:]) if origin.startswith("/") else origin
+
+
+def _foreign(graph: Any) -> Any:
+    """Yield what a graph takes from outside of its file, or from no known set of operators."""
+    for tensor in graph.initializer:
+        if tensor.external_data or tensor.data_location:
+            yield f"its tensor '{one_line(tensor.name, 60)}' lies in another file"
+    for node in graph.node:
+        if node.domain not in ("", "ai.onnx"):
+            yield f"its operator '{one_line(node.op_type, 60)}' is of the foreign set '{one_line(node.domain, 60)}'"
+        for attribute in node.attribute:
+            if attribute.HasField("t") and (attribute.t.external_data or attribute.t.data_location):
+                yield f"its constant '{one_line(node.name, 60)}' lies in another file"
+            if attribute.HasField("g"):
+                yield from _foreign(attribute.g)
+            for inner in attribute.graphs:
+                yield from _foreign(inner)

@@ -1,0 +1,116 @@
+"""Inputs and outputs of an exported program: plain arrays by name, whatever the structure of the simulation's state."""
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Quantity
+
+NUMBER, COMPLEX, KEY = "number", "complex number", "random key"
+KINDS = (NUMBER, COMPLEX, KEY)
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """One array that a program takes or returns.
+
+    Attributes:
+        name: the same in every runtime and in ``reference.npz``.
+        shape: without a batch axis.
+        dtype: of its numbers.
+        unit: physical unit, ``"1"`` for a pure number; empty where nothing declares it.
+        doc: what it means; empty where nothing declares it.
+        kind: ``"number"``; ``"complex number"``, with a last axis of real and imaginary part; or ``"random key"``, its
+            words as ``uint32``.
+        bounds: lowest and highest value allowed, of a parameter that declares them.
+        implementation: of random keys, the name of JAX's generator.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    unit: str = ""
+    doc: str = ""
+    kind: str = NUMBER
+    bounds: tuple[float, float] | None = None
+    implementation: str = ""
+
+    def described(self, batch: "int | str | None") -> dict[str, Any]:
+        """Return what ``io.json`` says of it.
+
+        Args:
+            batch: size of the leading batch axis, a word if it may be any; ``None`` without one.
+        """
+        told = dataclasses.asdict(self)
+        told["shape"] = [*([] if batch is None else [batch]), *self.shape]
+        return {key: value for key, value in told.items() if value not in (None, "")}
+
+
+def ports_of(tree: Any, prefix: str, quantities: "dict[str, Quantity]") -> list[Port]:
+    """Return the ports of a tree's arrays, in the order of its leaves.
+
+    Args:
+        tree: of arrays or their shapes.
+        prefix: first word of their names.
+        quantities: what is known of them, by the last step of their path.
+    """
+    import jax
+
+    found: list[Port] = []
+    for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        steps = [_NOT_IN_NAMES.sub("_", _step(key)) for key in path]
+        name = ".".join([prefix, *steps])
+        if any(port.name == name for port in found):
+            name = f"{name}_{len(found)}"
+        known = quantities.get(steps[-1]) if steps else None
+        told = {} if known is None else {"unit": known.unit, "doc": known.doc}
+        found.append(_port(name, leaf, told))
+    return found
+
+
+def encoded(leaf: Any) -> Any:
+    """Return an array as programs take it: words of keys, real and imaginary parts along a last axis."""
+    import jax
+    import jax.numpy as jnp
+
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.key_data(leaf)
+    if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
+        return jnp.stack([leaf.real, leaf.imag], -1)
+    return leaf
+
+
+def decoded(port: Port, array: Any) -> Any:
+    """Return what `encoded` was given.
+
+    Args:
+        port: of the array.
+        array: encoded.
+    """
+    import jax
+
+    if port.kind == KEY:
+        return jax.random.wrap_key_data(array, impl=port.implementation)
+    return jax.lax.complex(array[..., 0], array[..., 1]) if port.kind == COMPLEX else array
+
+
+def _port(name: str, leaf: Any, told: dict[str, Any]) -> Port:
+    import jax
+    import jax.numpy as jnp
+
+    shape = jax.eval_shape(encoded, leaf)
+    kind, names = NUMBER, [""]
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        kind, told = KEY, {}
+        jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), leaf)
+    elif np.issubdtype(leaf.dtype, np.complexfloating):
+        kind = COMPLEX
+    return Port(name, tuple(shape.shape), shape.dtype.name, kind=kind, implementation=names[-1], **told)
+
+
+def _step(key: Any) -> str:
+    return str(next(getattr(key, kind) for kind in ("name", "idx", "key") if hasattr(key, kind)))

@@ -1,0 +1,147 @@
+"""The short programs that come with an export and run it without simkit: with onnxruntime, or with JAX alone."""
+
+from simkit.export.programs.runtimes import JAXEXPORT, ONNX
+
+_WITH = {
+    ONNX: (
+        "onnxruntime",
+        '''
+import onnxruntime
+
+session = onnxruntime.InferenceSession(FOLDER / "model.onnx", providers=["CPUExecutionProvider"])
+TAKEN = {port.name for port in session.get_inputs()}  # the runtime drops what nothing depends on
+
+
+def call(inputs):
+    """Return the outputs of one call, by name."""
+    found = session.run([port["name"] for port in OUTPUTS], {k: v for k, v in inputs.items() if k in TAKEN})
+    return {port["name"]: array for port, array in zip(OUTPUTS, found)}
+''',
+    ),
+    JAXEXPORT: (
+        "JAX",
+        '''
+import jax
+import jax.export
+
+if CARD["precision"] == "float64":
+    jax.config.update("jax_enable_x64", True)
+program = jax.jit(jax.export.deserialize(bytearray((FOLDER / "model.jaxexport").read_bytes())).call)
+
+
+def call(inputs):
+    """Return the outputs of one call, by name."""
+    found = program(*(inputs[port["name"]] for port in INPUTS))
+    return {port["name"]: np.asarray(array) for port, array in zip(OUTPUTS, found)}
+''',
+    ),
+}
+_TEXT = '''"""Run this program with {runtime}, without simkit, and compare it with its reference.
+
+python {file}                          compare with reference.npz
+python {file} --inputs my.npz          start from other inputs, by their names in io.json
+python {file} --calls 100 -o out.npz   call a step or segment again and again, and keep what the frames show
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+CARD = json.loads((FOLDER / "io.json").read_text())
+INPUTS, OUTPUTS = CARD["inputs"], CARD["outputs"]
+{import_and_call}
+
+def refuse(message):
+    """Stop with one line."""
+    print(message, file=sys.stderr)
+    sys.exit(2)
+
+
+def checked(arrays):
+    """Return inputs as the program takes them, or stop with the first that is wrong."""
+    for port in INPUTS:
+        name, shape = port["name"], port["shape"]
+        if name not in arrays:
+            refuse(f"the input {{name}} is missing")
+        array = arrays[name]
+        same = len(array.shape) == len(shape) and all(b in (a, "symbolic") for a, b in zip(array.shape, shape))
+        if not same or array.dtype != port["dtype"]:
+            refuse(f"{{name}} is {{array.dtype}}{{list(array.shape)}}; give {{port['dtype']}}{{shape}}")
+        low, high = port.get("bounds", (None, None))
+        if (low is not None and (array < low).any()) or (high is not None and (array > high).any()):
+            refuse(f"{{name}} is out of its bounds [{{low}}, {{high}}]")
+    return {{port["name"]: arrays[port["name"]] for port in INPUTS}}
+
+
+def error_of(expected, found):
+    """Return the largest difference relative to the largest number; of integers, the share that differs."""
+    if expected.dtype.kind != "f":
+        return float(np.mean(expected != found)) if expected.size else 0.0
+    finite = np.isfinite(expected)
+    if (finite != np.isfinite(found)).any() or not np.array_equal(expected[~finite], found[~finite], equal_nan=True):
+        return float("inf")
+    scale = np.max(np.abs(expected[finite]), initial=0.0)
+    return float(np.max(np.abs(expected[finite] - found[finite]), initial=0.0) / (scale or 1.0))
+
+
+def compare(reference):
+    """Print how far each output is from the reference, and return how many are too far."""
+    missed = 0
+    for case, allowed in CARD["allowed_errors"].items():
+        prefix = f"{{case}}.input."
+        found = call(checked({{k[len(prefix):]: reference[k] for k in reference.files if k.startswith(prefix)}}))
+        for port, most in zip(OUTPUTS, allowed):
+            error = error_of(reference[f"{{case}}.output.{{port['name']}}"], found[port["name"]])
+            miss = most is not None and not error <= most
+            missed += miss
+            print(f"{{case:6}} {{port['name']:32}} {{error:9.2e}} {{'MISS' if miss else ''}}")
+    return missed
+
+
+def follow(inputs, calls):
+    """Return what the frames show, call after call, each output stacked along a first axis."""
+    kept = []
+    for _ in range(calls):
+        found = call(inputs)
+        kept.append({{k: v for k, v in found.items() if k.startswith(("frame.", "diagnostic.", "status"))}})
+        inputs = inputs | {{f"state.{{k[5:]}}": v for k, v in found.items() if k.startswith("next.")}}
+    return {{name: np.stack([one[name] for one in kept]) for name in kept[0]}}
+
+
+def main():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inputs", help="an .npz file of inputs by name (default: those of the reference)")
+    parser.add_argument("--calls", type=int, default=1, help="how often a step or segment is called")
+    parser.add_argument("-o", "--output", help="the .npz file to write")
+    arguments = parser.parse_args()
+    reference = np.load(FOLDER / "reference.npz", allow_pickle=False)
+    if arguments.output is None:
+        return 1 if compare(reference) else 0
+    inputs = {{k[12:]: reference[k] for k in reference.files if k.startswith("start.input.")}}
+    if arguments.inputs:
+        inputs |= dict(np.load(arguments.inputs, allow_pickle=False))
+    inputs = checked(inputs)
+    stepped = any(port["name"].startswith("next.") for port in OUTPUTS)
+    np.savez(arguments.output, **(follow(inputs, arguments.calls) if stepped else call(inputs)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+
+
+def stand_alone(file: str, program: str) -> bytes:
+    """Return the program that runs an exported one.
+
+    Args:
+        file: its own name.
+        program: name of the exported file.
+    """
+    runtime, call = _WITH[program]
+    return _TEXT.format(runtime=runtime, file=file, import_and_call=call).encode()

@@ -1,0 +1,301 @@
+"""Programs of a simulation for other runtimes: their folder, its check, and what is refused."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+import simkit
+import simkit.export
+from simkit.cli.main import main
+from simkit.errors import UserError
+from simkit.export.programs.comparison import allowed_errors, error_of
+from simkit.export.programs.functions import FORMS
+from simkit.scenario import registry
+from simkit.scenario.build import build
+from simkit.storage.archives import read_arrays, write_arrays
+from tests.toys import FACTORIES, PENDULUMS, toy, toys  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The folder of a step in both forms, which tests copy before they change it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, target in FACTORIES.items():
+            patch.setitem(registry.FACTORIES, name, target)
+        folder = tmp_path_factory.mktemp("exported") / "step"
+        report = simkit.export.program(toy(), folder, to="all")
+        assert report.passed and [one.runtime for one in report.runtimes] == ["onnxruntime", "jax.export"]
+        return folder
+
+
+@pytest.fixture
+def copy(exported, tmp_path):
+    return shutil.copytree(exported, tmp_path / "copy")
+
+
+def ran(capsys, *words):
+    """Return the exit code of a command, and its one line of complaint."""
+    capsys.readouterr()
+    code = main([str(word) for word in words])
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1, lines
+    return code, lines[0]
+
+
+def changed(folder, change):
+    """Change the description of a program."""
+    card = json.loads((folder / "io.json").read_text())
+    change(card)
+    (folder / "io.json").write_text(json.dumps(card))
+
+
+def test_folder_describes_every_array(exported):
+    card = json.loads((exported / "io.json").read_text())
+    inputs = {port["name"]: port for port in card["inputs"]}
+    assert inputs["params.frequency"] == {
+        "name": "params.frequency",
+        "shape": [],
+        "dtype": "float64",
+        "unit": "1/s",
+        "doc": "of small swings",
+        "kind": "number",
+        "bounds": [0.1, 10.0],
+    }
+    assert inputs["state.position"]["shape"] == [3]
+    assert inputs["state.key"] | {"kind": "random key", "dtype": "uint32", "shape": [2]} == inputs["state.key"]
+    assert "numpy.array([0, seed]" in card["random_keys"]
+    outputs = [port["name"] for port in card["outputs"]]
+    assert {"next.position", "frame.position", "diagnostic.energy", "status"} < set(outputs)
+    assert {f"state.{name[5:]}" for name in outputs if name.startswith("next.")} < set(inputs)
+    assert {path.name for path in exported.iterdir()} == {
+        *("model.onnx", "model.jaxexport", "model.mlir", "io.json", "reference.npz", "report.json", "scenario.toml"),
+        *("run_onnx.py", "run_jax.py"),
+    }
+    report = json.loads((exported / "report.json").read_text())
+    assert report["passed"] and report["runtimes"][0]["nodes"] > 0 and report["runtimes"][1]["largest_error"] < 1e-10
+
+
+@pytest.mark.parametrize("program", ["run_onnx.py", "run_jax.py"])
+def test_stand_alone_program_follows_the_run_without_simkit(program, copy, x64):
+    blocked = copy / "blocked"
+    blocked.mkdir()
+    (blocked / "simkit.py").write_text("raise ImportError('simkit is not installed')")
+    words = [sys.executable, str(copy / program)]
+    environment = {"PYTHONPATH": str(blocked), "PATH": "/usr/bin"}
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0 and "next.position" in ran.stdout, ran.stderr
+    ran = subprocess.run([*words, "--calls", "6", "-o", str(copy / "out.npz")], env=environment, check=False)
+    assert ran.returncode == 0
+    scenario = toy()
+    simulation = build(scenario)
+    whole = simkit.trajectory(simulation, 6, 1)
+    _, frames, diagnostics = whole(simulation.params, jax.random.key(scenario.run.seed))
+    found = np.load(copy / "out.npz")
+    np.testing.assert_allclose(found["frame.position"], frames["position"][1:], rtol=1e-12)
+    np.testing.assert_allclose(found["diagnostic.energy"], diagnostics["energy"][1:], rtol=1e-12)
+
+
+def test_stand_alone_program_refuses_inputs_that_do_not_fit(copy):
+    start = read_arrays(copy / "reference.npz")
+    inputs = {name[12:]: array for name, array in start.items() if name.startswith("start.input.")}
+    for name, value, phrase in (
+        ("params.frequency", np.float64(99.0), "params.frequency is out of its bounds [0.1, 10.0]"),
+        ("params.frequency", np.float32(1.0), "params.frequency is float32[]; give float64[]"),
+        ("state.position", np.zeros(4), "state.position is float64[4]; give float64[3]"),
+    ):
+        np.savez(copy / "inputs.npz", **inputs | {name: value})
+        words = [sys.executable, copy / "run_onnx.py", "--inputs", copy / "inputs.npz", "-o", copy / "out.npz"]
+        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stderr.strip()) == (2, phrase)
+
+
+def test_program_that_does_not_match_its_reference_is_named(copy, capsys):
+    arrays = read_arrays(copy / "reference.npz")
+    arrays["later.output.frame.position"][1, 0] *= 1 + 1e-6
+    write_arrays(copy / "reference.npz", arrays)
+    capsys.readouterr()
+    assert main(["export", str(copy), "--verify"]) == 1
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 2 and all("frame.position differs from JAX by 1e-06 in" in line for line in lines)
+    assert "model.onnx" in lines[0] and "onnxruntime" in lines[0] and "1e-10 is allowed" in lines[0]
+
+
+def test_verification_passes_what_was_written(exported, capsys):
+    assert main(["export", str(exported), "--verify", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["passed"]
+
+
+def _bounded(card):
+    card["inputs"][-1]["bounds"] = [5.0, 6.0]
+
+
+DAMAGE = {
+    "not JSON": (lambda folder: (folder / "io.json").write_text("{"), "io.json"),
+    "no description": (lambda folder: (folder / "io.json").unlink(), "io.json: No such file"),
+    "format": (lambda folder: changed(folder, lambda card: card.update(format=7)), "format = 7"),
+    "name": (lambda folder: changed(folder, lambda card: card["inputs"][0].update(name="../x")), "inputs[0].name"),
+    "name twice": (
+        lambda folder: changed(folder, lambda card: card["inputs"].append(card["inputs"][0])),
+        "names 'state.position' twice",
+    ),
+    "type": (lambda folder: changed(folder, lambda card: card["inputs"][0].update(dtype="object")), "inputs[0].dtype"),
+    "size": (
+        lambda folder: changed(folder, lambda card: card["outputs"][0].update(shape=[2**30, 2**30])),
+        "at most 2 GiB",
+    ),
+    "shape": (
+        lambda folder: changed(folder, lambda card: card["outputs"][0].update(shape=[7])),
+        "array start.output.diagnostic.energy is float64(), not float64(7)",
+    ),
+    "bounds": (lambda folder: changed(folder, _bounded), "is out of its bounds [5, 6]"),
+    "errors": (lambda folder: changed(folder, lambda card: card.update(allowed_errors={})), "allowed_errors"),
+    "reference": (lambda folder: (folder / "reference.npz").write_bytes(b"PK"), "reference.npz"),
+    "objects": (
+        lambda folder: np.savez(folder / "reference.npz", allow_pickle=True, a=np.array([{}], object)),
+        "reference.npz",
+    ),
+    "link": (
+        lambda folder: ((folder / "model.onnx").unlink(), (folder / "model.onnx").symlink_to("/etc/hostname")),
+        "a symbolic link",
+    ),
+    "model": (lambda folder: (folder / "model.onnx").write_bytes(b"nothing"), "model.onnx"),
+    "program": (lambda folder: (folder / "model.jaxexport").write_bytes(b"nothing" * 9), "model.jaxexport"),
+    "no program": (
+        lambda folder: [(folder / name).unlink() for name in ("model.onnx", "model.jaxexport")],
+        "neither model.onnx nor model.jaxexport",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_folder_is_one_line(damage, copy, capsys):
+    harm, phrase = DAMAGE[damage]
+    harm(copy)
+    code, line = ran(capsys, "export", copy, "--verify")
+    assert code == 2 and phrase in line
+
+
+def test_model_that_reads_another_file_is_refused(copy, capsys):
+    import onnx
+
+    model = onnx.load(copy / "model.onnx")
+    tensor = model.graph.initializer.add(name="secret", data_type=1, dims=[1], data_location=1)
+    tensor.external_data.add(key="location", value="../secret")
+    onnx.save(model, copy / "model.onnx")
+    code, line = ran(capsys, "export", copy, "--verify")
+    assert code == 2 and "its tensor 'secret' lies in another file" in line
+
+
+def test_program_that_calls_what_is_no_library_of_jax_is_refused(copy, capsys):
+    from jax import export
+
+    checks = [export.DisabledSafetyCheck.custom_call("xla_python_cpu_callback")]
+    calling = jax.ffi.ffi_call("xla_python_cpu_callback", jax.ShapeDtypeStruct((), np.float32))
+    made = export.export(jax.jit(calling), disabled_checks=checks)(np.float32(1))
+    (copy / "model.onnx").unlink()
+    (copy / "model.jaxexport").write_bytes(bytes(made.serialize()))
+    code, line = ran(capsys, "export", copy, "--verify")
+    assert code == 2 and "it calls 'xla_python_cpu_callback', which is no library of JAX" in line
+
+
+MISTAKES = {
+    "target": (["--to", "onyx"], "onyx"),
+    "form": (["--what", "frame"], "frame"),
+    "batch": (["--batch", "-3"], "batch = '-3'"),
+    "symbolic": (["--to", "all", "--batch", "symbolic"], "write --batch 16 for instance, or --to stablehlo"),
+    "objective": (["--objective", "energy"], "for the form 'gradient' only"),
+    "no objective": (["--what", "gradient", "--objective", "enrgy"], "did you mean 'energy'"),
+    "tolerance": (["--tolerance", "2"], "tolerance = 2.0"),
+    "operators": (["--ops", "missing.toml"], "missing.toml"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_is_one_line_and_writes_nothing(mistake, tmp_path, capsys):
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    words, phrase = MISTAKES[mistake]
+    code, line = ran(capsys, "export", tmp_path / "toy.toml", "-o", tmp_path / "out", *words)
+    assert code == 2 and phrase in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_folder_that_exists_is_left_alone(exported, tmp_path, capsys):
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    code, line = ran(capsys, "export", tmp_path / "toy.toml", "-o", exported)
+    assert code == 2 and "exists; choose another folder with --output" in line
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "step"])
+def test_every_form_agrees_in_both_runtimes(form, tmp_path):
+    report = simkit.export.program(toy(steps=4), tmp_path / "out", to="all", what=form)
+    assert report.passed and len(report.runtimes) == 2
+    assert max(one.largest_error for one in report.runtimes) < 1e-12
+
+
+def test_gradient_is_that_of_the_objective(tmp_path):
+    simkit.export.program(toy(steps=4), tmp_path / "out", to="onnx", what="gradient")
+    found = read_arrays(tmp_path / "out" / "reference.npz")
+    value, derivative = simkit.value_and_grad(toy(steps=4), ["frequency", "time_step"])
+    np.testing.assert_allclose(found["start.output.objective"], value, rtol=1e-12)
+    for name, expected in derivative.items():
+        np.testing.assert_allclose(found[f"start.output.gradient.{name}"], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("to", "batch"), [("all", 2), ("stablehlo", "symbolic")])
+def test_batch_has_members_of_their_own_seeds(to, batch, tmp_path):
+    report = simkit.export.program(toy(), tmp_path / "out", to=to, batch=batch)
+    assert report.passed
+    arrays = read_arrays(tmp_path / "out" / "reference.npz")
+    assert arrays["start.input.state.position"].shape == (2 if batch == 2 else 3, 3)
+    assert len(np.unique(arrays["start.input.state.position"], axis=0)) == len(arrays["start.input.state.position"])
+    assert simkit.export.verify(tmp_path / "out").passed
+
+
+def test_tolerance_that_is_missed_is_exit_code_1(tmp_path, capsys, monkeypatch):
+    from simkit.export.programs import runtimes
+
+    reloaded = runtimes.run_stablehlo
+
+    def inexact(data, where):
+        run = reloaded(data, where)
+        return lambda arrays: [a * (1 + 1e-6) if a.dtype.kind == "f" else a for a in run(arrays)]
+
+    monkeypatch.setattr(runtimes, "run_stablehlo", inexact)
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    code = main(["export", str(tmp_path / "toy.toml"), "-o", str(tmp_path / "out")])
+    told = capsys.readouterr()
+    assert code == 1 and "frame.position differs from JAX by 1e-06 in jax.export" in told.err and "MISS" in told.out
+    assert not json.loads((tmp_path / "out" / "report.json").read_text())["passed"]
+
+
+def test_errors_are_relative_to_the_largest_number_of_an_output():
+    assert error_of(np.array([1.0, 100.0]), np.array([1.1, 100.0])) == pytest.approx(1e-3)
+    assert error_of(np.array([0.0, np.inf]), np.array([1e-3, np.inf])) == pytest.approx(1e-3)
+    assert error_of(np.array([0.0, np.inf]), np.array([0.0, 1.0])) == np.inf
+    assert error_of(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5])) == 0.25
+
+
+def test_cancellation_may_differ_by_its_rounding_and_no_more():
+    def run(inputs):
+        (x,) = inputs
+        return [x, np.asarray(x[0] - x[1]), np.asarray(np.sign(x[0] - x[1]), np.int32), np.int32([3])]
+
+    inputs = [np.array([1.0, 1.0 + 1e-15])]
+    number, difference, sign, count = allowed_errors(run, inputs, run(inputs), 1e-10, 3)
+    assert number == pytest.approx(1e-10, rel=1e-3)
+    assert difference > 1
+    assert count == 0.0 and sign in (None, 0.0)
+
+
+def test_python_takes_a_simulation(tmp_path):
+    report = simkit.export.program(build(toy(precision="float32")), tmp_path / "out", steps=4, name="swing")
+    assert report.passed and json.loads((tmp_path / "out" / "io.json").read_text())["scenario"] == "swing"
+    with pytest.raises(UserError, match="'jax' is not a target"):
+        simkit.export.program(toy(), tmp_path / "other", to="jax")
