@@ -57,27 +57,27 @@ class Converted:
         return Path(path)
 
 
-def convert(function: Callable[..., Any], *arguments: Any) -> Converted:
+def convert(function: Callable[..., Any], *arguments: Any, graph: Graph | None = None) -> Converted:
     """Return a pure function of arrays as an ONNX model, without changing it.
 
     Args:
         function: of any structures of arrays, returning one; random keys may be among them.
         *arguments: examples, or ``jax.ShapeDtypeStruct``; their shapes and dtypes are those of the model.
+        graph: an empty one, which builds for a target with fewer operators (`simkit.export.targets.graph`).
 
     Raises:
         UserError: if a primitive of the function has no ONNX form, with the line of the program it came from; if onnx
             is not installed.
     """
-    return _converted(function, arguments, 0)
+    return _converted(function, arguments, 0, graph or Graph())
 
 
-def _converted(function: Callable[..., Any], arguments: Sequence[Any], skipped: int) -> Converted:
+def _converted(function: Callable[..., Any], arguments: Sequence[Any], skipped: int, graph: Graph) -> Converted:
     """Return a function as a model; inputs are named by their paths without the first ``skipped`` places."""
     import jax
 
     program, structure = tracing.trace(function, *arguments)
     named = jax.tree_util.tree_flatten_with_path(tuple(arguments))[0]
-    graph = Graph()
     values, inputs = [], []
     for (path, _), aval in zip(named, program.input_avals, strict=True):
         count, dtype = parts_of(aval)
@@ -202,8 +202,8 @@ class OnnxJitted:
             return self._function(*(known[place] for place in range(len(known))), **keywords)
 
         if keywords:
-            return _converted(function, (dynamic, keywords), 1)
-        return _converted(lambda dynamic: function(dynamic, {}), (dynamic,), 1)
+            return _converted(function, (dynamic, keywords), 1, Graph())
+        return _converted(lambda dynamic: function(dynamic, {}), (dynamic,), 1, Graph())
 
     def _parted(self, arguments: Sequence[Any]) -> tuple[dict[int, Any], tuple[tuple[int, Any], ...]]:
         places = {place % len(arguments) for place in self._static} if arguments else set()

@@ -1,7 +1,7 @@
 """How far results of another runtime may be from those of JAX, and how far they are."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ OF_A_RUN = {"float32": 3e-4, "float64": 1e-8}
 # An output may differ by as much as this many roundings of the inputs change it: a program rounds in each operation.
 ROUNDINGS = 100.0
 PERTURBATIONS = 3
+# Outputs smaller than this many roundings of the largest number of all outputs are nothing but round-off.
+ROUND_OFF = 16.0
 
 type Arrays = Sequence[np.ndarray]
 
@@ -62,21 +64,33 @@ def error_of(expected: np.ndarray, found: np.ndarray) -> float:
         expected[~finite], found[~finite], equal_nan=True
     ):
         return np.inf
-    scale = float(np.max(np.abs(expected), where=finite, initial=0.0))
+    scale = largest_of(expected)
     wide = np.float64
     difference = np.subtract(expected, found, where=finite, out=np.zeros(expected.shape, wide), dtype=wide)
     largest = float(np.max(np.abs(difference), initial=0.0))
     return largest / scale if scale else largest
 
 
+def largest_of(array: np.ndarray) -> float:
+    """Return the largest finite number of an array, without its sign."""
+    return float(np.max(np.abs(array), where=np.isfinite(array), initial=0.0))
+
+
 def allowed_errors(
-    run: Callable[[Arrays], Arrays], inputs: Arrays, expected: Arrays, tolerance: float, times: int
+    run: Callable[[Arrays], Arrays],
+    inputs: Arrays,
+    expected: Arrays,
+    tolerance: float,
+    times: int,
+    scales: Mapping[int, float] = {},
 ) -> list[float | None]:
     """Return the largest error of each output that is not a miss.
 
     That is the tolerance, and what rounding does: the inputs are changed by one unit in their last place, at random,
     and the program is run again. What is left of a cancellation (a divergence that is zero but for rounding), and what
-    a chaotic motion multiplies, cannot agree more closely in any two runtimes.
+    a chaotic motion multiplies, cannot agree more closely in any two runtimes. Once more the state is changed by a unit
+    in the last place of the largest number that it has then or afterwards: a fluid at rest has no rounding of its own.
+    An output that is round-off beside the others must stay round-off.
 
     Args:
         run: the program in JAX.
@@ -84,17 +98,34 @@ def allowed_errors(
         expected: its outputs.
         tolerance: relative to the largest number of an output.
         times: how often the inputs are changed.
+        scales: the largest number of a state, by its place among the inputs.
     """
     generator = np.random.default_rng(0)
     worst = [0.0] * len(expected)
     for _ in range(times):
-        changed = [_rounded(array, generator) for array in inputs]
-        for place, (a, b) in enumerate(zip(expected, run(changed), strict=True)):
-            worst[place] = max(worst[place], error_of(np.asarray(a), np.asarray(b)))
+        found = run([_rounded(array, generator) for array in inputs])
+        worst = [max(change, error_of(a, b)) for change, a, b in zip(worst, expected, found, strict=True)]
+    if scales:
+        found = run([_shaken(a, scales[i], generator) if i in scales else a for i, a in enumerate(inputs)])
+        # Of integers, and of what is no longer finite, this says too much.
+        for place, (a, b) in enumerate(zip(expected, found, strict=True)):
+            if a.dtype.kind == "f" and np.isfinite(change := error_of(a, b)):
+                worst[place] = max(worst[place], change)
+    largest = max((largest_of(array) for array in expected if array.dtype.kind == "f"), default=0.0)
     return [
-        tolerance + ROUNDINGS * change if array.dtype.kind == "f" else 0.0 if change == 0 else None
+        tolerance + ROUNDINGS * change + _round_off(array, largest)
+        if array.dtype.kind == "f"
+        else 0.0
+        if change == 0
+        else None
         for array, change in zip(expected, worst, strict=True)
     ]
+
+
+def _round_off(array: np.ndarray, largest: float) -> float:
+    """Return the error that an output may have because it is round-off; 0 for others."""
+    scale, level = largest_of(array), ROUND_OFF * float(np.finfo(array.dtype).eps) * largest
+    return 0.0 if scale > level else level / scale if scale else level
 
 
 def differences(names: Sequence[str], expected: Arrays, found: Arrays, allowed: Sequence[float | None]) -> list[Any]:
@@ -118,3 +149,9 @@ def _rounded(array: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     up = generator.integers(0, 2, array.shape).astype(bool)
     towards = np.where(up, np.inf, -np.inf).astype(array.dtype)
     return np.where(array == 0, array, np.nextafter(array, towards))
+
+
+def _shaken(array: np.ndarray, scale: float, generator: np.random.Generator) -> np.ndarray:
+    """Return numbers, each changed by up to one unit in the last place of a scale."""
+    unit = np.spacing(np.asarray(scale, array.dtype))
+    return (array + unit * generator.uniform(-1, 1, array.shape)).astype(array.dtype)

@@ -137,22 +137,43 @@ def _references(
         return [np.asarray(array) for array in function(*arrays)]
 
     cases, allowed = {}, {}
-    for name, inputs in zip(folders.CASES, _inputs(program, scenario.run.seed, request.batch), strict=False):
+    inputs = _start(program, scenario.run.seed, request.batch)
+    for name in folders.CASES[: 2 if program.calls else 1]:
         outputs = run(inputs)
         _refuse_unless_finite(program, scenario, outputs)
-        times = comparison.PERTURBATIONS if request.form in ("step", "segment") else 1
         cases[name] = folders.Case(inputs, outputs)
-        allowed[name] = comparison.allowed_errors(run, inputs, outputs, tolerance, times)
+        allowed[name] = _allowed(program, run, cases[name], tolerance)
+        for _ in range(program.calls):
+            inputs = program.following(inputs, run(inputs))
     return cases, allowed
 
 
-def _inputs(program: Program, seed: int, batch: "int | str | None") -> list[list[np.ndarray]]:
-    """Return the inputs of each case; members of a batch have seeds of their own, one after the other."""
+def _allowed(program: Program, run: Any, case: folders.Case, tolerance: float) -> list[float | None]:
+    """Return the errors that are allowed of each output, see `simkit.export.programs.comparison.allowed_errors`."""
+    outputs = {port.name: array for port, array in zip(program.outputs, case.outputs, strict=True)}
+    inputs = list(case.inputs)
+    names = [port.name for port in program.inputs]
+    if program.is_shaken:
+        added = {name: array for name, array in outputs.items() if name.startswith("last.")}
+        inputs += [np.zeros(array.shape, array.dtype) for array in added.values()]
+        names += added
+    after = {name.replace("next.", "state.", 1): array for name, array in outputs.items()}
+    scales = {
+        place: max(comparison.largest_of(array), comparison.largest_of(after[name]))
+        for place, (name, array) in enumerate(zip(names, inputs, strict=True))
+        if name in after and array.dtype.kind == "f"
+    }
+    times = comparison.PERTURBATIONS if program.calls else 1
+    return comparison.allowed_errors(run, inputs, case.outputs, tolerance, times, scales)
+
+
+def _start(program: Program, seed: int, batch: "int | str | None") -> list[np.ndarray]:
+    """Return the inputs at the start; members of a batch have seeds of their own, one after the other."""
     if batch is None:
-        return program.cases(seed)
+        return program.start(seed)
     count = VERIFIED_BATCH if batch == runtimes.SYMBOLIC else int(batch)
-    members = [program.cases(seed + member) for member in range(count)]
-    return [[np.stack(arrays) for arrays in zip(*case, strict=True)] for case in zip(*members, strict=True)]
+    members = [program.start(seed + member) for member in range(count)]
+    return [np.stack(arrays) for arrays in zip(*members, strict=True)]
 
 
 def _refuse_unless_finite(program: Program, scenario: "Scenario", outputs: list[np.ndarray]) -> None:

@@ -34,17 +34,33 @@ class Program:
         function: of the inputs, in order; returns the outputs, in order.
         inputs: what it takes.
         outputs: what it returns.
-        cases: ``seed -> inputs`` to compare runtimes with: at the start of a run and, of a step or segment, at the next
-            frame.
+        start: ``seed -> inputs`` at the start of a run.
         steps: how many steps one call takes.
+        calls: of a step or segment, how many lead to the next frame; otherwise 0.
+        is_shaken: whether the function also takes what is added to the initial state, an array for each ``last.NAME``.
     """
 
     form: str
     function: Function
     inputs: list[Port]
     outputs: list[Port]
-    cases: Callable[[int], list[list[np.ndarray]]]
+    start: Callable[[int], list[np.ndarray]]
     steps: int
+    calls: int
+    is_shaken: bool = False
+
+    def following(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the inputs of the next call: ``next.NAME`` is given as ``state.NAME``.
+
+        Args:
+            inputs: of a step or segment.
+            outputs: what came of them.
+        """
+        found = {port.name: array for port, array in zip(self.outputs, outputs, strict=True)}
+        return [
+            found.get(port.name.replace("state.", "next.", 1), array)
+            for port, array in zip(self.inputs, inputs, strict=True)
+        ]
 
 
 def program_of(scenario: "Scenario", simulation: "Simulation", form: str, objective: str | None = None) -> Program:
@@ -72,7 +88,6 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
 
         steps = scenario.run.every if form == "segment" else 1
         start, advance = jax.jit(simulation.init), frame(simulation, steps)
-        onward = jax.jit(frame(simulation, scenario.run.every))
 
         def run(state: Any, params: "Params") -> dict[str, Any]:
             state, told = advance(state, params)
@@ -83,25 +98,26 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
                 "status": told.status,
             }
 
-        def states(seed: int) -> list[tuple[Any, ...]]:
-            state = start(params, jax.random.key(seed))
-            return [(state, params), (onward(state, params)[0], params)]
-
         state = jax.eval_shape(simulation.init, params, jax.random.key(0))
         ports = [ports_of(state, "state", quantities), parameters]
-        return _flat(form, run, ports, (state, params), states, steps, quantities)
+        program = _flat(
+            form, run, ports, (state, params), lambda seed: (start(params, jax.random.key(seed)), params), quantities
+        )
+        return dataclasses.replace(program, steps=steps, calls=scenario.run.every // steps)
     key = jax.random.key(scenario.run.seed)
     ports = [parameters, [dataclasses.replace(ports_of(key, "key", {})[0], doc="from which the start is drawn")]]
     made = _of_runs(scenario, simulation, form, objective)
-    return _flat(
-        form, made, ports, (params, key), lambda seed: [(params, jax.random.key(seed))], scenario.run.steps, quantities
-    )
+    program = _flat(form, made, ports, (params, key), lambda seed: (params, jax.random.key(seed)), quantities)
+    return dataclasses.replace(program, steps=scenario.run.steps, is_shaken=form == "trajectory")
 
 
 def _of_runs(
     scenario: "Scenario", simulation: "Simulation", form: str, name: str | None
-) -> "Callable[[Params, Any], dict[str, Any]]":
-    """Return ``(params, key) -> {group: arrays}`` for a form that runs from the start to the end."""
+) -> "Callable[..., dict[str, Any]]":
+    """Return ``(params, key) -> {group: arrays}`` for a form that runs from the start to the end.
+
+    That of a trajectory may get a third argument, leaves to be added to the initial state.
+    """
     import jax
 
     from simkit.core import gradient
@@ -123,8 +139,21 @@ def _of_runs(
         return differentiated
     simulation = _with_room(simulation, steps, key)
     if form == "trajectory":
-        whole = trajectory(simulation, steps, scenario.run.every)
-        return lambda params, key: dict(zip(("last", "frame", "diagnostic"), whole(params, key), strict=True))
+
+        def whole(params: "Params", key: Any, added: Any = None) -> dict[str, Any]:
+            shaken = simulation
+            if added is not None:
+
+                def init(params: "Params", key: Any) -> Any:
+                    leaves, structure = jax.tree.flatten(simulation.init(params, key))
+                    moved = [a + b if _real(a) else a for a, b in zip(leaves, added, strict=True)]
+                    return jax.tree.unflatten(structure, moved)
+
+                shaken = dataclasses.replace(simulation, init=init)
+            run = trajectory(shaken, steps, scenario.run.every)
+            return dict(zip(("last", "frame", "diagnostic"), run(params, key), strict=True))
+
+        return whole
 
     def final(params: "Params", key: Any) -> dict[str, Any]:
         state = simulation.init(params, key)
@@ -135,6 +164,12 @@ def _of_runs(
         return {"diagnostic": simulation.diagnose(state, params)}
 
     return final
+
+
+def _real(array: Any) -> bool:
+    import jax.numpy as jnp
+
+    return jnp.issubdtype(array.dtype, jnp.floating)
 
 
 def _with_room(simulation: "Simulation", steps: int, key: Any) -> "Simulation":
@@ -161,8 +196,7 @@ def _flat(
     function: Callable[..., dict[str, Any]],
     inputs: list[list[Port]],
     example: tuple[Any, ...],
-    cases: Callable[[int], Sequence[tuple[Any, ...]]],
-    steps: int,
+    start: Callable[[int], tuple[Any, ...]],
     quantities: Any,
 ) -> Program:
     """Return a function of trees as one of plain arrays."""
@@ -176,15 +210,16 @@ def _flat(
             jax.tree.unflatten(structure, [decoded(port, next(left)) for port in ports])
             for structure, ports in zip(structures, inputs, strict=True)
         ]
-        return tuple(encoded(leaf) for leaf in jax.tree.leaves(function(*trees)))
+        added = [list(left)] if len(arrays) > sum(map(len, inputs)) else []
+        return tuple(encoded(leaf) for leaf in jax.tree.leaves(function(*trees, *added)))
 
     shapes = jax.eval_shape(function, *example)
     outputs = [port for group in sorted(shapes) for port in ports_of(shapes[group], group, quantities)]
 
-    def arrays(seed: int) -> list[list[np.ndarray]]:
-        return [[np.asarray(encoded(leaf)) for leaf in jax.tree.leaves(case)] for case in cases(seed)]
+    def arrays(seed: int) -> list[np.ndarray]:
+        return [np.asarray(encoded(leaf)) for leaf in jax.tree.leaves(start(seed))]
 
-    return Program(form, run, [port for ports in inputs for port in ports], outputs, arrays, steps)
+    return Program(form, run, [port for ports in inputs for port in ports], outputs, arrays, steps=0, calls=0)
 
 
 def _with_declaration(port: Port, scenario: "Scenario") -> Port:

@@ -31,12 +31,21 @@ def to_onnx(
     """
     from simkit.export.onnx import convert
 
-    converted = convert(batched(program, batch), *shapes_of(program, batch))
+    graph = None
+    if operators is not None:
+        from simkit.export.targets.graph import TargetGraph
+
+        graph = TargetGraph(operators)
+    converted = convert(batched(program, batch), *shapes_of(program, batch), graph=graph)
     old = [port.name for port in (*converted.inputs, *converted.outputs)]
     new = [port.name for port in (*program.inputs, *program.outputs)]
     rename(converted.model, old, new)
     _shorten_origins(converted.model.graph)
-    return converted.model, {}
+    if operators is None:
+        return converted.model, {}
+    from simkit.export.targets.model import fit
+
+    return converted.model, fit(converted.model, operators)
 
 
 def loaded(data: bytes, where: str) -> Any:

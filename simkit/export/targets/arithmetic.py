@@ -1,0 +1,169 @@
+"""Replacements of operators of arithmetic, and of choices, by other arithmetic."""
+
+from typing import Any
+
+import numpy as np
+
+from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.targets.registry import replaces
+
+type Inputs = list[Tensor]
+type Shape = tuple[int, ...]
+
+
+@replaces("Where", "Cast", "Div", "Sub", "Add")
+def not_finite(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """``b + 0 / (1 - m)`` and ``b + m / (1 - m)``, where what is chosen is known to be no number, or infinite."""
+    chosen, a, b = inputs
+    for constant, other, swapped in ((a, b, False), (b, a, True)):
+        value = known(constant)
+        if value is None or dtype.kind != "f" or value.size != 1 or np.isfinite(value).all():
+            continue
+        one, number = graph.constant(1, dtype), value.item()
+        mask = graph.cast(chosen, dtype)
+        rest = graph.elementwise("Sub", one, mask)
+        mask, rest = (rest, mask) if swapped else (mask, rest)
+        above = graph.constant(0, dtype) if np.isnan(number) else mask
+        added = graph.op("Div", [above, rest], rest.shape, dtype)
+        result = graph.elementwise("Sub" if number < 0 else "Add", other, added)
+        return graph.expand(result, shape)
+    return None
+
+
+@replaces("Where", "Cast", "Mul", "Sub", "Add")
+def where(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """``m a + (1 - m) b`` with the mask m = 0 or 1: exact for finite numbers, of which both branches must be."""
+    chosen, a, b = inputs
+    if dtype.kind == "f" and any((value := known(t)) is not None and not np.isfinite(value).all() for t in (a, b)):
+        return None
+    if dtype.kind == "b":
+        wide = [chosen, *(graph.cast(tensor, np.float32) for tensor in (a, b))]
+        result = where(graph, wide, shape, np.dtype(np.float32))
+        return result and graph.cast(result, bool)
+    mask = graph.cast(chosen, dtype)
+    rest = graph.elementwise("Sub", graph.constant(1, dtype), mask)
+    return graph.elementwise("Add", graph.elementwise("Mul", mask, a), graph.elementwise("Mul", rest, b))
+
+
+@replaces("Max", "Greater", "Where")
+def maximum(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """The greater of two."""
+    return _chosen(graph, "Greater", inputs)
+
+
+@replaces("Min", "Less", "Where")
+def minimum(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """The less of two."""
+    return _chosen(graph, "Less", inputs)
+
+
+@replaces("Clip", "Max", "Min")
+def clip(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``min(max(x, low), high)``."""
+    result = inputs[0]
+    for operator, bound in zip(("Max", "Min"), inputs[1:], strict=False):
+        if bound is not None:
+            result = graph.elementwise(operator, result, bound)
+    return result
+
+
+@replaces("Abs", "Neg", "Max")
+def absolute(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``max(x, -x)``."""
+    return graph.elementwise("Max", inputs[0], graph.elementwise("Neg", inputs[0]))
+
+
+@replaces("Neg", "Mul")
+def negative(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``-1 x``."""
+    return graph.elementwise("Mul", inputs[0], graph.constant(-1, dtype))
+
+
+@replaces("Sub", "Neg", "Add")
+def difference(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """``a + (-b)``."""
+    if dtype.kind == "u":
+        return None
+    return graph.elementwise("Add", inputs[0], graph.elementwise("Neg", inputs[1]))
+
+
+@replaces("Sign", "Greater", "Less", "Cast", "Sub")
+def sign(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``(x > 0) - (x < 0)``."""
+    zero = graph.constant(0, dtype)
+    above, below = (graph.elementwise(name, inputs[0], zero, dtype=bool) for name in ("Greater", "Less"))
+    return graph.elementwise("Sub", graph.cast(above, dtype), graph.cast(below, dtype))
+
+
+@replaces("Reciprocal", "Div")
+def reciprocal(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``1 / x``."""
+    # Not by `elementwise`, which writes it as Reciprocal again.
+    return graph.op("Div", [graph.constant(1, dtype), inputs[0]], shape, dtype)
+
+
+@replaces("Div", "Reciprocal", "Mul")
+def quotient(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
+    """``a (1 / b)``, of floating-point numbers."""
+    if dtype.kind != "f":
+        return None
+    return graph.elementwise("Mul", inputs[0], graph.op("Reciprocal", [inputs[1]], inputs[1].shape, dtype))
+
+
+@replaces("Sqrt", "Pow")
+def square_root(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """The power 1/2."""
+    return graph.elementwise("Pow", inputs[0], graph.constant(0.5, dtype))
+
+
+@replaces("Ceil", "Neg", "Floor")
+def ceiling(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``-floor(-x)``."""
+    return graph.elementwise("Neg", graph.elementwise("Floor", graph.elementwise("Neg", inputs[0])))
+
+
+@replaces("Sigmoid", "Neg", "Exp", "Add", "Reciprocal")
+def sigmoid(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``1 / (1 + exp(-x))``."""
+    grown = graph.elementwise("Exp", graph.elementwise("Neg", inputs[0]))
+    return graph.elementwise("Reciprocal", graph.elementwise("Add", grown, graph.constant(1, dtype)))
+
+
+@replaces("BitShift", "Cast", "Mul", "Div")
+def shift(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, direction: str) -> Tensor | None:
+    """A product with a power of two, or a quotient, of unsigned integers and a known shift."""
+    x, by = inputs
+    if (places := known(by)) is None or dtype.itemsize > 4:
+        return None
+    power = graph.constant(np.exp2(places).astype(np.int64))
+    wide = graph.cast(x, np.int64)
+    return graph.cast(graph.elementwise("Mul" if direction == "LEFT" else "Div", wide, power), dtype)
+
+
+@replaces("BitCast", "Cast", "Div", "Mul", "Sub", "Add", "Pow")
+def bits_as_number(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, to: Any) -> Tensor | None:
+    """``(1 + m) 2^e``, of the bits of positive normal numbers, as random numbers are made."""
+    x, real = inputs[0], np.dtype(to)
+    if x.dtype.kind != "u" or real.kind != "f" or x.dtype.itemsize != real.itemsize or real.itemsize < 4:
+        return None
+    limits = np.finfo(real)
+    unit = graph.constant(1 << limits.nmant, np.int64)
+    wide = graph.cast(x, np.int64)
+    exponent = graph.elementwise("Div", wide, unit)
+    mantissa = graph.cast(graph.elementwise("Sub", wide, graph.elementwise("Mul", exponent, unit)), real)
+    raised = graph.elementwise("Sub", graph.cast(exponent, real), graph.constant(limits.maxexp - 1, real))
+    power = graph.elementwise("Pow", graph.constant(2, real), raised)
+    scaled = graph.elementwise("Mul", mantissa, graph.constant(2.0**-limits.nmant, real))
+    return graph.elementwise("Mul", graph.elementwise("Add", scaled, graph.constant(1, real)), power)
+
+
+def known(tensor: Tensor) -> np.ndarray | None:
+    """Return the numbers of a tensor if they are known, or of what it is a broadcast of."""
+    return (tensor.narrow or tensor).value
+
+
+def _chosen(graph: Graph, operator: str, inputs: Inputs) -> Tensor:
+    result = inputs[0]
+    for other in inputs[1:]:
+        result = graph.elementwise("Where", graph.elementwise(operator, result, other, dtype=bool), result, other)
+    return result

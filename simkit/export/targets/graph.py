@@ -1,0 +1,85 @@
+"""A graph for a target with fewer operators: those that it lacks are replaced as they are added."""
+
+import functools
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.model import onnx_package
+from simkit.export.targets.operators import Operators
+from simkit.export.targets.registry import REPLACEMENTS, Replacement
+
+FAMILIES = ("arithmetic", "indexing", "logic", "products", "shapes")
+
+
+class TargetGraph(Graph):
+    """Builds a model of the operators of a target, as far as replacements go."""
+
+    def __init__(self, operators: Operators) -> None:
+        """Begin empty.
+
+        Args:
+            operators: that the target has.
+        """
+        super().__init__()
+        _load()
+        self.operators = operators
+        self._busy: list[str] = []
+
+    def node(
+        self, operator: str, inputs: Sequence[Tensor | None], outputs: Sequence[tuple[Sequence[int], Any]], **attrs: Any
+    ) -> list[Tensor]:
+        """Return the outputs of an operator, or of what replaces it; arguments as for `Graph.node`."""
+        if self._has(operator, inputs) or len(outputs) != 1:
+            return super().node(operator, inputs, outputs, **attrs)
+        if folded := self._folded(operator, inputs, outputs, attrs):
+            return folded
+        shape, dtype = outputs[0]
+        for replacement in self._replacements(operator):
+            self._busy.append(operator)
+            made = replacement.make(self, list(inputs), tuple(int(n) for n in shape), np.dtype(dtype), **attrs)
+            self._busy.pop()
+            if made is not None:
+                assert made.shape == tuple(shape) and made.dtype == dtype, (operator, made.shape, shape)
+                return [made]
+        return super().node(operator, inputs, outputs, **attrs)
+
+    def _has(self, operator: str, inputs: Sequence[Tensor | None]) -> bool:
+        """Tell whether the target has an operator for numbers of the types of its inputs."""
+        types = tuple("" if tensor is None else tensor.dtype.name for tensor in inputs)
+        return operator in self.operators.names and _takes(operator, types, self.operators.opset)
+
+    def _replacements(self, operator: str) -> list[Replacement]:
+        """Return the replacements of an operator that end in operators of the target."""
+        busy = frozenset(self._busy) | {operator}
+        return [one for one in REPLACEMENTS.get(operator, ()) if all(self._can(need, busy) for need in one.needs)]
+
+    def _can(self, operator: str, busy: frozenset[str]) -> bool:
+        return operator in self.operators.names or (
+            operator not in busy
+            and any(
+                all(self._can(need, busy | {operator}) for need in one.needs) for one in REPLACEMENTS.get(operator, ())
+            )
+        )
+
+
+@functools.cache
+def _takes(operator: str, types: tuple[str, ...], opset: int) -> bool:
+    """Tell whether a version of ONNX defines an operator for these types, an empty one for what is left out."""
+    schema = onnx_package().defs.get_schema(operator, opset, "")
+    constraints = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
+    names = {"float32": "float", "float64": "double"}
+    for place, name in enumerate(types):
+        formal = schema.inputs[min(place, len(schema.inputs) - 1)].type_str
+        if name and f"tensor({names.get(name, name)})" not in constraints.get(formal, (formal,)):
+            return False
+    return True
+
+
+@functools.cache
+def _load() -> None:
+    for family in FAMILIES:
+        importlib.import_module(f"simkit.export.targets.{family}")

@@ -1,0 +1,106 @@
+"""A finished model for a target: stamped with the target's version of ONNX, and what of it the target lacks."""
+
+from typing import Any
+
+import numpy as np
+
+from simkit.errors import one_line
+from simkit.export.onnx.model import onnx_package
+from simkit.export.programs.onnx_model import graphs_of
+from simkit.export.targets.operators import Operators
+
+MOST_LINES = 8
+
+
+def fit(model: Any, operators: Operators) -> dict[str, Any]:
+    """Give a model the target's version of ONNX, and return which of its operators the target lacks.
+
+    Args:
+        model: changed in place.
+        operators: that the target has.
+
+    Returns:
+        ``{operator: {"count": n, "lines": [...]}}``, with the lines of the program that they come from; an operator
+        whose arguments are those of a newer version of ONNX counts too.
+    """
+    onnx = onnx_package()
+    if "Identity" not in operators.names:
+        _without_identities(model.graph, may_reshape="Reshape" in operators.names)
+    outside: dict[str, Any] = {}
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    for graph in graphs_of(model.graph):
+        for node in graph.node:
+            if node.op_type in operators.names and _in_version(node, operators.opset, constants):
+                continue
+            told = outside.setdefault(node.op_type, {"count": 0, "lines": []})
+            told["count"] += 1
+            line = node.doc_string or "the program"
+            if line not in told["lines"] and len(told["lines"]) < MOST_LINES:
+                told["lines"].append(line)
+    if not outside:
+        _drop_unused(model.graph)
+        before = model.opset_import[0].version
+        model.opset_import[0].version = operators.opset
+        model.ir_version = min(model.ir_version, onnx.helper.find_min_ir_version_for(model.opset_import))
+        try:
+            onnx.checker.check_model(model, full_check=True)
+        except Exception as error:  # the checker and the inference of shapes raise kinds of their own
+            model.opset_import[0].version = before
+            outside[f"form of an operator in ONNX {operators.opset}"] = {"count": 1, "lines": [one_line(error)]}
+    return dict(sorted(outside.items()))
+
+
+def _in_version(node: Any, opset: int, constants: dict[str, Any]) -> bool:
+    """Bring a node's arguments into the form of a version, and tell whether that can be done."""
+    onnx = onnx_package()
+    if not onnx.defs.has(node.op_type, opset):
+        return False
+    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    if len(node.input) > schema.max_input and "axes" in schema.attributes and node.input[1] in constants:
+        # Reductions took their axes as an attribute once.
+        axes = onnx.numpy_helper.to_array(constants[node.input[1]])
+        del node.input[1]
+        node.attribute.append(onnx.helper.make_attribute("axes", [int(axis) for axis in np.atleast_1d(axes)]))
+    given = {attribute.name for attribute in node.attribute}
+    return schema.min_input <= len(node.input) <= schema.max_input and given <= set(schema.attributes)
+
+
+def _without_identities(graph: Any, *, may_reshape: bool) -> None:
+    """Let the nodes that outputs are copies of write these themselves; a copy of an input is an array of its shape."""
+    outputs = {port.name for port in graph.output}
+    made = {name: node for node in graph.node for name in node.output}
+    kept = []
+    for node in graph.node:
+        source = node.input[0] if node.op_type == "Identity" else ""
+        if source not in made or source in outputs or node.output[0] not in outputs:
+            kept.append(node)
+            continue
+        producer, name = made.pop(source), node.output[0]
+        producer.output[:] = [name if output == source else output for output in producer.output]
+        outputs.add(source)
+        for each in graphs_of(graph):
+            for reader in each.node:
+                reader.input[:] = [name if read == source else read for read in reader.input]
+            for port in each.output:
+                port.name = name if port.name == source else port.name
+    gone = [node for node in graph.node if not any(node is one for one in kept)]
+    for node in gone:
+        graph.node.remove(node)
+    if not may_reshape:
+        return
+    for port in graph.output:
+        for node in graph.node:
+            if node.op_type == "Identity" and node.output[0] == port.name:
+                onnx, name = onnx_package(), f"shape of {port.name}"
+                sizes = [size.dim_value for size in port.type.tensor_type.shape.dim]
+                graph.initializer.append(onnx.numpy_helper.from_array(np.array(sizes, np.int64), name))
+                node.op_type = "Reshape"
+                node.input.append(name)
+
+
+def _drop_unused(graph: Any) -> None:
+    """Remove constants that no node reads any more."""
+    read = {name for each in graphs_of(graph) for node in each.node for name in node.input}
+    read |= {port.name for port in graph.output}
+    for tensor in [tensor for tensor in graph.initializer if tensor.name not in read]:
+        graph.initializer.remove(tensor)

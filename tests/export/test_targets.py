@@ -1,0 +1,216 @@
+"""Models for targets with fewer operators than ONNX: each replacement, and whole programs, in onnxruntime."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+import onnxruntime
+
+import simkit.export
+from simkit.cli.main import main
+from simkit.errors import UserError
+from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.model import OPSET, model_of
+from simkit.export.onnx.runtime import Session, convert
+from simkit.export.programs.onnx_model import graphs_of
+from simkit.export.targets.graph import TargetGraph
+from simkit.export.targets.model import fit
+from simkit.export.targets.operators import Operators, read_operators
+from simkit.export.targets.registry import REPLACEMENTS
+from tests.toys import PENDULUMS, toy, toys  # noqa: F401
+
+# A small set: elementwise arithmetic, comparisons, products of matrices, and moves of whole arrays.
+FEW = ("Add", "Mul", "Div", "Less", "Equal", "Cast", "MatMul", "Transpose", "Reshape", "Concat", "Exp", "Floor", "Pow")
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(3, 4))
+PLACES = np.array([[2, 0], [1, 1], [0, 2]])
+
+# What each replaced operator computes: its inputs, its attributes, and which inputs are known when the model is made.
+CASES = {
+    "Abs": ([X], {}, ()),
+    "And": ([X > 0, X.T[0, :1] > 0], {}, ()),
+    "Ceil": ([X], {}, ()),
+    "Clip": ([X, np.asarray(-0.3), np.asarray(0.4)], {}, ()),
+    "CumSum": ([X, np.int64(1)], {"reverse": 1}, (1,)),
+    "DFT": ([RANDOM.normal(size=(2, 6, 2)), None, np.int64(1)], {"inverse": 1, "onesided": 0}, (2,)),
+    "Einsum": ([X, RANDOM.normal(size=(5, 3, 4))], {"equation": "ij,kij->ik"}, ()),
+    "Expand": ([X[:, :1], np.array([2, 3, 4])], {}, (1,)),
+    "Gather": ([X, PLACES], {"axis": 1}, ()),
+    "GatherElements": ([X, np.array([[0, 3], [1, 1], [2, 0]])], {"axis": 1}, ()),
+    "GatherND": ([X, PLACES], {}, ()),
+    "Greater": ([X, X[0]], {}, ()),
+    "GreaterOrEqual": ([X, X[0]], {}, ()),
+    "IsInf": ([np.array([1.0, np.inf, -np.inf])], {}, ()),
+    "IsNaN": ([np.array([1.0, np.nan, np.inf])], {}, ()),
+    "LessOrEqual": ([X, X[0]], {}, ()),
+    "Max": ([X, X[0]], {}, ()),
+    "Min": ([X, X[0]], {}, ()),
+    "Neg": ([X], {}, ()),
+    "Not": ([X > 0], {}, ()),
+    "Or": ([X > 0, X[:1] > 0], {}, ()),
+    "Pad": ([X, np.array([1, 0, 0, 2]), np.float64(7)], {"mode": "constant"}, (1, 2)),
+    "ReduceMax": ([X, np.array([0])], {"keepdims": 0}, (1,)),
+    "ReduceMin": ([X > 0, np.array([1])], {"keepdims": 0}, (1,)),
+    "Reciprocal": ([X], {}, ()),
+    "ReduceSum": ([X, np.array([0])], {"keepdims": 0}, (1,)),
+    "ScatterElements": ([X[:, 0], np.array([2, 0]), X[0, :2]], {"axis": 0, "reduction": "none"}, ()),
+    "ScatterND": ([X, np.array([[2], [2]]), X[:2] + 1], {"reduction": "add"}, ()),
+    "Sigmoid": ([X], {}, ()),
+    "Sign": ([np.array([-2.0, 0.0, 3.0])], {}, ()),
+    "Slice": ([X, np.array([3, 1]), np.array([-9, 3]), np.array([1, 0]), np.array([-1, 1])], {}, (1, 2, 3, 4)),
+    "Sqrt": ([np.abs(X)], {}, ()),
+    "Sub": ([X, X[0]], {}, ()),
+    "Tile": ([X, np.array([1, 3])], {}, (1,)),
+    "Where": ([X > 0, X, X[0]], {}, ()),
+    "Xor": ([X > 0, X[:1] > 0], {}, ()),
+    "BitCast": ([np.array([1.5, 2.0**-40, 3e9], np.float32).view(np.uint32)], {"to": "float32"}, ()),
+    "BitShift": ([np.array([5, 2**31 + 9], np.uint32), np.uint32(3)], {"direction": "LEFT"}, (1,)),
+}
+NARROWER = {"BitShift": np.uint32, "BitCast": np.float32}
+
+
+def computed(graph, operator):
+    """Return what one operator gives in onnxruntime, and the operators of its model."""
+    inputs, attributes, known = CASES[operator]
+    example = run(Graph(), operator, inputs, attributes, known, None)
+    return run(graph, operator, inputs, attributes, known, example), example
+
+
+def run(graph, operator, inputs, attributes, known, example):
+    tensors, feeds = [], {}
+    for place, array in enumerate(inputs):
+        if array is None or place in known:
+            tensors.append(None if array is None else graph.vector(array) if np.ndim(array) else graph.constant(array))
+        else:
+            tensors.append(graph.input(array.shape, array.dtype, f"x{place}"))
+            feeds[f"x{place}"] = array
+    if example is None:
+        shape, dtype = shape_of(operator, inputs), type_of(operator, inputs)
+    else:
+        shape, dtype = example.shape, example.dtype
+    result = graph.op(operator, tensors, shape, dtype, **attributes)
+    model = model_of(graph, [result], ["y"])
+    if isinstance(graph, TargetGraph):
+        assert fit(model, graph.operators) == {}, operator
+        assert {node.op_type for each in graphs_of(model.graph) for node in each.node} <= graph.operators.names
+        assert model.opset_import[0].version == graph.operators.opset
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(["y"], feeds)[0]
+
+
+SHAPES = {
+    "Einsum": (3, 5),
+    "Expand": (2, 3, 4),
+    "Gather": (3, 3, 2),
+    "GatherElements": (3, 2),
+    "GatherND": (3,),
+    "Pad": (4, 6),
+    "ReduceMax": (4,),
+    "ReduceMin": (3,),
+    "ReduceSum": (4,),
+    "Slice": (2, 4),
+    "Tile": (3, 12),
+}
+LIKE_THE_FIRST = ("ScatterElements", "ScatterND", "DFT", "CumSum", "Clip", "BitCast", "BitShift")
+
+
+def shape_of(operator, inputs):
+    if operator in LIKE_THE_FIRST:
+        return inputs[0].shape
+    return SHAPES.get(operator) or np.broadcast_shapes(*(np.shape(array) for array in inputs))
+
+
+def type_of(operator, inputs):
+    truth = ("And", "Or", "Xor", "Not", "IsNaN", "IsInf", "Greater", "GreaterOrEqual", "LessOrEqual", "ReduceMin")
+    if operator in truth:
+        return np.dtype(bool)
+    return np.dtype(NARROWER.get(operator, np.float64))
+
+
+def test_every_replaced_operator_has_a_case():
+    TargetGraph(Operators(frozenset(FEW), OPSET))
+    assert set(REPLACEMENTS) - set(CASES) == {"Div", "Less"}
+
+
+@pytest.mark.parametrize("operator", sorted(CASES))
+def test_replacement_computes_the_same(operator):
+    # The runtime's kernel has single precision.
+    x = CASES["DFT"][0][0]
+    numpy = np.fft.ifft(x[..., 0] + 1j * x[..., 1], axis=1)
+    found, expected = computed(TargetGraph(Operators(frozenset(FEW), 18 if operator != "BitCast" else OPSET)), operator)
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    if operator == "DFT":
+        np.testing.assert_allclose(expected, np.stack([numpy.real, numpy.imag], -1), rtol=1e-6, atol=1e-7)
+        expected = np.stack([numpy.real, numpy.imag], -1)
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("lacking", "instead"), [("Div", "Reciprocal"), ("Less", "Greater")])
+def test_division_and_comparison_have_a_counterpart(lacking, instead):
+    allowed = Operators(frozenset({*FEW, instead, "Gather"}) - {lacking}, OPSET)
+    graph = TargetGraph(allowed)
+    converted = convert(lambda x: jnp.where(x < 0.5, x / (1 + x), x), jnp.asarray(X, jnp.float32), graph=graph)
+    assert fit(converted.model, allowed) == {}
+    found = Session(converted)([jnp.asarray(X, jnp.float32)])[0]
+    x = X.astype(np.float32)
+    np.testing.assert_allclose(found, np.where(x < 0.5, x / (1 + x), x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [13, 17, OPSET])
+def test_older_version_of_onnx_takes_the_same_program(opset):
+    allowed = Operators(frozenset({*FEW, "Max", "ReduceMax", "Gather"}), opset)
+    graph = TargetGraph(allowed)
+    converted = convert(lambda x: jnp.max(x, 1) + jnp.cumsum(x, 0)[1, 0], jnp.asarray(X, jnp.float32), graph=graph)
+    assert fit(converted.model, allowed) == {}
+    found = Session(converted)([jnp.asarray(X, jnp.float32)])[0]
+    np.testing.assert_allclose(found, X.max(1) + X[0, 0] + X[1, 0], rtol=1e-5)
+
+
+def test_operators_that_cannot_be_replaced_are_told_with_their_lines(tmp_path, capsys):
+    (tmp_path / "toy.toml").write_text(PENDULUMS)
+    (tmp_path / "few.toml").write_text(f"opset = 17\noperators = {json.dumps(FEW)}\n")
+    words = ["export", tmp_path / "toy.toml", "--to", "onnx", "--ops", tmp_path / "few.toml", "-o", tmp_path / "out"]
+    assert main([str(word) for word in words]) == 1
+    told = capsys.readouterr().err
+    assert "simkit: the target has no Sin, 1 of which come from tests/core/toys.py:29" in told
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert set(report["operators_outside"]) >= {"Sin"} and not report["passed"]
+
+
+def test_step_fits_a_small_set_of_operators_and_agrees(tmp_path):
+    few = tmp_path / "few.toml"
+    few.write_text(f"opset = 17\noperators = {json.dumps([*FEW, 'Sin', 'Cos', 'Gather'])}\n")
+    report = simkit.export.program(toy(), tmp_path / "out", to="onnx", ops=few)
+    assert report.passed and report.outside == {} and report.runtimes[0].largest_error < 1e-14
+
+
+LISTS = {
+    "operatos = ['Add']": "did you mean 'operators'",
+    "operators = ['Addd']": "'Addd' is no operator of ONNX; did you mean 'Add'",
+    "operators = ['BitCast']\nopset = 17": "ONNX 17 has no BitCast",
+    "operators = ['Add']\nopset = 3": f"opset = 3 is not in [13, {OPSET}]",
+    "operators = 'Add'": "operators is not a list of names",
+}
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_list_that_is_wrong_is_one_line(text, tmp_path):
+    (tmp_path / "few.toml").write_text(text)
+    with pytest.raises(UserError, match=r".") as caught:
+        read_operators(tmp_path / "few.toml")
+    assert LISTS[text] in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_threefry_needs_operators_on_bits():
+    allowed = Operators(frozenset({*FEW, "Gather", "Slice"}), 17)
+    converted = convert(lambda key: jax.random.uniform(key), jax.random.key(0), graph=TargetGraph(allowed))
+    outside = fit(converted.model, allowed)
+    assert "BitwiseXor" in outside and "BitShift" not in outside
