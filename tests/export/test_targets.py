@@ -58,6 +58,7 @@ CASES = {
     "ReduceMin": ([X > 0, np.array([1])], {"keepdims": 0}, (1,)),
     "Reciprocal": ([X], {}, ()),
     "ReduceSum": ([X, np.array([0])], {"keepdims": 0}, (1,)),
+    "Round": ([np.array([-2.5, -1.5, -0.2, 0.5, 0.49999999999999994, 1.5, 2.5, 3.7])], {}, ()),
     "ScatterElements": ([X[:, 0], np.array([2, 0]), X[0, :2]], {"axis": 0, "reduction": "none"}, ()),
     "ScatterND": ([X, np.array([[2], [2]]), X[:2] + 1], {"reduction": "add"}, ()),
     "Sigmoid": ([X], {}, ()),

@@ -122,6 +122,21 @@ def ceiling(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tens
     return graph.elementwise("Neg", graph.elementwise("Floor", graph.elementwise("Neg", inputs[0])))
 
 
+@replaces("Round", "Floor", "Greater", "Equal", "And", "Cast", "Mul", "Sub", "Add")
+def rounded(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """The nearest integer, of two equally near ones the even one."""
+    x, half = inputs[0], graph.constant(0.5, dtype)
+    below = graph.elementwise("Floor", x)
+    rest = graph.elementwise("Sub", x, below)
+    halves = graph.elementwise("Floor", graph.elementwise("Mul", below, half))
+    twice = graph.elementwise("Mul", halves, graph.constant(2, dtype))
+    is_odd = graph.elementwise("Greater", below, twice, dtype=bool)
+    is_tie = graph.elementwise("Equal", rest, half, dtype=bool)
+    up = graph.elementwise("Greater", rest, half, dtype=bool)
+    steps = [graph.cast(up, dtype), graph.cast(graph.elementwise("And", is_tie, is_odd, dtype=bool), dtype)]
+    return graph.elementwise("Add", graph.elementwise("Add", below, steps[0]), steps[1])
+
+
 @replaces("Sigmoid", "Neg", "Exp", "Add", "Reciprocal")
 def sigmoid(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
     """``1 / (1 + exp(-x))``."""

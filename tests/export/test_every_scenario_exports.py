@@ -1,0 +1,78 @@
+"""Every shipped scenario as a program of ONNX and StableHLO: its step, its trajectory, its objective's gradient.
+
+``SIMKIT_RUNTIMES=rows.jsonl pytest -m slow tests/export/test_every_scenario_exports.py`` also appends a line for each
+to a file, of which ``docs/make_runtimes.py`` makes the table of docs/runtimes.md.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+import simkit.export
+from simkit.scenario.overrides import with_values
+from tests.scenarios.small import NAMES, small, small_to_the_end
+
+FORMS = ("step", "trajectory", "gradient")
+# The others are heavy: each compiles its program four times.
+SOON = (("bouncing_ball", "step"), ("taylor_green", "step"), ("soft_sphere_packing", "step"))
+
+
+def row(name, form, folder):
+    """Return what the table says of a scenario and a form, and the report."""
+    scenario = small_to_the_end(name) if form == "gradient" else small(name)
+    report = simkit.export.program(scenario, folder, to="all", what=form)
+    runtimes = {
+        one.runtime: {
+            "nodes": one.nodes,
+            "passed": all(difference.passed for difference in one.differences),
+            # Of outputs that rounding leaves something of.
+            "error": max((d.error for d in one.differences if (d.allowed or 1) < 1e-6), default=None),
+        }
+        for one in report.runtimes
+    }
+    return {"scenario": name, "form": form, "runtimes": runtimes}, report
+
+
+CASES = [
+    pytest.param(name, form, marks=[] if (name, form) in SOON else [pytest.mark.slow])
+    for form in FORMS
+    for name in NAMES
+]
+
+
+@pytest.mark.parametrize(("name", "form"), CASES)
+def test_scenario_agrees_in_every_runtime(name, form, tmp_path):
+    told, report = row(name, form, tmp_path / "out")
+    if file := os.environ.get("SIMKIT_RUNTIMES"):
+        with Path(file).open("a") as rows:
+            rows.write(json.dumps(told) + "\n")
+    assert report.passed, report.misses
+    assert [one.runtime for one in report.runtimes] == ["onnxruntime", "jax.export"]
+
+
+@pytest.mark.slow
+def test_the_frames_of_a_step_draw_the_animation(tmp_path):
+    """The frames that onnxruntime computes, call after call, are drawn as the run of simkit is."""
+    import subprocess
+    import sys
+
+    import numpy as np
+
+    scenario = small("bouncing_ball")
+    simkit.export.program(scenario, tmp_path / "out", to="onnx", what="segment")
+    calls = scenario.run.steps // scenario.run.every
+    program, frames = tmp_path / "out" / "run_onnx.py", tmp_path / "frames.npz"
+    subprocess.run([sys.executable, program, "--calls", str(calls), "-o", frames], check=True)
+    found = np.load(frames)
+    split = [
+        {name.removeprefix(kind): found[name] for name in found.files if name.startswith(kind)}
+        for kind in ("frame.", "diagnostic.")
+    ]
+    run = simkit.run(with_values(scenario, {}))
+    np.testing.assert_allclose(split[0]["position"], run["position"].values[1:], rtol=1e-10)
+    simkit.animate(tuple(split), view="bodies").save(tmp_path / "ball.gif")
+    assert (tmp_path / "ball.gif").read_bytes()[:4] == b"GIF8"
