@@ -279,6 +279,8 @@ def test_errors_are_relative_to_the_largest_number_of_an_output():
     assert error_of(np.array([1.0, 100.0]), np.array([1.1, 100.0])) == pytest.approx(1e-3)
     assert error_of(np.array([0.0, np.inf]), np.array([1e-3, np.inf])) == pytest.approx(1e-3)
     assert error_of(np.array([0.0, np.inf]), np.array([0.0, 1.0])) == np.inf
+    # A number that stands for infinity hides no error of the others.
+    assert error_of(np.array([1.0, 1e308]), np.array([1.1, 1e308])) == pytest.approx(0.1)
     assert error_of(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5])) == 0.25
 
 

@@ -59,21 +59,25 @@ def error_of(expected: np.ndarray, found: np.ndarray) -> float:
     """
     if expected.dtype.kind != "f":
         return float(np.mean(expected != found)) if expected.size else 0.0
-    finite = np.isfinite(expected)
-    if not np.array_equal(finite, np.isfinite(found)) or not np.array_equal(
-        expected[~finite], found[~finite], equal_nan=True
+    usual = _is_usual(expected)
+    if not np.array_equal(usual, _is_usual(found)) or not np.array_equal(
+        expected[~usual], found[~usual], equal_nan=True
     ):
         return np.inf
     scale = largest_of(expected)
-    wide = np.float64
-    difference = np.subtract(expected, found, where=finite, out=np.zeros(expected.shape, wide), dtype=wide)
+    difference = np.subtract(expected, found, where=usual, out=np.zeros(expected.shape), dtype=np.float64)
     largest = float(np.max(np.abs(difference), initial=0.0))
     return largest / scale if scale else largest
 
 
 def largest_of(array: np.ndarray) -> float:
-    """Return the largest finite number of an array, without its sign."""
-    return float(np.max(np.abs(array), where=np.isfinite(array), initial=0.0))
+    """Return the largest number of an array without its sign, of those that mean one."""
+    return float(np.max(np.abs(array), where=_is_usual(array), initial=0.0))
+
+
+def _is_usual(array: np.ndarray) -> np.ndarray:
+    """Tell which numbers mean one: neither infinite nor near the largest of their type, which stands for infinity."""
+    return np.abs(array) < float(np.finfo(array.dtype).max) ** 0.5
 
 
 def allowed_errors(
