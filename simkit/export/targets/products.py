@@ -42,7 +42,8 @@ def fourier(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, inverse: int = 0, onesided: int = 0
 ) -> Tensor | None:
     """Products of real and imaginary parts with cosines and sines."""
-    x, length, axis = (*inputs, None)[:3]
+    x, length, axis = [*inputs, None][:3]
+    assert x is not None
     if length is not None or axis is None or axis.value is None or onesided or x.shape[-1] != 2:
         return None
     place = int(axis.value.reshape(())) % len(shape)

@@ -67,7 +67,8 @@ def picked(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tenso
 @replaces("Pad", "Concat")
 def padded(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, mode: str = "constant") -> Tensor | None:
     """The array between constant ones."""
-    x, pads, filler = (*inputs, None)[:3]
+    x, pads, filler = [*inputs, None][:3]
+    assert x is not None
     if pads is None or pads.value is None or mode != "constant" or (filler is not None and filler.value is None):
         return None
     number = 0 if filler is None or filler.value is None else filler.value
