@@ -296,6 +296,18 @@ def test_cancellation_may_differ_by_its_rounding_and_no_more():
     assert count == 0.0 and sign in (None, 0.0)
 
 
+def test_rounding_leaves_equal_numbers_equal():
+    """A state that holds parameters compares them with those that it is given: rounded apart, it would start anew."""
+
+    def run(inputs):
+        parameter, state, rest = inputs
+        return [np.where(state[0] == parameter, rest, 0.0)]
+
+    inputs = [np.float64(1.3), np.array([1.3, 2.0]), np.array([5.0, 1e308])]
+    (allowed,) = allowed_errors(run, inputs, run(inputs), 1e-10, 3, {1: 2.0, 2: 5.0})
+    assert 1e-10 < allowed < 2e-10 + 16 * 3e-16
+
+
 def test_python_takes_a_simulation(tmp_path):
     report = simkit.export.program(build(toy(precision="float32")), tmp_path / "out", steps=4, name="swing")
     assert report.passed and json.loads((tmp_path / "out" / "io.json").read_text())["scenario"] == "swing"
