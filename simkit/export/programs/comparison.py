@@ -86,7 +86,7 @@ def allowed_errors(
     expected: Arrays,
     tolerance: float,
     times: int,
-    scales: Mapping[int, float] = {},
+    scales: Mapping[int, Any] = {},
 ) -> list[float | None]:
     """Return the largest error of each output that is not a miss.
 
@@ -171,12 +171,12 @@ def _is_rounded(array: np.ndarray) -> bool:
     return array.dtype.kind == "f" and array.dtype.itemsize > 2
 
 
-def _shaken(array: np.ndarray, scale: float | None, kept: np.ndarray) -> np.ndarray:
+def _shaken(array: np.ndarray, scale: Any, kept: np.ndarray) -> np.ndarray:
     """Return numbers, each changed by up to one unit in the last place of a scale, if there is one.
 
     Args:
         array: any.
-        scale: the largest number that it is compared with; ``None`` for what is not of the state.
+        scale: the largest number that it is compared with, one or one for each; ``None`` for what is not of the state.
         kept: numbers that stay, wherever the state holds them.
     """
     if scale is None or not _is_rounded(array):

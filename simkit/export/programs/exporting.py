@@ -90,9 +90,9 @@ def export_program(scenario: "Scenario", folder: Path, request: Request) -> Repo
     with precision(kind):
         simulation = build(scenario)
         program = program_of(scenario, simulation, request.form, request.objective)
-        files, seconds, outside = _files(program, scenario, request)
         tolerance = request.tolerance or comparison.usual_tolerance(request.form, kind)
         cases, allowed = _references(program, scenario, request, tolerance)
+        files, seconds, outside = _files(program, scenario, request)
         derivative = check_derivative(program, scenario, files.get(runtimes.JAXEXPORT), cases["start"].inputs)
         card = _card(program, scenario, request, tolerance, allowed)
         extra = {runner: stand_alone(runner, name) for name, runner in folders.STAND_ALONE.items() if name in files}
@@ -158,11 +158,14 @@ def _allowed(program: Program, run: Any, case: folders.Case, tolerance: float) -
         inputs += [np.zeros(array.shape, array.dtype) for array in added.values()]
         names += added
     after = {name.replace("next.", "state.", 1): array for name, array in outputs.items()}
-    scales = {
-        place: max(comparison.largest_of(array), comparison.largest_of(after[name]))
-        for place, (name, array) in enumerate(zip(names, inputs, strict=True))
-        if name in after and array.dtype.kind == "f"
-    }
+    given = [array.ravel() for array in case.inputs if array.dtype.kind == "f"]
+    scales: dict[int, Any] = {}
+    for place, (name, array) in enumerate(zip(names, inputs, strict=True)):
+        if name in after and array.dtype.kind == "f":
+            scales[place] = max(comparison.largest_of(array), comparison.largest_of(after[name]))
+            if program.is_shaken:
+                # What is added to parameters that the state holds stays zero.
+                scales[place] = scales[place] * ~np.isin(after[name], np.concatenate(given))
     times = comparison.PERTURBATIONS if program.calls else 1
     return comparison.allowed_errors(run, inputs, case.outputs, tolerance, times, scales)
 
