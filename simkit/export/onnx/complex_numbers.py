@@ -65,8 +65,9 @@ def div(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
 
 @complex_primitive("complex")
 def make(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
-    """Of its parts."""
-    return [Value((x.parts[0], y.parts[0]))]
+    """Of its parts, of which a known one may be a single number."""
+    shape = equation.out.shape
+    return [Value((graph.expand(x.parts[0], shape), graph.expand(y.parts[0], shape)))]
 
 
 @complex_primitive("real")

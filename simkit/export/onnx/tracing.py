@@ -24,6 +24,7 @@ _CALLS = (
     "custom_vjp_call_jaxpr",
     "custom_vmap_call",
     "composite",
+    "eval_jaxpr",
     "linear_call",
 )
 
@@ -142,7 +143,8 @@ def defined(equation: Equation) -> Program | None:
     import jax
 
     raw = equation.raw
-    impl = getattr(raw.primitive, "impl", None)
+    # What a primitive made of others is made of (an implicit solve, in newer versions), or its implementation.
+    impl = getattr(raw.primitive, "to_lojax", None) or getattr(raw.primitive, "impl", None)
     if impl is None or any(aval.key for aval in equation.inputs):
         return None
     shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in equation.inputs]

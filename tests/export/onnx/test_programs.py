@@ -91,6 +91,11 @@ def test_derivative_of_a_run_agrees(x64):
     check(jax.grad(reached), simulation.params, rtol=1e-10, atol=1e-12)
 
 
+def test_derivative_of_a_real_transform_agrees(x64):
+    x = jnp.arange(6.0)
+    check(jax.grad(lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x)[1:3]) ** 2)), x, rtol=1e-12, atol=1e-12)
+
+
 def test_forces_of_jax_md_agree(x64):
     from jax_md import energy, space
 
