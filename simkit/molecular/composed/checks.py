@@ -68,11 +68,16 @@ def _of_fractions(placing: Placing, drawn: np.ndarray, params: Params) -> jax.Ar
 
 
 def _refuse_short_cell(acting: Acting, cell: SystemCell, images: tuple[int, ...] | None, params: Params) -> None:
-    reach = acting.reach(params)
+    reach, in_one = acting.reach(params), float(acting.reach_in_one_cell(params))
     if cell.is_free or reach is None:
         return
-    widths = np.asarray(spaces.of_cell(cell.cell(params), cell.dimension).widths)
-    widths = widths * np.asarray(images or (1,) * cell.dimension)
+    one = np.asarray(spaces.of_cell(cell.cell(params), cell.dimension).widths)
+    if 2 * in_one > one.min() * (1 + SLACK):
+        raise UserError(
+            f"an energy of jax-md of the reach {in_one:g} reaches beyond half the cell, whose narrowest width is "
+            f"{one.min():g}, and has no images; shorten its cutoff, enlarge the cell, or write it as an expression"
+        )
+    widths = one * np.asarray(images or (1,) * cell.dimension)
     if 2 * float(reach) > widths.min() * (1 + SLACK):
         block = f"the block of {' x '.join(map(str, images))} cells" if images else "the cell"
         remedy = "raise cell.images" if images else "set cell.images = [3, 3, 3] or alike"

@@ -16,7 +16,7 @@ from simkit.molecular import spaces
 from simkit.molecular.composed.cells import SystemCell
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.images import Block
-from simkit.molecular.composed.jax_md_terms import jax_md_term
+from simkit.molecular.composed.jax_md_terms import JaxMdTerm, jax_md_term
 from simkit.molecular.composed.names import Names
 from simkit.molecular.composed.pair_terms import PairTerm, pair_term
 from simkit.molecular.composed.particles import Particles
@@ -38,7 +38,7 @@ class Acting:
         pairs: energies of pairs.
         silicon: parameters of Stillinger-Weber interactions.
         fields: external energies and walls.
-        others: interactions of other kinds.
+        others: energies of jax-md, which act in one cell.
         tails: what is beyond cut-offs, of one cell.
         methods: how pairs are found and the skin of lists, of each pair term.
     """
@@ -46,7 +46,7 @@ class Acting:
     pairs: tuple[PairTerm, ...]
     silicon: tuple[Callable[[Params], dict[str, jax.Array]], ...]
     fields: tuple[Field, ...]
-    others: tuple[Interaction, ...]
+    others: tuple[JaxMdTerm, ...]
     tails: tuple[Interaction, ...]
     methods: tuple[tuple[str, float], ...]
 
@@ -75,17 +75,22 @@ class Acting:
             repeated.append(seen_by(stillinger_weber(), parameters))
         if images is not None and cells > 1:
             repeated = [Block(each, images).tied() for each in repeated]
-        timeless = [seen_by(each, without_time) for each in (*repeated, *self.tails, *self.others)]
+        timeless = [seen_by(each, without_time) for each in (*repeated, *self.tails)]
+        timeless += [seen_by(each.interaction, without_time) for each in self.others]
         parts = [*timeless, *(field.interaction() for field in self.fields)]
         return parts[0] if len(parts) == 1 else combined(*parts)
 
     def reach(self, params: Params) -> jax.Array | None:
-        """Return the largest distance at which two particles act on each other; ``None`` for any distance."""
+        """Return the largest distance at which images act on each other; ``None`` for any distance."""
         if any(term.cutoff is None for term in self.pairs):
             return None
         found = [term.reach(params) for term in self.pairs]
         found += [STANDARD.reach * parameters(params)["sigma"] for parameters in self.silicon]
         return jnp.stack(found).max() if found else jnp.zeros(())
+
+    def reach_in_one_cell(self, params: Params) -> jax.Array:
+        """Return the largest distance at which particles act on each other that have no images, zero without any."""
+        return jnp.stack([each.reach(params) for each in self.others]).max() if self.others else jnp.zeros(())
 
 
 def acting(
@@ -193,10 +198,5 @@ def images_of(said: tuple[int, ...] | None, found: Acting, cell: SystemCell, par
         raise UserError(
             f"the cutoff of {float(reach):g} needs {' x '.join(map(str, needed))} images of the cell, whose widths are "
             f"{', '.join(f'{width:g}' for width in widths)}; shorten the cutoff or enlarge the cell"
-        )
-    if found.others:
-        raise UserError(
-            f"the cutoff of {float(reach):g} reaches beyond half the cell, and those of jax-md act in one cell only; "
-            "shorten the cutoff or enlarge the cell"
         )
     return needed

@@ -1,10 +1,14 @@
 """Pair energies of jax-md by name."""
 
+import dataclasses
 import warnings
+from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.expressions.scope import precision_of
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
 from simkit.molecular.composed.cells import SystemCell
@@ -22,10 +26,21 @@ TAKES = {
 }
 
 
-def jax_md_term(
-    settings: Settings, names: Names, particles: Particles, cell: SystemCell, params: Params
-) -> Interaction:
-    """Return the interaction of an energy of jax-md, over all pairs.
+@dataclasses.dataclass(frozen=True)
+class JaxMdTerm:
+    """A pair energy of jax-md.
+
+    Attributes:
+        interaction: over all pairs, each at its nearest image.
+        reach: ``params -> `` distance beyond which no pair interacts.
+    """
+
+    interaction: Interaction
+    reach: Callable[[Params], jax.Array]
+
+
+def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: SystemCell, params: Params) -> JaxMdTerm:
+    """Return an energy of jax-md, over all pairs.
 
     Args:
         settings: of the interaction.
@@ -68,4 +83,8 @@ def jax_md_term(
     make = getattr(jax_md.energy, f"{settings['jax_md']}_pair")
     energy = make(displacement, **dict.fromkeys(taken, one), **ends)
     interaction = from_jax_md(energy, box=box, parameters=list(taken))
-    return seen_by(interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()})
+    seen = seen_by(interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()})
+    end, sigma = ends.get("r_cutoff"), formulas["sigma"]
+    return JaxMdTerm(
+        seen, lambda params: sigma.number(params) if end is None else jnp.asarray(end, precision_of(params))
+    )

@@ -96,7 +96,9 @@ def scale_of(
         near = spacing(params)
         at = given if TIME in given else {**given, TIME: jnp.zeros_like(near)}
         found += [(near, _bend(field, at, near, dimension)) for field in acts.fields]
-        found += [(near, _of_two(other, cell.cell(params), params, near, dimension)) for other in acts.others]
+        found += [
+            (near, _of_two(other.interaction, cell.cell(params), params, near, dimension)) for other in acts.others
+        ]
         lengths, stiffnesses = (jnp.stack(column) for column in zip(*found, strict=True))
         stiffest = jnp.argmax(stiffnesses)
         one = jnp.ones((), stiffnesses.dtype)

@@ -14,7 +14,7 @@ from simkit.errors import UserError
 from simkit.molecular.composed import tasks
 from simkit.molecular.composed.cells import SystemCell, cell_of
 from simkit.molecular.composed.checks import checker
-from simkit.molecular.composed.fields import Field, field_of, wall_of
+from simkit.molecular.composed.fields import field_of, wall_of
 from simkit.molecular.composed.interactions import Acting, acting, images_of
 from simkit.molecular.composed.names import Names, names_of
 from simkit.molecular.composed.particles import Particles, numbers_of, species_by_count, species_by_symbol, value_names
@@ -91,7 +91,92 @@ def system(
     return _composed(settings, dict(parameters or {}))
 
 
+@dataclasses.dataclass(frozen=True)
+class Composition:
+    """A system whose settings have been read: its particles, where they are, and what acts on them.
+
+    Attributes:
+        settings: all of them.
+        done: tasks, one after the other.
+        names: what formulas may take.
+        params: the default parameters, as arrays.
+        members: its particles.
+        room: its cell.
+        placing: where particles start.
+        acts: what acts on them.
+        images: cells that act on each other, along each axis; ``None`` for one.
+    """
+
+    settings: Settings
+    done: tuple[str, ...]
+    names: Names
+    params: Params
+    members: Particles
+    room: SystemCell
+    placing: Placing
+    acts: Acting
+    images: tuple[int, ...] | None
+
+    def body(self, interaction: Interaction | None = None) -> tasks.System:
+        """Return the particles with all that acts on them, as tasks take them.
+
+        Args:
+            interaction: what acts, with lists of another size; ``None`` for that with lists of the usual one.
+        """
+        acts, members, placing, room = self.acts, self.members, self.placing, self.room
+
+        def spacing(params: Params) -> jax.Array:
+            return placing.spacing(params, members.count, room.dimension)
+
+        def cell(params: Params) -> jax.Array:
+            found = room.cell(params)
+            assert found is not None  # asked for only where there is one
+            return computed_once(found)
+
+        scale = scale_of(acts, members, spacing, room, room.dimension)
+        return tasks.System(
+            params=self.params,
+            interaction=interaction or acts.interaction(members, self.images),
+            start=placing.start,
+            cell=None if room.is_free else cell,
+            mass=lambda params: computed_once(members.of_each("mass", params)),
+            scale=lambda params: computed_once(scale(params)),
+            frozen=members.frozen if members.frozen.any() else None,
+            observe=observer(members),
+            dimensions=dict(DIMENSIONS),
+            is_closed=room.is_closed,
+        )
+
+    def simulation(self, interaction: Interaction | None = None) -> Simulation:
+        """Return what is done with the particles.
+
+        Args:
+            interaction: as for `body`.
+        """
+        found = _with_task(self.body(interaction), self)
+        return shown(found, is_closed=self.room.is_closed, is_free=self.room.is_free)
+
+
 def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
+    made = composition(settings, parameters)
+    return dataclasses.replace(
+        made.simulation(),
+        params=parameters,
+        check=checker(made.acts, made.members, made.placing, made.room, made.images),
+        quantities=quantities(settings["units"], made.room.dimension),
+    )
+
+
+def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
+    """Return the system that settings describe.
+
+    Args:
+        settings: all of them.
+        parameters: as for `system`.
+
+    Raises:
+        UserError: as for `system`.
+    """
     done = (settings["task"],) if isinstance(settings["task"], str) else settings["task"]
     if done not in (("relax",), ("dynamics",), ("dynamics", "relax")):
         raise UserError('task is not "relax", "dynamics" or ["dynamics", "relax"]; choose one of these')
@@ -126,18 +211,7 @@ def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
         if key in settings.said:
             raise UserError(f"{key} has no effect on task = {list(done)}; leave it out")
 
-    def assembled(interaction: Interaction) -> Simulation:
-        body = _system(interaction, acts, members, placing, room, params, size)
-        simulation = _with_task(body, settings, names, done, fields, assembled)
-        return shown(simulation, is_closed=room.is_closed, is_free=room.is_free)
-
-    simulation = assembled(acts.interaction(members, images))
-    return dataclasses.replace(
-        simulation,
-        params=parameters,
-        check=checker(acts, members, placing, room, images),
-        quantities=quantities(settings["units"], size),
-    )
+    return Composition(settings, done, names, params, members, room, placing, acts, images)
 
 
 def _dimension(settings: Settings, places: Places) -> int:
@@ -167,51 +241,12 @@ def _species(settings: Settings, places: Places, found: Any) -> np.ndarray:
     return species_by_count(table, places.count, settings["start"]["arrangement"])
 
 
-def _system(
-    interaction: Interaction,
-    acts: Acting,
-    members: Particles,
-    placing: Placing,
-    room: SystemCell,
-    params: Params,
-    size: int,
-) -> tasks.System:
-    def spacing(params: Params) -> jax.Array:
-        return placing.spacing(params, members.count, size)
-
-    def cell(params: Params) -> jax.Array:
-        found = room.cell(params)
-        assert found is not None  # asked for only where there is one
-        return computed_once(found)
-
-    scale = scale_of(acts, members, spacing, room, size)
-    return tasks.System(
-        params=params,
-        interaction=interaction,
-        start=placing.start,
-        cell=None if room.is_free else cell,
-        mass=lambda params: computed_once(members.of_each("mass", params)),
-        scale=lambda params: computed_once(scale(params)),
-        frozen=members.frozen if members.frozen.any() else None,
-        observe=observer(members),
-        dimensions=dict(DIMENSIONS),
-        is_closed=room.is_closed,
-    )
-
-
-def _with_task(
-    body: tasks.System,
-    settings: Settings,
-    names: Names,
-    done: tuple[str, ...],
-    fields: tuple[Field, ...],
-    assembled: Any,
-) -> Simulation:
+def _with_task(body: tasks.System, made: Composition) -> Simulation:
     """Return the simulation of what is done with a system."""
-    relax, dynamics = settings["relax"], settings["dynamics"]
+    relax, dynamics, names, done = made.settings["relax"], made.settings["dynamics"], made.names, made.done
     if done == ("relax",):
         return tasks.relaxed(body, relax, names, None)
-    takes_time = any(field.takes_time for field in fields)
+    takes_time = any(field.takes_time for field in made.acts.fields)
     motion = tasks.motion_of(body, dynamics, names, takes_time=takes_time)
     if done == ("dynamics",):
         if dynamics["steps"] is not None:
@@ -232,6 +267,6 @@ def _with_task(
 
     def resized(neighbors: Any) -> Simulation:
         assert body.interaction.sized_like is not None  # called only where there is
-        return assembled(body.interaction.sized_like(neighbors))
+        return made.simulation(body.interaction.sized_like(neighbors))
 
     return Phases(body, motion, rest, dynamics["steps"], resized).simulation()

@@ -1,6 +1,5 @@
 """Every kind of interaction in every kind of cell, over lists and all pairs, with and without a field, or a refusal."""
 
-import dataclasses
 import functools
 
 import jax
@@ -8,98 +7,202 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.core.settings import read
 from simkit.errors import UserError
 from simkit.molecular import system
+from simkit.molecular.composed.settings import SETTINGS
+from simkit.molecular.composed.system import composition
+from simkit.molecular.neighbors.neighbor_list import NeighborList
 
 pytestmark = pytest.mark.usefixtures("x64")
 
 TYPED = {"energy": "4*epsilon*((sigma/r)**12 - (sigma/r)**6)"}
 SHIPPED = {"potential": "lennard_jones"}
-FIELD = {"energy": "0.3*cos(2*pi*y/side)"}
-PARAMETERS = {"epsilon": 1.2, "sigma": 0.9, "side": 4.0}
-# In all of them a field of one period along y is the same on both sides.
-CELLS = {
-    "free": {"periodic": False},
-    "periodic": {"lengths": ["side", "side", "side"]},
-    "mixed": {"lengths": ["side", "side", "side"], "periodic": [True, False, True]},
-    "triclinic": {"vectors": [["side", 0, 0], [0, "side", 0], ["0.3*side", 0, "side"]]},
-    "small": {"lengths": ["side", "side", "side"]},
+KINDS = {
+    "typed": TYPED,
+    "shipped": SHIPPED,
+    "jax_md": {"jax_md": "morse", "values": {"alpha": "5"}},
+    "stillinger_weber": {"potential": "stillinger_weber"},
 }
-DYNAMICS = {"time_step": 0.002, "temperature": 0.5}
+# One period along y, so that it is the same on both sides of every cell.
+FIELD = {"energy": "strength*cos(2*pi*y/side)"}
+PARAMETERS = {"epsilon": 1.2, "sigma": 0.9, "side": 4.0, "strength": 0.0}
+CELLS = {
+    3: {
+        "free": {"periodic": False},
+        "periodic": {"lengths": ["side", "side", "side"]},
+        "mixed": {"lengths": ["side", "side", "side"], "periodic": [True, False, True]},
+        "triclinic": {"vectors": [["side", 0, 0], [0, "side", 0], ["0.1*side", 0, "side"]]},
+        "small": {"lengths": ["side", "side", "side"]},
+    },
+    2: {
+        "free": {"periodic": False},
+        "periodic": {"lengths": ["side", "side"]},
+        "mixed": {"lengths": ["side", "side"], "periodic": [True, False]},
+        "triclinic": {"vectors": [["side", 0], ["0.1*side", "side"]]},
+        "small": {"lengths": ["side", "side"]},
+    },
+}
+STARTS = {
+    3: {"lattice": "face_centered_cubic", "repeats": [2, 2, 2], "spacing": "side/sqrt(8)", "disorder": 0.05},
+    2: {"lattice": "square", "repeats": [4, 4], "spacing": "side/4", "disorder": 0.05},
+}
+DIAMOND = {"lattice": "diamond", "repeats": [2, 2, 2], "spacing": "side*sqrt(3)/8", "disorder": 0.03}
+OF_ONE_CELL = {"lattice": "diamond", "repeats": [1, 1, 1], "spacing": "side*sqrt(3)/4", "disorder": 0.05}
+# For Verlet's error to be small: twenty steps or more in the period of the stiffest bond.
+TIME_STEP, STEPS = 0.003, 60
+
+
+def described(cell, kind, method, dimension, **more):
+    """Return the settings of a cell of the table."""
+    interaction, start = dict(KINDS[kind]), STARTS[dimension]
+    if kind == "stillinger_weber":
+        sigma, start = ("1.4", OF_ONE_CELL) if cell == "small" else ("0.55", DIAMOND)
+        interaction["values"] = {"tetrahedral_strength": "21", "sigma": sigma}
+    else:
+        interaction |= {"cutoff": ("2.4" if cell == "small" else "1.9") + ("" if kind == "jax_md" else "*sigma/0.9")}
+    if method is not None:
+        interaction["method"] = method
+    return {
+        "particles": {"A": {}},
+        "interactions": [interaction],
+        "fields": [FIELD],
+        "start": start,
+        "cell": CELLS[dimension][cell],
+        **more,
+    }
 
 
 @functools.cache
-def measured(cell, kind, method, has_field):
-    """Return energy, forces and the slope of the energy along a random direction with minus the work of the forces."""
-    cutoff = "2.5*sigma" if cell == "small" else "2*sigma"
-    made = system(
-        particles={"A": {}},
-        interactions=[kind_of(kind) | {"cutoff": cutoff, "method": method}],
-        fields=[FIELD] if has_field else [],
-        start={"lattice": "face_centered_cubic", "repeats": [2, 2, 2], "spacing": "side/sqrt(8)", "disorder": 0.1},
-        cell=CELLS[cell],
-        task="dynamics",
-        dynamics=DYNAMICS,
-        parameters=PARAMETERS,
+def compiled(cell, kind, method, dimension):
+    """Return ``(params) -> position, neighbors`` at the start and ``(position, neighbors, params) -> told``."""
+    body = composition(read(described(cell, kind, method, dimension), SETTINGS), floats(PARAMETERS)).body()
+    acts = body.interaction
+
+    def at(position, neighbors, params):
+        room = None if body.cell is None else body.cell(params)
+        neighbors = acts.refresh(neighbors, position, room, params)
+        return (
+            neighbors,
+            acts.energy(position, room, params, neighbors),
+            acts.force(position, room, params, neighbors),
+        )
+
+    params = floats(PARAMETERS)
+    position = body.start(params, jax.random.key(3))
+    room = None if body.cell is None else body.cell(params)
+    shapes = jax.eval_shape(acts.prepare, position, room, params)
+    # Lists built at no place at all are built anew where they are used first: one list to compile in place of two.
+    neighbors = jax.tree.map(
+        lambda leaf: np.full(leaf.shape, np.nan if leaf.dtype.kind == "f" else 0, leaf.dtype), shapes
     )
-    key = jax.random.key(3)
-    made.check_values(made.params, key)
-
-    def told(params):
-        state = made.init(params, key)
-        along = jax.random.normal(jax.random.key(1), state.position.shape, state.position.dtype)
-
-        def energy(position):
-            return made.diagnose(dataclasses.replace(state, position=position), params)["potential_energy"]
-
-        value, slope = jax.jvp(energy, (state.position,), (along,))
-        return value, state.force, slope, -jnp.sum(state.force * along)
-
-    return jax.tree.map(np.asarray, jax.jit(told)(made.params))
+    told = jax.jit(at).lower(position, neighbors, params).compile({"xla_backend_optimization_level": 0})
+    return np.asarray(position), neighbors, told
 
 
-def kind_of(name):
-    return {"typed": TYPED, "shipped": SHIPPED}[name]
+def floats(values):
+    return {name: jnp.asarray(value, float) for name, value in values.items()}
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_interactions_of_every_cell_are_derivatives_and_conserve_momentum(cell):
-    energy, force, slope, work = measured(cell, "shipped", "all_pairs", False)
-    assert slope == pytest.approx(work, rel=1e-9)
-    assert np.abs(force.sum(axis=0)).max() < 1e-12 * np.abs(force).max() * len(force)
-    listed = measured(cell, "typed", "neighbor_list", False)
-    assert listed[0] == pytest.approx(energy, rel=1e-13)
-    np.testing.assert_allclose(listed[1], force, rtol=0, atol=1e-12 * np.abs(force).max())
+def lists_in(neighbors):
+    return [
+        found
+        for found in jax.tree.leaves(neighbors, is_leaf=lambda leaf: isinstance(leaf, NeighborList))
+        if isinstance(found, NeighborList)
+    ]
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_a_field_adds_to_interactions_in_every_cell(cell):
-    energy, force, slope, work = measured(cell, "typed", "all_pairs", True)
-    assert slope == pytest.approx(work, rel=1e-9)
-    bare = measured(cell, "shipped", "all_pairs", False)
-    assert abs(energy - bare[0]) > 1e-3 and np.abs(force - bare[1]).max() > 1e-3
+def check(cell, kind, method, dimension, strength):
+    """Check forces against central differences, and what velocity Verlet conserves; return where it ends."""
+    position, neighbors, told = compiled(cell, kind, method, dimension)
+    params = floats(PARAMETERS | {"strength": strength})
+    random = np.random.default_rng(1)
+    neighbors, energy, force = jax.tree.map(np.asarray, told(position, neighbors, params))
+    assert np.isfinite(energy) and np.abs(force).max() > 0.1
+    along, h = random.normal(size=position.shape), 1e-4
+    away = [float(told(position + k * h * along, neighbors, params)[1]) for k in (-2, -1, 1, 2)]
+    slope = (8 * (away[2] - away[1]) - (away[3] - away[0])) / (12 * h)
+    assert slope == pytest.approx(-np.sum(force * along), rel=1e-8)
+    velocity = random.normal(size=position.shape) * 0.7
+    velocity -= velocity.mean(axis=0)
+    first = energy + np.sum(velocity**2) / 2
+    kinetic = [np.sum(velocity**2) / 2]
+    for _ in range(STEPS):
+        velocity = velocity + TIME_STEP / 2 * force
+        position = position + TIME_STEP * velocity
+        neighbors, energy, force = told(position, neighbors, params)
+        force = np.asarray(force)
+        velocity = velocity + TIME_STEP / 2 * force
+        kinetic.append(np.sum(velocity**2) / 2)
+    assert np.ptp(kinetic) > 0.03 * kinetic[0]
+    # Verlet's error: what is exchanged between both energies differs by the square of step times frequency.
+    assert float(energy) + kinetic[-1] == pytest.approx(first, abs=0.02 * np.ptp(kinetic))
+    drift = np.abs(velocity.mean(axis=0))
+    if strength:
+        # The field acts along y alone.
+        assert drift[1] > 1e-5
+        drift = np.delete(drift, 1)
+    assert drift.max() < 1e-13
+    for found in lists_in(neighbors):
+        assert int(found.builds) > 1 and not bool(found.overflowed)
+    return position, float(energy), force
 
 
-def test_a_cell_of_any_shape_that_repeats_along_some_axes_is_refused():
+PAIRS = [(cell, dimension) for dimension in CELLS for cell in CELLS[dimension]]
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.8])
+@pytest.mark.parametrize(("cell", "dimension"), PAIRS)
+def test_pairs_of_every_cell_conserve_and_lists_hold_all_of_them(cell, dimension, strength):
+    check(cell, "shipped", "all_pairs", dimension, strength)
+    position, energy, force = check(cell, "typed", "neighbor_list", dimension, strength)
+    _, none, all_pairs = compiled(cell, "shipped", "all_pairs", dimension)
+    _, expected, forces = all_pairs(position, none, floats(PARAMETERS | {"strength": strength}))
+    assert energy == pytest.approx(float(expected), rel=1e-13)
+    np.testing.assert_allclose(force, forces, rtol=0, atol=1e-12 * np.abs(forces).max())
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.8])
+@pytest.mark.parametrize(("cell", "dimension"), [one for one in PAIRS if one[0] in ("free", "periodic", "triclinic")])
+def test_energies_of_jax_md_conserve_in_every_cell(cell, dimension, strength):
+    check(cell, "jax_md", None, dimension, strength)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.8])
+@pytest.mark.parametrize("cell", ["periodic", "triclinic", "small"])
+def test_stillinger_weber_conserves_in_every_cell_that_repeats(cell, strength):
+    check(cell, "stillinger_weber", None, 3, strength)
+
+
+REFUSED = {
+    "jax_md mixed": (("mixed", "jax_md", None, 3), "needs free space or a cell that repeats along all axes"),
+    "jax_md small": (("small", "jax_md", None, 3), "reaches beyond half the cell"),
+    "jax_md small 2": (("small", "jax_md", None, 2), "reaches beyond half the cell"),
+    "jax_md list": (("periodic", "jax_md", "neighbor_list", 3), "method has no effect on an energy of jax-md"),
+    "stillinger_weber free": (("free", "stillinger_weber", None, 3), "a cell that repeats along three axes"),
+    "stillinger_weber mixed": (("mixed", "stillinger_weber", None, 3), "a cell that repeats along three axes"),
+    "stillinger_weber list": (("periodic", "stillinger_weber", "all_pairs", 3), "method has no effect on 'still"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_an_interaction_cannot_serve_is_refused_by_name(case):
+    arguments, message = REFUSED[case]
+    with pytest.raises(UserError, match=message):
+        made = system(**described(*arguments), parameters=PARAMETERS)
+        made.check_values(made.params, jax.random.key(0))
+
+
+def test_stillinger_weber_is_refused_in_a_plane():
+    with pytest.raises(UserError, match="a cell that repeats along three axes"):
+        system(**described("periodic", "stillinger_weber", None, 2) | {"start": STARTS[2]}, parameters=PARAMETERS)
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_a_cell_of_any_shape_that_repeats_along_some_axes_is_refused(dimension):
+    cell = CELLS[dimension]["triclinic"] | {"periodic": [True] * (dimension - 1) + [False]}
     with pytest.raises(UserError, match=r"cell\.periodic repeats a cell of any shape along some axes only"):
-        system(
-            particles={"A": {"count": 4}},
-            interactions=[SHIPPED | {"cutoff": 1.0}],
-            cell={"vectors": [[4, 0], [1, 4]], "periodic": [True, False]},
-            parameters=PARAMETERS,
-        )
-
-
-@pytest.mark.parametrize("cell", ["free", "mixed"])
-def test_stillinger_weber_is_refused_where_it_has_no_lists(cell):
-    with pytest.raises(UserError, match="is of one species in a cell that repeats along three axes"):
-        system(
-            particles={"Si": {}},
-            interactions=[{"potential": "stillinger_weber", "values": {"tetrahedral_strength": 21}}],
-            start={"lattice": "diamond", "repeats": [2, 2, 2], "spacing": 1.1},
-            cell=CELLS[cell],
-            parameters=PARAMETERS,
-        )
+        system(**described("free", "shipped", None, dimension) | {"cell": cell}, parameters=PARAMETERS)
 
 
 METHODS = {
