@@ -69,3 +69,19 @@ def one_line(message: object, limit: int = 200) -> str:
     text = "".join(character if character.isprintable() else " " for character in str(message)[: 4 * limit])
     text = " ".join(text.split())
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def listed(names: Iterable[str], where: str) -> tuple[str, ...]:
+    """Return a list of names, which one text is not: its letters would be taken one by one.
+
+    Args:
+        names: given.
+        where: what they are given as, for the message.
+
+    Raises:
+        UserError: if they are one text.
+    """
+    if isinstance(names, str):
+        text = one_line(names, 40)
+        raise UserError(f'{where} = {text!r} is one text, and a list is wanted; write ["{text}"]')
+    return tuple(names)

@@ -46,6 +46,10 @@ class TransportedScalars:
         """The domain of all of them."""
         return next(iter(self.scalars.values())).domain
 
+    def diffusivity(self, params: Params) -> dict[str, jax.Array]:
+        """Return the diffusivity of each."""
+        return {name: one.diffusivity(params) for name, one in self.scalars.items()}
+
     def rate(
         self, scalar: Scalars, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
     ) -> Scalars:

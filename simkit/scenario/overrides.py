@@ -11,6 +11,8 @@ from simkit.core import paths
 from simkit.core.parameter import Numbers
 from simkit.errors import UserError, nearest, one_line
 from simkit.scenario import checks, inlined
+from simkit.scenario.making import needed_arguments
+from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Difference, RunSettings, Scenario
 from simkit.scenario.toml import parse_value
 
@@ -22,9 +24,10 @@ def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
     """Return the scenario with ``key=value`` settings applied.
 
     A key is a parameter, a key of ``[config]`` or one of ``[run]``, written ``params.KEY``, ``config.KEY`` or
-    ``run.KEY`` where the bare name is ambiguous. A value is written as in TOML; a bare word is a string, and ``@path``
-    is the text of a file. ``config.KEY`` and ``params.KEY`` may also name what the factory has and the file does not
-    mention; whether the factory has it is found when the simulation is built.
+    ``run.KEY`` where the bare name is ambiguous; an argument that the factory needs goes by its bare name too. A value
+    is written as in TOML; a bare word is a string, and ``@path`` is the text of a file. ``config.KEY`` and
+    ``params.KEY`` may also name what the factory has and the file does not mention; whether the factory has it is found
+    when the simulation is built.
 
     Args:
         scenario: what to change.
@@ -73,7 +76,7 @@ def with_values(
             config[name] = checks.like(value, label, scenario.config[name])
         elif dot and step in config and (key != name or name not in scenario.declared):
             config[step] = _inside(config[step], inner, value, label)
-        elif key != name:
+        elif key != name or (name not in RUN_KEYS and name in _needed(scenario)):
             config[checks.name(name, label)] = checks.plain(value, label)
     # On the configuration depends what parameters there are.
     if config != scenario.config:
@@ -103,6 +106,14 @@ def with_values(
         run=settings,
         given=known if settings.precision == scenario.run.precision else None,
     )
+
+
+def _needed(scenario: Scenario) -> list[str]:
+    """Return the arguments without which there is no simulation to look for parameters of, and which are missing."""
+    if scenario.made is not None or scenario.simulation not in SIMULATIONS.names():
+        return []
+    needed = needed_arguments(SIMULATIONS.resolve(scenario.simulation))
+    return [name for name in needed if name not in scenario.config]
 
 
 def _inside(setting: Any, path: str, value: Any, label: str) -> Any:

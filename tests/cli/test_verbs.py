@@ -70,6 +70,15 @@ def test_help_names_the_folder_that_is_written(simkit, verb, folder, capsys):
     assert f"(default: runs/{folder})" in " ".join(capsys.readouterr().out.split())
 
 
+def test_show_takes_what_a_simulation_needs_by_its_bare_name(simkit, tmp_path):
+    body = '<body><freejoint/><geom type="sphere" size="0.1"/></body>'
+    (tmp_path / "ball.xml").write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
+    shown = json.loads(simkit("show", "rigid.mjcf", "--set", "model=@ball.xml", "--json").out)
+    assert shown["config"]["model"].startswith("<mujoco>") and "gravity" in shown["parameters"]
+    told = simkit("show", "rigid.mjcf", "--set", "engine=mjx")
+    assert told.code == 2 and "config.model is missing" in told.line
+
+
 def test_show_gives_changed_values_with_their_bounds(simkit):
     shown = json.loads(simkit("show", "channel_flow", "--set", "reynolds=800", "--json").out)
     assert shown["parameters"]["reynolds"]["default"] == 800

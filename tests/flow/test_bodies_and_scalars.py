@@ -23,6 +23,7 @@ from simkit.flow.obstacles import (
 )
 from simkit.flow.obstacles.distance import positions
 from simkit.flow.scalar import TransportedScalar
+from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
 
@@ -122,6 +123,55 @@ def test_a_warm_body_that_moves_gives_as_much_as_one_at_rest_in_a_stream():
     # Over 10 cells the mean; single steps wobble.
     assert jnp.mean(resting[20:]) > 0.1
     assert jnp.mean(moving[20:]) == pytest.approx(float(jnp.mean(resting[20:])), rel=0.03)
+
+
+def test_each_of_several_scalars_is_held_as_one_alone_is():
+    place, params = box(12), {"value": 1.5, "flux": 0.3}
+    surfaces = {"salt": (FLUX, COLD), "heat": (VALUE, FLUX)}  # not in the order of their names
+    spreads, now = {"salt": 0.02, "heat": 0.05}, jnp.asarray(0.1)
+
+    def bodies(*given):
+        centers = {"left": (0.25, 0.5), "right": (0.75, 0.5)}
+        return DirectForcing(
+            place,
+            {
+                name: Body(lambda p, c=center: ball(c, 0.14), lambda p, c=center: c, scalar=scalar)
+                for (name, center), scalar in zip(centers.items(), given, strict=True)
+            },
+        )
+
+    keys = dict(zip(surfaces, jax.random.split(jax.random.key(0), 2), strict=True))
+    fields = {name: jax.random.normal(key, (2, *place.grid.cells)) for name, key in keys.items()}
+    before, after = ({name: field[k] for name, field in fields.items()} for k in (0, 1))
+    both = bodies(*({name: pair[k] for name, pair in surfaces.items()} for k in (0, 1)))
+    held, added = both.hold_scalar(after, before, spreads, params, now)
+    kept = both.kept(params, (now, before), (now, after))
+    load = jnp.concatenate([jnp.zeros(6), added])
+    assert load.shape == (both.loads,)
+    for name, pair in surfaces.items():
+        alone = bodies(*pair)
+        one, given = alone.hold_scalar(after[name], before[name], spreads[name], params, now)
+        np.testing.assert_array_equal(held[name], one)
+        for body, amount in zip(both.bodies, given, strict=True):
+            assert both.heat_of(body, load, name) == amount
+        whole = alone.kept(params, (now, before[name]), (now, after[name]))
+        np.testing.assert_array_equal(kept[2 * both.scalars.index(name) :][:2], whole)
+
+
+@pytest.mark.parametrize(
+    ("surface", "several", "message"),
+    [
+        ({"heat": VALUE}, True, "the flow carries the scalars heat, salt, and body 'disk' does not say of just these"),
+        (VALUE, True, "the flow carries the scalars heat, salt, and body 'disk' does not say of just these"),
+        ({"heat": VALUE}, False, "the flow carries one scalar, and body 'disk' gives surfaces by name"),
+    ],
+)
+def test_surfaces_that_are_not_of_the_scalars_of_a_flow_are_refused_by_name(surface, several, message):
+    held = disk(surface, "direct_forcing", False)
+    one = TransportedScalar(held.domain, (None, None), lambda p: 0.02)
+    scalar = TransportedScalars({"heat": one, "salt": one}) if several else one
+    with pytest.raises(UserError, match=message):
+        stepper(Equations(held.domain, 0.02, fixed_time_step, scalar=scalar, obstacle=held))
 
 
 @pytest.mark.parametrize(

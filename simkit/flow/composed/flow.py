@@ -99,12 +99,7 @@ class ComposedFlow:
         part = told["implicit_viscosity"]
         inner = None if part is None else known.formula(part)
         varies = viscosity.takes(*fields)
-        obstacles = {name: ObstacleFormulas(one, known, dimension) for name, one in told["obstacles"].items()}
-        for name in obstacles if scalars else ():
-            raise UserError(
-                f"obstacles.{name}: obstacles beside scalars are not told as data yet; leave one of them out, or use "
-                "simkit.flow.TransportedScalar with simkit.flow.obstacles.ScalarSurface in Python"
-            )
+        obstacles = {name: ObstacleFormulas(one, known, dimension, names) for name, one in told["obstacles"].items()}
         immersed = dimension == 2 and not varies and flow_rate is None and not told["implicit"]
         way = told["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(

@@ -1,7 +1,7 @@
 """The obstacles of a flow that is told as data: shapes, places and motions."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import jax
@@ -12,14 +12,17 @@ from simkit.core.barrier import computed_once
 from simkit.core.expressions.scope import Formula, Scope
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
+from simkit.errors import UserError, nearest
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.composed.places import TIME
+from simkit.flow.composed.scalars import INSULATED, End, condition
 from simkit.flow.composed.shapes import Shaped, shape_of
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.immersed_boundary import points_around
 from simkit.flow.obstacles.methods import bodies_in
 from simkit.flow.obstacles.motion import Motion
 from simkit.flow.obstacles.outline import outline
+from simkit.flow.obstacles.scalar_surface import ScalarSurface
 from simkit.flow.obstacles.shapes import Shape, rotate, translate
 from simkit.flow.viscosity import Viscosity
 
@@ -38,16 +41,18 @@ class ObstacleFormulas:
         size: of the time too; or None.
         spin: by parameters; or None.
         moves: whether any takes the time.
+        conditions: what it does to each scalar, by name.
         points: number of points on the outline; None to find it.
     """
 
-    def __init__(self, told: Settings, scope: Scope, dimension: int) -> None:
+    def __init__(self, told: Settings, scope: Scope, dimension: int, scalars: Collection[str] = ()) -> None:
         """Check the settings of one obstacle.
 
         Args:
             told: its settings.
             scope: of formulas.
             dimension: number of axes.
+            scalars: names of what the flow carries.
 
         Raises:
             UserError: that names the key of what does not fit.
@@ -63,12 +68,29 @@ class ObstacleFormulas:
 
         self.angle, self.size, self.spin = maybe("angle", (TIME,)), maybe("size", (TIME,)), maybe("spin")
         self.points = told["points"]
-        self.moves = any(one.takes(TIME) for one in self.formulas)
+        places = (*self.position, *(one for one in (self.angle, self.size) if one is not None))
+        self.moves = any(one.takes(TIME) for one in places)
+        for name in told["scalars"]:
+            if name not in scalars:
+                raise UserError(
+                    f"{told.path('scalars')}.{name} is not a scalar of this flow{nearest(name, list(scalars))}"
+                )
+        if scalars and self.size is not None and self.size.takes(TIME):
+            raise told.refuse(
+                "size", "changes in time, which obstacles beside scalars do not; leave the time out of it"
+            )
+        self.conditions: dict[str, End] = {
+            name: condition(told["scalars"][name], f"{told.path('scalars')}.{name}", scope, (TIME,))
+            if name in told["scalars"]
+            else (INSULATED, None)
+            for name in scalars
+        }
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
-        """Those of the place, of the time too."""
-        return (*self.position, *(one for one in (self.angle, self.size) if one is not None))
+        """Those of the place and of what it does to scalars, of the time too."""
+        given = (self.angle, self.size, *(formula for _, formula in self.conditions.values()))
+        return (*self.position, *(one for one in given if one is not None))
 
     def at(self, params: Params, time: Any) -> tuple[jax.Array, ...]:
         """Return where it is at a time."""
@@ -82,6 +104,7 @@ class ObstacleFormulas:
             params: default parameters, by which the number of points on its outline is found.
         """
         angle, size, spin = self.angle, self.size, self.spin
+        surfaces = {name: _surface(*one) for name, one in self.conditions.items()} or None
         turns = None if spin is None else (lambda params: spin.number(params))
         if not self.moves:
             return Body(
@@ -90,6 +113,7 @@ class ObstacleFormulas:
                 turns,
                 None,
                 self._count(self._placed, domain, params),
+                surfaces,
             )
         motion = Motion(
             self.at,
@@ -97,7 +121,7 @@ class ObstacleFormulas:
             None if size is None else (lambda params, time: size.number(params, time=time)),
         )
         origin = (0.0,) * len(self.position)
-        return Body(self.shape, lambda params: origin, turns, motion, self._count(self.shape, domain, params))
+        return Body(self.shape, lambda params: origin, turns, motion, self._count(self.shape, domain, params), surfaces)
 
     def _placed(self, params: Params) -> Shape:
         """Return the shape where it is, for an obstacle that does not move."""
@@ -145,6 +169,17 @@ def obstacles_of(
         return None
     bodies = {name: one.body(domain, params) for name, one in formulas.items()}
     return bodies_in(domain, method, bodies, viscosity)  # type: ignore[arg-type]
+
+
+def _surface(kind: str, formula: Formula | None) -> ScalarSurface:
+    """Return what an obstacle does to a scalar as its body takes it."""
+    if formula is None:
+        return ScalarSurface(flux=lambda params, time: 0.0)
+
+    def given(params: Params, time: jax.Array) -> jax.Array:
+        return formula.number(params, time=time)
+
+    return ScalarSurface(value=given) if kind == "value" else ScalarSurface(flux=given)
 
 
 def _scaled(shape: Shape, size: jax.Array) -> Shape:

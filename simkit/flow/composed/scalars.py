@@ -108,7 +108,8 @@ def _ends(told: Settings, axis: int, scope: Scope, places: Places) -> tuple[End,
         if name in sides.said:
             raise sides.refuse(name, "is given, and the axis is periodic; remove it")
         return None
-    lower, upper = (_end(sides[name], end, scope, (*places.axes, TIME)) for end in ENDS)
+    known = (*places.axes, TIME)
+    lower, upper = (condition(sides[name][end], sides[name].path(end), scope, known) for end in ENDS)
     for side, (kind, _) in enumerate((lower, upper)):
         if kind != "value" and places.domain.side(axis, side).enters:
             raise sides[name].refuse(
@@ -117,13 +118,23 @@ def _ends(told: Settings, axis: int, scope: Scope, places: Places) -> tuple[End,
     return lower, upper
 
 
-def _end(told: Settings, end: str, scope: Scope, names: tuple[str, ...]) -> End:
-    given = told[end]
+def condition(given: Said | Settings, where: str, scope: Scope, names: tuple[str, ...]) -> End:
+    """Return what a side or an obstacle does to a scalar.
+
+    Args:
+        given: a value, "insulated", or a table of a value or a flux.
+        where: path of its key.
+        scope: of formulas.
+        names: what formulas may take besides parameters.
+
+    Raises:
+        UserError: that names the key, if a table has both or neither.
+    """
     if isinstance(given, Said):
         return (INSULATED, None) if given.text == INSULATED else ("value", scope.formula(given, names))
     kinds = [kind for kind in ("value", "flux") if given[kind] is not None]
     if len(kinds) != 1:
-        raise told.refuse(
-            end, "gives both a value and a flux" if kinds else "gives neither a value nor a flux; give one"
+        raise UserError(
+            f"{where} gives " + ("both a value and a flux" if kinds else "neither a value nor a flux; give one")
         )
     return kinds[0], scope.formula(given[kinds[0]], names)

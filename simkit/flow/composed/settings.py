@@ -105,6 +105,17 @@ SCALAR = {
     "unit": text("its unit", "1"),
     "doc": text("what it is", ""),
 }
+SURFACE = either(
+    "what is at the surface of an obstacle",
+    formula('the value of the scalar there, by parameters and time; or "insulated"'),
+    table(
+        "",
+        {
+            "value": formula("its value there, by parameters and time", None),
+            "flux": formula("what the obstacle gives, per area and time", None),
+        },
+    ),
+)
 OBSTACLE = {
     "shape": word("what it is, around its position", tuple(SHAPES), None),
     "distance": formula(
@@ -127,6 +138,7 @@ OBSTACLE = {
     "half_axes": several(formula("a length"), "of an ellipse or an ellipsoid, along each axis", (2, 3), None),
     "half_widths": several(formula("a length"), "of a box, along each axis", (2, 3), None),
     "rounding": formula("radius of the edges of a box", None),
+    "scalars": named("what it does to a scalar, by its name; insulated where nothing is said", SURFACE),
     "points": whole("on the outline of an immersed boundary; by default as many as the cells there ask for", None, 8),
 }
 UNITS = {

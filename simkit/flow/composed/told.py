@@ -180,6 +180,8 @@ class Told:
         for name, one in self._flow.obstacles.items():
             load = self._flow.equations.obstacle.load_on(name, state.load)  # type: ignore[union-attr]
             found |= {f"{name}.{what}": load[k] for k, what in enumerate(names)}
+            for scalar in self._flow.scalars:
+                found[f"{name}.{scalar}_given"] = self._flow.equations.obstacle.heat_of(name, state.load, scalar)  # type: ignore[union-attr]
             if one.moves:
                 place = one.at(params, state.time[0])
                 found |= {f"{name}.{axis}": x for axis, x in zip(self._flow.places.axes, place, strict=True)}
@@ -265,6 +267,11 @@ class Told:
                 unit = times(square, raised(length, power + what.startswith("torque")))
                 doc = f"{doc} on {name} over density{', per length' if power == 1 else ''}"
                 table[f"{name}.{what}"] = Quantity(unit, doc)
+            for scalar, one in self._flow.scalars.items():
+                told_unit = one.told["unit"]
+                flux = velocity if told_unit == "1" else f"{told_unit} {velocity}"
+                doc = f"amount of {scalar} that {name} gives per time{', per length' if power == 1 else ''}"
+                table[f"{name}.{scalar}_given"] = Quantity(times(flux, raised(length, power)), doc)
             for axis in AXES:
                 table[f"{name}.{axis}"] = Quantity(length, f"position of {name} along {axis}")
         cuts = {

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -47,14 +47,14 @@ class Bodies:
         return 3 if self.domain.grid.dimension == 2 else 6
 
     @property
-    def heats(self) -> bool:
-        """Whether bodies act on a scalar."""
-        return any(body.scalar is not None for body in self.bodies.values())
+    def scalars(self) -> tuple[str | None, ...]:
+        """Names of the scalars that bodies act on; None for a single one without a name."""
+        return tuple(next(iter(self.bodies.values())).surfaces)
 
     @property
     def loads(self) -> int:
         """Number of components of force and torque on all bodies, and of the amounts of a scalar that they give."""
-        return (self.turns + self.heats) * len(self.bodies)
+        return (self.turns + len(self.scalars)) * len(self.bodies)
 
     @property
     def moves(self) -> bool:
@@ -76,14 +76,16 @@ class Bodies:
         index = list(self.bodies).index(name)
         return load[index * self.turns : (index + 1) * self.turns]
 
-    def heat_of(self, name: str, load: jax.Array) -> jax.Array:
-        """Return how much of the scalar one body gives to the fluid around it per time.
+    def heat_of(self, name: str, load: jax.Array, scalar: str | None = None) -> jax.Array:
+        """Return how much of a scalar one body gives to the fluid around it per time.
 
         Args:
             name: of the body.
             load: of all, ``FlowState.load``.
+            scalar: name of the scalar, where there are several.
         """
-        return load[len(self.bodies) * self.turns + list(self.bodies).index(name)]
+        count = len(self.bodies)
+        return load[count * (self.turns + self.scalars.index(scalar)) + list(self.bodies).index(name)]
 
     def shapes(self, params: Params, time: jax.Array | float = 0.0) -> dict[str, Shape]:
         """Return the shapes of all bodies where they are at a time."""
@@ -133,7 +135,7 @@ class Bodies:
         Raises:
             UserError: names what.
         """
-        check_scalar(equations, {name: body.scalar is not None for name, body in self.bodies.items()}, self.swells)
+        check_scalar(equations, {name: tuple(body.surfaces) for name, body in self.bodies.items()}, self.swells)
         if self.swells and not equations.domain.exits():
             raise UserError(
                 "a body changes its size, but no fluid can leave the domain; make one side an outflow, or give its "
@@ -154,44 +156,47 @@ class Bodies:
         return total(fields)
 
     def hold_scalar(
-        self,
-        scalar: jax.Array,
-        before: jax.Array,
-        diffusivity: jax.Array | float,
-        params: Params,
-        time: jax.Array,
-    ) -> tuple[jax.Array, jax.Array]:
-        """Return a scalar as the bodies make it, and how much of it each added.
+        self, scalar: Any, before: Any, diffusivity: Any, params: Params, time: jax.Array
+    ) -> tuple[Any, jax.Array]:
+        """Return a scalar as the bodies make it, or several by name, and how much of each every body added.
 
         Args:
             scalar: at the cell centers.
             before: that at the start of the stage.
-            diffusivity: of the scalar.
+            diffusivity: of the scalar; of several by name.
             params: parameters.
             time: at the end of the stage.
         """
         added, held = [], scalar
-        for body in self.bodies.values():
-            assert body.scalar is not None, "checked"
-            shape = body.shape_at(params, body.now(params, time), self.domain)
-            change = body.scalar.force(scalar, before, shape, self.domain, diffusivity, params, time)
-            held = held + change
-            added.append(integral(change, self.domain.grid))
+        for name in self.scalars:
+            now, at_start, spreads = (of_name(every, name) for every in (scalar, before, diffusivity))
+            changed = now
+            for body in self.bodies.values():
+                shape = body.shape_at(params, body.now(params, time), self.domain)
+                surface = body.surfaces[name]
+                change = surface.force(now, at_start, shape, self.domain, spreads, params, time)
+                changed = changed + change
+                added.append(integral(change, self.domain.grid))
+            held = changed if name is None else {**held, name: changed}
         return held, jnp.stack(added)
 
-    def kept(
-        self, params: Params, before: tuple[jax.Array, jax.Array], after: tuple[jax.Array, jax.Array]
-    ) -> jax.Array:
-        """Return by how much more of a scalar the fluid inside each body holds.
+    def kept(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array:
+        """Return by how much more of each scalar the fluid inside each body holds.
 
         Args:
             params: parameters.
-            before: a time, and the scalar at that time.
+            before: a time, and the scalar at that time, or several by name.
             after: a later time, likewise.
         """
+
+        def held(body: Body, name: str | None, moment: tuple[jax.Array, Any]) -> jax.Array:
+            time, scalar = moment
+            return kept_inside(body, body.surfaces[name], self.domain, params, time, of_name(scalar, name))
+
         return jnp.stack(
             [
-                kept_inside(body, self.domain, params, *after) - kept_inside(body, self.domain, params, *before)
+                held(body, name, after) - held(body, name, before)
+                for name in self.scalars
                 for body in self.bodies.values()
             ]
         )
@@ -215,3 +220,8 @@ class Bodies:
                 for body in self.bodies.values()
             ]
         )
+
+
+def of_name(scalars: Any, name: str | None) -> Any:
+    """Return what belongs to the scalar of a name; all of it where there is a single one without."""
+    return scalars if name is None else scalars[name]

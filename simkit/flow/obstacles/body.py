@@ -1,7 +1,7 @@
 """A rigid body in a flow: its shape, its pivot and how it moves."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ class Body:
         motion: how it moves; or None. Without one it is where its shape is.
         points: number of points on its outline, for an immersed boundary alone, see
             `simkit.flow.obstacles.immersed_boundary.points_around`.
-        scalar: what it does to a scalar that the flow carries; None in a flow without one.
+        scalar: what it does to a scalar that the flow carries, or to each of several by name; None in a flow without.
     """
 
     shape: Callable[[Params], Shape]
@@ -33,7 +33,17 @@ class Body:
     spin: Callable[[Params], jax.Array] | None = None
     motion: Motion | None = None
     points: int | None = None
-    scalar: ScalarSurface | None = None
+    scalar: ScalarSurface | Mapping[str, ScalarSurface] | None = None
+
+    @property
+    def surfaces(self) -> Mapping[str | None, ScalarSurface]:
+        """What it does to each scalar, by name; to a single one without a name by None."""
+        if self.scalar is None:
+            return {}
+        if isinstance(self.scalar, ScalarSurface):
+            return {None: self.scalar}
+        # In the order in which trees keep them.
+        return dict(sorted(self.scalar.items()))
 
     def now(self, params: Params, time: jax.Array | float) -> Kinematics:
         """Return where the body is at a time, and how fast."""

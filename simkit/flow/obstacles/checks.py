@@ -12,6 +12,7 @@ from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 from simkit.flow.obstacles.shapes import Point, Shape
 from simkit.flow.scalar import TransportedScalar
+from simkit.flow.several_scalars import TransportedScalars
 
 if TYPE_CHECKING:
     from simkit.flow.equations import Equations
@@ -96,26 +97,41 @@ def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
             )
 
 
-def check_scalar(equations: "Equations", known: Mapping[str, bool], swells: bool) -> None:
+def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, ...]], swells: bool) -> None:
     """Refuse a scalar of which bodies say nothing, and bodies that say something of none.
 
     Args:
         equations: of a flow with bodies.
-        known: for each body, whether it says what it does to a scalar.
+        known: for each body, the names of the scalars of which it says what it does to them; None for a single one.
         swells: whether a body changes its size.
 
     Raises:
         UserError: names the body.
     """
+    scalar = equations.scalar
+    surface = "ScalarSurface(value = ...) or ScalarSurface(flux = ...), 0 for an insulated one"
     for name, given in known.items():
-        if equations.scalar is not None and not given:
+        if scalar is not None and not given:
             raise UserError(
-                f"the flow carries a scalar, but body '{name}' says nothing of it; give the body scalar = "
-                "ScalarSurface(value = ...) or ScalarSurface(flux = ...), 0 for an insulated one"
+                f"the flow carries a scalar, but body '{name}' says nothing of it; give the body scalar = {surface}"
             )
-        if equations.scalar is None and given:
+        if scalar is None and given:
             raise UserError(f"body '{name}' acts on a scalar, but the flow carries none; leave its scalar away")
-    if equations.scalar is not None and not isinstance(equations.scalar, TransportedScalar):
-        raise UserError("a body acts on a TransportedScalar only; leave the body or this scalar away")
-    if equations.scalar is not None and swells:
+    if scalar is not None and not isinstance(scalar, TransportedScalar | TransportedScalars):
+        raise UserError(
+            "a body acts on a TransportedScalar or on TransportedScalars only; leave the body or this scalar away"
+        )
+    for name, given in known.items() if isinstance(scalar, TransportedScalars) else ():
+        if set(given) != set(scalar.scalars):
+            wanted = ", ".join(sorted(scalar.scalars))
+            raise UserError(
+                f"the flow carries the scalars {wanted}, and body '{name}' does not say of just these what it does to "
+                f"them; give the body scalar = {{name: surface, ...}}, each {surface}"
+            )
+    for name, given in known.items() if isinstance(scalar, TransportedScalar) else ():
+        if given != (None,):
+            raise UserError(
+                f"the flow carries one scalar, and body '{name}' gives surfaces by name; give one ScalarSurface"
+            )
+    if scalar is not None and swells:
         raise UserError("a body that changes its size does not serve a scalar; give its motion no size")

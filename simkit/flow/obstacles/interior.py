@@ -13,6 +13,7 @@ from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import positions
 from simkit.flow.obstacles.indicator import indicator
 from simkit.flow.obstacles.motion import Kinematics, turned
+from simkit.flow.obstacles.scalar_surface import ScalarSurface
 from simkit.flow.operators.differences import inside
 
 
@@ -90,20 +91,22 @@ def gained_inside(
     return change.at[dimension:].add((drift[0] + drift[1]) / 2 * (times[1] - times[0]))
 
 
-def kept_inside(body: Body, domain: Domain, params: Params, time: jax.Array, scalar: jax.Array) -> jax.Array:
+def kept_inside(
+    body: Body, surface: ScalarSurface, domain: Domain, params: Params, time: jax.Array, scalar: jax.Array
+) -> jax.Array:
     """Return how much of a scalar the fluid inside a body holds, more than at the value of its surface if it has one.
 
     Args:
         body: the body.
+        surface: what it does to the scalar.
         domain: the domain.
         params: parameters.
         time: time.
         scalar: at the cell centers.
     """
-    surface = body.scalar
     now = body.now(params, time)
     part = indicator(body.shape_at(params, now, domain), None, domain.grid, scalar.dtype)
-    value = 0.0 if surface is None or surface.value is None else surface.value(params, time)
+    value = 0.0 if surface.value is None else surface.value(params, time)
     # Relative to the value, so that the volume of a body on the grid, which wobbles as it moves, does not matter.
     return integral(part * (scalar - value), domain.grid)
 

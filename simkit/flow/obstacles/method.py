@@ -89,17 +89,15 @@ class Obstacle(Protocol):
         ...
 
     def hold_scalar(
-        self, scalar: jax.Array, before: jax.Array, diffusivity: Any, params: Params, time: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """Return the scalar at the end of a stage as the body makes it, and how much of it the body added."""
+        self, scalar: Any, before: Any, diffusivity: Any, params: Params, time: jax.Array
+    ) -> tuple[Any, jax.Array]:
+        """Return the scalar at the end of a stage as the body makes it, or several, and how much of each it added."""
         ...
 
-    def kept(
-        self, params: Params, before: tuple[jax.Array, jax.Array], after: tuple[jax.Array, jax.Array]
-    ) -> jax.Array:
-        """Return how much of the scalar that the body added in a step the fluid inside it keeps.
+    def kept(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array:
+        """Return how much of each scalar that the body added in a step the fluid inside it keeps.
 
-        ``before`` and ``after``: time and scalar at the start and the end of a step.
+        ``before`` and ``after``: time and scalar, or several by name, at the start and the end of a step.
         """
         ...
 

@@ -18,6 +18,7 @@ from simkit.flow.equations import Equations, explicit_terms, implicit_friction
 from simkit.flow.obstacles.method import Stage
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.scalar import TransportedScalar
+from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.implicit import friction_solver
 
@@ -36,7 +37,7 @@ class FlowState:
         scalar: at the cell centers, or several by name; ``()`` where there is none.
         explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
         drive: the uniform acceleration along the first axis that holds the flow rate; zero unless it is held.
-        load: mean force of the flow on the obstacle over the last step, and how much of the scalar it gave per time;
+        load: mean force of the flow on the obstacle over the last step, and how much of each scalar it gave per time;
             empty where there is none.
         hold: what the obstacle is held with, computed at the start and right under any parameters; ``()`` where there
             is none.
@@ -170,7 +171,9 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                     spread = solve_diffusion(spread, scalar, params, time, part, share)
                 at_start, scalar = scalar, jax.tree.map(jnp.add, scalar, spread)
                 if obstacle is not None:
-                    assert isinstance(equations.scalar, TransportedScalar), "checked by the obstacle"
+                    assert isinstance(equations.scalar, TransportedScalar | TransportedScalars), (
+                        "checked by the obstacle"
+                    )
                     diffusivity = equations.scalar.diffusivity(params)
                     scalar, added = obstacle.hold_scalar(scalar, at_start, diffusivity, params, time + part)
                     impulse = impulse.at[-len(added) :].add(added)

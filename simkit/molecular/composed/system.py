@@ -75,9 +75,9 @@ def system(
     """
     given = {
         "particles": particles,
-        "interactions": list(interactions),
-        "fields": list(fields),
-        "walls": list(walls),
+        "interactions": interactions,
+        "fields": fields,
+        "walls": walls,
         "start": start,
         "cell": cell,
         "dimension": dimension,

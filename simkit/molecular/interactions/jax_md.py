@@ -11,7 +11,7 @@ from simkit.core.buffers import Buffer
 from simkit.core.dependence import without_effect
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, listed, nearest
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.spaces import Cell
@@ -54,7 +54,7 @@ def from_jax_md(
         if position is None or box is None:
             raise UserError("a neighbor list needs a box and example positions; give box and position")
         template = _allocated(neighbor_list, _in_box(position, box))
-    return _interaction(energy, box, tuple(parameters), neighbor_list, template)
+    return _interaction(energy, box, listed(parameters, "from_jax_md: parameters"), neighbor_list, template)
 
 
 def _interaction(

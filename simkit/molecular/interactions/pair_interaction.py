@@ -10,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from simkit.core.simulation import Params
-from simkit.errors import UserError
+from simkit.errors import UserError, listed
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.neighbors import neighbor_list, pair_sums, pairs
@@ -227,7 +227,7 @@ def pair_interaction(
     return PairInteraction(
         potential=potential,
         cutoff=cutoff,
-        parameters=parameters,
+        parameters=parameters if callable(parameters) else listed(parameters, "parameters"),
         species=None if species is None else np.asarray(species, dtype=np.int32),
         method=method,
         skin=skin,

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.dependence import without_effect
 from simkit.core.simulation import Params
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, listed, nearest
 from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.spaces import Cell
@@ -27,16 +27,15 @@ def user_energy(
         parameters: names (of branches too) of the params that the energy takes, and no others; ``None`` hands it all.
 
     Raises:
-        UserError: when the energy is first asked for, if one of ``parameters`` is not among the params or has no
-            effect on it.
+        UserError: if ``parameters`` is one text; when the energy is first asked for, if one of them is not among the
+            params or has no effect on it.
 
     Example: a spring from each particle to the origin, ``user_energy(lambda x, cell, p: p["k"] / 2 * jnp.sum(x**2))``.
     """
+    names = None if parameters is None else listed(parameters, "user_energy: parameters")
 
     def evaluate(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
-        return energy(
-            position, cell, params if parameters is None else _chosen(energy, position, cell, params, parameters)
-        )
+        return energy(position, cell, params if names is None else _chosen(energy, position, cell, params, names))
 
     def force(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
         return -jax.grad(evaluate)(position, cell, params)

@@ -11,7 +11,7 @@ from simkit.core.parameter import NOT_NEGATIVE, UNBOUNDED, Parameter
 from simkit.core.quantities import described
 from simkit.core.ranges import check_bounds
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.errors import UserError
+from simkit.errors import UserError, listed
 from simkit.molecular import spaces
 from simkit.molecular.models.force_fields import PAIR_PARAMETERS, ForceField, force_field
 from simkit.molecular.models.quantities import particle_quantities
@@ -77,7 +77,7 @@ def relaxed_structure(
     """
     atoms = _chosen(parse_extended_xyz(structure, "structure"), frame)
     _refuse_same_place(atoms)
-    allowed = ("Si",) if potential == "silicon" else tuple(species)
+    allowed = ("Si",) if potential == "silicon" else listed(species, "species")
     kind, names = _species(atoms, allowed, potential)
     box = atoms.cell if atoms.periodic else None
     density = None if box is None else len(atoms) / abs(float(np.linalg.det(box)))

@@ -224,11 +224,95 @@ def flow_distance(told):
     return told.observe(state, told.params)["body_distance"]
 
 
-def test_obstacles_beside_scalars_are_refused_by_name():
-    with pytest.raises(UserError, match=r"obstacles\.body: obstacles beside scalars are not told as data yet"):
-        flow.system(
-            axes=STREAM,
-            viscosity=0.1,
-            obstacles={"body": {"shape": "circle", "radius": 0.4, "position": [0, 0]}},
-            scalars={"heat": {"diffusivity": 0.1, "sides": {"x": {"lower": 0}}}},
-        )
+ROOM = {name: {"cells": 12, "from": -1.5, "length": 3, "lower": "wall", "upper": "wall"} for name in "xy"}
+CARRIED = {
+    # Not in the order of their names.
+    "salt": {"diffusivity": 0.02},
+    "heat": {"diffusivity": "2*nu"},
+    "dye": {"diffusivity": 0.01, "initial": 1},
+}
+GIVEN = {"heat": "hot*exp(-time)", "salt": {"flux": "0.3*hot"}}
+
+
+def carrying(body, **more):
+    return flow.system(
+        axes=ROOM,
+        viscosity="nu",
+        initial={"stream_function": "0.1*(1 - (x/1.5)**2)**2*(1 - (y/1.5)**2)**2"},
+        scalars=CARRIED,
+        obstacles={"body": {"shape": "ellipse", "half_axes": [0.6, 0.5], "scalars": GIVEN, **BODIES[body]}},
+        parameters={"nu": 0.05, "hot": 1.0, "time_step": 0.02},
+        **more,
+    )
+
+
+@pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
+@pytest.mark.parametrize("body", ["at rest", "on its way", "turning"])
+def test_obstacles_beside_several_scalars(body, method):
+    told = carrying(body, obstacle_method=method)
+    state = steps(told, 5)
+    numbers = {name: float(value) for name, value in told.diagnose(state, told.params).items()}
+    # What is the same everywhere stays so beside an insulated body, which gives nothing of it.
+    np.testing.assert_allclose(state.scalar["dye"], 1, rtol=1e-12)
+    assert abs(numbers["body.dye_given"]) < 1e-12
+    assert numbers["body.heat_given"] > 0.05 and numbers["body.salt_given"] > 0.05
+    assert numbers["divergence"] < 1e-11
+    inside = np.asarray(told.observe(state, told.params)["body_distance"]) < -0.1
+    assert 0 < float(state.scalar["salt"].max()) < 0.3
+    assert float(np.abs(state.scalar["heat"][inside]).max()) < 1.2
+    described = told.quantities["body.heat_given"]
+    assert described.doc == "amount of heat that body gives per time, per length"
+
+
+def test_an_obstacle_that_swells_beside_scalars_is_refused_by_name():
+    with pytest.raises(
+        UserError, match=r"obstacles\.body\.size changes in time, which obstacles beside scalars do not"
+    ):
+        carrying("swelling")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"haet": 1}, r"obstacles\.body\.scalars\.haet is not a scalar of this flow; did you mean 'heat'\?"),
+        ({"heat": {"value": 1, "flux": 1}}, r"obstacles\.body\.scalars\.heat gives both a value and a flux"),
+        ({"heat": "x"}, r"obstacles\.body\.scalars\.heat: column 1 of '>>>x': 'x' is not known here"),
+    ],
+)
+def test_what_an_obstacle_does_to_scalars_is_checked(given, message):
+    body = {"shape": "circle", "radius": 0.5, "position": [0, 0], "scalars": given}
+    with pytest.raises(UserError, match=message):
+        flow.system(axes=ROOM, viscosity=0.1, scalars=CARRIED, obstacles={"body": body}, parameters={"nu": 0.1})
+
+
+FRICTIONS_REFUSED = {
+    "immersed and implicit": (
+        {"obstacle_method": "immersed_boundary", "implicit": ["y"], "scalars": None},
+        "an immersed boundary does not serve implicit friction; choose method direct_forcing",
+    ),
+    "immersed and a field": (
+        {"obstacle_method": "immersed_boundary", "viscosity": "0.1*(1 + shear_rate)", "scalars": None},
+        "an immersed boundary does not serve a viscosity that varies",
+    ),
+    "a field, implicit": (
+        {"viscosity": "0.1 + 0.01*y", "implicit": ["y"], "obstacles": None},
+        "viscosity is a field, of which implicit friction serves a number alone; give implicit_viscosity",
+    ),
+    "a field, implicit, in stages": (
+        {"viscosity": "0.1 + 0.01*y", "implicit": ["y"], "implicit_viscosity": 0.2, "obstacles": None},
+        "method 'runge_kutta' does not serve implicit friction where the viscosity is a field",
+    ),
+    "a part without a field": (
+        {"implicit": ["y"], "implicit_viscosity": 0.2, "obstacles": None},
+        "implicit_viscosity is given, but the viscosity is one number",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FRICTIONS_REFUSED)
+def test_friction_that_is_not_served_is_refused_by_name(case):
+    changes, message = FRICTIONS_REFUSED[case]
+    body = {"shape": "circle", "radius": 0.5, "position": [0, 0]}
+    told = {"axes": ROOM, "viscosity": 0.1, "scalars": CARRIED, "obstacles": {"body": body}} | changes
+    with pytest.raises(UserError, match=message):
+        flow.system(**told, parameters={"nu": 0.1})

@@ -27,6 +27,7 @@ WRONG = {
         {"interactions": [LJ | {"energy": "4*epsilom/r"}]},
         "interactions[0].energy: column 3 of '4*>>>epsilom/r': 'epsilom' is not known here; did you mean 'epsilon'?",
     ),
+    "one interaction": ({"interactions": LJ}, "is no list; write several in brackets"),
     "no distance": ({"interactions": [LJ | {"energy": "epsilon"}]}, "does not depend on the distance r"),
     "mixes particles": ({"fields": [{"energy": "mean(x)**2"}]}, "fields[0].energy: column 1 of '>>>mean(x)**2'"),
     "coordinate of a plane": ({"fields": [{"energy": "z**2"}]}, "'z' is not known here"),

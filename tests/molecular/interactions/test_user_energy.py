@@ -10,7 +10,10 @@ from simkit.core.objective import Objective
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.dynamics import velocity_verlet
+from simkit.molecular.interactions.jax_md import from_jax_md
+from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.interactions.user_energy import user_energy
+from simkit.molecular.potentials import lennard_jones
 
 
 def gaussians(position, cell, params):
@@ -121,3 +124,16 @@ def test_weights_of_a_network_are_differentiated_by_their_branch_through_dynamic
     checked = check_gradient(Objective(measured, "far", 10), measured.params, jax.random.key(0), ["net", "stiffness"])
     assert set(checked.verdict) == {"net.hidden.0", "net.hidden.1", "net.last", "stiffness"}
     assert set(checked.verdict.values()) == {"agrees"} and max(checked.relative_difference.values()) < 1e-7
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda names: user_energy(gaussians, parameters=names),
+        lambda names: pair_interaction(lennard_jones(), cutoff=1.0, parameters=names),
+        lambda names: from_jax_md(gaussians, parameters=names),
+    ],
+)
+def test_names_as_one_text_are_refused(make):
+    with pytest.raises(UserError, match=r"parameters = 'width' is one text, and a list is wanted; write \[\"width\"\]"):
+        make("width")

@@ -181,6 +181,10 @@ MISTAKES = {
         '["O", "H"] and give params epsilon and sigma in that order',
     ),
     "not an element": ({"structure": PAIR, "species": ("Ar", "Nee")}, "species: 'Nee' is not a chemical symbol"),
+    "species as one text": (
+        {"structure": PAIR, "species": "Ar"},
+        """species = 'Ar' is one text, and a list is wanted; write ["Ar"]""",
+    ),
     "species twice": ({"structure": PAIR, "species": ("Ar", "Ne", "Ar")}, "names one twice"),
     "one place": ({"structure": TOGETHER}, "structure: atoms 0 and 2 (the first is 0) are in one place"),
     "one place, wrapped": ({"structure": WRAPPED, "cutoff": 3.0}, "atoms 0 and 2 (the first is 0) are in one place"),
