@@ -179,7 +179,7 @@ def test_surfaces_that_are_not_of_the_scalars_of_a_flow_are_refused_by_name(surf
     [
         (None, True, "the flow carries a scalar, but body 'disk' says nothing of it; give the body scalar = "),
         (VALUE, False, "body 'disk' acts on a scalar, but the flow carries none"),
-        (VALUE, "other", "a body acts on a TransportedScalar only"),
+        (VALUE, "other", "a body acts on a TransportedScalar or on TransportedScalars only"),
     ],
 )
 def test_bodies_and_scalars_that_do_not_know_each_other_are_refused_by_name(surface, carried, message):
