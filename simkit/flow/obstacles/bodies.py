@@ -188,14 +188,10 @@ class Bodies:
             before: a time, and the scalar at that time, or several by name.
             after: a later time, likewise.
         """
-
-        def held(body: Body, name: str | None, moment: tuple[jax.Array, Any]) -> jax.Array:
-            time, scalar = moment
-            return kept_inside(body, body.surfaces[name], self.domain, params, time, of_name(scalar, name))
-
+        (start, first), (end, last) = before, after
         return jnp.stack(
             [
-                held(body, name, after) - held(body, name, before)
+                kept_inside(body, self.domain, params, (start, of_name(first, name)), (end, of_name(last, name)))
                 for name in self.scalars
                 for body in self.bodies.values()
             ]

@@ -13,7 +13,6 @@ from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import positions
 from simkit.flow.obstacles.indicator import indicator
 from simkit.flow.obstacles.motion import Kinematics, turned
-from simkit.flow.obstacles.scalar_surface import ScalarSurface
 from simkit.flow.operators.differences import inside
 
 
@@ -92,23 +91,28 @@ def gained_inside(
 
 
 def kept_inside(
-    body: Body, surface: ScalarSurface, domain: Domain, params: Params, time: jax.Array, scalar: jax.Array
+    body: Body,
+    domain: Domain,
+    params: Params,
+    before: tuple[jax.Array, jax.Array],
+    after: tuple[jax.Array, jax.Array],
 ) -> jax.Array:
-    """Return how much of a scalar the fluid inside a body holds, more than at the value of its surface if it has one.
+    """Return by how much more of a scalar the fluid inside a body holds.
 
     Args:
         body: the body.
-        surface: what it does to the scalar.
         domain: the domain.
         params: parameters.
-        time: time.
-        scalar: at the cell centers.
+        before: a time, and the scalar at the cell centers at that time.
+        after: a later time, likewise.
     """
-    now = body.now(params, time)
-    part = indicator(body.shape_at(params, now, domain), None, domain.grid, scalar.dtype)
-    value = 0.0 if surface.value is None else surface.value(params, time)
-    # Relative to the value, so that the volume of a body on the grid, which wobbles as it moves, does not matter.
-    return integral(part * (scalar - value), domain.grid)
+    parts = [
+        indicator(body.shape_at(params, body.now(params, time), domain), None, domain.grid, scalar.dtype)
+        for time, scalar in (before, after)
+    ]
+    mean = integral(parts[0] * before[1], domain.grid) / integral(parts[0], domain.grid)
+    # Relative to the mean before, so that the volume of a body on the grid, which wobbles as it moves, does not matter.
+    return integral(parts[1] * (after[1] - mean), domain.grid)
 
 
 def _transformed(m: Moments, known: Kinematics, wanted: Kinematics) -> Moments:

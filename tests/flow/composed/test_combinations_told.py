@@ -38,7 +38,9 @@ def steps(simulation, count=3, seed=0):
         return jax.lax.fori_loop(0, count, lambda _, s: simulation.step(s, params), simulation.init(params, key))
 
     simulation.check_values(simulation.params, jax.random.key(seed))
-    return jax.jit(run)(simulation.params, jax.random.key(seed))
+    # Compiled without optimizations, which would take longer than all steps do.
+    given = simulation.params, jax.random.key(seed)
+    return jax.jit(run).lower(*given).compile({"xla_backend_optimization_level": 0})(*given)
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
@@ -227,7 +229,7 @@ def flow_distance(told):
 ROOM = {name: {"cells": 12, "from": -1.5, "length": 3, "lower": "wall", "upper": "wall"} for name in "xy"}
 CARRIED = {
     # Not in the order of their names.
-    "salt": {"diffusivity": 0.02},
+    "salt": {"diffusivity": 0.3},
     "heat": {"diffusivity": "2*nu"},
     "dye": {"diffusivity": 0.01, "initial": 1},
 }
@@ -246,8 +248,10 @@ def carrying(body, **more):
     )
 
 
-@pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
-@pytest.mark.parametrize("body", ["at rest", "on its way", "turning"])
+@pytest.mark.parametrize(
+    ("body", "method"),
+    [("on its way", "immersed_boundary"), ("at rest", "direct_forcing"), ("turning", "direct_forcing")],
+)
 def test_obstacles_beside_several_scalars(body, method):
     told = carrying(body, obstacle_method=method)
     state = steps(told, 5)
@@ -255,10 +259,10 @@ def test_obstacles_beside_several_scalars(body, method):
     # What is the same everywhere stays so beside an insulated body, which gives nothing of it.
     np.testing.assert_allclose(state.scalar["dye"], 1, rtol=1e-12)
     assert abs(numbers["body.dye_given"]) < 1e-12
-    assert numbers["body.heat_given"] > 0.05 and numbers["body.salt_given"] > 0.05
+    assert numbers["body.heat_given"] > 0.1 and numbers["body.salt_given"] > 0.1
     assert numbers["divergence"] < 1e-11
     inside = np.asarray(told.observe(state, told.params)["body_distance"]) < -0.1
-    assert 0 < float(state.scalar["salt"].max()) < 0.3
+    assert 0.01 < float(state.scalar["salt"].max()) < 0.6
     assert float(np.abs(state.scalar["heat"][inside]).max()) < 1.2
     described = told.quantities["body.heat_given"]
     assert described.doc == "amount of heat that body gives per time, per length"
