@@ -12,6 +12,18 @@ FULL = 0.5
 MIDDLE = 0.25
 
 
+# A parabola of given slope extends inward without turning steep. Setting the field up to this distance inside keeps the
+# kink between it and the fluid inside out of all stencils of the fluid, which would change the slope by up to 0.4 %
+# however fine the grid is.
+INWARD = -1.0
+
+
+def slope_weight(s: jax.Array) -> jax.Array:
+    """Return the weight of forcing to a slope: that of `shell_weight`, and 1 further inside."""
+    full = (MIDDLE + FULL - INWARD) / 2
+    return smooth_step((jnp.abs(s - (INWARD + full)) - full) / (1 - FULL))
+
+
 def shell_weight(s: jax.Array) -> jax.Array:
     """Return the weight of forcing at a distance of s spacings: 1 in the shell, falling smoothly to 0 around it."""
     return smooth_step((jnp.abs(s - MIDDLE) - FULL) / (1 - FULL))
