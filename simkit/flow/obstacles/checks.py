@@ -121,17 +121,17 @@ def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, .
         raise UserError(
             "a body acts on a TransportedScalar or on TransportedScalars only; leave the body or this scalar away"
         )
-    for name, given in known.items() if isinstance(scalar, TransportedScalars) else ():
-        if set(given) != set(scalar.scalars):
-            wanted = ", ".join(sorted(scalar.scalars))
-            raise UserError(
-                f"the flow carries the scalars {wanted}, and body '{name}' does not say of just these what it does to "
-                f"them; give the body scalar = {{name: surface, ...}}, each {surface}"
-            )
-    for name, given in known.items() if isinstance(scalar, TransportedScalar) else ():
-        if given != (None,):
+    wanted = tuple(sorted(scalar.scalars)) if isinstance(scalar, TransportedScalars) else (None,)
+    for name, given in known.items():
+        if scalar is None or given == wanted:
+            continue
+        if isinstance(scalar, TransportedScalar):
             raise UserError(
                 f"the flow carries one scalar, and body '{name}' gives surfaces by name; give one ScalarSurface"
             )
+        raise UserError(
+            f"the flow carries the scalars {', '.join(map(str, wanted))}, and body '{name}' does not say of just these "
+            f"what it does to them; give the body scalar = {{name: surface, ...}}, each {surface}"
+        )
     if scalar is not None and swells:
         raise UserError("a body that changes its size does not serve a scalar; give its motion no size")
