@@ -44,17 +44,29 @@ class Placing:
             assert self.frame is not None  # random places fill something
             shift_key = jax.random.fold_in(key, 1)
             home = carried(self.random.draw(key, disorder.dtype), self.frame(params))
-        elif self.places.at is not None:
-            home = self.places.at(params)
         else:
-            assert self.frame is not None and self.places.fractions is not None  # or they would have no place
-            frame = self.frame(params)
-            home = carried(jnp.asarray(self.places.fractions, frame.dtype), frame)
+            home = self._standing(params)
         home = home.astype(disorder.dtype)
         if self.disorder.expression.syntax.text in ("0", "0.0"):
             return home
         shift = jax.random.uniform(shift_key, home.shape, home.dtype, minval=-1, maxval=1)
         return home + disorder * jnp.where(jnp.asarray(self.frozen)[:, None], 0, shift)
+
+    def sample(self, params: Params) -> jax.Array:
+        """Return places such as those of the start, whatever the key draws, (N, d)."""
+        if self.random is None:
+            return self._standing(params)
+        assert self.frame is not None  # random places fill something
+        fractions = np.random.default_rng(0).uniform(size=(len(self.frozen), len(self.random.frame)))
+        return carried(jnp.asarray(fractions - 0.5 * self.random.is_ball), self.frame(params))
+
+    def _standing(self, params: Params) -> jax.Array:
+        """Return places that no key draws, (N, d)."""
+        if self.places.at is not None:
+            return self.places.at(params)
+        assert self.frame is not None and self.places.fractions is not None  # or they would have no place
+        frame = self.frame(params)
+        return carried(jnp.asarray(self.places.fractions, frame.dtype), frame)
 
     def spacing(self, params: Params, count: int, dimension: int) -> jax.Array:
         """Return the typical distance of neighbors."""

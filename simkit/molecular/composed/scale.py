@@ -26,19 +26,25 @@ USUAL = 0.7
 
 
 def scale_of(
-    acts: Acting, particles: Particles, spacing: Callable[[Params], jax.Array], cell: SystemCell, dimension: int
+    acts: Acting,
+    particles: Particles,
+    spacing: Callable[[Params], jax.Array],
+    places: Callable[[Params], jax.Array],
+    cell: SystemCell,
+    dimension: int,
 ) -> Callable[[Params], Scale]:
     """Return ``params -> Scale``.
 
     The energy U of all pair terms of two species together has its minimum at a bond's length, and the curvature there
     is the stiffness. Of a pair that only repels the length is the spacing of the particles, and the stiffness the
     largest curvature at that distance or a little less or more. Of several pairs of species the stiffest counts, and of
-    a field its mean curvature, where that is larger.
+    a field the geometric mean of its curvatures where particles start, where that is larger.
 
     Args:
         acts: all energies.
         particles: that they act on.
         spacing: ``params -> `` typical distance of neighbors.
+        places: ``params -> `` positions such as those of the start, (N, d).
         cell: of the system.
         dimension: of space.
     """
@@ -95,7 +101,8 @@ def scale_of(
             found.append((material.bond * values["sigma"], material.stiffness * unit))
         near = spacing(params)
         at = given if TIME in given else {**given, TIME: jnp.zeros_like(near)}
-        found += [(near, _bend(field, at, near, dimension)) for field in acts.fields]
+        around = jnp.asarray(places(params), near.dtype) if acts.fields else None
+        found += [(near, _bend(field, at, around, near, ~particles.frozen)) for field in acts.fields]
         found += [
             (near, _of_two(other.interaction, cell.cell(params), params, near, dimension)) for other in acts.others
         ]
@@ -124,19 +131,27 @@ def _summed(name: str, terms: list[PairTerm], params: Params, first: int, second
     return total
 
 
-def _bend(field: Field, params: Params, length: jax.Array, dimension: int) -> jax.Array:
-    """Return the mean curvature of a field over a few places about the origin."""
-    count = len(field.on)
-    places = jnp.asarray(np.random.default_rng(0).normal(size=(count, dimension)), length.dtype) * length
+def _bend(field: Field, params: Params, around: jax.Array, length: jax.Array, movable: np.ndarray) -> jax.Array:
+    """Return the usual curvature of a field: where particles start, or else a few lengths about the origin.
+
+    A few particles may be where the field is of another size, deep in a wall; so the mean is that of the logarithms.
+    """
+    elsewhere = jnp.asarray(np.random.default_rng(0).normal(size=around.shape), length.dtype) * length
 
     def total(position: jax.Array) -> jax.Array:
-        columns = tuple(position[:, axis] for axis in range(dimension))
+        columns = tuple(position[:, axis] for axis in range(position.shape[1]))
         return jnp.sum(jnp.where(jnp.asarray(field.on), field.each(columns, params), 0))
 
-    # Each energy depends on one place only: its Hessian times one vector of ones has all curvatures.
-    bends = jax.jvp(jax.grad(total), (places,), (jnp.ones_like(places),))[1]
-    bends = jnp.where(jnp.isfinite(bends), jnp.abs(bends), 0)
-    return jnp.sum(bends) / (count * dimension)
+    def usual(position: jax.Array) -> jax.Array:
+        # Each energy depends on one place only: its Hessian times one vector of ones has all curvatures.
+        bends = jax.jvp(jax.grad(total), (position,), (jnp.ones_like(position),))[1]
+        bends = jnp.mean(jnp.abs(bends), axis=1)
+        felt = jnp.asarray(field.on & movable) & jnp.isfinite(bends) & (bends > 0)
+        mean = jnp.sum(jnp.log(jnp.where(felt, bends, 1))) / jnp.maximum(jnp.sum(felt), 1)
+        return jnp.where(jnp.any(felt), jnp.exp(mean), 0)
+
+    found = usual(around)
+    return jnp.where(found > 0, found, usual(elsewhere))
 
 
 def _of_two(interaction: Interaction, cell: Cell, params: Params, near: jax.Array, dimension: int) -> jax.Array:

@@ -133,7 +133,7 @@ class Composition:
             assert found is not None  # asked for only where there is one
             return computed_once(found)
 
-        scale = scale_of(acts, members, spacing, room, room.dimension)
+        scale = scale_of(acts, members, spacing, placing.sample, room, room.dimension)
         return tasks.System(
             params=self.params,
             interaction=interaction or acts.interaction(members, self.images),

@@ -1,0 +1,40 @@
+"""Relaxations beside walls and fields, whose curvature far from the particles must not set what is small."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from simkit import molecular
+from simkit.core.converge import converge
+from simkit.core.status import Status
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+WALL = {"distance": "z", "potential": "lennard_jones", "values": {"epsilon": "eps", "sigma": 0.5}}
+
+
+@pytest.mark.parametrize("start", ["positions", "random"])
+def test_particles_on_a_hard_wall_come_to_rest(start):
+    """4 eps ((s/z)^12 - (s/z)^6) + g z: all fall to the height where its slope vanishes; one stays deep in the wall."""
+    given = {
+        "positions": {"positions": [[0, 0, 0.3], [2, 0, 1], [0, 3, 1.1]]},
+        "random": {"separation": 0.1},
+    }
+    simulation = molecular.system(
+        particles={"A": {"count": 1, "frozen": start == "positions"}, "B": {"count": 2}},
+        start=given[start],
+        cell={"lengths": [5, 5, 5], "periodic": [True, True, False]} if start == "random" else None,
+        walls=[WALL],
+        fields=[{"energy": "g*z", "on": ["B"]}],
+        dimension=3,
+        relax={"force_tolerance": 1e-8},
+        parameters={"eps": 1.0, "g": 0.5},
+    )
+    params = simulation.params
+    found = jax.jit(lambda key: converge(simulation, 2000)(simulation.init(params, key), params))(jax.random.key(0))
+    assert int(found.status) == Status.CONVERGED
+    told = simulation.diagnose(found.state, params)
+    assert float(told["max_force"]) < 1e-6
+    height = simulation.observe(found.state, params)["position"][1:, 2]
+    slope = 4 * (-12 * 0.5**12 / height**13 + 6 * 0.5**6 / height**7) + 0.5
+    assert float(jnp.abs(slope).max()) < 1e-6
