@@ -29,6 +29,7 @@ FAMILIES = (
     "sorting",
     "special",
     "updates",
+    "windows",
 )
 
 

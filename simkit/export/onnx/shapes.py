@@ -43,8 +43,9 @@ def broadcast_in_dim(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) ->
 
 @primitive("reshape", "squeeze", "expand_dims", each=True)
 def reshape(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
-    """The same elements in another shape."""
-    return graph.reshape(x, equation.out.shape)
+    """The same elements in another shape, read in the order of ``dimensions``."""
+    order = equation.params.get("dimensions") if equation.name == "reshape" else None
+    return graph.reshape(x if order is None else graph.transpose(x, order), equation.out.shape)
 
 
 @primitive("transpose", each=True)

@@ -64,6 +64,7 @@ SMOOTH = {
 }
 SHAPES = {
     "moved": (lambda x: [x.T, x.reshape(4, 6), x[::-1, :, ::-1], jnp.squeeze(x[:1], 0)], (normal(2, 3, 4),)),
+    "read in another order": (lambda x: [lax.reshape(x, (4, 6), (2, 0, 1))], (normal(2, 3, 4),)),
     "cut": (lambda x: [x[1:, ::2], x[0, 1], x[..., -1:], jnp.split(x, 3, 1)], (normal(2, 3, 4),)),
     "joined": (
         lambda x: [jnp.concatenate([x, x], 1), jnp.stack([x, x], 1), jnp.tile(x, (2, 1, 3))],
@@ -209,4 +210,55 @@ COMPLEX = {
     "functions": (lambda z, w: [jnp.exp(z), jnp.log(z), jnp.sqrt(z)], (Z, W)),
     "structure": (lambda z, w: [z[::-1], jnp.stack([z, w]).T, z.sum(), jnp.vdot(z, w), z[jnp.asarray([0, 3])]], (Z, W)),
     "loop": (lambda z, w: lax.scan(lambda c, x: (c * x, c), 1 + 0j * z[0], w), (Z, W)),
+}
+
+
+LAST = ("NHWC", "HWIO", "NHWC")
+
+
+def convolved(x, kernel):
+    """Strides, holes, cut edges, gaps, groups, and the other orders of the dimensions."""
+    spread = {"lhs_dilation": (2, 1), "rhs_dilation": (1, 2)}
+    return [
+        lax.conv_general_dilated(x, kernel, (2, 1), [(1, 0), (-1, 2)], **spread),
+        lax.conv_general_dilated(x, kernel[:, :2], (1, 2), "VALID", feature_group_count=2),
+        lax.conv_general_dilated(x, kernel, (1, 1), "VALID", batch_group_count=2),
+        lax.conv_general_dilated(x.transpose(0, 2, 3, 1), kernel.T, (2, 2), "SAME", dimension_numbers=LAST),
+        lax.conv(x[..., 0], kernel[..., 0], (1,), "SAME"),
+    ]
+
+
+def grouped(x, kernel):
+    return [lax.conv_general_dilated(x, kernel[:, :2], (2, 2), "SAME", feature_group_count=2)]
+
+
+def pooled(x):
+    windows = ((1, 1, 3, 2), (1, 1, 2, 1), ((0, 0), (0, 0), (1, 1), (0, 1)))
+    return [lax.reduce_window(x, 0.0, lax.add, *windows), lax.reduce_window(x, -jnp.inf, lax.max, *windows)]
+
+
+def spread_pool(x):
+    spread = {"base_dilation": (2, 1), "window_dilation": (1, 2)}
+    return [lax.reduce_window(x, jnp.inf, lax.min, (2, 2), (2, 1), "VALID", **spread)]
+
+
+def slopes(function):
+    """Return the derivatives of a function's results, backward and forward."""
+
+    def derivatives(*arguments):
+        places = tuple(range(len(arguments)))
+        weighed = lambda *arguments: sum(jnp.sum(jnp.cos(part)) for part in function(*arguments))  # noqa: E731
+        return jax.grad(weighed, places)(*arguments), jax.jvp(function, arguments, arguments)[1]
+
+    return derivatives
+
+
+IMAGES, FILTERS = normal(2, 4, 6, 5), normal(4, 4, 3, 2, seed=1)
+WINDOWS = {
+    "convolutions": (convolved, (IMAGES, FILTERS)),
+    "slopes of convolutions": (slopes(grouped), (IMAGES, FILTERS)),
+    "pools": (pooled, (IMAGES[:1, :1],)),
+    "a pool between others": (spread_pool, (IMAGES[0, 0],)),
+    # Of equal elements the first is the one that counts.
+    "slopes of pools": (slopes(lambda x: pooled(jnp.round(x) + 0.1 * x[:, :, :1])), (IMAGES[:1, :1],)),
 }

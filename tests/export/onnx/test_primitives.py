@@ -3,9 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 pytest.importorskip("onnxruntime")
 
+from simkit.export.onnx.runtime import convert
 from tests.export.onnx import cases
 from tests.export.onnx.agreement import check
 
@@ -54,3 +56,21 @@ def test_functions_agree_to_a_few_roundings(name, dtype, x64):
 def test_structure_agrees(family, name, x64):
     function, arguments = getattr(cases, family)[name]
     check(function, *arguments, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", cases.WINDOWS)
+def test_windows_agree(name, dtype, x64):
+    function, arguments = cases.WINDOWS[name]
+    # Sums of up to 60 products of numbers up to 4.
+    rounding = {"float32": 2e-5, "float64": 1e-13}[dtype]
+    check(function, *(jnp.asarray(each, dtype) for each in arguments), rtol=rounding, atol=rounding)
+
+
+def test_a_convolution_in_single_precision_is_one_operator():
+    converted = convert(
+        lambda x, kernel: lax.conv_general_dilated(x, kernel, (2, 1), "SAME"),
+        np.float32(cases.IMAGES),
+        np.float32(cases.FILTERS),
+    )
+    assert [node.op_type for node in converted.model.graph.node] == ["Conv", "Identity"]
