@@ -38,6 +38,7 @@ SLOW_TO_COMPILE = (
     "heated_cavity",
     "jamming",
     "jax_md_soft_spheres",
+    "jax_cfd_channel",
     "kolmogorov_turbulence",
     "lennard_jones_cluster",
     "lennard_jones_crystal",

@@ -17,6 +17,7 @@ from simkit.flow.spectral import spectral_channel
 from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.systems.channel import channel
 from simkit.flow.systems.cylinder import cylinder_in_channel
+from simkit.flow.systems.jax_cfd_channel import jax_cfd_channel
 from simkit.flow.systems.kolmogorov_turbulence import kolmogorov_turbulence
 from simkit.flow.systems.lid_driven_cavity import lid_driven_cavity
 from simkit.flow.systems.taylor_green import taylor_green
@@ -46,6 +47,7 @@ __all__ = [
     "domain",
     "from_jax_cfd",
     "from_jax_cfd_spectral",
+    "jax_cfd_channel",
     "kolmogorov_turbulence",
     "lid_driven_cavity",
     "obstacles",

@@ -21,6 +21,7 @@ FACTORIES = {
     "flow.lid_driven_cavity": "simkit.flow.systems.lid_driven_cavity:lid_driven_cavity",
     "flow.taylor_green": "simkit.flow.systems.taylor_green:taylor_green",
     "flow.womersley": "simkit.flow.systems.womersley:womersley",
+    "flow.jax_cfd_channel": "simkit.flow.systems.jax_cfd_channel:jax_cfd_channel",
     "flow.kolmogorov_turbulence": "simkit.flow.systems.kolmogorov_turbulence:kolmogorov_turbulence",
     "flow.spectral_channel": "simkit.flow.spectral.fourier_chebyshev:spectral_channel",
     "flow.cylinder_in_channel": "simkit.flow.systems.cylinder:cylinder_in_channel",

@@ -21,6 +21,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "heated_cavity": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     "turbulent_channel": {"cells": [6, 8, 6], "sample_every": 2, "settle": 2},
     "viscosity_from_frames": {"cells": [8, 8], "frame_every": 2},
+    "jax_cfd_channel": {"cells": [8, 8]},
     "kolmogorov_turbulence": {"cells": 16},
     "couette_poiseuille": {"cells": [8, 8]},
     "womersley": {"cells": [8, 8]},
