@@ -1,0 +1,16 @@
+"""The sample programs are those that their page shows and runs."""
+
+from tests.docs.pages import REPOSITORY, blocks
+
+SAMPLES = REPOSITORY / "docs" / "samples"
+
+
+def test_the_page_runs_the_programs_as_they_are():
+    page = blocks(REPOSITORY / "docs" / "samples.md")
+    shown = {block.file: block.text.partition("\n")[2] for block in page if block.file}
+    assert shown == {path.name: path.read_text(encoding="utf-8") for path in SAMPLES.glob("*.py")}
+
+
+def test_the_animations_are_small():
+    sizes = [path.stat().st_size for path in SAMPLES.glob("*.gif")]
+    assert len(sizes) == 4 and max(sizes) < 1_000_000
