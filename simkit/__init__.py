@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simkit import export, flow, molecular, rigid
+    from simkit import export, flow, interop, molecular, rigid
     from simkit.core.converge import converge
     from simkit.core.ensemble import ensemble
     from simkit.core.gradient import check_gradient
@@ -59,7 +59,7 @@ _HOMES = {
     "trajectory": "simkit.core.rollout",
     "value_and_grad": "simkit.jobs.derivatives",
 }
-_PACKAGES = ("export", "flow", "molecular", "rigid")
+_PACKAGES = ("export", "flow", "interop", "molecular", "rigid")
 
 __all__ = [
     "Equilibrium",
@@ -78,6 +78,7 @@ __all__ = [
     "ensemble",
     "export",
     "flow",
+    "interop",
     "load",
     "molecular",
     "onnxjit",

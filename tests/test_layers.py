@@ -11,6 +11,7 @@ MODULES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.py
 # A package may import those of lower levels and itself; packages of one level never import each other.
 LEVELS = {
     "errors": 0,
+    "interop": 1,
     "plugins": 1,
     "core": 1,
     "molecular": 2,

@@ -1,0 +1,180 @@
+"""Arrays handed to and from NumPy, PyTorch and CuPy by DLPack, with a note of each copy and change of precision."""
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from simkit.errors import UserError, nearest
+
+LIBRARIES = ("numpy", "torch", "cupy")
+
+
+@dataclasses.dataclass(frozen=True)
+class Handed:
+    """Arrays of another library, and what it took to get them there.
+
+    An array that was not copied shares its memory: do not write into it, since JAX's arrays never change.
+
+    Attributes:
+        arrays: in the structure that was given.
+        copies: why an array was copied, by its path in the structure.
+        changes: old and new type of an array whose precision changed, by its path.
+    """
+
+    arrays: Any
+    copies: dict[str, str]
+    changes: dict[str, str]
+
+    def __str__(self) -> str:
+        """Return one line for each copy and change, or one that there were none."""
+        lines = [f"{path or 'the array'}: copied, {reason}" for path, reason in self.copies.items()]
+        lines += [f"{path or 'the array'}: {change}" for path, change in self.changes.items()]
+        return "\n".join(lines) or "no array was copied or changed"
+
+
+def to_jax(arrays: Any, *, exact: bool = False) -> Handed:
+    """Return arrays of any library as JAX arrays, sharing their memory where possible.
+
+    Args:
+        arrays: any structure (as of ``jax.tree``) of arrays of NumPy, PyTorch, CuPy or others with ``__dlpack__``, of
+            JAX arrays, which stay as they are, and of numbers.
+        exact: refuse an array that would have to change its precision.
+
+    Raises:
+        UserError: if something is no array; with ``exact``, if a type is not among those of JAX now.
+    """
+    return _handed(arrays, _to_jax, exact)
+
+
+def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Handed:
+    """Return JAX arrays as those of another library, sharing their memory where possible.
+
+    Args:
+        arrays: any structure of JAX arrays, a simulation's state for instance.
+        library: ``"numpy"``, ``"torch"`` or ``"cupy"``.
+        exact: refuse an array that would have to change its precision.
+
+    Raises:
+        UserError: if the library is unknown or not installed; if something is no array of JAX, or holds random keys,
+            which have no type elsewhere; with ``exact``, if the library lacks a type.
+    """
+    if library not in LIBRARIES:
+        raise UserError(
+            f"library = {library!r:.40} is unknown{nearest(str(library), LIBRARIES)}; "
+            f"choose one of {', '.join(LIBRARIES)}"
+        )
+    try:
+        target = importlib.import_module(library)
+    except ImportError as error:
+        raise UserError(f"{library} is not installed; pip install {library}") from error
+    return _handed(arrays, lambda array, path: _from_jax(array, path, target), exact)
+
+
+type _Moved = tuple[Any, str, str]
+
+
+def _handed(arrays: Any, move: Callable[[Any, str], _Moved], exact: bool) -> Handed:
+    """Move each leaf: to the array, why it was copied or nothing, and how its type changed or nothing."""
+    import jax
+
+    leaves, structure = jax.tree_util.tree_flatten_with_path(arrays)
+    moved, copies, changes = [], {}, {}
+    for place, leaf in leaves:
+        path = jax.tree_util.keystr(place)
+        array, copied, change = move(leaf, path)
+        if change and exact:
+            raise UserError(f"{path or 'the array'} would become {change}; {_remedy(change)}")
+        moved.append(array)
+        copies |= {path: copied} if copied else {}
+        changes |= {path: change} if change else {}
+    return Handed(jax.tree.unflatten(structure, moved), copies, changes)
+
+
+def _remedy(change: str) -> str:
+    wide = change.startswith(("float64", "int64", "uint64", "complex128"))
+    return "enable 64 bits (jax_enable_x64), or drop exact=True" if wide else "convert it, or drop exact=True"
+
+
+def _to_jax(array: Any, path: str) -> _Moved:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    if isinstance(array, jax.Array):
+        return array, "", ""
+    if isinstance(array, bool | int | float | complex):
+        return jnp.asarray(array), "", ""
+    if hasattr(array, "detach"):
+        # PyTorch hands over no array that it records derivatives of.
+        array = array.detach()
+    if not hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
+        raise UserError(f"{path or 'what is given'} is a {type(array).__name__}; give arrays, or numbers")
+    own, reason = _kind(array), ""
+    try:
+        result = jnp.from_dlpack(array)
+    except Exception as error:  # whatever either library raises for what DLPack cannot tell
+        result, reason = _copied(array, path, error), "its memory cannot be shared"
+    if not reason and _address(array) != result.unsafe_buffer_pointer():
+        reason = "its memory is not aligned as JAX wants it, or is elsewhere"
+    change = "" if result.dtype.name == own else f"{own} -> {result.dtype.name}"
+    return result, "its precision changes" if change else reason, change
+
+
+def _copied(array: Any, path: str, error: Exception) -> Any:
+    """Return a copy of an array that DLPack does not hand over: strided, of another byte order, on another device."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    try:
+        host = array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array
+        host = np.asarray(host)
+        return jnp.asarray(np.array(host, host.dtype.newbyteorder("=")))
+    except Exception:
+        first = (str(error).splitlines() or [""])[0][:100]
+        raise UserError(f"{path or 'the array'} cannot be handed to JAX: {first}; convert it to NumPy first") from error
+
+
+def _from_jax(array: Any, path: str, target: Any) -> _Moved:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    if not isinstance(array, jax.Array):
+        raise UserError(f"{path or 'what is given'} is a {type(array).__name__}; give arrays of JAX")
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        raise UserError(f"{path or 'the array'} holds random keys; hand over jax.random.key_data of them")
+    if target is np:
+        result = np.asarray(array)
+        same = _address(result) == _pointer(array)
+        return result, "" if same else "it is on another device", ""
+    try:
+        result, reason = target.from_dlpack(array), ""
+    except Exception:  # whatever the library raises for what it cannot share
+        host = np.asarray(array)
+        wide = host if host.dtype.kind in "biufc" and host.dtype.isbuiltin == 1 else host.astype(np.float32)
+        make = target.tensor if hasattr(target, "tensor") else target.asarray
+        result, reason = make(wide), f"{target.__name__} cannot share its memory"
+    if not reason and _address(result) != _pointer(array):
+        reason = "it is on another device"
+    return result, reason, "" if _kind(result) == array.dtype.name else f"{array.dtype.name} -> {_kind(result)}"
+
+
+def _kind(array: Any) -> str:
+    """Return the name of the type of an array's elements, without the library's and without the byte order."""
+    return getattr(array.dtype, "name", None) or str(array.dtype).rpartition(".")[2]
+
+
+def _address(array: Any) -> int | None:
+    """Return where the numbers of an array of NumPy, PyTorch or CuPy are, if it tells."""
+    if hasattr(array, "data_ptr"):
+        return array.data_ptr()
+    for name in ("__array_interface__", "__cuda_array_interface__"):
+        if hasattr(array, name):
+            return getattr(array, name)["data"][0]
+    return None
+
+
+def _pointer(array: Any) -> int | None:
+    """Return where the numbers of a JAX array are; nothing for one that is spread over devices."""
+    return array.unsafe_buffer_pointer() if len(array.devices()) == 1 else None

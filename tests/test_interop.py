@@ -1,0 +1,154 @@
+"""Arrays to and from other libraries: values, shared memory, and what is told of copies and precision."""
+
+import sys
+import types
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from simkit import interop
+from simkit.errors import UserError
+
+
+def aligned(dtype="float32", shift=0):
+    """Return the numbers 0 to 7 at an address that is a multiple of 64 bytes, or ``shift`` bytes behind one."""
+    raw = np.zeros(256, np.uint8)
+    start = -raw.ctypes.data % 64 + shift
+    array = raw[start : start + 8 * np.dtype(dtype).itemsize].view(dtype)
+    array[:] = np.arange(8)
+    return array
+
+
+class Foreign:
+    """An array of a library that is not here: it has what PyTorch's have, and no more."""
+
+    def __init__(self, array):
+        self.array, self.detached = np.asarray(array), False
+
+    dtype = property(lambda self: f"torch.{self.array.dtype.name}")
+
+    def data_ptr(self):
+        return self.array.ctypes.data
+
+    def detach(self):
+        other = Foreign(self.array)
+        other.detached = True
+        return other
+
+    def cpu(self):
+        return self.array
+
+    def __dlpack__(self, **keywords):
+        if not self.detached:
+            raise BufferError("cannot export a tensor that requires gradients")
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    """Return a stand-in for PyTorch that shares what NumPy can share."""
+    library = types.ModuleType("torch")
+    library.from_dlpack = lambda array: Foreign(np.from_dlpack(array))
+    library.tensor = lambda array: Foreign(np.array(array))
+    monkeypatch.setitem(sys.modules, "torch", library)
+    return library
+
+
+@pytest.mark.parametrize("make", [aligned, lambda *args: Foreign(aligned(*args))], ids=["numpy", "other"])
+def test_aligned_arrays_share_their_memory(make):
+    given = make()
+    handed = interop.to_jax({"x": given})
+    assert handed.arrays["x"].unsafe_buffer_pointer() == interop._address(given)
+    assert not handed.copies and not handed.changes and str(handed) == "no array was copied or changed"
+    np.testing.assert_array_equal(handed.arrays["x"], np.arange(8))
+
+
+@pytest.mark.parametrize("make", [np.asarray, Foreign], ids=["numpy", "other"])
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (aligned(shift=4), "aligned"),
+        (aligned()[::2], "cannot be shared"),
+        (aligned().astype(">f4"), "cannot be shared"),
+        (aligned().astype(ml_dtypes.bfloat16), "cannot be shared"),
+    ],
+    ids=["shifted", "strided", "swapped", "bfloat16"],
+)
+def test_what_cannot_be_shared_is_copied_and_told(make, values, reason):
+    handed = interop.to_jax((make(values), 2.5))
+    assert list(handed.copies) == ["[0]"] and reason in handed.copies["[0]"] and not handed.changes
+    np.testing.assert_array_equal(handed.arrays[0], values.astype(values.dtype.newbyteorder("=")))
+    assert float(handed.arrays[1]) == 2.5 and str(handed).startswith("[0]: copied, ")
+
+
+@pytest.mark.parametrize(("dtype", "narrow"), [("float64", "float32"), ("int64", "int32"), (">f8", "float32")])
+def test_a_change_of_precision_is_told_or_refused(dtype, narrow):
+    given = {"x": aligned(dtype), "y": aligned()}
+    handed = interop.to_jax(given)
+    name = np.dtype(dtype).name
+    assert handed.changes == {"['x']": f"{name} -> {narrow}"} and handed.copies == {"['x']": "its precision changes"}
+    with pytest.raises(UserError, match=rf"x.* would become {name} -> {narrow}; enable 64 bits"):
+        interop.to_jax(given, exact=True)
+    with jax.enable_x64(True):
+        assert interop.to_jax(given, exact=True).arrays["x"].dtype == name
+
+
+def test_arrays_of_jax_are_seen_by_numpy_without_a_copy():
+    state = {"x": jnp.arange(6.0).reshape(2, 3), "on": jnp.array([True, False]), "half": jnp.ones(3, jnp.bfloat16)}
+    handed = interop.from_jax(state)
+    for name, array in state.items():
+        assert handed.arrays[name].ctypes.data == array.unsafe_buffer_pointer()
+        assert handed.arrays[name].dtype == array.dtype and not handed.arrays[name].flags.writeable
+    assert not handed.copies and not handed.changes
+    again = interop.to_jax(interop.from_jax(jnp.arange(16.0)).arrays)
+    assert not again.copies
+
+
+def test_another_library_shares_or_copies_and_widens_what_it_lacks(torch):
+    state = {"x": jnp.arange(6.0), "half": jnp.ones(3, jnp.bfloat16)}
+    handed = interop.from_jax(state, "torch")
+    assert handed.arrays["x"].data_ptr() == state["x"].unsafe_buffer_pointer()
+    assert handed.copies == {"['half']": "torch cannot share its memory"}
+    assert handed.changes == {"['half']": "bfloat16 -> float32"}
+    with pytest.raises(UserError, match=r"half.* would become bfloat16 -> float32; convert it"):
+        interop.from_jax(state, "torch", exact=True)
+
+
+def test_torch_both_ways():
+    torch = pytest.importorskip("torch")
+    given = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    taken = interop.to_jax(given.requires_grad_())
+    np.testing.assert_array_equal(taken.arrays, np.arange(6).reshape(2, 3))
+    assert bool(taken.copies) == (taken.arrays.unsafe_buffer_pointer() != given.data_ptr())
+    state = {"x": jnp.arange(6.0), "on": jnp.array([True, False]), "half": jnp.ones(3, jnp.bfloat16)}
+    handed = interop.from_jax(state, "torch", exact=True)
+    for name, array in state.items():
+        assert handed.arrays[name].data_ptr() == array.unsafe_buffer_pointer() and not handed.copies
+    assert interop.to_jax(torch.ones(3, dtype=torch.float64)).changes == {"": "float64 -> float32"}
+
+
+@pytest.mark.parametrize(
+    ("hand", "message"),
+    [
+        (lambda: interop.to_jax({"a": "text"}), r"\['a'\] is a str; give arrays, or numbers"),
+        (lambda: interop.from_jax([1.0]), r"\[0\] is a float; give arrays of JAX"),
+        (lambda: interop.from_jax(jax.random.key(0)), "holds random keys; hand over jax.random.key_data"),
+        (lambda: interop.from_jax(jnp.ones(2), "numpi"), "library = 'numpi' is unknown; did you mean 'numpy'"),
+        (lambda: interop.to_jax(np.array(["a"])), "cannot be handed to JAX"),
+    ],
+)
+def test_a_mistake_is_one_line(hand, message):
+    with pytest.raises(UserError, match=message):
+        hand()
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(UserError, match="cupy is not installed; pip install cupy"):
+        interop.from_jax(jnp.ones(2), "cupy")
