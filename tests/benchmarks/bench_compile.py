@@ -131,7 +131,9 @@ def steps(domain: str, repeats: int) -> None:
         try:
             ready[name], run = made(make)
         except Exception as error:  # one way that fails leaves the others
-            print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0][:150]}")
+            lines = str(error).splitlines() or [""]
+            told = next((line for line in lines if "error:" in line), lines[0])
+            print(f"{name}: {type(error).__name__}: {told.strip()[:150]}")
             continue
         runs[name] = run, count
     times = dict.fromkeys(runs, np.inf)
@@ -165,6 +167,7 @@ def whole(domain: str, repeats: int) -> None:
         for length, (_, run) in runs.items():
             times[length] = min(times.get(length, np.inf), spent(run) / WHOLE)
     print(f"\n{domain}: {WHOLE} steps of {SCENARIOS[domain][0]}, ms of processor time per step")
+    print(f"{'':28}{'step':>10}{'/ one':>12}{'until ready, s':>16}")
     for length, seconds in times.items():
         words = f"{WHOLE // length} calls of {length} steps"
         print(f"{words:28}{seconds * 1e3:10.3f}{seconds / times[WHOLE]:12.2f}{runs[length][0]:16.2f}")
