@@ -103,7 +103,8 @@ def _to_jax(array: Any, path: str) -> _Moved:
 
     if isinstance(array, jax.Array):
         return array, "", ""
-    if isinstance(array, bool | int | float | complex):
+    # NumPy's double is a float of Python too, and has a precision of its own.
+    if type(array) in (bool, int, float, complex):
         return jnp.asarray(array), "", ""
     if hasattr(array, "detach"):
         # PyTorch hands over no array that it records derivatives of.

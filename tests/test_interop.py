@@ -89,7 +89,8 @@ def test_what_cannot_be_shared_is_copied_and_told(make, values, reason):
 
 @pytest.mark.parametrize(("dtype", "narrow"), [("float64", "float32"), ("int64", "int32"), (">f8", "float32")])
 def test_a_change_of_precision_is_told_or_refused(dtype, narrow):
-    given = {"x": aligned(dtype), "y": aligned()}
+    given = {"x": aligned(dtype), "y": aligned(), "z": 2.5}
+    assert interop.to_jax(np.dtype(dtype).type(1)).changes == {"": f"{np.dtype(dtype).name} -> {narrow}"}
     handed = interop.to_jax(given)
     name = np.dtype(dtype).name
     assert handed.changes == {"['x']": f"{name} -> {narrow}"} and handed.copies == {"['x']": "its precision changes"}
