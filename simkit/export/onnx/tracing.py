@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from simkit.core.whole_arrays import whole_arrays
 from simkit.export.onnx.equations import Aval, Equation
 
 # Where a primitive that only calls another program keeps it, by the names that JAX's versions use.
@@ -108,7 +109,8 @@ def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
     import jax
     from jax.interpreters import partial_eval
 
-    closed, result = jax.make_jaxpr(function, return_shape=True)(*arguments)
+    with whole_arrays():
+        closed, result = jax.make_jaxpr(function, return_shape=True)(*arguments)
     if getattr(closed, "is_high", False):
         # Primitives made of others, newer than the oldest supported version.
         closed = partial_eval.lower_jaxpr2(closed)  # pyright: ignore[reportAttributeAccessIssue]
@@ -186,10 +188,10 @@ def linear_solve(equation: Equation) -> tuple[Program, int, int]:
 
 
 def platform(equation: Equation) -> int:
-    """Return which branch of a ``platform_dependent`` is for any platform, or for the CPU."""
+    """Return which branch of a ``platform_dependent`` is for any platform, or else for the CPU."""
     platforms = equation.params["platforms"]
-    chosen = [place for place, names in enumerate(platforms) if names is None or "cpu" in names]
-    return chosen[0]
+    fit = [place for place, names in enumerate(platforms) if names is None or "cpu" in names]
+    return next((place for place in fit if platforms[place] is None), fit[0])
 
 
 def known_array(value: Any) -> tuple[np.ndarray, Any]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.flow.solvers.modes import OpenEnds, SecondDifference, Transform, symmetric_weights
-from simkit.flow.solvers.pressure import Method, fastest_method
+from simkit.flow.solvers.pressure import Method, fastest_solver
 from simkit.flow.solvers.tridiagonal import eliminate_traced, substitute
 
 
@@ -33,11 +33,15 @@ def diffusion_solver(
         if isinstance(ends, OpenEnds):
             return _by_elimination_between(Transform(known, first=i), ends)
     bounded = {i: matrix for i, matrix in enumerate(known) if isinstance(matrix, np.ndarray)}
-    if (method or fastest_method()) == "modes" or not bounded:
-        return _by_modes(Transform(known))
-    along = max(bounded, key=lambda i: len(bounded[i]))
-    others = [None if i == along else matrix for i, matrix in enumerate(known)]
-    return _by_elimination(Transform(others, first=along), bounded[along])
+
+    def solver(chosen: Method) -> Callable[..., jax.Array]:
+        if chosen == "modes" or not bounded:
+            return _by_modes(Transform(known))
+        along = max(bounded, key=lambda i: len(bounded[i]))
+        others = [None if i == along else matrix for i, matrix in enumerate(known)]
+        return _by_elimination(Transform(others, first=along), bounded[along])
+
+    return fastest_solver(solver, method)
 
 
 def _by_modes(transform: Transform) -> Callable[[jax.Array, jax.Array], jax.Array]:

@@ -1,5 +1,6 @@
 """The pressure equation, solved directly."""
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Literal
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.whole_arrays import prefers_whole_arrays
 from simkit.flow.grid import Axis, Grid
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.solvers.deferred import deferred
@@ -16,6 +18,7 @@ from simkit.flow.solvers.modes import Periodic, SecondDifference, Transform
 from simkit.flow.solvers.tridiagonal import eliminate, matrix_of_slopes, substitute
 
 type Method = Literal["elimination", "modes"]
+METHODS: tuple[Method, ...] = ("elimination", "modes")
 
 
 def pressure_solver(grid: Grid, method: Method | None = None) -> Callable[[jax.Array], jax.Array]:
@@ -34,7 +37,7 @@ def pressure_solver(grid: Grid, method: Method | None = None) -> Callable[[jax.A
             halves at once where `has_halves`. None takes what `fastest_method` says; a grid without bounded axes has
             modes only.
     """
-    return _symmetric(deferred(lambda: _solver(grid, method or fastest_method())), grid)
+    return _symmetric(fastest_solver(lambda chosen: _solver(grid, chosen), method), grid)
 
 
 def _solver(grid: Grid, method: Method) -> Callable[[jax.Array], jax.Array]:
@@ -64,7 +67,7 @@ def _symmetric(solve: Callable[[jax.Array], jax.Array], grid: Grid) -> Callable[
 
 
 def fastest_method() -> Method:
-    """Return the faster method on the machine at hand: elimination on a CPU and modes elsewhere.
+    """Return the faster method for what is traced now: elimination on a CPU and modes elsewhere.
 
     Milliseconds per solve in float32 on two cores, as `tests/benchmarks/bench_pressure.py` measures them:
 
@@ -80,7 +83,20 @@ def fastest_method() -> Method:
     ====================  ===========  =====
     """
     # An accelerator would run the two recurrences as hundreds of small programs one after the other.
-    return "elimination" if jax.default_backend() == "cpu" else "modes"
+    return "modes" if prefers_whole_arrays() else "elimination"
+
+
+def fastest_solver(
+    make: Callable[[Method], Callable[..., jax.Array]], method: Method | None
+) -> Callable[..., jax.Array]:
+    """Return a solver that takes the faster method, which each program that is traced decides for itself.
+
+    Args:
+        make: from a method to its solver, see `deferred`.
+        method: taken in any case, if given.
+    """
+    solvers = {name: deferred(functools.partial(make, name)) for name in METHODS}
+    return lambda *arguments: solvers[method or fastest_method()](*arguments)
 
 
 def _by_modes(transform: Transform) -> Callable[[jax.Array], jax.Array]:

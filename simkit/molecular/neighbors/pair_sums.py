@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.barrier import computed_once
+from simkit.core.whole_arrays import prefers_whole_arrays
 from simkit.molecular import spaces
 from simkit.molecular.neighbors import neighbor_list
 from simkit.molecular.neighbors.cores import WORTH_SPLITTING, split_over_cores
@@ -182,10 +183,15 @@ def _accumulate(
             separation=separation,
             parameters=pair_parameters(other),
         )
+        if prefers_whole_arrays():
+            return tuple(total + values.sum(axis=0) for total, values in zip(totals, term(pair), strict=True))
         for column in zip(*term(pair), strict=True):
             totals = tuple(total + value for total, value in zip(totals, column, strict=True))
         return totals
 
+    zero = (jnp.zeros(size, position.dtype),) * count
+    if prefers_whole_arrays():
+        return add(zero, neighbors.index)
     capacity = neighbors.index.shape[0]
     at_once, is_split = _columns_at_once(size * position.dtype.itemsize)
 
@@ -198,8 +204,7 @@ def _accumulate(
     whole = capacity - capacity % at_once
     firsts = jnp.arange(0, whole, at_once, dtype=jnp.int32)
     blocks = neighbors.index[:whole].reshape(-1, at_once, size)
-    totals = (jnp.zeros(size, position.dtype),) * count
-    totals, _ = jax.lax.scan(add_if_used, totals, (firsts, blocks))
+    totals, _ = jax.lax.scan(add_if_used, zero, (firsts, blocks))
     return add(totals, neighbors.index[whole:]) if whole < capacity else totals
 
 
