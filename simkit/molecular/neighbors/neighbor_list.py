@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from simkit.core.buffers import Buffer, larger_capacity
 from simkit.core.pytree import pytree
 from simkit.molecular import spaces
+from simkit.molecular.neighbors.candidate_table import columns_from_table, is_worth_a_table
 from simkit.molecular.neighbors.cell_list import CellList, cell_list
 from simkit.molecular.neighbors.cores import WORTH_SPLITTING, split_over_cores
 from simkit.molecular.spaces import Cell, Components, Space
@@ -219,6 +220,10 @@ def _columns(
     most_words = max(runs * (-(-capacity // BITS) + 1), min(-(-count // BITS), BITS))
     words_per_run = (cells.length.max(axis=1) + BITS - 1) // BITS
     last_words = jnp.cumsum(words_per_run)
+    if is_worth_a_table(count):
+        tested = BITS * jnp.maximum(most_words - (last_words - words_per_run), 0)
+        index, needed = columns_from_table(cells, position, space, reach, capacity, tested)
+        return index, jnp.where(last_words[-1] > most_words, jnp.maximum(needed, capacity + 1), needed)
     word_numbers = jnp.arange(most_words, dtype=jnp.int32)
     run_of_word = jnp.minimum((word_numbers[:, None] >= last_words).sum(axis=1, dtype=jnp.int32), runs - 1)
     first_bit = BITS * (word_numbers - (last_words - words_per_run)[run_of_word])
