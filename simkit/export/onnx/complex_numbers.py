@@ -205,6 +205,10 @@ def _times(graph: Graph, x: Value, y: Value) -> Value:
     def mul(p: Tensor, q: Tensor) -> Tensor:
         return graph.elementwise("Mul", p, q)
 
+    for (p, q), (r, zero) in (((a, b), (c, d)), ((c, d), (a, b))):
+        # A factor that is a real number made complex.
+        if (known := (zero.narrow or zero).value) is not None and not known.any():
+            return Value((mul(p, r), mul(q, r)))
     return Value((graph.elementwise("Sub", mul(a, c), mul(b, d)), graph.elementwise("Add", mul(a, d), mul(b, c))))
 
 

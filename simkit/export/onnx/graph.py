@@ -13,8 +13,10 @@ from simkit.export.onnx.kernels import computed_in
 
 # Folding makes no initializer larger than this out of smaller ones (an iota, a mask).
 LARGEST_FOLDED = 4096
-# The second argument that changes nothing, not even the sign of a zero.
+# The second argument that changes nothing, not even the sign of a zero, but for what XLA leaves out as well.
 _NEUTRAL = {"Mul": 1, "Div": 1, "Sub": 0}
+# Where either may be neutral: x * 1, and x + 0, which XLA takes for x too.
+_SYMMETRIC = {"Mul": 1, "Add": 0}
 
 
 @dataclasses.dataclass(eq=False)
@@ -28,6 +30,7 @@ class Tensor:
         scope: in which it is computed.
         value: the array, if it is known now.
         narrow: the smaller tensor of which this one is a broadcast.
+        maker: the node that computes it, if it is no input and not known.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Tensor:
     scope: "Scope"
     value: np.ndarray | None = None
     narrow: "Tensor | None" = None
+    maker: "Node | None" = None
 
 
 @dataclasses.dataclass(eq=False)
@@ -112,6 +116,11 @@ class Graph:
             first = flat[:1]
             if flat.tobytes() == first.tobytes() * flat.size:
                 return self.expand(self.constant(first.reshape(())), array.shape)
+        return self.known(array)
+
+    def known(self, value: np.ndarray, dtype: Any = None) -> Tensor:
+        """Return a known array, equal ones as one tensor, in its full shape."""
+        array = np.asarray(value, dtype)
         key = (array.shape, array.dtype.name, array.tobytes())
         if key not in self._constants:
             self._constants[key] = self.tensor(array.shape, array.dtype, self.top, np.array(array, order="C"))
@@ -137,6 +146,8 @@ class Graph:
                 return scope.shared[key]
         made = [self.tensor(shape, dtype, place) for shape, dtype in outputs]
         place.nodes.append(Node(operator, list(inputs), made, attrs, origin=self.origin))
+        for tensor in made:
+            tensor.maker = place.nodes[-1]
         place.shared[key] = made
         return made
 
@@ -173,12 +184,29 @@ class Graph:
             first, second = small
             if _is_all(second, _NEUTRAL[operator]) and first.shape == shape:
                 return self.expand(first, full)
-            if operator == "Mul" and _is_all(first, 1) and second.shape == shape:
-                return self.expand(second, full)
-            if operator == "Div" and _is_all(first, 1) and second.dtype.kind == "f":
-                # onnxruntime rewrites 1 / y * x as x / y, and loses x where that was a product with one.
-                operator, small = "Reciprocal", [second]
+        if operator in _SYMMETRIC:
+            for one, other in (small, small[::-1]):
+                if _is_all(one, _SYMMETRIC[operator]) and other.shape == shape:
+                    return self.expand(other, full)
+        if operator == "Div" and _is_all(small[0], 1) and small[1].dtype.kind == "f" and small[1].value is None:
+            # onnxruntime rewrites 1 / y * x as x / y, and loses x where that was a product with one.
+            operator, small = "Reciprocal", [small[1]]
+        if (found := self._mapped(operator, small)) is not None:
+            return self.expand(found, full)
         return self.expand(self.typed(operator, small, shape, dtype, **attrs), full)
+
+    def _mapped(self, operator: str, inputs: list[Tensor]) -> Tensor | None:
+        """Return a sum or a scaled part of one array as its product with a matrix, if that is one."""
+        from simkit.export.onnx import axis_maps
+
+        if operator in ("Add", "Sub") and inputs[0].shape == inputs[1].shape:
+            return axis_maps.combined(self, operator, *inputs)
+        if operator in ("Mul", "Div") and inputs[1].value is not None:
+            factor = inputs[1].value
+            return axis_maps.scaled(self, inputs[0], 1 / factor.astype(float) if operator == "Div" else factor)
+        if operator == "Mul" and inputs[0].value is not None:
+            return axis_maps.scaled(self, inputs[1], inputs[0].value)
+        return None
 
     def expand(self, tensor: Tensor, shape: Sequence[int]) -> Tensor:
         """Return a tensor broadcast to a shape; what computes element by element takes the narrow one instead."""
@@ -197,6 +225,10 @@ class Graph:
         shape = tuple(shape)
         if tensor.shape == shape:
             return tensor
+        if tensor.maker is not None and tensor.maker.operator == "Reshape":
+            source = tensor.maker.inputs[0]
+            assert source is not None
+            return self.reshape(source, shape)
         if tensor.narrow is not None and math.prod(tensor.narrow.shape) == 1:
             return self.expand(self.reshape(tensor.narrow, ()), shape)
         target = self.constant(np.array(shape, np.int64))
@@ -260,10 +292,7 @@ class Graph:
             result = FOLDED[operator](*known, **attrs)
         array = np.asarray(result).astype(dtype, copy=False)
         assert array.shape == tuple(shape), (operator, array.shape, shape)
-        key = (array.shape, array.dtype.name, array.tobytes())
-        if key not in self._constants:
-            self._constants[key] = self.tensor(array.shape, array.dtype, self.top, np.array(array, order="C"))
-        return [self._constants[key]]
+        return [self.known(array)]
 
 
 def _is_all(tensor: Tensor, number: int) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from simkit.export.onnx import axis_maps
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
@@ -47,6 +48,14 @@ def product(graph: Graph, x: Tensor, y: Tensor, terms: Any, batch: Any) -> Tenso
     inner = rows if stacked else [math.prod(rows)]
     x = graph.reshape(graph.transpose(x, [*batch[0], *x_rows, *terms[0]]), (*members, *inner, count))
     y = graph.reshape(graph.transpose(y, [*batch[1], *terms[1], *y_rows]), (*members, count, math.prod(columns)))
+    if y.value is not None and len(y.shape) == 2 and x.dtype.kind == "f":
+        found = axis_maps.product(graph, x, y.value.T, len(x.shape) - 1)
+    elif x.value is not None and len(x.shape) == 2 == len(y.shape) and x.dtype.kind == "f":
+        found = axis_maps.product(graph, y, x.value, 0)
+    else:
+        found = None
+    if found is not None:
+        return graph.reshape(found, shape)
     result = graph.typed("MatMul", [x, y], (*members, *inner, math.prod(columns)))
     return graph.reshape(result, shape)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from simkit.export.onnx import tracing
+from simkit.export.onnx import axis_maps, tracing
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
@@ -81,9 +81,42 @@ def sliced(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any = None) -
         if all(small[axis] == 1 for axis in axes) and math.prod(shape):
             kept = [1 if n == 1 else m for n, m in zip(small, shape, strict=True)]
             return graph.expand(graph.reshape(x.narrow, kept), shape)
+    if (found := _sliced_before(graph, x, starts, ends, steps)) is not None:
+        return found
     vectors = [graph.vector([each[axis] for axis in axes]) for each in (starts, ends)]
     vectors += [graph.vector(axes), graph.vector([steps[axis] for axis in axes])]
     return graph.op("Slice", [x, *vectors], shape, x.dtype)
+
+
+def _sliced_before(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any) -> Tensor | None:
+    """Return a part of what only moves elements as a part of what it moves, which may not be needed as a whole."""
+    if x.maker is None:
+        return None
+    source, ranks = x.maker.inputs[0], range(len(x.shape))
+    assert source is not None
+    if x.maker.operator == "Slice":
+        known = [t.value for t in x.maker.inputs[1:] if t is not None]
+        if any(value is None for value in known) or (np.asarray(known[3]) < 0).any():
+            return None
+        first, stride = [0] * len(x.shape), [1] * len(x.shape)
+        for begin, axis, step in zip(known[0], known[2], known[3], strict=True):  # pyright: ignore[reportArgumentType]
+            first[axis], stride[axis] = int(begin), int(step)
+        begins = [first[a] + starts[a] * stride[a] for a in ranks]
+        limits = [max(begins[a], first[a] + (ends[a] - 1) * stride[a] + 1) for a in ranks]
+        return sliced(graph, source, begins, limits, [steps[a] * stride[a] for a in ranks])
+    if x.maker.operator == "Transpose":
+        order = x.maker.attributes["perm"]
+        places = [order.index(axis) for axis in ranks]
+        return graph.transpose(sliced(graph, source, *([f[p] for p in places] for f in (starts, ends, steps))), order)
+    if x.maker.operator == "Concat":
+        axis, begin = x.maker.attributes["axis"], 0
+        for part in x.maker.inputs:
+            assert part is not None
+            if begin <= starts[axis] and ends[axis] <= begin + part.shape[axis]:
+                moved = [[n - begin * (a == axis) for a, n in enumerate(f)] for f in (starts, ends)]
+                return sliced(graph, part, *moved, steps)
+            begin += part.shape[axis]
+    return None
 
 
 @primitive("rev", each=True)
@@ -113,6 +146,8 @@ def joined(graph: Graph, parts: Any, axis: int) -> Tensor:
     parts = [part for part in parts if part.shape[axis]] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
+    if (found := axis_maps.joined_maps(graph, parts, axis)) is not None:
+        return found
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
     return graph.op("Concat", parts, shape, parts[0].dtype, axis=axis)

@@ -9,6 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.barrier import computed_once
+from simkit.core.whole_arrays import prefers_whole_arrays
+
+# Length up to which one product with all eigenvectors is faster where each operation is a program of its own.
+LONGEST_UNFOLDED = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +72,11 @@ class Eigenvectors:
     synthesis: tuple[np.ndarray, ...]
 
 
+def is_worth_folding(length: int) -> bool:
+    """Return whether two products of half the length, with sums and differences of mirror images, pay."""
+    return length > LONGEST_UNFOLDED or not prefers_whole_arrays()
+
+
 def eigenvectors(matrix: np.ndarray, fold: bool = True) -> Eigenvectors:
     """Return the eigenvectors of minus a second difference, computed in float64.
 
@@ -120,7 +129,9 @@ class Transform:
     """
 
     def __init__(self, matrices: Sequence[SecondDifference | None], first: int | None = None, fold: bool = True):
-        bases = [eigenvectors(m, fold) if isinstance(m, np.ndarray) else m for m in matrices]
+        bases = [
+            eigenvectors(m, fold and is_worth_folding(len(m))) if isinstance(m, np.ndarray) else m for m in matrices
+        ]
         self._bounded = {axis: basis for axis, basis in enumerate(bases) if isinstance(basis, Eigenvectors)}
         periodic = {axis: basis for axis, basis in enumerate(bases) if isinstance(basis, Periodic)}
         omitted = [axis for axis, basis in enumerate(bases) if basis is None and axis != first]

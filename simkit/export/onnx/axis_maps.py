@@ -1,0 +1,198 @@
+"""Linear maps along one axis: sums of shifted, cut and joined parts of one array as one product with a known matrix.
+
+A finite difference is two slices, a difference and a factor, which onnxruntime computes in four passes; the product
+with a matrix of a short axis takes as long as one or two of them.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from simkit.export.onnx.graph import Graph, Tensor
+
+# Length of an axis up to which its product with a matrix is faster than slices and sums, as measured on 64 x 48 cells.
+LONGEST = 72
+# Maps from an array to the one in question, by the name of the former; the array itself comes first.
+type Maps = dict[str, tuple[Tensor, np.ndarray]]
+
+
+def combined(graph: Graph, operator: str, x: Tensor, y: Tensor) -> Tensor | None:
+    """Return the sum or difference of two maps of one array as one map, or ``None``.
+
+    Args:
+        graph: under construction.
+        operator: ``"Add"`` or ``"Sub"``.
+        x: first term.
+        y: second term, of the same shape.
+    """
+    if x is y:
+        return None
+    sign = 1 if operator == "Add" else -1
+    for axis in _axes(x):
+        found = _together([maps(graph, x, axis), maps(graph, y, axis)], lambda each: each[0] + sign * each[1])
+        if found:
+            return _applied(graph, *found[-1], axis)
+    return None
+
+
+def scaled(graph: Graph, x: Tensor, factor: np.ndarray) -> Tensor | None:
+    """Return a product with known factors as part of the map whose result it scales, or ``None``.
+
+    Args:
+        graph: under construction.
+        x: what is scaled.
+        factor: broadcasts to it.
+    """
+    for axis in _axes(x):
+        own = _matrix(x, axis)
+        if own is not None and (factors := _along(factor, x.shape, axis)) is not None:
+            return _applied(graph, own[0], factors[:, None] * own[1], axis)
+    return None
+
+
+def joined_maps(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor | None:
+    """Return several maps of one array, one behind the other along the axis, as one map, or ``None``.
+
+    Args:
+        graph: under construction.
+        parts: with the same shape but for the axis.
+        axis: along which.
+    """
+    if axis not in _axes(parts[0]) or sum(_matrix(part, axis) is not None for part in parts) < 2:
+        return None
+    found = _together([maps(graph, part, axis) for part in parts], np.concatenate)
+    return _applied(graph, *found[-1], axis) if found else None
+
+
+def product(graph: Graph, x: Tensor, matrix: np.ndarray, axis: int) -> Tensor | None:
+    """Return the product of a known matrix with a map as one map, or ``None``.
+
+    Args:
+        graph: under construction.
+        x: the map.
+        matrix: ``(m, n)``, from the n values along the axis to m others.
+        axis: the last but one, or the last.
+    """
+    own = _matrix(x, axis)
+    return _applied(graph, own[0], matrix @ own[1], axis) if own is not None and max(matrix.shape) <= LONGEST else None
+
+
+def maps(graph: Graph, x: Tensor, axis: int) -> Maps:
+    """Return the arrays of which a tensor is a linear map along an axis, with the matrices ``(own, theirs)``."""
+    found: Maps = {x.name: (x, np.eye(x.shape[axis]))}
+    known = x.value
+    if known is not None or x.maker is None or x.shape[axis] > LONGEST:
+        return found
+    inner = _inner(graph, x, axis)
+    for name, (base, matrix) in inner.items():
+        if base.shape[axis] <= LONGEST:
+            found.setdefault(name, (base, matrix))
+    return found
+
+
+def _inner(graph: Graph, x: Tensor, axis: int) -> Maps:
+    maker = x.maker
+    assert maker is not None
+    inputs = [tensor for tensor in maker.inputs if tensor is not None]
+    source = inputs[0]
+    if (own := _matrix(x, axis)) is not None:
+        return {k: (base, own[1] @ m) for k, (base, m) in maps(graph, own[0], axis).items()}
+    if maker.operator == "Slice":
+        values = [tensor.value.tolist() for tensor in inputs[1:] if tensor.value is not None]
+        if len(values) < 4 or axis not in values[2]:
+            return {}
+        place = values[2].index(axis)
+        if len(values[2]) > 1:
+            # What is cut along the other axes is an array of its own.
+            others = [graph.vector([*each[:place], *each[place + 1 :]]) for each in values]
+            shape = [source.shape[a] if a == axis else size for a, size in enumerate(x.shape)]
+            source = graph.op("Slice", [source, *others], shape, x.dtype)
+        begin, end, _, step = (each[place] for each in values)
+        size = source.shape[axis]
+        rows = np.arange(size)[slice(begin, None if step < 0 and end < -size else end, step)]
+        return {k: (base, m[rows]) for k, (base, m) in maps(graph, source, axis).items()}
+    if maker.operator == "Concat" and maker.attributes["axis"] == axis:
+        return _by_name(_together([maps(graph, part, axis) for part in inputs], np.concatenate))
+    if maker.operator in ("Add", "Sub") and all(part.shape == x.shape for part in inputs):
+        sign = 1 if maker.operator == "Add" else -1
+        both = [maps(graph, part, axis) for part in inputs]
+        return _by_name(_together(both, lambda each: each[0] + sign * each[1]))
+    if maker.operator == "Neg":
+        return {k: (base, -m) for k, (base, m) in maps(graph, source, axis).items()}
+    if maker.operator in ("Mul", "Div"):
+        number = inputs[1].value if inputs[1].value is not None else inputs[0].value
+        other = inputs[0] if inputs[1].value is not None else inputs[1]
+        if number is None or other.shape != x.shape or (maker.operator == "Div" and other is inputs[1]):
+            return {}
+        factor = _along(1 / number.astype(float) if maker.operator == "Div" else number, x.shape, axis)
+        if factor is not None:
+            return {k: (base, factor[:, None] * m) for k, (base, m) in maps(graph, other, axis).items()}
+    return {}
+
+
+def _together(each: Sequence[Maps], combine: Callable[[list[np.ndarray]], np.ndarray]) -> list:
+    """Return ``[(array, matrix), ...]`` for the arrays that all are maps of, the nearest first; zeros are of any."""
+    real = [m for m in each if not _is_zero(next(iter(m.values()))[0])]
+    if not real:
+        return []
+    names = [name for name in real[0] if all(name in m for m in real)]
+    if not names:
+        return []
+    found = []
+    for name in names:
+        base, matrix = real[0][name]
+        own = []
+        for m in each:
+            tensor, square = next(iter(m.values()))
+            own.append(m[name][1] if name in m else np.zeros((len(square), matrix.shape[1])))
+            assert name in m or _is_zero(tensor)
+        found.append((base, combine(own)))
+    return found
+
+
+def _by_name(found: list) -> Maps:
+    return {base.name: (base, matrix) for base, matrix in found}
+
+
+def _matrix(x: Tensor, axis: int) -> tuple[Tensor, np.ndarray] | None:
+    """Return the array and the known matrix whose product a tensor is, if it is one along this axis."""
+    if x.maker is None or x.maker.operator != "MatMul":
+        return None
+    first, second = x.maker.inputs
+    assert first is not None and second is not None
+    if axis == len(x.shape) - 1 and second.value is not None and second.value.ndim == 2:
+        return first, second.value.T.astype(float)
+    if axis == len(x.shape) - 2 and first.value is not None and first.value.ndim == 2:
+        return second, first.value.astype(float)
+    return None
+
+
+def _along(factor: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray | None:
+    """Return factors that change along one axis only, one for each of its values."""
+    full = (1,) * (len(shape) - factor.ndim) + factor.shape
+    if any(size > 1 for place, size in enumerate(full) if place != axis) or factor.ndim > len(shape):
+        return None
+    return np.broadcast_to(factor.reshape(-1), shape[axis]).astype(float)
+
+
+def _axes(x: Tensor) -> list[int]:
+    """Return the axes that a product with a matrix may serve."""
+    if x.dtype.kind != "f" or len(x.shape) < 2 or 0 in x.shape:
+        return []
+    return [axis for axis in (len(x.shape) - 1, len(x.shape) - 2) if 1 < x.shape[axis] <= LONGEST]
+
+
+def _is_zero(tensor: Tensor) -> bool:
+    value = (tensor.narrow or tensor).value
+    return value is not None and not value.any()
+
+
+def _applied(graph: Graph, base: Tensor, matrix: np.ndarray, axis: int) -> Tensor:
+    """Return the map of an array."""
+    shape = [len(matrix) if place == axis else size for place, size in enumerate(base.shape)]
+    if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix))):
+        return base
+    known = functools.partial(graph.known, dtype=base.dtype)
+    inputs = [base, known(matrix.T)] if axis == len(base.shape) - 1 else [known(matrix), base]
+    return graph.op("MatMul", inputs, shape, base.dtype)
