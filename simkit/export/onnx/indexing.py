@@ -120,13 +120,19 @@ def gather(graph: Graph, equation: Equation, x: Tensor, indices: Tensor) -> Tens
         return graph.expand(graph.constant(0, x.dtype), equation.out.shape)
     fills = "FILL" in str(params["mode"]).upper()
     addressed, whole = windows.addressed, windows.whole
-    number, inside = rows(graph, windows, indices, clip=not fills)
     ends = [windows.sizes[axis] if axis in whole else size for axis, size in enumerate(x.shape)]
     x = sliced(graph, x, [0] * len(ends), ends)
     offsets = list(numbers.offset_dims)
     others = [axis for axis in range(len(equation.out.shape)) if axis not in offsets]
-    if len(addressed) == 1 and addressed[0] not in windows.kept and others == list(_behind(addressed[0], batch)):
-        # The indices' dimensions stand in the result where the addressed one was.
+    # The indices' dimensions stand in the result where the addressed one was.
+    is_plain = len(addressed) == 1 and addressed[0] not in windows.kept and others == list(_behind(addressed[0], batch))
+    if is_plain and windows.starts == (addressed[0],) and "PROMISE" in str(params["mode"]).upper():
+        index = _counted_from_either_end(graph.reshape(indices, batch), x.shape[addressed[0]])
+        if index.dtype.name not in ("int32", "int64"):
+            index = graph.cast(index, np.int64)
+        return graph.op("Gather", [x, index], equation.out.shape, x.dtype, axis=addressed[0])
+    number, inside = rows(graph, windows, indices, clip=not fills)
+    if is_plain:
         index = graph.reshape(number, batch)
         result = graph.op("Gather", [x, index], equation.out.shape, x.dtype, axis=addressed[0])
     else:
@@ -136,6 +142,24 @@ def gather(graph: Graph, equation: Equation, x: Tensor, indices: Tensor) -> Tens
     sizes = [equation.out.shape[axis] if axis in others else 1 for axis in range(len(equation.out.shape))]
     fill = graph.constant(_fill(params.get("fill_value"), x.dtype), x.dtype)
     return graph.expand(choose(graph, graph.reshape(inside, sizes), result, fill), result.shape)
+
+
+def _counted_from_either_end(index: Tensor, size: int) -> Tensor:
+    """Return an index before its negative values were made positive, since the operator takes these as they are."""
+    wrapped = _inputs(index, "Where")
+    if len(wrapped) == 3:
+        added, test = _inputs(wrapped[1], "Add"), _inputs(wrapped[0], "Less")
+        if len(added) == len(test) == 2 and wrapped[2] is added[0] is test[0]:
+            bound, zero = ((each[1].narrow or each[1]).value for each in (added, test))
+            if bound is not None and zero is not None and (bound == size).all() and not zero.any():
+                return wrapped[2]
+    return index
+
+
+def _inputs(tensor: Tensor, operator: str) -> list[Tensor]:
+    if tensor.maker is None or tensor.maker.operator != operator:
+        return []
+    return [each for each in tensor.maker.inputs if each is not None]
 
 
 def _behind(axis: int, batch: Sequence[int]) -> range:

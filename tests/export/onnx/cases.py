@@ -66,6 +66,10 @@ SHAPES = {
     "moved": (lambda x: [x.T, x.reshape(4, 6), x[::-1, :, ::-1], jnp.squeeze(x[:1], 0)], (normal(2, 3, 4),)),
     "read in another order": (lambda x: [lax.reshape(x, (4, 6), (2, 0, 1))], (normal(2, 3, 4),)),
     "cut": (lambda x: [x[1:, ::2], x[0, 1], x[..., -1:], jnp.split(x, 3, 1)], (normal(2, 3, 4),)),
+    "cut twice": (
+        lambda x: [x[:, 1:][:, ::2], x[1:, 1:][:, 1:, ::3], x.T[1:3, ::2], jnp.concatenate([x, 2 * x], 1)[:, 3:5]],
+        (normal(2, 3, 9),),
+    ),
     "joined": (
         lambda x: [jnp.concatenate([x, x], 1), jnp.stack([x, x], 1), jnp.tile(x, (2, 1, 3))],
         (normal(2, 3, 4),),
@@ -142,6 +146,10 @@ INDEXING = {
         lambda x, i: [jax.vmap(lambda j: lax.dynamic_slice(x, (j, 1), (2, 2)))(i), x[:, None, i % 3, None]],
         (normal(4, 3), PLACES),
     ),
+    "trusted": (
+        lambda x, i: [x.at[i].get(mode="promise_in_bounds"), x.at[:, i % 3].get(mode="promise_in_bounds")],
+        (normal(4, 3), numbers(5, high=8) - 4),
+    ),
     "integers": (lambda x, i: [x.at[i].get(mode="fill"), (x > 3).at[i].get(mode="fill")], (numbers(4, 3), PLACES)),
     "updates": (updated, (normal(4, 3), PLACES, normal(5, 3))),
     "counts": (
@@ -208,6 +216,7 @@ COMPLEX = {
     "arithmetic": (lambda z, w: [z + w, z - w, z * w, z / w, -z, z**2, z**-3, z * 2.0], (Z, W)),
     "parts": (lambda z, w: [z.real, z.imag, z.conj(), abs(z), z == w, jnp.where(z.real > 0, z, w)], (Z, W)),
     "functions": (lambda z, w: [jnp.exp(z), jnp.log(z), jnp.sqrt(z)], (Z, W)),
+    "real factors": (lambda z, w: [z * w.real, w.real * z, z / w.real], (Z, W)),
     "structure": (lambda z, w: [z[::-1], jnp.stack([z, w]).T, z.sum(), jnp.vdot(z, w), z[jnp.asarray([0, 3])]], (Z, W)),
     "loop": (lambda z, w: lax.scan(lambda c, x: (c * x, c), 1 + 0j * z[0], w), (Z, W)),
 }

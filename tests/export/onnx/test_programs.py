@@ -70,7 +70,7 @@ def test_segment_is_one_loop(x64):
             500,
             marks=pytest.mark.xfail(
                 strict=True,
-                reason="1375 nodes: about 220 that every step computes, and the neighbor lists' update in branches",
+                reason="655 nodes: about 200 that every step computes, and the neighbor lists' update in a branch",
             ),
         ),
     ],

@@ -9,10 +9,10 @@ from simkit.core.whole_arrays import whole_arrays
 from simkit.molecular.neighbors import neighbor_list
 
 
-# The first two have less room than is needed: what is left out is the same too.
+# The first has less room than is needed: what is left out is the same too.
 @pytest.mark.parametrize(
     ("count", "dimension", "reach", "is_periodic", "capacity"),
-    [(40, 2, 0.3, True, 4), (40, 2, 0.3, False, 4), (16, 3, 0.45, True, 15), (3, 2, 0.9, True, 5)],
+    [(40, 2, 0.3, True, 4), (12, 3, 0.45, False, 13)],
 )
 def test_table_gives_the_same_list(x64, count, dimension, reach, is_periodic, capacity):
     position = jnp.asarray(np.random.default_rng(count).uniform(0, 1, (count, dimension)))

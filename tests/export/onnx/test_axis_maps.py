@@ -1,0 +1,42 @@
+"""Differences, means and shifts along a short axis are one product with a matrix each."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from tests.export.onnx.agreement import check
+
+FIELD = np.random.default_rng(0).normal(size=(6, 5))
+
+
+def second_difference(u):
+    slope = jnp.diff(jnp.pad(u, ((1, 1), (0, 0))), axis=0) / 0.3
+    return jnp.diff(slope, axis=0) * np.arange(1.0, 7)[:, None]
+
+
+PRODUCTS = {
+    "second difference, scaled row by row": (second_difference, 1),
+    "difference around a ring": (lambda u: jnp.roll(u, -1, 1) - jnp.roll(u, 1, 1), 1),
+    "mean of mirror images": (lambda u: (u + u[:, ::-1]) / 2, 1),
+    "of a part, along both axes": (lambda u: (u[1:, 1:] - u[:-1, 1:]) - 0.5 * (u[1:, 1:] + u[1:, :-1]), 2),
+    "after a product": (lambda u: jnp.diff(u @ np.ones((5, 4)), axis=1), 1),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_it_is_products_and_agrees(name, x64):
+    function, most = PRODUCTS[name]
+    converted = check(function, FIELD, rtol=1e-13, atol=1e-14)
+    kinds = [node.op_type for node in converted.model.graph.node]
+    assert kinds.count("MatMul") <= most and not {"Div", "Mul", "Concat"} & set(kinds)
+
+
+def test_long_axes_are_cut_and_subtracted(x64):
+    converted = check(lambda u: jnp.diff(u, axis=1), np.zeros((2, 200)), rtol=0)
+    assert "MatMul" not in [node.op_type for node in converted.model.graph.node]
+
+
+def test_finite_numbers_are_found_one_by_one(x64):
+    check(jnp.isfinite, np.where(FIELD > 1, np.inf, FIELD), rtol=0)
