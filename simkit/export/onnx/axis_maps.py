@@ -36,17 +36,18 @@ def combined(graph: Graph, operator: str, x: Tensor, y: Tensor) -> Tensor | None
     return None
 
 
-def scaled(graph: Graph, x: Tensor, factor: np.ndarray) -> Tensor | None:
-    """Return a product with known factors as part of the map whose result it scales, or ``None``.
+def scaled(graph: Graph, x: Tensor, operator: str, number: np.ndarray) -> Tensor | None:
+    """Return a product or quotient with known numbers as part of the map whose result it scales, or ``None``.
 
     Args:
         graph: under construction.
         x: what is scaled.
-        factor: broadcasts to it.
+        operator: ``"Mul"`` or ``"Div"``.
+        number: broadcasts to it.
     """
     for axis in _axes(x):
         own = _matrix(x, axis)
-        if own is not None and (factors := _along(factor, x.shape, axis)) is not None:
+        if own is not None and (factors := _along(operator, number, x.shape, axis)) is not None:
             return _applied(graph, own[0], factors[:, None] * own[1], axis)
     return None
 
@@ -125,7 +126,7 @@ def _inner(graph: Graph, x: Tensor, axis: int) -> Maps:
         other = inputs[0] if inputs[1].value is not None else inputs[1]
         if number is None or other.shape != x.shape or (maker.operator == "Div" and other is inputs[1]):
             return {}
-        factor = _along(1 / number.astype(float) if maker.operator == "Div" else number, x.shape, axis)
+        factor = _along(maker.operator, number, x.shape, axis)
         if factor is not None:
             return {k: (base, factor[:, None] * m) for k, (base, m) in maps(graph, other, axis).items()}
     return {}
@@ -168,17 +169,21 @@ def _matrix(x: Tensor, axis: int) -> tuple[Tensor, np.ndarray] | None:
     return None
 
 
-def _along(factor: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray | None:
-    """Return factors that change along one axis only, one for each of its values."""
+def _along(operator: str, number: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray | None:
+    """Return finite factors that change along one axis only, one for each of its values."""
+    with np.errstate(all="ignore"):
+        factor = 1 / number.astype(float) if operator == "Div" else number.astype(float)
+    if not np.isfinite(factor).all():
+        return None
     full = (1,) * (len(shape) - factor.ndim) + factor.shape
     if any(size > 1 for place, size in enumerate(full) if place != axis) or factor.ndim > len(shape):
         return None
-    return np.broadcast_to(factor.reshape(-1), shape[axis]).astype(float)
+    return np.broadcast_to(factor.reshape(-1), shape[axis])
 
 
 def _axes(x: Tensor) -> list[int]:
     """Return the axes that a product with a matrix may serve."""
-    if x.dtype.kind != "f" or len(x.shape) < 2 or 0 in x.shape:
+    if x.dtype.name not in ("float32", "float64") or len(x.shape) < 2 or 0 in x.shape:
         return []
     return [axis for axis in (len(x.shape) - 1, len(x.shape) - 2) if 1 < x.shape[axis] <= LONGEST]
 

@@ -202,10 +202,9 @@ class Graph:
         if operator in ("Add", "Sub") and inputs[0].shape == inputs[1].shape:
             return axis_maps.combined(self, operator, *inputs)
         if operator in ("Mul", "Div") and inputs[1].value is not None:
-            factor = inputs[1].value
-            return axis_maps.scaled(self, inputs[0], 1 / factor.astype(float) if operator == "Div" else factor)
+            return axis_maps.scaled(self, inputs[0], operator, inputs[1].value)
         if operator == "Mul" and inputs[0].value is not None:
-            return axis_maps.scaled(self, inputs[1], inputs[0].value)
+            return axis_maps.scaled(self, inputs[1], operator, inputs[0].value)
         return None
 
     def expand(self, tensor: Tensor, shape: Sequence[int]) -> Tensor:

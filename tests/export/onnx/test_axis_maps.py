@@ -38,5 +38,9 @@ def test_long_axes_are_cut_and_subtracted(x64):
     assert "MatMul" not in [node.op_type for node in converted.model.graph.node]
 
 
+def test_factors_that_are_not_finite_stay_factors(x64):
+    check(lambda u: [jnp.diff(u, axis=1) / np.array([1.0, 0, 2, 3]), jnp.diff(u) * np.inf], FIELD, rtol=1e-15)
+
+
 def test_finite_numbers_are_found_one_by_one(x64):
     check(jnp.isfinite, np.where(FIELD > 1, np.inf, FIELD), rtol=0)
