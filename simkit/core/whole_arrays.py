@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import jax
+from jax.experimental.xla_metadata import set_xla_metadata
+
 _ASKED = ContextVar("simkit_whole_arrays", default=False)
 
 
@@ -14,8 +17,6 @@ def prefers_whole_arrays() -> bool:
     of each turn is a program of its own. Methods that give the same numbers but for rounding are chosen by this while
     they are traced.
     """
-    import jax
-
     return _ASKED.get() or jax.default_backend() != "cpu"
 
 
@@ -25,8 +26,6 @@ def whole_arrays() -> Iterator[None]:
 
     JAX keeps what it has traced; metadata of the block tell it that these programs are others.
     """
-    from jax.experimental.xla_metadata import set_xla_metadata
-
     token = _ASKED.set(True)
     try:
         with set_xla_metadata(simkit_whole_arrays="1"):

@@ -126,10 +126,8 @@ def gather(graph: Graph, equation: Equation, x: Tensor, indices: Tensor) -> Tens
     others = [axis for axis in range(len(equation.out.shape)) if axis not in offsets]
     # The indices' dimensions stand in the result where the addressed one was.
     is_plain = len(addressed) == 1 and addressed[0] not in windows.kept and others == list(_behind(addressed[0], batch))
-    if is_plain and windows.starts == (addressed[0],) and "PROMISE" in str(params["mode"]).upper():
-        index = _counted_from_either_end(graph.reshape(indices, batch), x.shape[addressed[0]])
-        if index.dtype.name not in ("int32", "int64"):
-            index = graph.cast(index, np.int64)
+    if is_plain and windows.starts == (addressed[0],) and not fills:
+        index = _inside(graph, graph.reshape(indices, batch), x.shape[addressed[0]])
         return graph.op("Gather", [x, index], equation.out.shape, x.dtype, axis=addressed[0])
     number, inside = rows(graph, windows, indices, clip=not fills)
     if is_plain:
@@ -144,8 +142,20 @@ def gather(graph: Graph, equation: Equation, x: Tensor, indices: Tensor) -> Tens
     return graph.expand(choose(graph, graph.reshape(inside, sizes), result, fill), result.shape)
 
 
+def _inside(graph: Graph, index: Tensor, size: int) -> Tensor:
+    """Return an index moved to where it is inside, as the operator takes it: it counts negative ones from the end."""
+    counted = _counted_from_either_end(index, size)
+    first = 0 if counted is index else -size
+    kept = counted if counted.dtype.name in ("int32", "int64") else graph.cast(counted, np.int64)
+    known = (kept.narrow or kept).value
+    if known is not None and known.min() >= first and known.max() < size:
+        return kept
+    bounds = [graph.constant(bound, kept.dtype) for bound in (first, size - 1)]
+    return graph.elementwise("Clip", kept, *bounds)
+
+
 def _counted_from_either_end(index: Tensor, size: int) -> Tensor:
-    """Return an index before its negative values were made positive, since the operator takes these as they are."""
+    """Return an index as it was before a size was added to its negative values, or as it is."""
     wrapped = _inputs(index, "Where")
     if len(wrapped) == 3:
         added, test = _inputs(wrapped[1], "Add"), _inputs(wrapped[0], "Less")

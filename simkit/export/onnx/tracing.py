@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from simkit.core.whole_arrays import whole_arrays
 from simkit.export.onnx.equations import Aval, Equation
 
 # Where a primitive that only calls another program keeps it, by the names that JAX's versions use.
@@ -108,6 +107,8 @@ def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
     """
     import jax
     from jax.interpreters import partial_eval
+
+    from simkit.core.whole_arrays import whole_arrays
 
     with whole_arrays():
         closed, result = jax.make_jaxpr(function, return_shape=True)(*arguments)
