@@ -118,7 +118,8 @@ def theirs(python: str, name: str, path: Path) -> str:
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
     if done.returncode == 0:
         return ""
-    return (done.stderr.strip().splitlines() or ["no message"])[-1][:100]
+    told = [line for line in done.stderr.splitlines() if "Error" in line.split(":")[0]]
+    return (told or ["no message"])[-1][:100]
 
 
 def count_nodes(graph: Any) -> int:
