@@ -138,7 +138,7 @@ def measured(model: Any, names: list[str], leaves: list[Any], compiled: Callable
     known = {port.name for port in session.get_inputs()}
     feeds = {name: np.asarray(leaf) for name, leaf in zip(names, leaves, strict=True) if name in known}
     found = session.run(None, feeds)
-    error = largest_error(compiled(), found)
+    error = largest_error(compiled(), list(found))
     turns_taken = [(cost(compiled), cost(lambda: session.run(None, feeds))) for _ in range(turns)]
     own, ratio = (statistics.median(each) for each in zip(*((b, b / a) for a, b in turns_taken), strict=True))
     size = f"{model.ByteSize() / 1000:.0f} kB"

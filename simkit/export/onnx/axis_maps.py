@@ -32,7 +32,8 @@ def combined(graph: Graph, operator: str, x: Tensor, y: Tensor) -> Tensor | None
     for axis in _axes(x):
         found = _together([maps(graph, x, axis), maps(graph, y, axis)], lambda each: each[0] + sign * each[1])
         if found:
-            return _applied(graph, *found[-1], axis)
+            base, matrix = found[-1]
+            return _applied(graph, base, matrix, axis)
     return None
 
 
@@ -63,7 +64,10 @@ def joined_maps(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor | No
     if axis not in _axes(parts[0]) or sum(_matrix(part, axis) is not None for part in parts) < 2:
         return None
     found = _together([maps(graph, part, axis) for part in parts], np.concatenate)
-    return _applied(graph, *found[-1], axis) if found else None
+    if not found:
+        return None
+    base, matrix = found[-1]
+    return _applied(graph, base, matrix, axis)
 
 
 def product(graph: Graph, x: Tensor, matrix: np.ndarray, axis: int) -> Tensor | None:
@@ -132,7 +136,9 @@ def _inner(graph: Graph, x: Tensor, axis: int) -> Maps:
     return {}
 
 
-def _together(each: Sequence[Maps], combine: Callable[[list[np.ndarray]], np.ndarray]) -> list:
+def _together(
+    each: Sequence[Maps], combine: Callable[[list[np.ndarray]], np.ndarray]
+) -> list[tuple[Tensor, np.ndarray]]:
     """Return ``[(array, matrix), ...]`` for the arrays that all are maps of, the nearest first; zeros are of any."""
     real = [m for m in each if not _is_zero(next(iter(m.values()))[0])]
     if not real:
@@ -152,7 +158,7 @@ def _together(each: Sequence[Maps], combine: Callable[[list[np.ndarray]], np.nda
     return found
 
 
-def _by_name(found: list) -> Maps:
+def _by_name(found: list[tuple[Tensor, np.ndarray]]) -> Maps:
     return {base.name: (base, matrix) for base, matrix in found}
 
 

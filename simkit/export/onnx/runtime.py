@@ -148,7 +148,7 @@ class Session:
             leaves: the arguments' arrays, in the order of the model's inputs.
         """
         feeds = {name: _given(leaves[place], aval, dtype) for place, name, aval, dtype in self._fed}
-        return self._returned(self.session.run(self._names, feeds))
+        return self._returned([np.asarray(array) for array in self.session.run(self._names, feeds)])
 
 
 class OnnxJitted:

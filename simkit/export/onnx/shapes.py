@@ -107,14 +107,15 @@ def _sliced_before(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any) 
     if x.maker.operator == "Transpose":
         order = x.maker.attributes["perm"]
         places = [order.index(axis) for axis in ranks]
-        return graph.transpose(sliced(graph, source, *([f[p] for p in places] for f in (starts, ends, steps))), order)
+        begins, limits, strides = ([f[place] for place in places] for f in (starts, ends, steps))
+        return graph.transpose(sliced(graph, source, begins, limits, strides), order)
     if x.maker.operator == "Concat":
         axis, begin = x.maker.attributes["axis"], 0
         for part in x.maker.inputs:
             assert part is not None
             if begin <= starts[axis] and ends[axis] <= begin + part.shape[axis]:
-                moved = [[n - begin * (a == axis) for a, n in enumerate(f)] for f in (starts, ends)]
-                return sliced(graph, part, *moved, steps)
+                own, last = ([n - begin * (a == axis) for a, n in enumerate(f)] for f in (starts, ends))
+                return sliced(graph, part, own, last, steps)
             begin += part.shape[axis]
     return None
 
