@@ -29,6 +29,7 @@ class Status(enum.IntEnum):
     DISK_OUT_OF_PLANE = 10
     BOXES_MET = 11
     STOPPED = 12
+    BODY_TOO_NEAR = 13
 
 
 MESSAGES = {
@@ -48,6 +49,8 @@ MESSAGES = {
     Status.BOXES_MET: "ran all its steps, but boxes touched boxes, where the force of Compliant jumps from corner to "
     "corner: energy is not kept, and derivatives are not those of the physics; take dynamics = Impulses there",
     Status.STOPPED: "stopped where its condition held",
+    Status.BODY_TOO_NEAR: "moved a body to within two cells of a side or of another body, where the flow between is "
+    "not resolved; let it turn back sooner, or use smaller cells",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
@@ -61,6 +64,7 @@ FAILURES = (
     Status.IMPACT_OVERFLOW,
     Status.JOINTS_APART,
     Status.DISK_OUT_OF_PLANE,
+    Status.BODY_TOO_NEAR,
 )
 # The run is fine and goes on, but derivatives of it are not those of the physics.
 CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET)

@@ -1,10 +1,9 @@
-"""Whether a program is traced for what computes array by array, such as a GPU or an ONNX runtime, or for loops."""
+"""Whether a program is traced for a runtime that computes array by array, such as one of ONNX, or for XLA."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 
 _ASKED = ContextVar("simkit_whole_arrays", default=False)
@@ -13,11 +12,11 @@ _ASKED = ContextVar("simkit_whole_arrays", default=False)
 def prefers_whole_arrays() -> bool:
     """Return whether few operations on whole arrays are faster than loops over their rows.
 
-    So it is everywhere but where XLA compiles for a CPU, which makes one function of a loop. Elsewhere each operation
-    of each turn is a program of its own. Methods that give the same numbers but for rounding are chosen by this while
-    they are traced.
+    So it is in programs that are traced inside `whole_arrays`: their runtime takes each operation of each turn of a
+    loop for itself, where XLA makes one function of them. Methods that give the same numbers but for rounding are
+    chosen by this while they are traced.
     """
-    return _ASKED.get() or jax.default_backend() != "cpu"
+    return _ASKED.get()
 
 
 @contextmanager

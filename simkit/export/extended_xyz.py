@@ -56,12 +56,12 @@ def structures(outcome: Outcome) -> Iterator[Structure]:
     """Yield the frames of a run as structures.
 
     Args:
-        outcome: a run of particles; one without chemical symbols gets ``X``.
+        outcome: a run of particles; a species that is no chemical symbol gets ``X``.
 
     Raises:
         UserError: if its frames hold no particles.
     """
-    from ase.data import chemical_symbols
+    from ase.data import atomic_numbers, chemical_symbols
 
     observed, diagnosed = datasets.split(outcome.arrays)
     position = observed.get("position")
@@ -85,7 +85,11 @@ def structures(outcome: Outcome) -> Iterator[Structure]:
         f"diagnosed_{name}" if name in RESERVED_INFO or name in ("stress", "virial") else name: array
         for name, array in diagnosed.items()
     }
-    numbers = observed.get("atomic_number", np.zeros(position.shape[:2], np.int32))
+    # Of species that are called by a chemical symbol.
+    names = outcome.labels["coordinates"].get("species_names", [])
+    of_species = np.array([atomic_numbers.get(name, 0) for name in names] or [0], np.int32)
+    species = observed["species"].astype(int) if names else np.zeros(position.shape[:2], int)
+    numbers = observed.get("atomic_number", of_species[species])
     for index in range(len(position)):
         cell = _cell(observed, index)
         yield Structure(

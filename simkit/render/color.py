@@ -104,7 +104,7 @@ def color_scale(
     limits: Sequence[float] | None,
     default: str,
     whole: bool = False,
-    names: Sequence[str] | None = None,
+    names: Sequence[str] = (),
 ) -> ColorScale:
     """Choose the color scale for a quantity over all frames.
 
@@ -114,7 +114,7 @@ def color_scale(
         limits: ``(low, high)``, or ``None`` for the range of the data, from zero if it nearly reaches zero.
         default: name of the color map used when none is given.
         whole: use one flat color per integer if all values are whole numbers with few levels.
-        names: of these integers from 0 on; ``None`` shows the integers.
+        names: of these integers from 0 on; those without one are shown as they are.
 
     Raises:
         UserError: if the color map is unknown or the limits are not two increasing finite numbers.
@@ -135,9 +135,7 @@ def color_scale(
         low, high = 0.0, 1.0
     if whole and values.size and np.array_equal(values, np.rint(values)) and round(high) - round(low) < MOST_LEVELS:
         levels = tuple(range(round(low), round(high) + 1))
-        return ColorScale(
-            chosen, levels[0] - 0.5, levels[-1] + 0.5, levels, tuple(map(str, () if names is None else names))
-        )
+        return ColorScale(chosen, levels[0] - 0.5, levels[-1] + 0.5, levels, tuple(names))
     # A range within float32 round-off of the values is a constant: do not color noise.
     if high - low <= 1e-6 * max(abs(low), abs(high)):
         spread = max(abs(low), abs(high)) or 1.0

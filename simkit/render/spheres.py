@@ -62,7 +62,9 @@ class SpherePainter:
             self._position = _in_box(self._position, self._box, steady="time" not in clip.diagnostics)
         runs = clip.runs
         self._scale = particle_colors(clip)
-        self._bonds = len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
+        # Of particles that move in time neighbors change all the time.
+        few = len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
+        self._bonds = few and "time" not in clip.diagnostics
         self._samples = 3 if number <= _MOST_SHADOWS else 2
         points, radii = (np.concatenate(parts) for parts in zip(*map(_extent, runs), strict=True))
         self.sheet = Sheet(
@@ -134,7 +136,7 @@ def particle_colors(clip: Clip) -> ColorScale:
         clip: the run.
     """
     name, settings = clip.settings.quantity, clip.settings
-    values, names = together(clip.runs, name, axes=2), clip.coordinates.get(f"{name}_names")
+    values, names = together(clip.runs, name, axes=2), [str(n) for n in clip.coordinates.get(f"{name}_names", ())]
     return color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True, names=names)
 
 

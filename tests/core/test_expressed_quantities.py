@@ -1,5 +1,7 @@
 """Quantities said by expressions: in runs, sweeps, derivatives and ensembles, for every kind of simulation."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -80,6 +82,18 @@ def test_a_name_of_a_parameter_and_a_quantity_is_the_quantity(channel):
     doubled = channel.with_quantities(reynolds=pressure)
     run = simkit.run(measured(doubled, ratio="reynolds / params.reynolds"), steps=2, every=2)
     np.testing.assert_allclose(run["ratio"], 2.0)
+
+
+def test_a_name_that_is_observed_and_diagnosed_is_the_number(channel):
+    both = dataclasses.replace(
+        channel, observe=lambda state, params: {"bulk_velocity": channel.observe(state, params)["u"]}
+    )
+    told = measured(
+        dataclasses.replace(both, dimensions={"bulk_velocity": ("x", "y")}), twice="2*max(bulk_velocity, 0)"
+    )
+    run = simkit.run(told, steps=10, every=10, view="chart")
+    np.testing.assert_allclose(run["twice"], 2 * run["bulk_velocity"], rtol=1e-6)
+    assert run["observed_bulk_velocity"].ndim == 3
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import jax
 from simkit.core.expressions.names import CONSTANTS, FUNCTIONS
 from simkit.core.expressions.scope import Formula, Scope, scope
 from simkit.core.settings import Settings
+from simkit.core.simulation import TAKEN as OF_DATA_SETS
 from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.composed.initial import InitialVelocity
@@ -23,8 +24,12 @@ from simkit.flow.scalar import TransportedScalar
 from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.stepping.time_step import fixed_time_step
 
-# Names of what frames and diagnostics have, which no scalar or obstacle may take.
-TAKEN = ("pressure", "vorticity", "drive", "sides", "divergence", "kinetic_energy", "courant_number", "speed")
+# Names of what frames, diagnostics and data sets have, which no scalar or obstacle may take.
+TAKEN = (
+    *("pressure", "vorticity", "drive", "sides", "divergence", "kinetic_energy", "courant_number", "speed"),
+    *("largest_velocity", "side_velocity", "body_distance", "mean_u", "mean_v", "mean_w", "iteration"),
+    *OF_DATA_SETS,
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

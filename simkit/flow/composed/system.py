@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from simkit.core.parameter import POSITIVE, UNBOUNDED, Parameter
 from simkit.core.settings import declares, read
 from simkit.core.simulation import Params, Simulation
+from simkit.core.status import Status, is_finite
 from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.settings import SETTINGS
 from simkit.flow.composed.told import Told
+from simkit.flow.obstacles.bodies import Bodies
+from simkit.flow.obstacles.room import have_room
 from simkit.flow.stepping.stepper import FlowState, stepper
 
 PARAMETERS = {"time_step": Parameter(0.01, POSITIVE, "1", "time step; keep courant_number below 1.7, or 0.5")}
@@ -86,12 +90,21 @@ def system(
         scalars = {name: one.start(flow.places, params) for name, one in flow.scalars.items()}
         return start(velocity, params, scalars or ())
 
+    bodies = flow.equations.obstacle
+
+    def status(state: FlowState, params: Params) -> jax.Array:
+        fits = have_room(bodies, params, state.time[0])  # type: ignore[arg-type]
+        code = jnp.where(fits, jnp.int32(Status.OK), jnp.int32(Status.BODY_TOO_NEAR))
+        return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
+
     return Simulation(
         init=init,
         step=step,
         observe=seen.observe,
         diagnose=seen.diagnose,
         params=flow.parameters,
+        status=status if isinstance(bodies, Bodies) and bodies.moves else None,
+        watched=False,
         check=flow.check,
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,

@@ -1,12 +1,12 @@
 """Checks before a run of a system: starts without room, energies that are not finite, cut-offs too long."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.expressions.scope import refuse_non_finite
+from simkit.core.expressions.scope import Formula, precision_of, refuse_non_finite
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
@@ -27,8 +27,18 @@ MOST_PAIRS = 20_000
 SAME = 1e-4
 
 
+# Numbers of dynamics that are above zero, and those that are not below.
+ABOVE_ZERO = ("time_step", "thermostat_time", "barostat_time")
+NOT_BELOW_ZERO = ("temperature", "friction", "compressibility")
+
+
 def checker(
-    acting: Acting, particles: Particles, placing: Placing, cell: SystemCell, images: tuple[int, ...] | None
+    acting: Acting,
+    particles: Particles,
+    placing: Placing,
+    cell: SystemCell,
+    images: tuple[int, ...] | None,
+    numbers: Mapping[str, Formula],
 ) -> Callable[[Params, jax.Array], None]:
     """Return ``(params, key) -> None``, which refuses what a system cannot run with.
 
@@ -38,6 +48,7 @@ def checker(
         placing: where they start.
         cell: they live in.
         images: cells that act on each other, along each axis.
+        numbers: of the dynamics, by name.
     """
 
     def check(params: Params, key: jax.Array) -> None:
@@ -46,6 +57,7 @@ def checker(
                 value = float(formula.number(params)) if formula is not None else 1.0
                 if not value > 0:
                     raise UserError(f"{formula.where if formula else name} = {value:g} is not positive; choose another")
+        _refuse_numbers(acting, numbers, params)
         _refuse_short_cell(acting, cell, images, params)
         if placing.random is not None:
             kind = placing.disorder.number(params).dtype
@@ -58,6 +70,27 @@ def checker(
         _refuse_non_finite(acting, particles, start, cell, params)
 
     return check
+
+
+def _refuse_numbers(acting: Acting, numbers: Mapping[str, Formula], params: Params) -> None:
+    """Raise if a number of the dynamics, or a cut-off, is out of its range at the start."""
+    zero = jnp.zeros((), precision_of(params))
+    for name in (*ABOVE_ZERO, *NOT_BELOW_ZERO):
+        if name not in numbers:
+            continue
+        given = {TIME: zero} if numbers[name].takes(TIME) else {}
+        value = float(numbers[name].number(params, **given))
+        if not value >= 0 or (name in ABOVE_ZERO and value == 0):
+            wanted = "above zero" if name in ABOVE_ZERO else "at least zero"
+            raise UserError(f"{numbers[name].where} = {value:g} at the start; choose a number {wanted}")
+    for term in acting.pairs:
+        if term.cutoff is None:
+            continue
+        cutoffs = np.where(term.between, np.asarray(term.cutoff(params)), np.inf)
+        if not (cutoffs > 0).all():
+            raise UserError(
+                f"{term.where}.cutoff = {cutoffs.min():g} is not above zero; choose another, or leave it out"
+            )
 
 
 def _of_fractions(placing: Placing, drawn: np.ndarray, params: Params) -> jax.Array:
@@ -97,6 +130,12 @@ def _refuse_non_finite(
         columns = tuple(inside[:, axis] for axis in range(cell.dimension))
         energies = np.where(field.on, np.asarray(field.each(columns, at)), 0)
         refuse_non_finite(field.formula, jnp.asarray(energies))
+        if field.distance is not None:
+            away = np.where(field.on, np.asarray(field.distance(columns, at)), np.inf)
+            if (away <= 0).any():
+                first = int(np.argmin(away > 0))
+                behind = f"particle {first} starts {-away[first]:g} behind the wall"
+                raise UserError(f"{field.formula.where}: {behind}; move it, or the wall")
         _refuse_jump(field, inside, cell, params, at)
     for term in acting.pairs:
         if term.energy is not None:

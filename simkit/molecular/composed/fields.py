@@ -34,6 +34,7 @@ class Field:
         on: which particles it acts on, (N,) booleans.
         takes_time: whether it depends on the time.
         species: which species it acts on, (S,) booleans.
+        distance: likewise ``(columns, params) ->`` distance of each particle, (N,), of a wall; else ``None``.
     """
 
     formula: Formula
@@ -41,6 +42,7 @@ class Field:
     on: np.ndarray
     takes_time: bool
     species: np.ndarray
+    distance: Callable[[tuple[jax.Array, ...], Params], jax.Array] | None = None
 
     def interaction(self) -> Interaction:
         """Return the energy of all as an interaction; positions are those in the cell, where there is one."""
@@ -82,6 +84,10 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
     if (settings["energy"] is None) == (settings["potential"] is None):
         raise settings.refuse("energy", "or potential says what the wall does; give one of them")
     values = {name: names.number(said) for name, said in settings["values"].items()}
+
+    def away_from(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
+        return _at(distance, columns, params, particles)
+
     if settings["energy"] is not None:
         said = settings["energy"]
         energy = names.scope.formula(said, ("r", *values, TIME) if timed else ("r", *values))
@@ -90,11 +96,10 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
         def each(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
             own, given = _own(params)
             given |= {name: value.number(own) for name, value in values.items()}
-            away = _at(distance, columns, params, particles)
-            return energy.on(PARTICLE, own, r=Named(away, PARTICLE), **given)
+            return energy.on(PARTICLE, own, r=Named(away_from(columns, params), PARTICLE), **given)
 
         takes_time = distance.takes(TIME) or energy.takes(TIME)
-        return Field(energy, each, chosen[particles.species], takes_time, chosen)
+        return Field(energy, each, chosen[particles.species], takes_time, chosen, away_from)
     from simkit.core.settings import Said
     from simkit.molecular.composed.pair_terms import by_name
 
@@ -106,10 +111,11 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
 
     def named_each(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
         own, _ = _own(params)
-        away = _at(distance, columns, params, particles)
-        return potential.energy(away, **{name: value.number(own) for name, value in numbers.items()})
+        return potential.energy(
+            away_from(columns, params), **{name: value.number(own) for name, value in numbers.items()}
+        )
 
-    return Field(distance, named_each, chosen[particles.species], distance.takes(TIME), chosen)
+    return Field(distance, named_each, chosen[particles.species], distance.takes(TIME), chosen, away_from)
 
 
 def _position_formula(settings: Settings, key: str, names: Names, dimension: int, *, timed: bool) -> Formula:

@@ -101,8 +101,9 @@ def scale_of(
             found.append((material.bond * values["sigma"], material.stiffness * unit))
         near = spacing(params)
         at = given if TIME in given else {**given, TIME: jnp.zeros_like(near)}
-        around = jnp.asarray(places(params), near.dtype) if acts.fields else None
-        found += [(near, _bend(field, at, around, near, ~particles.frozen)) for field in acts.fields]
+        if acts.fields:
+            around = jnp.asarray(places(params), near.dtype)
+            found += [(near, _bend(field, at, around, near, ~particles.frozen)) for field in acts.fields]
         found += [
             (near, _of_two(other.interaction, cell.cell(params), params, near, dimension)) for other in acts.others
         ]

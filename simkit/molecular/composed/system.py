@@ -8,12 +8,13 @@ import jax
 import numpy as np
 
 from simkit.core.barrier import computed_once
+from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Settings, declares, read
 from simkit.core.simulation import Params, Simulation, as_arrays
 from simkit.errors import UserError
 from simkit.molecular.composed import tasks
 from simkit.molecular.composed.cells import SystemCell, cell_of
-from simkit.molecular.composed.checks import checker
+from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker
 from simkit.molecular.composed.fields import field_of, wall_of
 from simkit.molecular.composed.interactions import Acting, acting, images_of
 from simkit.molecular.composed.names import Names, names_of
@@ -159,12 +160,23 @@ class Composition:
 
 def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
     made = composition(settings, parameters)
+    simulation = made.simulation()
     return dataclasses.replace(
-        made.simulation(),
+        simulation,
         params=parameters,
-        check=checker(made.acts, made.members, made.placing, made.room, made.images),
-        quantities=quantities(settings["units"], made.room.dimension),
+        coordinates={**simulation.coordinates, "species_names": np.array(made.members.names)},
+        check=checker(made.acts, made.members, made.placing, made.room, made.images, _numbers_of_dynamics(made)),
+        quantities=quantities(settings["units"], made.room.dimension, moves=made.done == ("dynamics",)),
     )
+
+
+def _numbers_of_dynamics(made: Composition) -> dict[str, Formula]:
+    """Return the formulas that the dynamics takes, by name; none without dynamics."""
+    if "dynamics" not in made.done:
+        return {}
+    settings = made.settings["dynamics"]
+    given = [key for key in (*ABOVE_ZERO, *NOT_BELOW_ZERO) if settings[key] is not None]
+    return {key: made.names.number(settings[key], timed=key == "temperature") for key in given}
 
 
 def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.core.quantities import over, times
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State
 from simkit.molecular.composed.particles import Particles
@@ -31,15 +32,16 @@ def observer(particles: Particles) -> Callable[[jax.Array, Cell, Params], Arrays
     return observe
 
 
-def quantities(units: Settings, dimension: int) -> dict[str, Quantity]:
+def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Quantity]:
     """Return units and meanings of what a system observes and diagnoses.
 
     Args:
         units: settings of units.
         dimension: of space.
+        moves: whether its energy is that of particles in motion.
     """
     length, energy, time, mass = (units[key] for key in ("length", "energy", "time", "mass"))
-    speed = f"{length}/{time}"
+    speed = over(length, time)
     own = {
         "species": ("1", "number of the species, in the order of the file"),
         "velocity": (speed, "velocity"),
@@ -50,8 +52,10 @@ def quantities(units: Settings, dimension: int) -> dict[str, Quantity]:
         "potential_energy_per_particle": (energy, "potential energy per particle"),
         "conserved_energy": (energy, "energy of the particles and what their bath received"),
         "temperature": (f"{energy}/k_B", "temperature of the kinetic energy"),
-        "momentum": (f"{mass} {speed}", "length of the momentum"),
+        "momentum": (times(mass, speed), "length of the momentum"),
     }
+    if moves:
+        own["energy"] = energy, "kinetic and potential energy"
     found = particle_quantities(length, energy, str(dimension))
     return found | {name: Quantity(unit, doc) for name, (unit, doc) in own.items()}
 

@@ -90,6 +90,16 @@ MISTAKES = {
         "initial.stream_function is given beside components; give one",
     ),
     "a flow rate between sides": ("axes", {"x": WALLS, "y": WALLS}, "axis x is bounded"),
+    "a scalar with the name of a diagnostic": (
+        "scalars.largest_velocity",
+        {"diffusivity": 1},
+        "scalars.largest_velocity: the name 'largest_velocity' is taken",
+    ),
+    "a scalar with a name of data sets": (
+        "scalars.frame",
+        {"diffusivity": 1},
+        "scalars.frame: the name 'frame' is taken",
+    ),
     "a scalar with the name of a component": ("scalars.u", {"diffusivity": 1}, "scalars.u: the name 'u' is taken"),
     "a side of a scalar on a periodic axis": (
         "scalars.dye.sides.x",

@@ -11,6 +11,9 @@ PARAMETERS = {"epsilon": 1.0, "sigma": 1.0, "side": 6.0}
 MIXTURE = {"A": {"count": 3}, "B": {"count": 3}}
 
 
+WALL = {"distance": "y - 1", "energy": "1/r**9"}
+
+
 def made(**changes):
     settings = {
         "particles": MIXTURE,
@@ -114,6 +117,29 @@ AT_THE_START = {
         "the other way round; make it the same with _i and _j exchanged",
     ),
     "mass": ({"particles": {"A": {"count": 6, "mass": "epsilon - 2"}}}, "particles.A.mass = -1 is not positive"),
+    "time step": (
+        {"task": "dynamics", "dynamics": {"time_step": "epsilon - 1"}},
+        "dynamics.time_step = 0 at the start; choose a number above zero",
+    ),
+    "temperature": (
+        {
+            "task": "dynamics",
+            "dynamics": {"method": "langevin", "time_step": 0.1, "friction": 1, "temperature": "time - 1"},
+        },
+        "dynamics.temperature = -1 at the start; choose a number at least zero",
+    ),
+    "thermostat time": (
+        {
+            "task": "dynamics",
+            "dynamics": {"method": "bussi", "time_step": 0.1, "thermostat_time": -0.1, "temperature": 1},
+        },
+        "dynamics.thermostat_time = -0.1 at the start; choose a number above zero",
+    ),
+    "cutoff": ({"interactions": [LJ | {"cutoff": "-2*sigma"}]}, "interactions[0].cutoff = -2 is not above zero"),
+    "behind a wall": (
+        {"cell": None, "start": {"positions": [[i, 0.5] for i in range(6)]}, "walls": [WALL]},
+        "particle 0 starts 0.5 behind the wall; move it, or the wall",
+    ),
 }
 
 

@@ -1,0 +1,42 @@
+"""Whether bodies that move keep clear of the sides of their domain and of each other, in compiled code."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+
+from simkit.core.simulation import Params
+from simkit.flow.arrays import like
+from simkit.flow.obstacles.bodies import Bodies
+from simkit.flow.obstacles.distance import distance_and_normal, positions
+
+# Cells that must lie between a body and a side, and between two bodies.
+CLEAR = 2
+
+
+def have_room(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
+    """Return whether at least two cells lie between every body and the sides, and between any two bodies; a boolean.
+
+    Args:
+        bodies: of a flow.
+        params: parameters.
+        time: at which they are looked at, scalar.
+    """
+    grid, shapes = bodies.domain.grid, bodies.shapes(params, time)
+    centers = [like(time, p) for p in positions(None, grid)]
+    spare = [jnp.asarray(jnp.inf, time.dtype)]
+    for i, side in itertools.product(bodies.domain.bounded(), (0, -1)):
+        axis = grid.axes[i]
+        points = [
+            jnp.full((1,) * grid.dimension, like(time, axis.faces[side])) if k == i else p
+            for k, p in enumerate(centers)
+        ]
+        spare += [
+            jnp.min(distance_and_normal(shape, points)[0]) - CLEAR * axis.widths[side] for shape in shapes.values()
+        ]
+    if len(shapes) > 1:
+        distances = [distance_and_normal(shape, centers)[0] for shape in shapes.values()]
+        widths = functools.reduce(jnp.maximum, [like(time, grid.along(a.widths, i)) for i, a in enumerate(grid.axes)])
+        spare += [jnp.min(a + b - CLEAR * widths) for a, b in itertools.combinations(distances, 2)]
+    return jnp.min(jnp.stack(spare)) >= 0
