@@ -78,10 +78,12 @@ def section(name: str) -> str:
     ]
     quantities = {kind: [q for q in contents.quantities if q.kind == kind] for kind in ("diagnosed", "observed")}
     users = ", ".join(f"`{each.name}`" for each in scenarios)
+    example = f"\nParameters and quantities of the scenario `{needed[0].name}`:\n" if needed else ""
     parts = [
         f"## {name}\n\n{_summary(name)} Scenarios: {users}.\n",
         _table(("argument", "default", "meaning"), arguments),
         _table(("setting", "what may be written", "default", "meaning"), settings),
+        example,
         _table(("parameter", "default", "bounds", "unit", "meaning"), parameters),
         _table(("diagnosed", "unit", "meaning"), [(f"`{q.name}`", q.unit, q.doc) for q in quantities["diagnosed"]]),
         _table(("observed", "axes", "unit", "meaning"), [_observed(q) for q in quantities["observed"]]),

@@ -12,12 +12,13 @@ from simkit.core.simulation import Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.settings import SETTINGS
-from simkit.flow.composed.told import Told
+from simkit.flow.composed.told import Told, unit_of_time
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.room import have_room
 from simkit.flow.stepping.stepper import FlowState, stepper
 
-PARAMETERS = {"time_step": Parameter(0.01, POSITIVE, "1", "time step; keep courant_number below 1.7, or 0.5")}
+_LIMIT = "keep courant_number below 1.7 (runge_kutta), 0.5 (adams_bashforth)"
+PARAMETERS = {"time_step": Parameter(0.01, POSITIVE, "1", f"time step; {_LIMIT}")}
 
 
 @declares(SETTINGS)
@@ -81,7 +82,7 @@ def system(
     given = dict(locals())
     own = given.pop("parameters")
     told = read({key: value for key, value in given.items() if value is not None}, SETTINGS)
-    flow = ComposedFlow.of(told, joined_parameters(own))
+    flow = ComposedFlow.of(told, joined_parameters(own, unit_of_time(told)))
     seen = Told(flow)
     start, step = stepper(flow.equations)
 
@@ -112,11 +113,12 @@ def system(
     )
 
 
-def joined_parameters(own: Mapping[str, Any] | None) -> dict[str, Any]:
+def joined_parameters(own: Mapping[str, Any] | None, time: str = "1") -> dict[str, Any]:
     """Return all parameters: the declared ones, with what is said of them, and those of the user's own.
 
     Args:
         own: numbers or `Parameter` by name.
+        time: unit of the time step, where none is said.
     """
     found: dict[str, Any] = dict(own or {})
     for name, declared in PARAMETERS.items():
@@ -125,7 +127,7 @@ def joined_parameters(own: Mapping[str, Any] | None) -> dict[str, Any]:
         found[name] = Parameter(
             said.default,
             declared.bounds if said.bounds == UNBOUNDED else said.bounds,
-            said.unit,
+            said.unit if said.unit != "1" else time,
             said.doc or declared.doc,
         )
     return found

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.quantities import over, raised, times
+from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity
 from simkit.errors import UserError, nearest
 from simkit.flow.arrays import like
@@ -38,6 +39,16 @@ _MEANINGS = {
     "torque_y": "torque of the flow about the axis along y",
     "torque": "torque of the flow, counterclockwise",
 }
+
+
+def unit_of_time(told: Settings) -> str:
+    """Return the unit of time in words: what is said, or that of length over that of velocity.
+
+    Args:
+        told: settings of a flow.
+    """
+    units = told["units"]
+    return units["time"] or over(units["length"], units["velocity"])
 
 
 class Told:
@@ -236,9 +247,8 @@ class Told:
         return found
 
     def _described(self) -> dict[str, Quantity]:
-        told = self._flow.told["units"]
+        told, time = self._flow.told["units"], unit_of_time(self._flow.told)
         length, velocity = told["length"], told["velocity"]
-        time = told["time"] or over(length, velocity)
         table = flow_quantities(length, velocity, time, over("1", time) if told["time"] else "")
         square = table["kinetic_energy"].unit
         table["w"] = Quantity(velocity, "velocity along z")

@@ -35,6 +35,9 @@ def have_room(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
         spare += [
             jnp.min(distance_and_normal(shape, points)[0]) - CLEAR * axis.widths[side] for shape in shapes.values()
         ]
+        # One that is outside is far from the side.
+        places = [body.now(params, time).position[i] for body in bodies.bodies.values() if body.motion is not None]
+        spare += [(place - axis.faces[side]) * (1 if side == 0 else -1) for place in places]
     if len(shapes) > 1:
         distances = [distance_and_normal(shape, centers)[0] for shape in shapes.values()]
         widths = functools.reduce(jnp.maximum, [like(time, grid.along(a.widths, i)) for i, a in enumerate(grid.axes)])

@@ -1,5 +1,9 @@
 """A body that moves too near a side or another body while a flow runs ends the run with a status that says so."""
 
+import dataclasses
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -24,24 +28,32 @@ def ball(x, y, radius=0.2):
     return {"shape": "circle", "radius": radius, "position": [x, y]}
 
 
+def status_at(simulation, time):
+    shapes = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
+    state = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    state = dataclasses.replace(state, time=jnp.full_like(state.time, time))
+    return Status(int(simulation.status(state, simulation.params)))
+
+
 @pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
-def test_a_body_that_meets_a_wall_later_is_noticed(method):
-    found = simkit.run(tank({"ball": ball(0.5, "0.5 + time")}, obstacle_method=method), steps=400, every=20)
-    assert found.attrs["status"] == "body_too_near" and failed(np.asarray(Status.BODY_TOO_NEAR))
-    # Two cells of 1/16 between the wall at 1.5 and the body's upper end.
-    last = float(found["ball.y"][-1])
-    assert 1.5 - 0.2 - 2 / 16 - 1e-6 < last < 1.5 - 0.2 - 2 / 16 + 0.04 + 1e-6
-    assert "within two cells" in MESSAGES[Status.BODY_TOO_NEAR]
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_body_within_two_cells_of_a_wall_is_noticed(method, way):
+    # At the wall its nearest point, 0.55 away at the start; two cells are 0.125.
+    simulation = tank({"ball": ball(0.5, f"0.75 + {way}*time")}, obstacle_method=method)
+    assert status_at(simulation, 0.0) == status_at(simulation, 0.42) == Status.OK
+    assert status_at(simulation, 0.43) == status_at(simulation, 2.0) == Status.BODY_TOO_NEAR
+    assert "within two cells" in MESSAGES[Status.BODY_TOO_NEAR] and failed(np.asarray(Status.BODY_TOO_NEAR))
 
 
-def test_bodies_that_meet_each_other_later_are_noticed():
-    bodies = {"still": ball(0.5, 0.4, 0.15), "falling": ball(0.5, "1.1 - time", 0.15)}
-    found = simkit.run(tank(bodies, obstacle_method="direct_forcing"), steps=400, every=20)
+def test_bodies_within_two_cells_of_each_other_are_noticed():
+    # Along a line of cell centers, so that the gap is met: 1.05 - time - 0.3 - 2 * 0.1.
+    bodies = {"still": ball(0.5, 0.3, 0.1), "falling": ball(0.5, "1.2 - time", 0.1)}
+    simulation = tank(bodies, obstacle_method="direct_forcing")
+    assert status_at(simulation, 0.5) == Status.OK
+    assert status_at(simulation, 0.62) == Status.BODY_TOO_NEAR
+
+
+def test_a_run_ends_there():
+    found = simkit.run(tank({"ball": ball(0.5, "0.5 + time")}, obstacle_method="direct_forcing"), steps=400, every=20)
     assert found.attrs["status"] == "body_too_near"
-    # Between the centers two radii and two cells; the distance on the grid is that at cell centers.
-    assert 0.3 + 1 / 16 < float(found["falling.y"][-1]) - 0.4 < 0.3 + 3 / 16
-
-
-def test_a_body_that_turns_back_in_time_runs_on():
-    found = simkit.run(tank({"ball": ball(0.5, "0.75 + 0.2*sin(20*time)")}), steps=200, every=20)
-    assert found.attrs["status"] == "ok"
+    assert 1.5 - 0.2 - 2 / 16 - 1e-6 < float(found["ball.y"][-1]) < 1.5 - 0.2 - 2 / 16 + 0.04 + 1e-6
