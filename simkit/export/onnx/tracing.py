@@ -146,17 +146,21 @@ def defined(equation: Equation) -> Program | None:
     import jax
 
     raw = equation.raw
-    # What a primitive made of others is made of (an implicit solve, in newer versions), or its implementation.
-    impl = getattr(raw.primitive, "to_lojax", None) or getattr(raw.primitive, "impl", None)
-    if impl is None or any(aval.key for aval in equation.inputs):
+    if any(aval.key for aval in equation.inputs):
         return None
     shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in equation.inputs]
-    try:
-        with jax.enable_x64(True):
-            found = Program(jax.make_jaxpr(lambda *values: impl(*values, **raw.params))(*shapes))
-    except Exception:  # whatever JAX raises where a primitive has no definition for tracers
-        return None
-    return None if _uses(found, equation.name) else found
+    # What a primitive made of others is made of (an implicit solve, in newer versions), or its implementation.
+    for meaning in (getattr(raw.primitive, name, None) for name in ("to_lojax", "impl")):
+        if meaning is None:
+            continue
+        try:
+            with jax.enable_x64(True):
+                found = Program(jax.make_jaxpr(lambda *values, of=meaning: of(*values, **raw.params))(*shapes))
+        except Exception:  # whatever JAX raises where a primitive has no definition for tracers
+            continue
+        if not _uses(found, equation.name):
+            return found
+    return None
 
 
 def scan(equation: Equation) -> Scan:
