@@ -1,4 +1,4 @@
-"""What compiling buys: one step of each domain compiled, op by op, in NumPy, in onnxruntime and in IREE.
+"""Times of one step of each domain: compiled, operation by operation, in NumPy, in onnxruntime and in IREE.
 
 Run by hand: ``PYTHONPATH=. python tests/benchmarks/bench_compile.py [flow] [molecular] [rigid]``. Processor time of all
 threads, the least of ``--repeats`` turns; everything in float32. What is not installed or does not run is named.

@@ -1,4 +1,4 @@
-"""How far results of another runtime may be from those of JAX, and how far they are."""
+"""Largest relative difference of each output of another runtime from that of JAX, and its limit."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence

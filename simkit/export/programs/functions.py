@@ -1,4 +1,4 @@
-"""What can be exported of a simulation, each a pure function of plain arrays by name."""
+"""Functions of a simulation that are exported (step, segment, trajectory, gradient, final state), of arrays by name."""
 
 import dataclasses
 from collections.abc import Callable, Sequence

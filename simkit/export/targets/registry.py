@@ -1,4 +1,4 @@
-"""What replaces operators that a target lacks: adding a replacement is one function with a decorator."""
+"""Replacements of ONNX operators by others, by name: adding one is one function with a decorator."""
 
 import dataclasses
 from collections.abc import Callable

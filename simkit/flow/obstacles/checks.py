@@ -17,6 +17,8 @@ from simkit.flow.several_scalars import TransportedScalars
 if TYPE_CHECKING:
     from simkit.flow.equations import Equations
 
+# Cells that must lie between a body and a side, and between two bodies.
+CLEAR = 2
 # Cells across the narrowest body that the forced shell can hold: one spacing on either side, and one between.
 NARROWEST = 3
 
@@ -50,7 +52,7 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
         for face, width in ends:
             points = [jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)]
             gap = float(np.min(np.asarray(distance_and_normal(shape, points)[0])))
-            if gap < 2 * width:
+            if gap < CLEAR * width:
                 if across is not None and axis.periodic:
                     raise UserError(
                         f"{what} comes within {2 * gap:.3g} of its image along the periodic axis "
@@ -58,7 +60,7 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
                     )
                 raise UserError(
                     f"{what} comes within {gap:.3g} of the side {'xyz'[i]} = {face:g}; "
-                    f"leave at least two cells, {2 * width:.3g}"
+                    f"leave at least two cells, {CLEAR * width:.3g}"
                 )
     deepest = tuple(int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
     narrow = min(float(axis.widths[k]) for axis, k in zip(grid.axes, deepest, strict=True))
@@ -89,11 +91,11 @@ def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
         between = a + b
         where = tuple(int(k) for k in np.unravel_index(np.argmin(between), between.shape))
         gap, width = float(between.min()), max(float(axis.widths[k]) for axis, k in zip(grid.axes, where, strict=True))
-        if gap < 2 * width:
+        if gap < CLEAR * width:
             state = f"come within {gap:.3g} of each other" if gap > 0 else "overlap"
             raise UserError(
-                f"obstacles '{one}' and '{other}' {state}; leave at least two cells, {2 * width:.3g}, between them, or "
-                "make them one by shapes.union"
+                f"obstacles '{one}' and '{other}' {state}; leave at least two cells, {CLEAR * width:.3g}, between "
+                "them, or make them one by shapes.union"
             )
 
 

@@ -9,10 +9,8 @@ import jax.numpy as jnp
 from simkit.core.simulation import Params
 from simkit.flow.arrays import like
 from simkit.flow.obstacles.bodies import Bodies
+from simkit.flow.obstacles.checks import CLEAR
 from simkit.flow.obstacles.distance import distance_and_normal, positions
-
-# Cells that must lie between a body and a side, and between two bodies.
-CLEAR = 2
 
 
 def have_room(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
@@ -25,6 +23,7 @@ def have_room(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
     """
     grid, shapes = bodies.domain.grid, bodies.shapes(params, time)
     centers = [like(time, p) for p in positions(None, grid)]
+    places = [body.now(params, time).position for body in bodies.bodies.values() if body.motion is not None]
     spare = [jnp.asarray(jnp.inf, time.dtype)]
     for i, side in itertools.product(bodies.domain.bounded(), (0, -1)):
         axis = grid.axes[i]
@@ -36,8 +35,7 @@ def have_room(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
             jnp.min(distance_and_normal(shape, points)[0]) - CLEAR * axis.widths[side] for shape in shapes.values()
         ]
         # One that is outside is far from the side.
-        places = [body.now(params, time).position[i] for body in bodies.bodies.values() if body.motion is not None]
-        spare += [(place - axis.faces[side]) * (1 if side == 0 else -1) for place in places]
+        spare += [(place[i] - axis.faces[side]) * (1 if side == 0 else -1) for place in places]
     if len(shapes) > 1:
         distances = [distance_and_normal(shape, centers)[0] for shape in shapes.values()]
         widths = functools.reduce(jnp.maximum, [like(time, grid.along(a.widths, i)) for i, a in enumerate(grid.axes)])
