@@ -11,6 +11,7 @@ from matplotlib.colors import BoundaryNorm, Colormap, ListedColormap, Normalize,
 
 from simkit.errors import UserError, nearest
 from simkit.render.style import MISSING
+from simkit.scenario.scenario import Scenario
 
 # Integer quantities (contact numbers, species) with at most this many levels get one flat color per level.
 MOST_LEVELS = 12
@@ -96,6 +97,19 @@ def check_colormap(name: str, where: str) -> str:
         hint = nearest(name, ("inferno", "viridis", "magma", "cividis", "plasma"))
         raise UserError(f"{where} = '{name}' is unknown{hint}")
     return name
+
+
+def check_scenario(scenario: Scenario) -> None:
+    """Refuse a scenario that names a color map that there is not, before anything runs.
+
+    Args:
+        scenario: any.
+
+    Raises:
+        UserError: that names file and key.
+    """
+    if (colormap := scenario.render.colormap) is not None:
+        check_colormap(colormap, f"{scenario.file}: render.colormap")
 
 
 def color_scale(

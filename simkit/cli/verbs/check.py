@@ -16,15 +16,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Print one line for each mistake; exit code 2 if there is any."""
     from simkit.errors import UserError
-    from simkit.render.color import check_colormap
+    from simkit.render.color import check_scenario
     from simkit.scenario.catalog import path_of
     from simkit.scenario.examination import mistake, mistakes_in
 
     path, _ = path_of(arguments.scenario)
     found, scenario = mistakes_in(path)
-    if scenario is not None and (colormap := scenario.render.colormap) is not None:
+    if scenario is not None:
         try:
-            check_colormap(colormap, f"{scenario.file}: render.colormap")
+            check_scenario(scenario)
         except UserError as error:
             found.append(mistake(str(error)))
     if arguments.json:

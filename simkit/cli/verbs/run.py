@@ -21,12 +21,12 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.jobs.job import begin
     from simkit.jobs.runs import Run
     from simkit.render.animate import parse_size
-    from simkit.render.color import check_colormap
+    from simkit.render.color import check_scenario
 
     job = Run(scenario_of(arguments))
     size = parse_size(arguments.size)
-    if (colormap := job.scenario.render.colormap) is not None and not arguments.no_render:
-        check_colormap(colormap, f"{job.scenario.file}: render.colormap")
+    if not arguments.no_render:
+        check_scenario(job.scenario)
     output = output_of(arguments, job.scenario.name)
     use_compilation_cache()
     work = partial(begin, job, output, arguments.overwrite)
