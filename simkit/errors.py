@@ -56,12 +56,21 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
         name: what the user wrote.
         known: the names that exist.
     """
+    if (close := closest(name, known)) is not None:
+        return f"; did you mean '{close}'?"
+    return f"; known names: {', '.join(sorted(known))}" if known else ""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the name that was probably meant, or ``None`` where none is close.
+
+    Args:
+        name: what the user wrote.
+        known: the names that exist.
+    """
     import difflib
 
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    return f"; known names: {', '.join(sorted(known))}" if known else ""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
 
 
 def one_line(message: object, limit: int = 200) -> str:

@@ -8,7 +8,7 @@ from simkit.core import paths
 from simkit.errors import Mistakes, UserError, one_line
 from simkit.scenario import checks
 from simkit.scenario.catalog import find_scenario
-from simkit.scenario.declared import declared_in, merged
+from simkit.scenario.declared import declared_in, has_own_parameters, merged
 from simkit.scenario.making import make, refuse_unknown, refused
 from simkit.scenario.record_checks import check_record
 from simkit.scenario.registry import SIMULATIONS
@@ -76,7 +76,7 @@ def build(
             check_record(simulation, scenario.file)
         _check_names(scenario, simulation, mistakes)
         mistakes.raise_if_any()
-        if foreign:
+        if foreign or has_own_parameters(scenario):
             _check_effects(scenario, simulation)
     except OverflowError as error:  # more numbers in an array than 32 bits count
         raise refused(scenario, error) from error
@@ -194,9 +194,11 @@ def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[
 
 
 def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
-    """Refuse parameters of a package's simulation that change nothing; those of simkit's own are tested to have one."""
+    """Refuse parameters of a package or of the file's own that change nothing; those of simkit are tested."""
     from simkit.core.dependence import idle_parameters
 
+    if scenario.configured:  # which may leave out what the file's own settings used
+        return
     for name in idle_parameters(simulation):
         if name in scenario.differences:
             raise UserError(

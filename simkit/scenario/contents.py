@@ -1,7 +1,6 @@
 """Quantities of a scenario's simulation, and the arguments of its factory that the file leaves out."""
 
 import dataclasses
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import jax
 from simkit.core.precision import precision
 from simkit.core.simulation import Simulation
 from simkit.scenario.build import build
-from simkit.scenario.making import PARAMETERS, make
+from simkit.scenario.factories import arguments_of, needed_arguments
+from simkit.scenario.making import make
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import RenderSettings, RunSettings, Scenario
 
@@ -99,12 +99,8 @@ def _contents(scenario: Scenario, simulation: Simulation) -> Contents:
             unit, doc = (known.unit, known.doc) if known else ("", "")
             quantities.append(Content(name, kind, dict(zip(axes, array.shape, strict=True)), unit, doc))
     factory = None if scenario.made else SIMULATIONS.resolve(scenario.simulation)
-    given = inspect.signature(factory).parameters.values() if factory else ()
+    arguments = dict.fromkeys(needed_arguments(factory)) | arguments_of(factory) if factory else {}
     return Contents(
         quantities=tuple(quantities),
-        arguments={
-            a.name: None if a.default is a.empty else a.default
-            for a in given
-            if a.name not in (*scenario.config, PARAMETERS) and a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)
-        },
+        arguments={name: default for name, default in arguments.items() if name not in scenario.config},
     )

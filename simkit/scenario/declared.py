@@ -9,6 +9,9 @@ from simkit.core.parameter import Numbers, Parameter, shown_bounds
 from simkit.core.precision import precision
 from simkit.errors import Mistakes, UserError
 from simkit.scenario import checks
+from simkit.scenario.factories import takes_parameters
+from simkit.scenario.making import make, refuse_unknown
+from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import IN_PYTHON, Difference, Scenario
 
 if TYPE_CHECKING:
@@ -25,9 +28,7 @@ def declared_by(scenario: Scenario) -> dict[str, Parameter]:
         UserError: if the simulation cannot be made.
     """
     if scenario.simulation == IN_PYTHON and scenario.made is None:
-        return said_in_full(scenario.differences)
-    from simkit.scenario.making import make
-
+        return {name: said.in_full for name, said in scenario.differences.items()}
     with precision(scenario.run.precision):
         return declared_in(make(scenario))
 
@@ -53,24 +54,6 @@ def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
     return found
 
 
-def said_in_full(differences: Mapping[str, Difference]) -> dict[str, Parameter]:
-    """Return parameters from a file that describes each in full.
-
-    Args:
-        differences: what it says.
-    """
-    return {name: _changed(Parameter(0.0), difference) for name, difference in differences.items()}
-
-
-def own_parameters(differences: Mapping[str, Difference]) -> dict[str, Parameter]:
-    """Return the parameters that a file may declare itself, those to which it gives a value.
-
-    Args:
-        differences: what it says of parameters, those of its simulation among them.
-    """
-    return {name: said for name, said in said_in_full(differences).items() if differences[name].default is not None}
-
-
 def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, Parameter]:
     """Return the parameters of a scenario: as declared, but for what its file says.
 
@@ -81,15 +64,11 @@ def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, P
     Raises:
         UserError: if the file names another one, or gives a value of another shape or out of bounds.
     """
-    from simkit.scenario.making import refuse_unknown, takes_parameters
-    from simkit.scenario.registry import SIMULATIONS
-
     differences = scenario.differences
     if scenario.configured:
         # What the file says of parameters that only its own configuration has.
         differences = {name: said for name, said in differences.items() if name in declared}
-    is_registered = scenario.made is None and scenario.simulation != IN_PYTHON
-    has_own = is_registered and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
+    has_own = has_own_parameters(scenario)
     mistakes = Mistakes()
     for name, said in differences.items():
         with mistakes.kept():
@@ -108,6 +87,16 @@ def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, P
     return found
 
 
+def has_own_parameters(scenario: Scenario) -> bool:
+    """Tell whether the file of a scenario may declare parameters of its own.
+
+    Args:
+        scenario: any.
+    """
+    is_registered = scenario.made is None and scenario.simulation != IN_PYTHON
+    return is_registered and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
+
+
 def _as_said(scenario: Scenario, name: str, known: Parameter, difference: Difference) -> Parameter:
     """Return a parameter with what the file says of it."""
     where = f"{scenario.file}: params.{name}"
@@ -117,7 +106,7 @@ def _as_said(scenario: Scenario, name: str, known: Parameter, difference: Differ
             f"{where}.bounds = {list(difference.bounds)} reach beyond those of {scenario.simulation}, "
             f"{shown_bounds(known.bounds)}; choose them within"
         )
-    said = _changed(known, difference)
+    said = difference.applied_to(known)
     shape, expected = checks.shape(said.default), checks.shape(known.default)
     if shape != expected:
         raise UserError(f"{where}.default has shape {shape}; {scenario.simulation} expects {expected}")
@@ -146,8 +135,3 @@ def plain(value: Any) -> Numbers:
     """
     value = value.tolist() if hasattr(value, "tolist") else value
     return tuple(plain(entry) for entry in value) if isinstance(value, list | tuple) else float(value)
-
-
-def _changed(parameter: Parameter, difference: Difference) -> Parameter:
-    said = {name: value for name, value in vars(difference).items() if value is not None}
-    return dataclasses.replace(parameter, **said)

@@ -7,7 +7,7 @@ from pathlib import Path
 from simkit.core.precision import precision
 from simkit.errors import Mistakes, UserError
 from simkit.scenario.build import build
-from simkit.scenario.making import takes_parameters
+from simkit.scenario.factories import takes_parameters
 from simkit.scenario.overrides import with_values
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario

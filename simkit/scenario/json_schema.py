@@ -1,6 +1,5 @@
 """JSON Schema of the files that use a simulation, for editors that check and complete while one writes."""
 
-import inspect
 import math
 from collections.abc import Collection
 from typing import Any
@@ -10,7 +9,7 @@ from simkit.core.parameter import POSITIVE, Parameter
 from simkit.core.settings import schema_of as schema_of_settings
 from simkit.scenario.checks import MAX_SEED, MAX_STEPS, PRECISIONS
 from simkit.scenario.contents import Contents
-from simkit.scenario.making import PARAMETERS, takes_parameters
+from simkit.scenario.factories import arguments_of, needed_arguments, takes_any, takes_parameters
 from simkit.scenario.registry import SIMULATIONS, VIEWS
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import CAMERAS, GOALS, REDUCTIONS
@@ -146,10 +145,9 @@ def _missing(value: Any) -> bool:
 def _configuration(scenario: Scenario) -> dict[str, Any]:
     """Return the schema of the factory's arguments, by name and default; the factory itself checks their values."""
     factory = SIMULATIONS.resolve(scenario.simulation)
-    arguments = [a for a in inspect.signature(factory).parameters.values() if a.name != PARAMETERS]
-    named = [a for a in arguments if a.kind in (a.KEYWORD_ONLY, a.POSITIONAL_OR_KEYWORD)]
-    known = {a.name: {} if a.default is a.empty or a.default is None else {"default": a.default} for a in named}
+    needed = needed_arguments(factory)
+    known: dict[str, Any] = {name: {} for name in needed}
+    known |= {name: {} if value is None else {"default": value} for name, value in arguments_of(factory).items()}
     declared = schema_of_settings(getattr(factory, "settings", {}))["properties"]
     known = {name: declared.get(name, {}) | schema for name, schema in known.items()}
-    table = _table(known, tuple(a.name for a in named if a.default is a.empty))
-    return table | {"additionalProperties": len(named) < len(arguments)}
+    return _table(known, tuple(needed)) | {"additionalProperties": takes_any(factory)}

@@ -5,40 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.errors import Mistakes, UserError, nearest, one_line
 from simkit.scenario import checks
-from simkit.scenario.declared import own_parameters
+from simkit.scenario.factories import PARAMETERS, arguments_of, needed_arguments, takes_any, takes_parameters
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import IN_PYTHON, Scenario
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
-
-
-# The argument of a factory that takes parameters of the user's own, which a scenario file gives in [params].
-PARAMETERS = "parameters"
-
-
-def takes_parameters(factory: Callable[..., Any]) -> bool:
-    """Tell whether a factory takes parameters of the user's own besides those that it declares.
-
-    Args:
-        factory: of simulations.
-    """
-    import inspect
-
-    return PARAMETERS in inspect.signature(factory).parameters
-
-
-def needed_arguments(factory: Callable[..., Any]) -> list[str]:
-    """Return the arguments without which a factory makes nothing: on them depends what its simulation has.
-
-    Args:
-        factory: of simulations.
-    """
-    import inspect
-
-    arguments = inspect.signature(factory).parameters.values()
-    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [each.name for each in arguments if each.kind in kinds and each.default is each.empty]
 
 
 def make(scenario: Scenario) -> "Simulation":
@@ -62,25 +34,24 @@ def make(scenario: Scenario) -> "Simulation":
 
 def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
     """Return what the factory makes of the configuration."""
-    import inspect
-
     from simkit.core.simulation import Simulation
 
-    arguments = inspect.signature(factory).parameters.values()
-    known = [
-        argument.name
-        for argument in arguments
-        if argument.kind in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD) and argument.name != PARAMETERS
-    ]
-    if not any(argument.kind is argument.VAR_KEYWORD for argument in arguments):
-        refuse_unknown(scenario, "config.{}", "not an argument of {}", scenario.config, known)
-    for name in needed_arguments(factory):
+    needed = needed_arguments(factory)
+    if not takes_any(factory):
+        refuse_unknown(
+            scenario, "config.{}", "not an argument of {}", scenario.config, [*needed, *arguments_of(factory)]
+        )
+    for name in needed:
         if name not in scenario.config:
             raise UserError(
                 f"{scenario.file}: config.{name} is missing; {scenario.simulation} has no default for it: set {name} "
                 "(@PATH takes the text of a file)"
             )
-    own = {PARAMETERS: own_parameters(scenario.differences)} if takes_parameters(factory) else {}
+    own = {}
+    if takes_parameters(factory):
+        # A file may declare parameters of its own, those to which it gives a value.
+        said = scenario.differences.items()
+        own[PARAMETERS] = {name: one.in_full for name, one in said if one.default is not None}
     try:
         simulation = factory(**scenario.config, **own)
     except UserError as error:

@@ -9,9 +9,9 @@ from typing import Any
 
 from simkit.core import paths
 from simkit.core.parameter import Numbers
-from simkit.errors import UserError, nearest, one_line
+from simkit.errors import UserError, closest, nearest, one_line
 from simkit.scenario import checks, inlined
-from simkit.scenario.making import needed_arguments
+from simkit.scenario.factories import arguments_of, needed_arguments
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Difference, RunSettings, Scenario
 from simkit.scenario.toml import parse_value
@@ -110,10 +110,14 @@ def with_values(
 
 def _needed(scenario: Scenario) -> list[str]:
     """Return the arguments without which there is no simulation to look for parameters of, and which are missing."""
-    if scenario.made is not None or scenario.simulation not in SIMULATIONS.names():
-        return []
-    needed = needed_arguments(SIMULATIONS.resolve(scenario.simulation))
-    return [name for name in needed if name not in scenario.config]
+    factory = _factory(scenario)
+    return [name for name in needed_arguments(factory) if name not in scenario.config] if factory else []
+
+
+def _factory(scenario: Scenario) -> Callable[..., Any] | None:
+    """Return what makes the scenario's simulation, if that is installed and not one made in Python."""
+    is_known = scenario.made is None and scenario.simulation in SIMULATIONS.names()
+    return SIMULATIONS.resolve(scenario.simulation) if is_known else None
 
 
 def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
@@ -243,10 +247,14 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
         raise UserError(f"{label} is ambiguous; write {' or '.join(f'{section}.{key}' for section in found)}")
     if not found:
         known = [name for names in sections.values() for name in names]
+        factory = _factory(scenario)
         hint, name = nearest(key[:64], known), one_line(key, 80)
-        unnamed = f"; an argument of {scenario.simulation} that {scenario.file} does not mention"
-        remedy = "" if "did you mean" in hint else f"{unnamed} is written config.{name}"
-        raise UserError(f"{label} is not a key of {scenario.name}{hint}{remedy}")
+        if closest(key[:64], known) is None:
+            unsaid = closest(key[:64], arguments_of(factory) if factory else ())
+            unnamed = f"an argument of {scenario.simulation} that {scenario.file} does not mention"
+            remedy = f"{unnamed} is written config.{name}"
+            hint = f"; did you mean 'config.{unsaid}'?" if unsaid else f"{hint}; {remedy}"
+        raise UserError(f"{label} is not a key of {scenario.name}{hint}")
     return found[0], key
 
 

@@ -29,6 +29,21 @@ class Difference:
     unit: str | None = None
     doc: str | None = None
 
+    def applied_to(self, parameter: Parameter) -> Parameter:
+        """Return a parameter with what the file says of it.
+
+        Args:
+            parameter: as it is declared.
+        """
+        return dataclasses.replace(
+            parameter, **{name: value for name, value in vars(self).items() if value is not None}
+        )
+
+    @property
+    def in_full(self) -> Parameter:
+        """The parameter of a file that describes it in full."""
+        return self.applied_to(Parameter(0.0))
+
 
 @dataclasses.dataclass(frozen=True)
 class RunSettings:

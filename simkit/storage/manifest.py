@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from simkit.core.parameter import UNBOUNDED, Parameter
 from simkit.errors import UserError
 from simkit.scenario import checks
-from simkit.scenario.declared import said_in_full
 from simkit.scenario.scenario import Scenario
 from simkit.storage.archives import Layout
 from simkit.storage.files import checksum
@@ -64,7 +63,7 @@ def declared_in(manifest: Mapping[str, Any], scenario: Scenario) -> dict[str, Pa
     defaults = {name: checks.numbers(value, f"manifest.json: values.params.{name}") for name, value in values.items()}
     if told is None:
         unsaid = {name: Parameter(value, doc="not described in its file") for name, value in defaults.items()}
-        return unsaid | said_in_full(scenario.differences)
+        return unsaid | {name: said.in_full for name, said in scenario.differences.items()}
     return {name: Parameter(value, *_declared(told[name])) for name, value in defaults.items()}
 
 

@@ -73,7 +73,7 @@ def test_the_data_set_of_a_run_says_whether_it_failed(code):
 
 def test_an_optimization_that_uses_all_its_iterations_has_not_failed_but_says_so(tmp_path, capsys):
     outcome = outcome_of(Status.MAX_STEPS, Optimized)
-    job = Optimization(outcome.scenario, ("spin",), "distance_to_target")
+    job = Optimization(outcome.scenario, ("spin",), "miss")
     assert optimization.finish(outcome, job, tmp_path, argparse.Namespace(json=True), None) == 0
     captured = capsys.readouterr()
     assert captured.err == ""

@@ -1,5 +1,6 @@
 """``--set`` and ``--over`` change a scenario only to what its file allows."""
 
+import dataclasses
 import itertools
 import math
 
@@ -257,3 +258,11 @@ def test_a_list_is_taken_as_it_is(scenario):
 )
 def test_a_bad_range_is_refused_in_one_line(scenario, text, phrase):
     assert phrase in refusal(parse_over, scenario, text)
+
+
+def test_an_argument_that_the_file_does_not_mention_is_suggested_with_its_table(scenario, monkeypatch):
+    monkeypatch.setitem(registry.FACTORIES, "toy.decay", "tests.scenario.examples:decay")
+    brief = dataclasses.replace(scenario, config={"cells": (4, 3)})
+    message = refusal(apply_overrides, brief, ["perodic=true"])
+    assert message == "--set perodic is not a key of toy_decay; did you mean 'config.periodic'?"
+    assert apply_overrides(brief, ["config.periodic=true"]).config["periodic"] is True

@@ -96,6 +96,16 @@ def test_parameters_of_a_file_are_swept_differentiated_and_stored(file, tmp_path
     assert float(slopes["speed"]) == pytest.approx(0.1 * (1 + float(jnp.cos(0.1))), rel=1e-6)
 
 
+def test_a_parameter_that_no_expression_uses_is_refused(file):
+    file.write_text(FILE.replace("[params]", "[params]\nsped = { default = 1.0 }"))
+    phrase = r"growth.toml: params.sped has no effect: nothing that the simulation does depends on it; remove it"
+    with pytest.raises(UserError, match=phrase):
+        simkit.run(file)
+    # Without the rate that uses it, which one run leaves out, the file is still right.
+    file.write_text(FILE)
+    simkit.run(file, **{"config.rates.0.rate": 1.0})
+
+
 def test_settings_within_tables_can_be_set(file, tmp_path):
     words = ["--set", "config.rates.1.rate=5", "--set", "speed=0", "--no-render"]
     assert main(["run", str(file), *words, "--output", str(tmp_path / "run")]) == 0

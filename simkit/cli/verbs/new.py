@@ -22,7 +22,7 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.scenario.catalog import find_scenario, scenarios_of
     from simkit.scenario.checks import identifier
     from simkit.scenario.contents import bare_scenario, contents_of
-    from simkit.scenario.making import needed_arguments
+    from simkit.scenario.factories import needed_arguments
     from simkit.scenario.registry import SIMULATIONS
     from simkit.scenario.schema import parse_scenario
     from simkit.scenario.skeleton import skeleton

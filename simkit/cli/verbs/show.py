@@ -2,8 +2,6 @@
 
 import argparse
 import dataclasses
-import inspect
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +9,7 @@ from simkit.cli.arguments import add_scenario, changed_by, scenario_of
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.core.parameter import shown_bounds
-from simkit.scenario.making import needed_arguments
+from simkit.scenario.factories import arguments_of, needed_arguments
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
 
@@ -91,16 +89,12 @@ def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
         ]
         print_table(("setting", "what may be written", "default", "meaning"), rows)
     else:
-        print_table(("argument", "default"), [(f"config.{key}", show(value)) for key, value in _usual(factory)])
+        print_table(
+            ("argument", "default"), [(f"config.{key}", show(value)) for key, value in arguments_of(factory).items()]
+        )
     print("\nOn its settings depends what parameters and quantities it has: simkit show SCENARIO --quantities")
     print(f"scenarios: {', '.join(users) or 'none'}")
     return FINE
-
-
-def _usual(factory: Callable[..., Any]) -> list[tuple[str, Any]]:
-    """Return the arguments that a factory does not need, and their defaults."""
-    arguments = inspect.signature(factory).parameters.values()
-    return [(each.name, each.default) for each in arguments if each.default is not each.empty]
 
 
 def _print_head(scenario: Scenario, is_simulation: bool) -> None:

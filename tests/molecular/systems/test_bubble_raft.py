@@ -120,7 +120,7 @@ def test_box_and_total_area_do_not_depend_on_the_diameter_ratio(ratio):
 @pytest.mark.slow
 def test_optimizer_finds_the_diameter_ratio_of_the_wanted_shear_modulus():
     wanted = {"repeats": [4, 3], "target_shear_modulus": 0.125}
-    found = simkit.optimize("bubble_raft", "diameter_ratio", objective="distance_to_target", iterations=15, **wanted)
+    found = simkit.optimize("bubble_raft", "diameter_ratio", objective="miss", iterations=15, **wanted)
     # It is done where the gradient is below 1e-6 in units of a bounded coordinate, along which G changes by some 0.02.
     assert float(found["loss"][-1]) < (1e-6 / 0.02) ** 2
     best = float(found["best_diameter_ratio"][-1])
