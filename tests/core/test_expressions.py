@@ -74,7 +74,7 @@ def test_values_and_derivatives(text, x64):
 
 
 def test_every_function_of_numbers_is_tested():
-    reductions = {"mean", "sum", "rms", "norm", *(name for name, known in FUNCTIONS.items() if known.over_frames)}
+    reductions = {"mean", "sum", "rms", "norm", "at", *(name for name, known in FUNCTIONS.items() if known.over_frames)}
     assert {name for name in FUNCTIONS if not any(f"{name}(" in text for text in FORMULAS)} == reductions
 
 
@@ -169,12 +169,56 @@ FIELD = {
         ("y + u", ("x", "y"), U + np.arange(4)),
         ("where(x > y, x, y)", ("x", "y"), np.maximum.outer(np.arange(3), np.arange(4))),
         ("max(x, y)", ("x", "y"), np.maximum.outer(np.arange(3), np.arange(4))),
+        ("at(u, x=1.25)", ("y",), 0.75 * U[1] + 0.25 * U[2]),
+        ("at(u, y=-0.5, x=2)", (), 1.5 * U[2, 0] - 0.5 * U[2, 1]),
+        ("at(at(x*y, x=1.5), y=0.3)", (), 0.45),
+        ('max(at(u, x=1), axis="y") - at(u, x=max(x), y=3)', (), U[1].max() - U[2, 3]),
     ],
 )
 def test_axes_of_one_name_are_taken_together(text, axes, value):
     result = expression(text)(FIELD)
     assert result.axes == axes
     np.testing.assert_allclose(result.array, value, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("at(u, x=3)", "'3' is beyond the values along x, from 0 to 2"),
+        ("at(u, y=-0.6)", "'-0.6' is beyond the values along y, from 0 to 3"),
+        ("at(u, x=x)", "'x' has one place for each x; give one place"),
+        ("at(at(u, x=1), x=1)", "asks for a place along 'x': it has y"),
+        ("at(at(u, x=1, y=2), x=1)", "asks for a place along 'x': it has no axis with coordinates"),
+    ],
+)
+def test_a_place_that_a_field_does_not_have_is_refused(text, phrase):
+    with pytest.raises(UserError) as caught:
+        expression(text)(FIELD)
+    assert phrase in str(caught.value)
+
+
+def test_a_value_at_a_place_has_its_derivative_and_none_beyond_the_field(x64):
+    field = {"u": Named(jnp.asarray(U), ("x", "y"))} | {
+        axis: Named(jnp.arange(n, dtype=float), (axis,)) for axis, n in (("x", 3), ("y", 4))
+    }
+
+    def value(x):
+        return expression("at(u, x=here, y=1)")({**field, "here": x}).array
+
+    assert float(jax.grad(value)(1.3)) == pytest.approx(U[2, 1] - U[1, 1], rel=1e-12)
+    step = 1e-6
+    assert float(jax.grad(value)(2.2)) == pytest.approx(float(value(2.2 + step) - value(2.2 - step)) / (2 * step))
+    assert jnp.isnan(jax.jit(value)(2.6)) and jnp.isnan(jax.jit(value)(-0.6))
+    places = jnp.asarray([0.25, 1.5])
+    np.testing.assert_allclose(jax.vmap(value)(places), [value(0.25), value(1.5)], rtol=1e-12)
+
+
+def test_a_place_may_move_from_frame_to_frame():
+    moving = Named(jnp.asarray([0.0, 1.5, 2.0]), ("frame",))
+    frames = Named(jnp.stack([jnp.asarray(U), 2 * U, 3 * U]), ("frame", "x", "y"))
+    found = expression("at(u, x=here, y=0)")({**FIELD, "u": frames, "here": moving})
+    assert found.axes == ("frame",)
+    np.testing.assert_allclose(found.array, [U[0, 0], U[1, 0] + U[2, 0], 3 * U[2, 0]], rtol=1e-6)
 
 
 TIME = np.linspace(0.0, 4.0, 9)
@@ -251,6 +295,11 @@ MISTAKES = {
     "mean(x, axis='x', axis='y')": "has the option 'axis' twice",
     "max(x, y, axis='x')": "takes an axis of one array only",
     "mean(x, axis='y')": "reduces along 'y': it has no axis",
+    "at(x)": "says no place; write at(u, x=0.5)",
+    "at(x, 1)": "has 2 arguments; write at(u, x=0.5)",
+    "at(x, q=1)": "names 'q', which is no axis with coordinates here; known names: x, y",
+    "at(x, x=1, x=2)": "has the option 'x' twice",
+    "at(3, x=1)": "asks for a place along 'x': it has no axis with coordinates",
     "final(x)": "reduces frames, and what it is given has none",
     "x in y": "compares in a way that numbers do not",
     "x is y": "compares in a way that numbers do not",

@@ -7,8 +7,10 @@ from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
-from simkit.core.expressions import arithmetic
+from simkit.core.expressions import arithmetic, interpolation
 from simkit.core.expressions.names import CONSTANTS
 from simkit.core.expressions.syntax import Syntax, dotted, refuse
 
@@ -121,6 +123,11 @@ class _Evaluation:
             if options:
                 self.refuse(node, "takes an axis of one array only")
             return self.together(node, lambda *all_: _folded(_EXTREMES[name][0], all_), *parts)
+        if name == "at":
+            part = parts[0]
+            for axis, place in options.items():
+                part = self.at(node, part, str(axis), place)
+            return part
         if name in _OVER_SPACE:
             return self.over_space(node, name, parts[0], options.get("axis"))
         return self.over_frames(node, name, parts[0], options.get("after"))
@@ -140,6 +147,22 @@ class _Evaluation:
         places = tuple(part.axes.index(each) for each in axes)
         kept = tuple(each for each in part.axes if each not in axes)
         return Named(_OVER_SPACE[name](part.array, places), kept)
+
+    def at(self, node: ast.expr, part: Named, axis: str, said: ast.expr) -> Named:
+        points, place = self.values[axis], self.value(said)
+        if axis not in part.axes or points.axes != (axis,):
+            have = ", ".join(each for each in part.axes if each != FRAME and not isinstance(each, Unnamed))
+            self.refuse(node, f"asks for a place along '{axis}': it has {have or 'no axis with coordinates'}")
+        if axis in place.axes:
+            self.refuse(said, f"has one place for each {axis}; give one place")
+        line, target = (jnp.asarray(array) for array in _arrays(points.array, place.array))
+        if _known(place.array) and not isinstance(points.array, Tracer):
+            known = np.asarray(points.array)
+            if not interpolation.is_within(known, np.asarray(place.array)):
+                self.refuse(said, f"is beyond the values along {axis}, from {known[0]:g} to {known[-1]:g}")
+        weights = Named(interpolation.weights(line, target), (axis, *place.axes))
+        product = self.together(node, jnp.multiply, part, weights)
+        return Named(jnp.sum(product.array, product.axes.index(axis)), tuple(a for a in product.axes if a != axis))
 
     def over_frames(self, node: ast.expr, name: str, part: Named, after: ast.expr | None) -> Named:
         if FRAME not in part.axes:

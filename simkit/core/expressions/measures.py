@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from simkit.core.expressions.evaluation import FRAME, STORED, Named, axes_of
 from simkit.core.expressions.expression import Expression, expression
+from simkit.core.expressions.moment import coordinates_of
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.core.expressions.syntax import Syntax, dotted, parse, refuse
 from simkit.core.simulation import Arrays, Simulation
@@ -16,7 +17,11 @@ from simkit.errors import UserError
 
 
 def measure(
-    text: str, where: str, axes: Mapping[str, tuple[str, ...]], known: Collection[str]
+    text: str,
+    where: str,
+    axes: Mapping[str, tuple[str, ...]],
+    known: Collection[str],
+    coordinates: Mapping[str, Named] | None = None,
 ) -> Callable[..., jax.Array]:
     """Return an objective, ``(frames, diagnostics, stored=None) -> number``, from an expression that reduces frames.
 
@@ -25,15 +30,17 @@ def measure(
         where: for messages.
         axes: names of the axes of observed arrays.
         known: names of all that is observed and diagnosed.
+        coordinates: of the points of axes, by the names of these.
 
     Raises:
         UserError: if it is no expression of these, or more than one number.
     """
-    said = expression(text, where, known)
+    points = {name: line for name, line in (coordinates or {}).items() if name not in known}
+    said = expression(text, where, {*known, *points})
     said = said if said.syntax.over_frames else _of_last_frame(said)
 
     def measured(frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
-        named = {
+        named = points | {
             name: Named(array, (FRAME, *axes_of(name, array.ndim - 1, axes.get(name, ()))))
             for name, array in frames.items()
         }
@@ -67,7 +74,8 @@ def measure_of(simulation: Simulation, text: str, where: str) -> Callable[[Array
             simulation that converges, of which there is the last alone.
     """
     observed, diagnosed = _shapes(simulation)
-    made = measure(text, where, simulation.dimensions, {*observed, *diagnosed})
+    lines = coordinates_of(simulation, {axis for of in simulation.dimensions.values() for axis in of})
+    made = measure(text, where, simulation.dimensions, {*observed, *diagnosed}, lines)
     if simulation.converges and simulation.equilibrium is not None:
         _refuse_series(parse(text, where), where)
     jax.eval_shape(made, observed, diagnosed)

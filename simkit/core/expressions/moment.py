@@ -36,7 +36,7 @@ class Moment:
         self.shapes = state, jax.eval_shape(lambda params: params, simulation.params)
         self.quantities = tuple(name for told in self._shapes.values() for name in told)
         self.parameters = [name for name, value in paths.leaves(simulation.params).items() if jnp.ndim(value) == 0]
-        self.coordinates = _coordinates(simulation, {axis for axes in self._axes.values() for axis in axes})
+        self.coordinates = coordinates_of(simulation, {axis for axes in self._axes.values() for axis in axes})
 
     @property
     def known(self) -> set[str]:
@@ -63,7 +63,13 @@ class Moment:
         return {name: values[name] for name in names if name in values}
 
 
-def _coordinates(simulation: Simulation, used: Collection[str]) -> dict[str, Named]:
+def coordinates_of(simulation: Simulation, used: Collection[str]) -> dict[str, Named]:
+    """Return the coordinates of the points along axes that have them, by the names of the axes.
+
+    Args:
+        simulation: whose coordinates.
+        used: names of the axes.
+    """
     arrays = {name: np.asarray(values) for name, values in simulation.coordinates.items() if name in used}
     return {
         name: Named(jnp.asarray(values, jnp.result_type(float)), (name,))

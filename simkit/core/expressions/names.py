@@ -17,6 +17,7 @@ class Function:
         most: number of arguments at most.
         keywords: options by name.
         over_frames: whether it reduces the frames of a run to one.
+        by_axis: whether its options are coordinates, by the names of their axes.
     """
 
     usage: str
@@ -25,6 +26,7 @@ class Function:
     most: int = 1
     keywords: tuple[str, ...] = ()
     over_frames: bool = False
+    by_axis: bool = False
 
 
 def _elementwise() -> dict[str, Function]:
@@ -85,5 +87,11 @@ FUNCTIONS = {
     "max": Function("max(a, b) or max(u)", "the largest of several, or of a frame", 1, 16, ("axis",)),
     "min": Function("min(a, b) or min(u)", "the smallest of several, or of a frame", 1, 16, ("axis",)),
     **_over_space(),
+    "at": Function(
+        "at(u, x=0.5)",
+        "value of a field at a place along one axis or several, by straight lines between its points",
+        keywords=("x", "y", "z"),
+        by_axis=True,
+    ),
     **_over_frames(),
 }

@@ -166,17 +166,25 @@ class _Checker:
         count = len(node.args)
         if not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
             self.refuse(node, f"has {count} arguments; write {function.usage}")
+        if function.by_axis and not node.keywords:
+            self.refuse(node, f"says no place; write {function.usage}")
         for keyword in node.keywords:
             self.keyword(node, function, keyword, depth)
         for place, argument in enumerate(node.args):
             (self.truth if name == "where" and place == 0 else self.number)(argument, depth)
 
     def keyword(self, node: ast.Call, function: Function, keyword: ast.keyword, depth: int) -> None:
-        if keyword.arg is None or keyword.arg not in function.keywords:
+        if keyword.arg is None or (keyword.arg not in function.keywords and not function.by_axis):
             hint = nearest(keyword.arg or "", function.keywords) if function.keywords else ""
             self.refuse(node, f"has no option '{keyword.arg}'{hint}; write {function.usage}")
         if sum(other.arg == keyword.arg for other in node.keywords) > 1:
             self.refuse(node, f"has the option '{keyword.arg}' twice; write it once")
+        if function.by_axis:
+            # The coordinates of the points are taken by the name of their axis.
+            if self.known is not None and keyword.arg not in self.known:
+                hint = nearest(keyword.arg, sorted(self.known))
+                self.refuse(node, f"names '{keyword.arg}', which is no axis with coordinates here{hint}")
+            self.names[keyword.arg] = None
         if keyword.arg == "axis":
             if not (isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)):
                 self.refuse(keyword.value, 'is no name of an axis; write axis="x"')
