@@ -20,7 +20,6 @@ from simkit.flow.systems.cylinder import cylinder_in_channel
 from simkit.flow.systems.jax_cfd_channel import jax_cfd_channel
 from simkit.flow.systems.kolmogorov_turbulence import kolmogorov_turbulence
 from simkit.flow.systems.lid_driven_cavity import lid_driven_cavity
-from simkit.flow.systems.taylor_green import taylor_green
 from simkit.flow.systems.turbulent_channel import turbulent_channel
 from simkit.flow.systems.viscosity_from_frames import viscosity_from_frames
 from simkit.flow.systems.womersley import womersley
@@ -58,7 +57,6 @@ __all__ = [
     "squared_shear_rate",
     "stepper",
     "system",
-    "taylor_green",
     "turbulent_channel",
     "viscosity_from_frames",
     "womersley",

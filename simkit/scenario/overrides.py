@@ -72,6 +72,8 @@ def with_values(
     for key, value in values.items():
         label, name = where(key), key.removeprefix("config.")
         step, dot, inner = name.partition(".")
+        if key == name and name in scenario.config and name in scenario.differences:
+            raise UserError(f"{label} is ambiguous; write config.{name} or params.{name}")
         if name in scenario.config:
             config[name] = checks.like(value, label, scenario.config[name])
         elif dot and step in config and (key != name or name not in scenario.declared):

@@ -92,6 +92,14 @@ def test_a_prefix_settles_what_a_bare_key_leaves_open():
     assert (changed.run.seed, changed.config["seed"], changed.parameters["rate"].default) == (1, 2, 1.0)
 
 
+def test_a_setting_and_a_parameter_of_one_name_are_told_apart():
+    scenario = parse_scenario(GOOD.replace("width = 2.0", "rate = 5"), "toy.toml")
+    message = refusal(apply_overrides, scenario, ["rate=1"])
+    assert message == "--set rate is ambiguous; write config.rate or params.rate"
+    changed = apply_overrides(scenario, ["config.rate=2", "params.rate=1.0"])
+    assert (changed.config["rate"], changed.parameters["rate"].default) == (2, 1.0)
+
+
 def test_a_config_prefix_reaches_arguments_that_the_file_leaves_at_their_default(scenario):
     assert apply_overrides(scenario, ["config.order=4"]).config["order"] == 4
 

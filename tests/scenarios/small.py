@@ -26,7 +26,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "couette_poiseuille": {"cells": [8, 8]},
     "womersley": {"cells": [8, 8]},
     "lid_driven_cavity": {"cells": 8},
-    "taylor_green": {"cells": 16},
+    "taylor_green": {"config.axes.x.cells": 16, "config.axes.y.cells": 16},
     "cylinder_in_channel": {"cells_per_diameter": 5},
     "drag_reduction": {"config.axes.x.cells": 56, "config.axes.y.cells": 35},
     "stokes_second_problem": {"config.axes.x.cells": 4, "config.axes.y.cells": 8},

@@ -24,16 +24,6 @@ def told_lid():
     )
 
 
-def told_vortices():
-    around = {"cells": 16, "length": "2*pi", "periodic": True}
-    return flow.system(
-        axes={"x": around, "y": around},
-        viscosity="viscosity",
-        initial={"u": "drift - swirl*cos(x)*sin(y)", "v": "drift + swirl*sin(x)*cos(y)"},
-        parameters={"viscosity": 0.01, "drift": 1.0, "swirl": 1.0, "time_step": 0.02},
-    )
-
-
 def told_channel(**more):
     return flow.system(
         axes={
@@ -64,7 +54,6 @@ def told_womersley():
 
 PAIRS = {
     "lid_driven_cavity": (told_lid, lambda: flow.lid_driven_cavity(cells=12, stretching=1.0), {"time_step": 0.01}),
-    "taylor_green": (told_vortices, lambda: flow.taylor_green(cells=16), {}),
     "channel": (
         lambda: told_channel(force={"x": "3/reynolds"}),
         lambda: flow.channel(cells=(8, 8)),
