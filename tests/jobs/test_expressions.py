@@ -96,9 +96,14 @@ def test_a_run_tells_them_and_an_objective_reduces_them(eddies):
     rms = np.sqrt((run["fluctuation"] ** 2).mean(("x", "y")))
     expected = float(rms[run["time"] >= 0.15].mean()) ** 2 + float(run["bulk_velocity"][-1])
     assert value == pytest.approx(expected, rel=1e-12) and set(derivative) == {"reynolds", "forcing"}
+    value, _ = simkit.value_and_grad(eddies, ["reynolds"], objective="largest(at(u, x=2.1, y=0.3)) + mean(final(u*y))")
+    expected = float(u.interp(x=2.1, y=0.3).max()) + float((u[-1] * u["y"]).mean())
+    assert value == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("objective", ["late_intensity", "time_rms(bulk_velocity) + first(max(u))"])
+@pytest.mark.parametrize(
+    "objective", ["late_intensity", "time_rms(bulk_velocity) + first(max(u)) + final(at(u, x=2.1, y=0.3))"]
+)
 def test_derivatives_equal_central_differences(eddies, objective, capsys):
     arguments = ["grad", str(eddies), "--wrt", "reynolds,perturbation", "--objective", objective, "--check", "--json"]
     assert main(arguments) == 0
@@ -193,6 +198,8 @@ def test_mistakes_in_a_file_are_one_line(eddies, before, after, message, capsys)
     [
         ("time_mean(lift)", "objective: column 11 of 'time_mean(>>>lift)': 'lift' is not known here"),
         ("time_mean(u)", "objective: 'time_mean(u)' has one number for each x and y; reduce it by mean"),
+        ("final(at(u, x=2, y=3))", "'3' is beyond the values along y, from -0.83"),
+        ("final(at(u, z=2))", "names 'z', which is no axis with coordinates here"),
         ("late_intensit", "did you mean 'late_intensity'?"),
         ("final(bulk_velocity) > 3", "is true or false where a number is wanted"),
     ],
