@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from simkit.jobs.derivatives import value_and_grad
     from simkit.jobs.optimizations import optimize
     from simkit.jobs.outcome import RunFailedError
+    from simkit.jobs.plans import sweep
     from simkit.jobs.reopening import open_run, resume
     from simkit.jobs.runs import run
-    from simkit.jobs.sweeps import sweep
     from simkit.scenario.build import build
     from simkit.scenario.loading import load
 
@@ -55,7 +55,7 @@ _HOMES = {
     "resume": "simkit.jobs.reopening",
     "run": "simkit.jobs.runs",
     "segment": "simkit.core.rollout",
-    "sweep": "simkit.jobs.sweeps",
+    "sweep": "simkit.jobs.plans",
     "trajectory": "simkit.core.rollout",
     "value_and_grad": "simkit.jobs.derivatives",
 }

@@ -30,6 +30,7 @@ WITHOUT_ARRAYS = [
     "schema",
     "registry",
     "catalog",
+    "over",
     "overrides",
     "scenario",
     "checks",

@@ -114,6 +114,7 @@ NOTHING = {"labels": {"dimensions": {}, "coordinates": {}, "quantities": {}}, "a
 REQUESTS = {
     "run": NOTHING,
     "sweep": NOTHING | {"over": {}, "seeds": 2, "chunk": 2, "final_frames": True},
+    "config_sweep": NOTHING | {"over": {}, "seeds": 2, "chunk": 2, "memory": None, "final_frames": True, "configs": {}},
     "optimize": NOTHING
     | {
         "wrt": ["frequency"],

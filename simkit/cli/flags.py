@@ -14,6 +14,11 @@ _FLAGS = {
     "batch=16": "--batch 16",
     "memory=": "--memory",
     "chunk=": "--chunk",
+    "zip=True": "--zip",
+    "sample=": "--sample",
+    "members=": "--members",
+    "table=": "--table",
+    "seeds=": "--seeds",
 }
 _ARGUMENT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _FLAGS))})(?=[\s,;)]|$)")
 

@@ -30,17 +30,13 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     import jax
 
     from simkit.engine.lanes import usual_lanes
-    from simkit.engine.memory import SHARE, available_bytes, frame_bytes, needed_bytes, show_size, size_of
+    from simkit.engine.memory import SHARE, available_bytes, frame_bytes, show_size, size_of
 
-    simulation, program, shapes, chunk = prepared.simulation, prepared.program, prepared.shapes, plan.chunk
+    simulation, shapes, chunk = prepared.simulation, prepared.shapes, plan.chunk
     limit, devices = plan.memory or int(SHARE * available_bytes()), len(jax.local_devices())
 
     def needed(members: int) -> int:
-        params, keys = _shapes(simulation, plan, members)
-        state = jax.eval_shape(program.simulation.init, params, keys)
-        # What one device needs. Those of a CPU share its memory.
-        each = needed_bytes(program.advance.lower(state, params).compile())
-        return each * devices if spread_of(members) and jax.default_backend() == "cpu" else each
+        return program_bytes(plan, prepared, members)
 
     def too_large(need: int, limit: int) -> UserError:
         return UserError(
@@ -80,6 +76,26 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     if fitting < 1 or needed(fitting) > limit:
         raise too_large(needed(1), limit)
     return fitting
+
+
+def program_bytes(plan: "Sweep", prepared: Prepared, members: int) -> int:
+    """Return the memory that a segment of members takes, by compiling it.
+
+    Args:
+        plan: the sweep.
+        prepared: the member, and the program of a chunk.
+        members: how many run together.
+    """
+    import jax
+
+    from simkit.engine.memory import needed_bytes
+
+    params, keys = _shapes(prepared.simulation, plan, members)
+    state = jax.eval_shape(prepared.program.simulation.init, params, keys)
+    # What one device needs. Those of a CPU share its memory.
+    each = needed_bytes(prepared.program.advance.lower(state, params).compile())
+    shared = spread_of(members) and jax.default_backend() == "cpu"
+    return each * len(jax.local_devices()) if shared else each
 
 
 def _shapes(simulation: "Simulation", plan: "Sweep", members: int) -> tuple[Any, Any]:

@@ -58,8 +58,14 @@ def spread_of(members: int) -> "jax.sharding.Sharding | None":
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
 
 
-def _inputs(simulation: "Simulation", plan: "Sweep", members: np.ndarray) -> tuple["Params", "jax.Array"]:
-    """Return the params and keys of members."""
+def inputs_of(simulation: "Simulation", plan: "Sweep", members: np.ndarray) -> tuple["Params", "jax.Array"]:
+    """Return the params and keys of members.
+
+    Args:
+        simulation: the member.
+        plan: the sweep.
+        members: their numbers, (n,).
+    """
     import jax
     import jax.numpy as jnp
 
@@ -105,7 +111,7 @@ def run_members(
         if stored is None:
             store = file.store(lanes_layout if simulation.converges else chunk_layout) if file else None
             if simulation.converges:
-                inputs = functools.partial(_inputs, simulation, plan)
+                inputs = functools.partial(inputs_of, simulation, plan)
                 queue = Queue(program, cut, plan.members, together, inputs, observe)
                 arrays, observed = queue.run(store, report, warn)
             else:
@@ -114,7 +120,7 @@ def run_members(
                     report((index + piece.index / cut.segments) / chunks, f"chunk {index + 1} of {chunks}")
 
                 members = np.minimum(index * together + np.arange(together), plan.members - 1)
-                params, keys = _inputs(simulation, plan, members)
+                params, keys = inputs_of(simulation, plan, members)
                 pieces, last = run_all(Drive(program, params, keys, cut), store, warn, on_piece)
                 arrays = datasets.join(pieces)
                 observed = observe(last.state, params)
@@ -162,8 +168,8 @@ def _assemble(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[
         joined = np.moveaxis(joined, axis, 0)[: plan.members]
         return joined.reshape(plan.shape + joined.shape[1:])
 
-    grid = (*plan.over, "seed")
-    taken = {*grid, "frame", "status"}
+    grid = plan.axes
+    taken = {*grid, *plan.over, "frame", "status"}
     observed, diagnosed = datasets.split(chunks[0])
     variables: dict[str, Any] = {}
     for name in diagnosed:
@@ -179,12 +185,14 @@ def _assemble(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[
     variables["status"] = (grid, names[status])
     used = {dimension for names, _ in variables.values() for dimension in names}
     coordinates: dict[str, Any] = {
-        **{name: np.asarray(values) for name, values in plan.over.items()},
+        **plan.points.coordinates,
         "seed": np.arange(plan.scenario.run.seed, plan.scenario.run.seed + plan.seeds, dtype=np.int32),
         **{name: values for name, values in simulation.coordinates.items() if name in used},
     }
     counts = {"members": plan.members, "failed": int(failed(status).sum())}
     attributes = attributes_of(plan.scenario, without=tuple(plan.over)) | counts
+    if plan.origin:
+        attributes["points"] = plan.origin
     dataset = xarray.Dataset(variables, coords=coordinates, attrs=attributes)
     dataset = dataset.assign_coords(components(dataset.sizes))
     annotate(dataset, datasets.labels_of(simulation)["quantities"], plan.scenario)

@@ -57,15 +57,17 @@ class Prepared:
 
 @dataclasses.dataclass(frozen=True)
 class Job[Result](abc.ABC):
-    """What was asked for; fields named in `asked` are stored in the manifest and read back from there.
+    """What was asked for; fields named in `asked` and `asked_later` are kept in the manifest and read back from there.
 
     Attributes:
         scenario: overrides applied.
         kind: as in manifests, a key of `simkit.storage.kinds.KINDS`.
         noun: as in messages, such as ``"a sweep"``.
         asked: the check of each entry of the manifest's ``request``, see `simkit.storage.manifest_schema`.
+        asked_later: entries of the request that manifests of earlier versions lack, where the default stands for them.
         files: regular expression of the names of files that other kinds do not write.
         stores: regular expression of the folders that hold segments, besides the run directory itself.
+        nested: regular expression of the folders that are run directories of their own, and their kind.
         has_frames: whether it stores frames, which can be drawn and exported.
         results: files that a finished job has.
         report: module of the layer above whose ``finish`` prints and draws a result on the command line.
@@ -75,8 +77,10 @@ class Job[Result](abc.ABC):
     kind: ClassVar[str]
     noun: ClassVar[str]
     asked: ClassVar[Mapping[str, Check]] = {}
+    asked_later: ClassVar[Mapping[str, Check]] = {}
     files: ClassVar[str] = ""
     stores: ClassVar[str] = ""
+    nested: ClassVar[tuple[str, str] | None] = None
     has_frames: ClassVar[bool] = False
     results: ClassVar[tuple[str, ...]] = (SUMMARY,)
     report: ClassVar[str]
@@ -92,7 +96,8 @@ class Job[Result](abc.ABC):
             UserError: if it cannot be read back.
         """
         request = directory.manifest["request"]
-        return cls(directory.scenario(), **{name: request[name] for name in cls.asked}).checked()
+        known = {name: request[name] for name in (*cls.asked, *cls.asked_later) if name in request}
+        return cls(directory.scenario(), **known).checked()
 
     def checked(self) -> Self:
         """Return the same job, in the types of its fields.
@@ -187,7 +192,7 @@ def begin[Result](
         if folder is None:
             return job.execute(prepared, None, report, warnings.warn)
         request = {"labels": datasets.labels_of(prepared.simulation), "arrays": describe_frames(prepared.shapes[1])}
-        request |= {name: getattr(job, name) for name in job.asked}
+        request |= {name: getattr(job, name) for name in (*job.asked, *job.asked_later)}
         with RunDirectory.begun(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
             return job.execute(prepared, directory, report, warnings.warn)
 

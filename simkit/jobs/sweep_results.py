@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import xarray
 
 RESULT = "sweep.nc"
+POINT = "point"
+"""The axis of points at which several parameters change together."""
 
 
 def store_result(directory: RunDirectory, dataset: "xarray.Dataset") -> "xarray.Dataset":
@@ -53,6 +55,27 @@ def read_result(directory: RunDirectory) -> "xarray.Dataset":
         return loaded.assign({"status": words["status"]}).assign_coords(coordinates)
 
 
+def columns_of(result: "xarray.Dataset") -> dict[str, np.ndarray]:
+    """Return the values of what was swept, other than seeds, at every point.
+
+    Args:
+        result: of a sweep.
+
+    Returns:
+        ``{name: values}``, each as large as the points are arranged.
+    """
+    axes = [str(axis) for axis in result["status"].dims[:-1]]
+    shape = result["status"].shape[:-1]
+    columns = {}
+    for place, axis in enumerate(axes):
+        names = [axis]
+        if axis == POINT:
+            names = [str(n) for n, array in result.coords.items() if array.dims == (POINT,) and n != POINT]
+        along = [-1 if other == place else 1 for other in range(len(axes))]
+        columns |= {name: np.broadcast_to(result[name].values.reshape(along), shape) for name in names}
+    return columns
+
+
 def failures(result: "xarray.Dataset") -> list[str]:
     """Return one line per member that failed, with its index and parameters.
 
@@ -62,22 +85,25 @@ def failures(result: "xarray.Dataset") -> list[str]:
     from simkit.core.status import MESSAGES, Status, failed
 
     lines = []
-    status, axes = result["status"].values, result["status"].dims
+    status, columns = result["status"].values, columns_of(result)
     for where in np.argwhere(failed(status)):
-        values = {str(axis): float(result[axis].values[i]) for axis, i in zip(axes, where, strict=True)}
+        *point, seed = map(int, where)
+        values = {name: array[tuple(point)].item() for name, array in columns.items()}
+        values["seed"] = int(result["seed"].values[seed])
         index = int(np.ravel_multi_index(tuple(where), status.shape))
         lines.append(f"{named(index, values)} {MESSAGES[Status[str(status[tuple(where)]).upper()]]}")
     return lines
 
 
-def named(index: int, values: Mapping[str, float]) -> str:
+def named(index: int, values: Mapping[str, float | str]) -> str:
     """Return a member of a sweep in words.
 
     Args:
         index: of the member.
-        values: of the swept parameters, and its seed.
+        values: of what is swept, and its seed.
     """
-    return f"member {index} ({', '.join(f'{name} = {value:g}' for name, value in values.items())})"
+    words = (f"{name} = {v if isinstance(v, str) else f'{v:g}'}" for name, v in values.items())
+    return f"member {index} ({', '.join(words)})"
 
 
 def _digest(data: bytes) -> str:

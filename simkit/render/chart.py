@@ -35,6 +35,7 @@ def sweep_chart(
     title: str = "",
     failed: np.ndarray | None = None,
     units: Mapping[str, str] | None = None,
+    is_curve: bool = True,
 ) -> Path:
     """Draw one small chart per diagnostic against a swept parameter: every seed as a point, their mean as a line.
 
@@ -49,6 +50,7 @@ def sweep_chart(
         title: shown above; empty for none.
         failed: booleans (points, seeds); ``None`` if no member failed.
         units: of the diagnostics by name, as far as they are known.
+        is_curve: whether means are joined by a line; not where other parameters change from point to point, too.
 
     Raises:
         UserError: if there is nothing to draw or shapes disagree.
@@ -66,11 +68,13 @@ def sweep_chart(
                 axes.plot(values[order], good, "o", ms=3, mew=0, color=BODIES[0], alpha=0.3)
             if bad.any():
                 axes.plot(values[order], np.where(bad, data, np.nan), "x", ms=4, color=BODIES[1])
-            axes.plot(values[order], _mean(good), color=BODIES[0], marker="o", ms=3.5)
+            axes.plot(values[order], _mean(good), color=BODIES[0], marker="o", ms=3.5, ls="-" if is_curve else "")
             if is_geometric(values):
                 _space_by_factors(axes, values)
             _frame_values(axes, data)
-            notes = [f"line: mean of {seeds} seeds"] * (seeds > 1) + ["x: failed"] * bool(bad.any())
+            notes = [f"{'line' if is_curve else 'dark'}: mean of {seeds} seeds"] * (seeds > 1) + ["x: failed"] * bool(
+                bad.any()
+            )
             if notes and axes is panels[0]:
                 axes.set_title(", ".join(notes), loc="right", color=MUTED, size=7.5)
         return _write(path, figure)

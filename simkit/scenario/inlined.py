@@ -21,15 +21,17 @@ HEADER = "[files]"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def read_text(path: Path | str, where: str) -> str:
+def read_text(path: Path | str, where: str, largest: int = MAX_BYTES, purpose: str = "to be kept in a scenario") -> str:
     """Return the text of a file, its lines ended by a line feed.
 
     Args:
         path: the file.
         where: the words that name it in an error.
+        largest: how many bytes it may have.
+        purpose: what it is read for, in words.
 
     Raises:
-        UserError: if it cannot be read, is over 8 MiB, or is not text.
+        UserError: if it cannot be read, is too large, or is not text.
     """
     path = Path(path)
     label = checks.show(str(path))
@@ -39,14 +41,15 @@ def read_text(path: Path | str, where: str) -> str:
             what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
             raise UserError(f"{where}: {label} is {what}; name a text file")
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(largest + 1)
     except FileNotFoundError as error:
         raise UserError(f"{where}: {label} does not exist; check the path") from error
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", None) or "its path is malformed"
         raise UserError(f"{where}: {label} cannot be read: {reason}; check the path and its permissions") from error
-    if len(content) > MAX_BYTES:
-        raise UserError(f"{where}: {label} is over 8 MiB, too large to be kept in a scenario; give a smaller file")
+    if len(content) > largest:
+        size = f"over {largest // 2**20} MiB"
+        raise UserError(f"{where}: {label} is {size}, too large {purpose}; give a smaller file")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Changing a scenario's values from the command line or from Python: ``--set`` and ``--over``."""
+"""Changing a scenario's values from the command line or from Python: ``--set``."""
 
 import dataclasses
 import math
@@ -17,7 +17,6 @@ from simkit.scenario.scenario import Difference, RunSettings, Scenario
 from simkit.scenario.toml import parse_value
 
 RUN_KEYS = ("steps", "every", "precision", "seed", "stop")
-MAX_COUNT = 100_000
 
 
 def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
@@ -187,51 +186,6 @@ def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Nu
     return checks.inside(array, where, bounds)
 
 
-def parse_over(scenario: Scenario, text: str) -> tuple[str, tuple[float, ...]]:
-    """Return the parameter's name and the values that ``--over`` asks for.
-
-    ``name=low:high:count`` is linear and ``name=low:high:count:log`` geometric, both ends included; ``name=a,b,c`` is a
-    list.
-
-    Args:
-        scenario: whose parameter it is.
-        text: what follows ``--over``.
-
-    Raises:
-        UserError: if the parameter is unknown or not a single number, the text is malformed, the count is not in
-            [2, 100000], or a value is out of bounds.
-    """
-    key, equals, spec = (part.strip() for part in text.partition("="))
-    label = f"--over {one_line(key, 80)}"
-    if not equals or not spec:
-        raise UserError(
-            f"{label} has no values; write --over name=low:high:count, with :log for geometric, or name=a,b,c"
-        )
-    name = key.removeprefix("params.")
-    if name not in scenario.parameters:
-        if name in (*scenario.config, *RUN_KEYS) or key.startswith(("config.", "run.")):
-            raise UserError(f"{label} is not a parameter of {scenario.name}; only parameters can be swept")
-        raise UserError(f"{label} is not a parameter of {scenario.name}{paths.hint(name, scenario.parameters)}")
-    parameter = scenario.parameters[name]
-    if isinstance(parameter.default, tuple):
-        raise UserError(
-            f"{label} is an array of shape {checks.shape(parameter.default)}; only single numbers are swept"
-        )
-    parts = [part.strip() for part in spec.split(":" if ":" in spec else ",")]
-    if ":" in spec:
-        values = _range(parts, label)
-    else:
-        values = [_number(part, label) for part in parts]
-        if len(set(values)) < len(values):
-            repeated = next(value for index, value in enumerate(values) if value in values[:index])
-            raise UserError(f"{label} lists {checks.show(repeated)} twice; keep one of them")
-    if not 2 <= len(values) <= MAX_COUNT:
-        raise UserError(f"{label} gives {len(values)} values; give 2 to {MAX_COUNT}, or use --set for a single one")
-    for value in values:
-        checks.inside(value, label, parameter.bounds)
-    return name, tuple(values)
-
-
 def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
     """Return the section and name that a key refers to."""
     prefix, dot, rest = key.partition(".")
@@ -277,28 +231,3 @@ def nearest_multiples(steps: int, every: int) -> tuple[int, int]:
     """Return the multiples of ``every`` just below and just above ``steps``."""
     below = steps - steps % every
     return below, below + every
-
-
-def _range(parts: list[str], label: str) -> list[float]:
-    """Return the values of ``low:high:count`` or ``low:high:count:log``."""
-    if len(parts) not in (3, 4) or (len(parts) == 4 and parts[3] != "log"):
-        raise UserError(
-            f"{label}={one_line(':'.join(parts), 60)} is not a range; write low:high:count or low:high:count:log"
-        )
-    low, high = _number(parts[0], label), _number(parts[1], label)
-    count = checks.integer(parse_value(parts[2], f"{label} count"), f"{label} count", 2, MAX_COUNT)
-    if low == high:
-        raise UserError(f"{label} has equal ends {checks.show(low)}; choose different ends, or use --set for one value")
-    inside = range(1, count - 1)
-    if len(parts) == 3:
-        inner = [low + (high - low) * index / (count - 1) for index in inside]
-    elif low > 0.0 and high > 0.0:
-        inner = [low * math.exp((math.log(high) - math.log(low)) * index / (count - 1)) for index in inside]
-    else:
-        raise UserError(f"{label} has an end that is not positive; a geometric range needs both ends above 0")
-    # Rounding must not carry a value past the ends, which may be the bounds.
-    return [low, *(min(max(value, min(low, high)), max(low, high)) for value in inner), high]
-
-
-def _number(text: str, label: str) -> float:
-    return checks.number(parse_value(text, label), label)

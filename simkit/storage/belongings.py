@@ -26,7 +26,26 @@ def strangers(folder: Path, scenario: str, kind: str) -> list[str]:
         rf"|{re.escape(scenario)}\.(gif|mp4|png|xyz)"
     )
     folders = re.compile(rf"({nested})?segments|{job.stores}")
-    return sorted(_strangers(folder, "", files, folders))
+    found = _strangers(folder, "", files, folders)
+    if job.nested is None:
+        return sorted(found)
+    runs = {path.name: strangers(path, scenario, job.nested[1]) for path in nested_runs(folder, kind)}
+    inner = [f"{name}/{odd}" for name, odds in runs.items() for odd in odds]
+    return sorted([name for name in found if name not in runs] + inner)
+
+
+def nested_runs(folder: Path, kind: str) -> list[Path]:
+    """Return the folders in a run directory that are run directories of their own.
+
+    Args:
+        folder: the run directory.
+        kind: of its job.
+    """
+    nested = kind_of(kind).nested
+    if nested is None:
+        return []
+    places = (path for path in folder.iterdir() if re.fullmatch(nested[0], path.name))
+    return sorted(path for path in places if stat.S_ISDIR(path.lstat().st_mode))
 
 
 def _strangers(folder: Path, place: str, files: re.Pattern[str], folders: re.Pattern[str]) -> Iterator[str]:

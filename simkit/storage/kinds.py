@@ -7,6 +7,7 @@ from typing import Any
 KINDS = {
     "run": "simkit.jobs.runs:Run",
     "sweep": "simkit.jobs.sweeps:Sweep",
+    "config_sweep": "simkit.jobs.config_sweeps:ConfigSweep",
     "optimize": "simkit.jobs.optimizations:Optimization",
 }
 

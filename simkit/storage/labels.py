@@ -25,7 +25,7 @@ COMPONENTS = {
 PREFIXES = ("observed_", "diagnosed_", "final_")
 # Attributes of data sets; a parameter of one of these names is noted as ``params.NAME``.
 PROVENANCE = ("title", "scenario", "simulation", "config", "steps", "every", "seed", "precision", "simkit_version")
-ATTRIBUTES = frozenset((*PROVENANCE, "status", "failed", "message", "members", "at_bounds"))
+ATTRIBUTES = frozenset((*PROVENANCE, "status", "failed", "message", "members", "points", "apart", "at_bounds"))
 ALONG_X, ALONG_Y = ("x", "x_face", "x_cell"), ("y", "y_face", "y_cell")
 
 
@@ -67,6 +67,7 @@ def annotate(dataset: "xarray.Dataset", quantities: Mapping[str, Mapping[str, st
         if known:
             variable.attrs |= {"units": known["unit"], "long_name": known["doc"]}
     texts = {"seed": "seed of the random key", "status": "how the run ended", "frame": "stored frame"}
+    texts["point"] = "point of the sweep"
     texts |= dict.fromkeys((name for name in COMPONENTS if name in dataset.coords), "component")
     for name, text in texts.items():
         if name in dataset.variables:

@@ -28,7 +28,9 @@ def check_schema(manifest: Mapping[str, Any]) -> None:
         _table(dict.fromkeys(manifest["values"]["params"], _PARAMETER))(
             manifest["parameters"], "manifest.json: parameters"
         )
-    asked = {"labels": _LABELS, "arrays": _ARRAYS, **kind_of(manifest["kind"]).asked}
+    kind, request = kind_of(manifest["kind"]), manifest["request"]
+    asked = {"labels": _LABELS, "arrays": _ARRAYS, **kind.asked}
+    asked |= {name: check for name, check in kind.asked_later.items() if name in request}
     _table(asked)(manifest["request"], "manifest.json: request")
 
 

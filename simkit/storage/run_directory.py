@@ -16,7 +16,7 @@ from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import parse_scenario
 from simkit.storage.archives import Seal, run_of
-from simkit.storage.belongings import strangers
+from simkit.storage.belongings import nested_runs, strangers
 from simkit.storage.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
 from simkit.storage.manifest import check_manifest, declared_in, frames_layout, identity_of, is_manifest, manifest_of
 from simkit.storage.regular_files import open_to_lock
@@ -187,7 +187,9 @@ class RunDirectory:
             UserError: if another process holds it, it cannot be written, or all its files belong to another run.
         """
         with _hold(self.path, self.path):
-            runs = {run_of(path) for path in sorted(self.path.rglob("*.npz"))} - {None}
+            others = nested_runs(self.path, self.kind)
+            archives = (p for p in sorted(self.path.rglob("*.npz")) if not any(map(p.is_relative_to, others)))
+            runs = {run_of(path) for path in archives} - {None}
             if runs and self.identity not in runs:
                 # It is the manifest that is in the wrong place: to go on would replace what another one began.
                 raise UserError(

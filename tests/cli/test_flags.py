@@ -12,7 +12,7 @@ from simkit.cli.main import main
 
 HOME = Path(simkit.__file__).parent
 # The words of the command line are parsed here; and programs are written that have a command line of their own.
-OF_THE_COMMAND_LINE = ("cli/", "scenario/overrides.py", "export/programs/stand_alone.py")
+OF_THE_COMMAND_LINE = ("cli/", "scenario/overrides.py", "scenario/over.py", "export/programs/stand_alone.py")
 
 
 def texts(tree):

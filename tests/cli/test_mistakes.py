@@ -42,7 +42,7 @@ MISTAKES = {
     "bad size": (["run", "channel_flow", "--size", "huge"], ["huge", "1280x720"]),
     "no scenario": (["run"], ["NAME"]),
     "nothing to sweep": (["sweep", "channel_flow"], ["--over", "--seeds"]),
-    "sweep a config key": (["sweep", "channel_flow", "--over", "cells=4:8:3"], ["cells", "only parameters"]),
+    "sweep a config key": (["sweep", "channel_flow", "--over", "cells=4:8:3"], ["cells", "--over config.cells="]),
     "sweep range": (["sweep", "channel_flow", "--over", "reynolds=1:2"], ["reynolds", "low:high:count"]),
     "sweep out of bounds": (["sweep", "channel_flow", "--over", "reynolds=0:10:3"], ["reynolds", "lower bound"]),
     "sweep twice": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--over", "reynolds=3,4"], ["twice"]),

@@ -8,7 +8,8 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.scenario import registry
-from simkit.scenario.overrides import MAX_COUNT, apply_overrides, parse_over, with_values
+from simkit.scenario.over import MAX_COUNT, parse_over
+from simkit.scenario.overrides import apply_overrides, with_values
 from simkit.scenario.schema import parse_scenario
 from tests.scenario.examples import GOOD
 
@@ -239,8 +240,11 @@ def test_a_list_is_taken_as_it_is(scenario):
     ("text", "phrase"),
     [
         ("rat=1:2:3", "--over rat is not a parameter of toy_decay; did you mean 'rate'?"),
-        ("cells=1:2:3", "--over cells is not a parameter of toy_decay; only parameters can be swept"),
-        ("run.steps=1:2:3", "--over run.steps is not a parameter of toy_decay; only parameters can be swept"),
+        ("cells=1:2:3", "--over cells is not a parameter of toy_decay; write --over config.cells=a,b"),
+        (
+            "run.steps=1:2:3",
+            "--over run.steps is not a parameter of toy_decay; only parameters and config can be swept",
+        ),
         ("coupling=0:1:3", "--over coupling is an array of shape (2, 2); only single numbers are swept"),
         ("rate", "--over rate has no values; write --over name=low:high:count"),
         ("rate=", "--over rate has no values"),

@@ -1,9 +1,10 @@
 """Report a sweep."""
 
 import argparse
+import itertools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
     from simkit.jobs.sweeps import Sweep
     from simkit.render.figure import Size
+    from simkit.scenario.scenario import Scenario
 
 # A table wider than this does not fit a terminal.
 COLUMNS = 6
+# A sample may have thousands of points.
+ROWS = 1000
 
 
 def finish(
@@ -35,44 +39,28 @@ def finish(
         size: of pictures; its chart has one of its own.
     """
     from simkit.core.status import failed
-    from simkit.jobs.sweep_results import RESULT, failures
+    from simkit.jobs.sweep_results import RESULT, columns_of, failures
 
-    axes, scenario = result["status"].dims, job.scenario
-    swept = [str(axis) for axis in axes if axis != "seed"]
+    axes, columns, scenario = result["status"].dims, columns_of(result), job.scenario
     final = {
         str(name): array.isel(frame=-1)
         for name, array in result.data_vars.items()
         if "frame" in array.dims and array.dims[: len(axes)] == axes
     }
     # What does not vary over the sweep (the end time, say) or repeats a swept parameter tells nothing.
-    telling = {name: array for name, array in final.items() if name.removeprefix("diagnosed_") not in swept}
+    telling = {name: array for name, array in final.items() if name.removeprefix("diagnosed_") not in columns}
     varying = {name: array for name, array in telling.items() if np.ptp(np.asarray(array, float)) != 0} or telling
     # What the scenario is about comes first.
     first = [objective.quantity for objective in scenario.objectives.values()]
     varying = dict(sorted(varying.items(), key=lambda item: item[0] not in first))
     bad = failed(result["status"].values)
-    chart = None
-    if swept and os.access(folder, os.W_OK):
-        from simkit.render.chart import sweep_chart
-
-        chart = folder / "sweep.png"
-        values = result[swept[0]].values
-        series = {name: np.asarray(array).reshape(len(values), -1) for name, array in varying.items()}
-        sweep_chart(
-            chart,
-            swept[0],
-            scenario.parameters[swept[0]].unit,
-            values,
-            series,
-            scenario.title,
-            bad.reshape(len(values), -1),
-            {name: str(array.attrs.get("units", "")) for name, array in varying.items()},
-        )
+    chart = _chart(result, varying, folder, scenario) if os.access(folder, os.W_OK) else None
     if arguments.json:
         report = {
             "scenario": scenario.name,
             "members": int(result["status"].size),
             "axes": {str(axis): result[axis].values for axis in axes},
+            "points": {name: values for name, values in columns.items() if name not in axes},
             "final": {name: array.values for name, array in final.items()},
             "status": result["status"].values,
             "failed": failures(result),
@@ -82,27 +70,63 @@ def finish(
         }
         print_json(report)
     else:
-        _print_grid(result, varying, swept, ~bad)
+        _print_points(varying, columns, ~bad)
         print(f"\nresult:    {folder / RESULT}   (read it with simkit.open_run('{folder}'))")
         if chart:
             print(f"chart:     {chart}")
+        if apart := result.attrs.get("apart"):
+            print(f"by config: {apart} differ in size; read them with simkit.open_run('{folder / 'config_0000'}'), ...")
     for line in failures(result):
         print(f"simkit: {line}", file=sys.stderr)
     return FAILED if bad.any() else FINE
 
 
-def _print_grid(
-    result: "xarray.Dataset", final: Mapping[str, "xarray.DataArray"], swept: Sequence[str], fine: np.ndarray
-) -> None:
-    """Print one row per grid point, averaged over the seeds that are fine (a dash where none is)."""
+def _chart(
+    result: "xarray.Dataset", final: "Mapping[str, xarray.DataArray]", folder: Path, scenario: "Scenario"
+) -> Path | None:
+    """Draw the final diagnostics over the first swept number, if there is one, and return the file."""
+    from simkit.core.status import failed
+    from simkit.jobs.sweep_results import POINT, columns_of
+    from simkit.render.chart import sweep_chart
+
+    columns = columns_of(result)
+    numbers = [name for name, values in columns.items() if values.dtype.kind in "fiu"]
+    if not numbers:
+        return None
+    name = numbers[0]
+    axis = name if name in result.dims else POINT
+    place = result["status"].dims.index(axis)
+    values = result[name].values
+
+    def rows(array: np.ndarray) -> np.ndarray:
+        return np.moveaxis(np.asarray(array), place, 0).reshape(len(values), -1)
+
+    return sweep_chart(
+        folder / "sweep.png",
+        name,
+        scenario.parameters[name].unit if name in scenario.parameters else "1",
+        values,
+        {str(key): rows(array.values) for key, array in final.items()},
+        scenario.title,
+        rows(failed(result["status"].values)),
+        {str(key): str(array.attrs.get("units", "")) for key, array in final.items()},
+        # Points that differ in more than this parameter are no curve.
+        is_curve=axis != POINT or len([n for n in columns if n not in result.dims]) == 1,
+    )
+
+
+def _print_points(final: Mapping[str, "xarray.DataArray"], columns: Mapping[str, np.ndarray], fine: np.ndarray) -> None:
+    """Print one row per point, averaged over the seeds that are fine (a dash where none is)."""
     shown = list(final)[:COLUMNS]
     good = fine.sum(axis=-1)
     means = {name: np.where(fine, final[name].values, 0).sum(axis=-1) / np.where(good, good, np.nan) for name in shown}
     rows = []
-    for where in np.ndindex(good.shape):
-        values = [float(result[axis].values[i]) for axis, i in zip(swept, where, strict=True)]
+    for where in itertools.islice(np.ndindex(good.shape), ROWS):
+        values = [array[where].item() for array in columns.values()]
         cells = (float(means[name][where]) if good[where] else None for name in shown)
         rows.append((*values, int(good[where]), *cells))
-    print_table((*swept, "seeds fine", *shown), rows)
+    print_table((*columns, "seeds fine", *shown), rows)
+    if good.size > ROWS:
+        print(f"({good.size - ROWS} more points in the result)")
     if len(final) > len(shown):
         print(f"({len(final) - len(shown)} more diagnostics in the result; means over the seeds that are fine)")

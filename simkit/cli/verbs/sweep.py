@@ -1,12 +1,17 @@
 """Run a scenario over parameter values and seeds, as one vmapped program in chunks that fit in memory."""
 
 import argparse
+import sys
+import warnings
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from simkit.cli.arguments import add_output, add_scenario, output_of, scenario_of
+from simkit.cli.flags import with_flags
 from simkit.cli.work import carry_out
 from simkit.errors import UserError
-from simkit.scenario.overrides import parse_over
+from simkit.scenario.over import parse_over
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,34 +23,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUES",
-        help="low:high:count, low:high:count:log, or a,b,c; several make a grid",
+        help="low:high:count, low:high:count:log, or a,b,c; several make a grid; config.KEY=a,b,c is compiled for each",
     )
-    parser.add_argument("--seeds", type=int, default=1, help="random seeds per grid point (default: 1)")
+    parser.add_argument("--zip", action="store_true", help="several --over walk together instead of making a grid")
+    parser.add_argument(
+        "--sample", metavar="METHOD", help="sobol or latin_hypercube: fill --over NAME=low:high[:log] with points"
+    )
+    parser.add_argument("--members", type=int, metavar="N", help="points of a sample (powers of 2 for sobol)")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="a point in each row of a .csv or .parquet file")
+    parser.add_argument("--seeds", type=int, default=1, help="random seeds per point (default: 1)")
     parser.add_argument(
         "--chunk", type=int, help="members per program (default: as many as fit in memory and still speed it up)"
     )
     parser.add_argument("--memory", help="how much a program may take, such as 8GiB (default: 60 %% of what is free)")
     parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
+    parser.add_argument(
+        "--dry-run",
+        nargs="?",
+        const="size",
+        choices=("size", "time"),
+        help="only tell members, chunks, compilations, memory and disk; `--dry-run time` compiles, and times a segment",
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Sweep and report."""
     scenario = scenario_of(arguments)
-    over: dict[str, tuple[float, ...]] = {}
+    over: dict[str, tuple[Any, ...]] = {}
     for text in arguments.over:
-        name, values = parse_over(scenario, text)
+        name, values = parse_over(scenario, text, zipped=arguments.zip, sampled=arguments.sample is not None)
         if name in over:
             raise UserError(f"--over {name} is given twice; keep one of them")
         over[name] = values
-    if not over and arguments.seeds < 2:
-        raise UserError("nothing to sweep; give --over name=low:high:count, or --seeds with at least 2")
+    if not over and arguments.seeds < 2 and arguments.table is None and arguments.sample is None:
+        raise UserError("nothing to sweep; give --over name=low:high:count, --table, or --seeds with at least 2")
     from simkit.core.compilation import use_compilation_cache
     from simkit.engine.memory import parse_size
     from simkit.jobs.job import begin
-    from simkit.jobs.sweeps import Sweep
+    from simkit.jobs.plans import planned
 
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
-    memory = parse_size(arguments.memory) if arguments.memory else None
-    job = Sweep(scenario, over, arguments.seeds, arguments.chunk, not arguments.no_frames, memory)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        job = planned(
+            scenario,
+            over,
+            zip=arguments.zip,
+            sample=arguments.sample,
+            members=arguments.members,
+            table=arguments.table,
+            seeds=arguments.seeds,
+            chunk=arguments.chunk,
+            final_frames=not arguments.no_frames,
+            memory=parse_size(arguments.memory) if arguments.memory else None,
+        )
+    for warning in told:
+        print(f"simkit: warning: {with_flags(str(warning.message))}", file=sys.stderr)
+    if arguments.dry_run:
+        from simkit.cli.reports import forecast
+
+        return forecast.main(job, output, arguments)
     return carry_out(job, output, arguments, None, partial(begin, job, output, arguments.overwrite))

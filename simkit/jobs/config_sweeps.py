@@ -1,0 +1,261 @@
+"""Sweeps over values of the configuration: a sweep for each, in a folder of its own, and what they share as one table.
+
+Members of one configuration have the same shapes and one compiled program; those of two may have other arrays. What has
+the same axes in all configurations (diagnostics, statuses, final quantities of one size) is joined along the values of
+the configuration; arrays that differ in size stay in the folder of their configuration. Nothing is padded.
+"""
+
+import dataclasses
+import itertools
+import math
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from simkit.errors import UserError, one_line
+from simkit.jobs.job import Prepared, Report, Warn, begin, proceed
+from simkit.jobs.sweep_results import store_result
+from simkit.jobs.sweeps import Sweep
+from simkit.scenario import checks
+from simkit.scenario.overrides import with_values
+from simkit.storage import manifest_schema
+from simkit.storage.files import DamagedFileError
+from simkit.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    import xarray
+
+    from simkit.core.simulation import Simulation
+
+# Every configuration is compiled.
+MOST_CONFIGURATIONS = 10_000
+
+_OR_NONE = manifest_schema.is_(
+    "a whole number from 1 or null", lambda v: v is None or (isinstance(v, int) and not isinstance(v, bool) and v > 0)
+)
+_VALUES = manifest_schema.is_("a list of values", lambda value: isinstance(value, list) and bool(value))
+
+
+@dataclasses.dataclass(frozen=True)
+class ConfigSweep(Sweep):
+    """What to sweep, in configurations one after another.
+
+    Attributes:
+        configs: values by ``config.KEY``; every combination is a sweep of its own.
+    """
+
+    kind = "config_sweep"
+    noun = "a sweep over configurations"
+    files = r"sweep\.(nc|png)"
+    stores = ""
+    nested = (r"config_\d{4,}", "sweep")
+    asked: ClassVar = {
+        **Sweep.asked,
+        "chunk": _OR_NONE,
+        "memory": _OR_NONE,
+        "configs": manifest_schema.each(_VALUES),
+    }
+
+    configs: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes along which members are arranged."""
+        return (*self.configs, *super().axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Values of each key of the configuration, then as in every one of them."""
+        return (*(len(values) for values in self.configs.values()), *super().shape)
+
+    @property
+    def parts(self) -> list[Sweep]:
+        """The sweep of every configuration, the last key varying first.
+
+        Raises:
+            UserError: if a value of the configuration is not allowed.
+        """
+        chosen = [dict(zip(self.configs, values, strict=True)) for values in itertools.product(*self.configs.values())]
+        scenarios = (with_values(self.scenario, values, "over {}".format) for values in chosen)
+        asked: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(Sweep)}
+        return [Sweep(**{**asked, "scenario": scenario}) for scenario in scenarios]
+
+    def words_of(self, index: int) -> str:
+        """Return a configuration in words, such as ``"config.particles = 50"``."""
+        places = np.unravel_index(index, [len(values) for values in self.configs.values()])
+        shown = (
+            f"{key} = {checks.show(values[int(i)])}"
+            for (key, values), i in zip(self.configs.items(), places, strict=True)
+        )
+        return ", ".join(shown)
+
+    def checked(self) -> "ConfigSweep":
+        """Return the same, its values as tuples.
+
+        Raises:
+            UserError: if a value is not allowed in one of the configurations.
+        """
+        configs = {key: self._values(key, values) for key, values in self.configs.items()}
+        count = math.prod(len(values) for values in configs.values())
+        if count > MOST_CONFIGURATIONS:
+            raise UserError(f"{count} configurations are over {MOST_CONFIGURATIONS}, and each is compiled; give fewer")
+        known = dataclasses.replace(self, configs=configs)
+        over = self.over
+        for index, part in enumerate(known.parts):
+            over = known.told(index, part.checked).over
+        return dataclasses.replace(known, over=over)
+
+    def _values(self, key: str, values: Any) -> tuple[Any, ...]:
+        label, listed = f"over {one_line(key, 80)}", checks.unwrapped(values)
+        if self.scenario.made is not None:
+            raise UserError(f"{label}: a simulation made in Python has no configuration; make one of each")
+        if not isinstance(listed, list | tuple) or not listed:
+            raise UserError(f"{label} has no values; give a list of them")
+        plain = tuple(checks.plain(value, label) for value in listed)
+        for index, value in enumerate(plain):
+            if value in plain[:index]:
+                raise UserError(f"{label} lists {checks.show(value)} twice; keep one of them")
+        return plain
+
+    def told[Result](self, index: int, work: Callable[[], Result]) -> Result:
+        """Do work for a configuration, which an error names."""
+        try:
+            return work()
+        except UserError as error:
+            raise UserError(f"{self.words_of(index)}: {error}") from None
+
+    def simulation(self, *, new: bool) -> "Simulation":
+        """Return the member of the first configuration."""
+        return self.told(0, lambda: self.parts[0].checked().simulation(new=new))
+
+    def fitted(self, prepared: Prepared, output: Path | None) -> "ConfigSweep":
+        """Return the same, once every configuration was built; each finds its size of chunks when it begins."""
+        from simkit.engine.memory import shapes_of
+
+        first: dict[str, Any] = {}
+        for index, part in enumerate(self.parts):
+            made = prepared.simulation if index == 0 else self.told(index, lambda part=part: part.simulation(new=True))
+            arrays = {n.partition(".")[2]: a for n, a in shapes_of(made)[1].items() if n.startswith("observed.")}
+            axes = {name: _axes_of(made, name, array.shape) for name, array in arrays.items()}
+            first = first or axes
+            apart = sorted(n for n in axes.keys() | first.keys() if n not in axes or axes[n] != first.get(n))
+            if apart and output is None and self.final_frames:
+                raise UserError(
+                    f"{self.words_of(index)}: '{apart[0]}' has other axes than with {self.words_of(0)}; "
+                    "give output= to store each with its configuration, or final_frames=False"
+                )
+        return self
+
+    def execute(
+        self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
+    ) -> "xarray.Dataset":
+        """Run the sweep of every configuration that is not finished yet, and join them."""
+        parts, results = self.parts, []
+        for index, part in enumerate(parts):
+
+            def of_all(fraction: float, words: str, index: int = index) -> None:
+                report((index + fraction) / len(parts), f"configuration {index + 1} of {len(parts)}, {words}")
+
+            folder = directory.path / _folder(index) if directory else None
+            results.append(self.told(index, lambda part=part, folder=folder: _result(part, folder, of_all, warn)))
+        result = joined(results, self.configs)
+        return store_result(directory, result) if directory else result
+
+    def check_finished(self, directory: RunDirectory) -> None:
+        """Check the files of every configuration."""
+        for index in range(len(self.parts)):
+            try:
+                opened = RunDirectory.open(directory.path / _folder(index))
+                Sweep.of(opened).check_finished(opened)
+                Sweep.read(opened)
+            except UserError as error:
+                raise DamagedFileError(str(error)) from None
+
+
+def _folder(index: int) -> str:
+    return f"config_{index:04d}"
+
+
+def _result(part: Sweep, folder: Path | None, report: Report, warn: Warn) -> "xarray.Dataset":
+    """Return the result of one configuration, from its folder as far as it is there.
+
+    Raises:
+        UserError: if the folder is that of another sweep.
+    """
+    if folder is None or not (folder / "manifest.json").exists():
+        if folder:
+            # What a process leaves that is killed while it begins a configuration.
+            for left in folder.parent.glob(f".{folder.name}.*"):
+                if re.fullmatch(r"\.config_\d{4,}\.\d+\.(tmp|old)", left.name) and not left.is_symlink():
+                    shutil.rmtree(left, ignore_errors=True)
+        return begin(part, folder, report=report)
+    opened = RunDirectory.open(folder)
+    job, free = Sweep.of(opened), ("scenario", "chunk", "memory")
+    names = [field.name for field in dataclasses.fields(Sweep) if field.name not in free]
+    if job.scenario.config != part.scenario.config or any(getattr(job, n) != getattr(part, n) for n in names):
+        raise UserError(f"{folder} is that of another sweep; put the right one back, or remove it")
+    return proceed(job, opened, warn, report)
+
+
+def _axes_of(simulation: "Simulation", name: str, shape: Sequence[int]) -> Any:
+    """Return what tells whether two arrays have the same axes."""
+    names = simulation.dimensions.get(name, ())
+    known = {
+        axis: np.asarray(simulation.coordinates[axis]).tolist() for axis in names if axis in simulation.coordinates
+    }
+    return tuple(shape), tuple(names), known
+
+
+def joined(results: "Sequence[xarray.Dataset]", configs: Mapping[str, Sequence[Any]]) -> "xarray.Dataset":
+    """Return what the results of all configurations share, along their values.
+
+    Args:
+        results: of every configuration, the last key varying first.
+        configs: values by key.
+
+    Returns:
+        A data set whose first axes are the keys; ``apart`` among its attributes names what is not in it.
+    """
+    import xarray
+
+    lengths, first = tuple(len(values) for values in configs.values()), results[0]
+
+    def alike(name: str) -> bool:
+        if not all(name in result and result[name].sizes == first[name].sizes for result in results):
+            return False
+        return all(
+            result[name].coords[axis].equals(first[name].coords[axis]) if axis in first[name].coords else True
+            for result in results
+            for axis in first[name].dims
+        )
+
+    names = list(dict.fromkeys(str(name) for result in results for name in result.data_vars))
+    shared = [name for name in names if name in first and alike(name)]
+    variables = {}
+    for name in shared:
+        stacked = np.stack([result[name].values for result in results])
+        dims = (*configs, *map(str, first[name].dims))
+        variables[name] = (dims, stacked.reshape(lengths + stacked.shape[1:]), first[name].attrs)
+    used = {axis for dims, *_ in variables.values() for axis in dims}
+    coordinates = {key: np.asarray(_coordinate(values)) for key, values in configs.items()}
+    coordinates |= {name: array.variable for name, array in first.coords.items() if set(array.dims) <= used}
+    attributes = {
+        key: value for key, value in first.attrs.items() if all(_same(r.attrs.get(key), value) for r in results)
+    }
+    attributes |= {count: sum(int(result.attrs[count]) for result in results) for count in ("members", "failed")}
+    if apart := [name for name in names if name not in shared]:
+        attributes["apart"] = ", ".join(apart)
+    return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
+
+
+def _coordinate(values: Sequence[Any]) -> list[Any]:
+    is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return list(values) if is_number else [value if isinstance(value, str) else checks.show(value) for value in values]
+
+
+def _same(a: Any, b: Any) -> bool:
+    return np.array_equal(np.asarray(a), np.asarray(b))
