@@ -86,7 +86,7 @@ def with_status_and_derivative(
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays]:
         known = paths.leaves(params)
-        chosen = {name: known[name] for name in _differentiable(wrt, known)}
+        chosen = {name: known[name] for name in differentiable(wrt, known)}
         return derived(lambda chosen: objective(paths.replaced(params, chosen), key), chosen, mode, few)
 
     return compiled(run)
@@ -155,7 +155,7 @@ def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, param
         UserError: if a name is not a parameter.
     """
     known = paths.leaves(params)
-    numbers = sum(jnp.size(known[name]) for name in _differentiable(wrt, known))
+    numbers = sum(jnp.size(known[name]) for name in differentiable(wrt, known))
     return _is_forward(mode, numbers, FEW_OF_LITTLE if _states_are_little(objective, params, key) else FEW)
 
 
@@ -279,7 +279,7 @@ def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.max(np.abs(a - b)) / scale) if scale else 0.0
 
 
-def _differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> list[str]:
+def differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> list[str]:
     """Return the paths of the parameters that are named, all of real numbers."""
     if not (names := paths.selected(wrt, known)):
         raise UserError("wrt names no parameter; name each parameter once")

@@ -104,7 +104,7 @@ def differentiate(
     names = chosen_by(scenario, wrt)
     limit = None if memory is None else size_given(memory)
     compiling = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
-    with _prepared(scenario, objective) as (function, params, key):
+    with prepared(scenario, objective) as (function, params, key):
         try:
             call, _, value, status, derivative = gradient.roomy(function, names, mode, params, key, compiling)
         except budget.NoRoomError as error:
@@ -168,7 +168,7 @@ def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed
     """
     import jax
 
-    with _prepared(scenario, objective, changed) as (function, params, key):
+    with prepared(scenario, objective, changed) as (function, params, key):
         return int(jax.jit(function.with_status)(params, key)[1])
 
 
@@ -188,12 +188,12 @@ def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode:
 
     names = chosen_by(scenario, wrt)
     bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
-    with _prepared(scenario, objective) as (function, params, key):
+    with prepared(scenario, objective) as (function, params, key):
         return gradient.check_gradient(function, params, key, names, mode, bounds)
 
 
 @contextmanager
-def _prepared(
+def prepared(
     scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any] = {}
 ) -> "Iterator[tuple[Objective, Params, jax.Array]]":
     """Give an objective of a scenario, its parameters and its random key, in the scenario's precision."""

@@ -10,6 +10,7 @@ from simkit.cli.arguments import add_mode, add_scenario, add_wrt, names_of, scen
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.cli.progress import Progress
+from simkit.cli.reports.second import report_second
 from simkit.core.parameter import MOST_SHOWN, count
 from simkit.errors import UserError
 
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="compare with central differences (in float64 unless --precision says)"
     )
+    parser.add_argument("--second", action="store_true", help="the matrix of second derivatives, too")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -37,6 +39,12 @@ def main(arguments: argparse.Namespace) -> int:
     wrt = chosen_by(scenario, names_of(arguments.wrt))
     objective = objective_name(scenario, arguments.objective)
     use_compilation_cache()
+    if arguments.second:
+        if arguments.memory:
+            raise UserError(
+                "--second has no limit of memory; leave --memory out, or use --mode forward, which holds none"
+            )
+        return report_second(scenario, wrt, objective, arguments)
     fit = ""
     if arguments.check and arguments.memory:
         raise UserError("--check compares without a limit of memory; leave --memory or --check out")
