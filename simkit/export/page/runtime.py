@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import tarfile
