@@ -10,6 +10,8 @@ from simkit.export.onnx.values import Value, real
 
 # Beyond this length a matrix is larger than most models, and a fast transform, in double precision, is quicker.
 LARGEST_MATRIX = 512
+# From this length on, two stages with short matrices are quicker than one with a long one, if its factors are alike.
+SHORTEST_FACTORED, SMALLEST_FACTOR, LARGEST_FACTOR = 128, 8, 64
 _KINDS = ("fft", "ifft", "rfft", "irfft")
 
 
@@ -46,6 +48,8 @@ def transform(graph: Graph, x: Value, axis: int, length: int, sign: int) -> Valu
         sign: -1 forward, 1 back.
     """
     a, b = x.parts
+    if (first := _factor(length)) is not None:
+        return _factored(graph, x, axis, (first, length // first), sign)
     if length > LARGEST_MATRIX:
         return _fast(graph, x, axis, sign)
     cosine, sine = _waves(length, length, length)
@@ -88,6 +92,54 @@ def backward_real(graph: Graph, x: Value, axis: int, length: int) -> Tensor:
     a, b = x.parts
     first = contracted(graph, a, matrix(graph, cosine, a), axis)
     return graph.elementwise("Sub", first, contracted(graph, b, matrix(graph, sine, b), axis))
+
+
+def _factor(length: int) -> int | None:
+    """Return the largest factor of a length up to its square root, or ``None`` where two stages do not pay."""
+    if length < SHORTEST_FACTORED:
+        return None
+    first = max(n for n in range(1, int(length**0.5) + 1) if length % n == 0)
+    return first if first >= SMALLEST_FACTOR and length // first <= LARGEST_FACTOR else None
+
+
+def _factored(graph: Graph, x: Value, axis: int, lengths: tuple[int, int], sign: int) -> Value:
+    """Return a transform of ``n = n1 n2`` points in two stages (Cooley and Tukey 1965, doi:10.2307/2003354).
+
+    With ``j = n2 j1 + j2`` and ``k = k1 + n1 k2``, the sum over ``j1`` depends on ``j2`` and ``k1`` alone. The sum over
+    ``j2`` that follows takes one matrix for each ``k1``, which holds the factors between the stages too. Real and
+    imaginary parts are one vector, so that each stage is one product.
+    """
+    n1, n2 = lengths
+    shape = x.parts[0].shape
+    order = [a for a in range(len(shape)) if a != axis] + [axis]
+    moved = [shape[a] for a in order]
+    rows = int(np.prod(moved[:-1]))
+    parts = [graph.reshape(graph.transpose(part, order), (1, rows, n1, n2)) for part in x.parts]
+    both = graph.op("Concat", parts, (2, rows, n1, n2), parts[0].dtype, axis=0)
+    points = graph.reshape(graph.transpose(both, (1, 3, 0, 2)), (rows * n2, 2 * n1))
+    turns = np.arange(n1)[:, None] * np.arange(n1) / n1
+    stage = graph.typed("MatMul", [points, matrix(graph, _rotations(sign * turns), points)], points.shape)
+    stage = graph.transpose(graph.reshape(stage, (rows, n2, 2, n1)), (3, 0, 2, 1))
+    stage = graph.reshape(stage, (n1, rows, 2 * n2))
+    k = np.arange(n1)[:, None, None] + n1 * np.arange(n2)
+    turns = (np.arange(n2)[:, None] * k % (n1 * n2)) / (n1 * n2)
+    scale = 1.0 if sign < 0 else 1.0 / (n1 * n2)
+    stage = graph.typed("MatMul", [stage, matrix(graph, scale * _rotations(sign * turns), stage)], stage.shape)
+    both = graph.transpose(graph.reshape(stage, (n1, rows, 2, n2)), (2, 1, 3, 0))
+    both = graph.reshape(both, (2, *moved))
+    back = [order.index(a) for a in range(len(shape))]
+    return Value(
+        tuple(
+            graph.transpose(graph.reshape(graph.op("Gather", [both, place], moved, both.dtype, axis=0), moved), back)
+            for place in (graph.constant(np.int64(part)) for part in range(2))
+        )
+    )
+
+
+def _rotations(turns: np.ndarray) -> np.ndarray:
+    """Return matrices (..., 2 j, 2 k) that turn real and imaginary parts of ``j`` by turns (..., j, k), summed over j."""
+    c, s = np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)
+    return np.concatenate([np.concatenate([c, s], -1), np.concatenate([-s, c], -1)], -2)
 
 
 def _waves(rows: int, columns: int, length: int) -> tuple[np.ndarray, np.ndarray]:
