@@ -47,7 +47,13 @@ def carried(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module", params=PAGES)
+# Marked here and not by tests/heavy.txt: a page is made once for all tests of it.
+EACH = [
+    pytest.param(name, marks=pytest.mark.thorough if name == "bouncing_ball" else pytest.mark.slow) for name in PAGES
+]
+
+
+@pytest.fixture(scope="module", params=EACH)
 def page(request, carried, tmp_path_factory):
     """The name of a scenario, and its page in a browser."""
     name = request.param
@@ -71,10 +77,15 @@ def look(tab):
 
 
 def restart(tab, steps):
-    tab.run(
-        f"player.play(false); player.inTurn(async () => {{ await player.restart(); await player.simulation.take({steps});"
-        " await player.show(); })"
-    )
+    """Begin again, take steps and draw."""
+    tab.run(f"""(() => {{
+        player.play(false);
+        return player.inTurn(async () => {{
+            await player.restart();
+            await player.simulation.take({steps});
+            await player.show();
+        }});
+    }})()""")
 
 
 def test_page_computes_the_numbers_of_jax(page):
@@ -100,11 +111,14 @@ def test_page_computes_the_numbers_of_jax(page):
 def test_page_is_drawn_without_error_or_request(page):
     name, tab = page
     restart(tab, 5)
-    colors = tab.run(
-        "(() => { const c = document.getElementById('picture'); const d = c.getContext('2d').getImageData(0, 0, c.width,"
-        " c.height).data; const seen = new Set(); for (let k = 0; k < d.length; k += 4) if (d[k + 3] > 200)"
-        " seen.add(d[k] + ',' + d[k + 1] + ',' + d[k + 2]); return seen.size; })()"
-    )
+    colors = tab.run("""(() => {
+        const { width, height } = document.getElementById("picture");
+        const { data } = document.getElementById("picture").getContext("2d").getImageData(0, 0, width, height);
+        const seen = new Set();
+        for (let k = 0; k < data.length; k += 4)
+            if (data[k + 3] > 200) seen.add(data.slice(k, k + 3).join());
+        return seen.size;
+    })()""")
     assert colors > 20
     assert tab.errors == []
     own = [address for address in tab.requests if not address.startswith(("blob:", "data:"))]
@@ -175,9 +189,12 @@ def test_page_is_quick_enough(page):
         return next(one["value"] for one in metrics if one["name"] == "TaskDuration")
 
     frames, before = 20, spent()
-    tab.run(
-        f"(async () => {{ for (let k = 0; k < {frames}; k++) {{ await player.simulation.take(1); await player.show(); }} }})()"
-    )
+    tab.run(f"""(async () => {{
+        for (let k = 0; k < {frames}; k++) {{
+            await player.simulation.take(1);
+            await player.show();
+        }}
+    }})()""")
     rate = frames / (spent() - before)
     print(f"{page[0]}: {rate:.0f} frames/s")
     assert rate > WANTED
