@@ -99,7 +99,11 @@ def _fetched(place: Path) -> Path:
         raise UserError(f"a page carries {PACKAGE}, and there is no npm to get it with; install Node.js, {remedy}")
     command = [npm, "pack", f"{PACKAGE}@{VERSION}"]
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False, cwd=place)
+        # Where there is no network, the mistake is told at once.
+        settings = {**os.environ, "npm_config_fetch_retries": "1", "npm_config_update_notifier": "false"}
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PATIENCE, check=False, cwd=place, env=settings
+        )
         told = "" if ran.returncode == 0 else ran.stderr
     except subprocess.TimeoutExpired:
         told = f"no answer within {_PATIENCE} s"
