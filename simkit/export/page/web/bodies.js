@@ -179,7 +179,8 @@ class BodyView {
   drawPaths(context, camera, trail) {
     context.lineWidth = 1.8;
     context.lineCap = "round";
-    trail.draw(context, (point) => camera.project(point), 0.3);
+    // The path of a traced point fades little.
+    trail.draw(context, (point) => camera.project(point), trail.isTraced ? 0.65 : 0.3);
   }
 }
 
@@ -200,6 +201,7 @@ class Trail {
     const line = traced.length
       ? traced.map((center) => ({ center, color: rgb(ACCENT), isPresent: true }))
       : bodies;
+    this.isTraced = traced.length > 0;
     this.frames.push({ line, steps });
     if (this.frames.length > 1500) this.frames.shift();
   }

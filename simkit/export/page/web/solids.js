@@ -112,6 +112,7 @@ class Solid {
     const toward = normalized(plus(camera.eye, this.center, -1));
     const light = this.color[0] + this.color[1] + this.color[2] > 560;
     context.strokeStyle = light ? "rgba(29,39,51,0.55)" : "rgba(255,255,255,0.75)";
+    context.lineCap = "butt";
     context.lineWidth = Math.max(0.24 * this.radius * seen.scale, 0.8);
     context.beginPath();
     let isOpen = false;
