@@ -9,7 +9,7 @@ from simkit.errors import UserError
 from simkit.flow.composed.shapes import SHAPES
 from simkit.flow.grid import MAX_CELLS
 
-SIDE_KINDS = ("wall", "free_slip", "inflow", "outflow")
+SIDE_KINDS = ("wall", "free_slip", "inflow", "outflow", "pressure")
 
 
 def _side() -> Setting:
@@ -20,6 +20,7 @@ def _side() -> Setting:
         "u": formula("velocity along x of a wall or an inflow, by x, y, z and time", None),
         "v": formula("velocity along y, likewise", None),
         "w": formula("velocity along z, likewise", None),
+        "pressure": formula("pressure over density on a pressure side, by x, y, z and time; by default 0", None),
         "drawn": word("how pictures show a wall", ("wall", "hot", "cold"), "wall"),
     }
     one = either("what is at an end of the axis", kinds, table("", keys), default=None)
@@ -29,12 +30,6 @@ def _side() -> Setting:
             raise UserError(
                 f"{where} is a list, and a side is of one kind; for an inflow through a part of it give a velocity "
                 'that is zero elsewhere, such as u = "where(y < 0.5, 1, 0)"'
-            )
-        kind = value.get("kind") if isinstance(value, dict) else value
-        if kind == "pressure":
-            raise UserError(
-                f"{where}: sides that give the pressure are not served; give the velocity through it by an 'inflow', "
-                "or let the flow leave by an 'outflow'"
             )
         return one.check(value, where)
 

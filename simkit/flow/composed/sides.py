@@ -40,7 +40,7 @@ def built_domain(axes: Settings, wall_slope: str) -> Domain:
         for end in ENDS:
             if one["periodic"] and one[end] is not None:
                 raise one.refuse(end, "is given, and the axis is periodic; remove it, or 'periodic'")
-    pairs = [None if one["periodic"] else (_kind(one, "lower"), _kind(one, "upper")) for one in told]
+    pairs = [None if one["periodic"] else (kind_of(one, "lower"), kind_of(one, "upper")) for one in told]
     _check_passage(pairs, axes)
     return domain(tuple(map(_axis, told)), tuple(pairs), wall_slope)
 
@@ -62,7 +62,7 @@ def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides
         for side, end in enumerate(ENDS):
             if one["periodic"]:
                 continue
-            kind, given = SIDES[_kind(one, end)], one[end] if isinstance(one[end], Settings) else {}
+            kind, given = SIDES[kind_of(one, end)], one[end] if isinstance(one[end], Settings) else {}
             if kind.drawn_as != "wall" and "drawn" in getattr(given, "said", ()):
                 raise UserError(
                     f"{one.path(end)}.drawn is given, and a side of kind '{kind.kind}' is no wall; remove it"
@@ -166,7 +166,7 @@ def _made(told: Settings, key: str, make: Callable[..., Axis], *arguments: Any) 
         raise UserError(f"{told.path(key)}: {error}") from None
 
 
-def _kind(told: Settings, end: str) -> str:
+def kind_of(told: Settings, end: str) -> str:
     """Return the kind of one side of a bounded axis."""
     if told[end] is None:
         raise told.refuse(end, f"is missing; give one of {', '.join(SIDES)}, or {told.path('periodic')} = true")
@@ -174,7 +174,7 @@ def _kind(told: Settings, end: str) -> str:
 
 
 def _check_passage(pairs: list[Any], axes: Settings) -> None:
-    """Refuse a flow in without a way out, and the reverse."""
+    """Refuse a flow in without a way out, the reverse, and an outflow beside a side that gives the pressure."""
     by_kind = {
         kind: [
             axes.path(f"{AXES[i]}.{end}")
@@ -182,8 +182,18 @@ def _check_passage(pairs: list[Any], axes: Settings) -> None:
             for end, k in zip(ENDS, pair or (), strict=False)
             if k == kind
         ]
-        for kind in ("inflow", "outflow")
+        for kind in ("inflow", "outflow", "pressure")
     }
+    if by_kind["pressure"]:
+        if by_kind["outflow"]:
+            raise UserError(
+                f"{by_kind['outflow'][0]} is an outflow, and {by_kind['pressure'][0]} gives the pressure: how much "
+                "leaves through each is not said; make both 'pressure' sides"
+            )
+        return
     for kind, other in (("inflow", "outflow"), ("outflow", "inflow")):
         if by_kind[kind] and not by_kind[other]:
-            raise UserError(f"{by_kind[kind][0]} is an {kind}, and there is no {other}; make another side an '{other}'")
+            raise UserError(
+                f"{by_kind[kind][0]} is an {kind}, and there is no {other}; make another side an "
+                f"'{other}' or a 'pressure' side"
+            )

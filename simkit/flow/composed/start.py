@@ -51,6 +51,9 @@ def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
                 if end[1] is not None:
                     given = places.on_side(axis, side, None, params)
                     refuse_non_finite(end[1], end[1].on(places.axes, params, **given, time=zero))
+    for (axis, side), formula in flow.pressures.items():
+        given = places.on_side(axis, side, None, params)
+        refuse_non_finite(formula, formula.on(places.axes, params, **given, time=zero))
     times = [0.0, *(float(params["time_step"]) * 2.0**k for k in range(LOOKS))]
     speeds = _speeds_on_sides(flow, params, times)
     if flow.obstacles:
