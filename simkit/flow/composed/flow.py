@@ -22,6 +22,7 @@ from simkit.flow.composed.sides import (
     OnSides,
     boundary_of,
     built_domain,
+    conditions_on_sides,
     velocities_on_sides,
 )
 from simkit.flow.composed.start import check_start
@@ -48,6 +49,7 @@ class ComposedFlow:
         parameters: default values, or `simkit.core.parameter.Parameter`, by name.
         places: points of its domain.
         on_sides: formulas of the velocity on the sides.
+        conditions: of the parts of sides that consist of several, by (axis, side).
         pressures: formulas of the pressure on open sides, by (axis, side).
         force: formulas of the forces, by component.
         flow_rate: that of the held flow rate; or None.
@@ -64,6 +66,7 @@ class ComposedFlow:
     parameters: Mapping[str, Any]
     places: Places
     on_sides: OnSides
+    conditions: Mapping[tuple[int, int], list[Formula]]
     pressures: Mapping[tuple[int, int], Formula]
     force: Mapping[int, Formula]
     flow_rate: Formula | None
@@ -138,6 +141,7 @@ class ComposedFlow:
             parameters=parameters,
             places=places,
             on_sides=on_sides,
+            conditions=conditions_on_sides(told["axes"], known, dimension),
             pressures=pressures,
             force=formulas,
             flow_rate=flow_rate,

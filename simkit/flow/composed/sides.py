@@ -12,6 +12,7 @@ from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain, domain
 from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.sides import SIDES
+from simkit.flow.composed.parts_of_sides import Conditions, Part, conditions_of, parts_of, velocity_of
 from simkit.flow.composed.places import AXES, COMPONENTS, TIME, Places
 from simkit.flow.grid import Axis, axis_of_faces, bounded_axis, periodic_axis, refined_axis
 
@@ -62,6 +63,16 @@ def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides
         for side, end in enumerate(ENDS):
             if one["periodic"]:
                 continue
+            names = (*AXES[:dimension], TIME)
+            if isinstance(one[end], tuple):
+                parts = parts_of(one[end], one.path(end))
+                _refuse_along_z(parts, dimension)
+                conditions_of(parts, scope, names)
+                for component in range(dimension):
+                    formula = velocity_of(parts, component, component == axis, scope, names)
+                    if formula is not None:
+                        found[axis, side, component] = formula
+                continue
             kind, given = SIDES[kind_of(one, end)], one[end] if isinstance(one[end], Settings) else {}
             if kind.drawn_as != "wall" and "drawn" in getattr(given, "said", ()):
                 raise UserError(
@@ -81,7 +92,7 @@ def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides
                     raise UserError(
                         f"{where} is given, and a side of kind '{kind.kind}' does not take it; remove it{remedy}"
                     )
-                found[axis, side, component] = scope.formula(said, (*AXES[:dimension], TIME))
+                found[axis, side, component] = scope.formula(said, names)
     return found
 
 
@@ -170,7 +181,33 @@ def kind_of(told: Settings, end: str) -> str:
     """Return the kind of one side of a bounded axis."""
     if told[end] is None:
         raise told.refuse(end, f"is missing; give one of {', '.join(SIDES)}, or {told.path('periodic')} = true")
-    return told[end]["kind"] if isinstance(told[end], Settings) else told[end]
+    kinds = [kind for kind, *_ in parts_of(told[end], told.path(end))]
+    return "inflow" if "inflow" in kinds else kinds[0]
+
+
+def conditions_on_sides(axes: Settings, scope: Scope, dimension: int) -> Conditions:
+    """Return the conditions of the parts of sides that consist of several, by (axis, side).
+
+    Args:
+        axes: settings of the axes.
+        scope: of formulas.
+        dimension: number of axes.
+
+    Raises:
+        UserError: if a condition takes a name that is not known there.
+    """
+    return {
+        (axis, side): conditions_of(parts_of(told, axes[AXES[axis]].path(end)), scope, (*AXES[:dimension], TIME))
+        for axis in range(dimension)
+        for side, end in enumerate(ENDS)
+        if isinstance(told := axes[AXES[axis]][end], tuple)
+    }
+
+
+def _refuse_along_z(parts: list[Part], dimension: int) -> None:
+    for _, given, path in parts:
+        if dimension == 2 and given.get("w") is not None:
+            raise UserError(f"{path}.w is a velocity along z, and the flow is plane; remove it, or give axes.z")
 
 
 def _check_passage(pairs: list[Any], axes: Settings) -> None:
