@@ -58,7 +58,11 @@ MISTAKES = {
         {"kind": "pressure", "v": 1},
         "axes.y.lower.v is given, and a side of kind 'pressure' does not take it",
     ),
-    "several kinds": ("axes.y.lower", ["wall", "inflow"], "axes.y.lower is a list, and a side is of one kind"),
+    "several kinds": (
+        "axes.y.lower",
+        ["wall", "inflow"],
+        "axes.y.lower[1].where is missing; the first of the list is the rest of the side",
+    ),
     "a side that is missing": ("axes.y.lower", None, "axes.y.lower is missing; give one of wall, free_slip"),
     "a periodic axis with a side": ("axes.x.lower", "wall", "axes.x.lower is given, and the axis is periodic"),
     "an inflow without velocity": (
