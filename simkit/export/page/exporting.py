@@ -151,7 +151,7 @@ def _description(
 ) -> dict[str, Any]:
     """Return what the page's script reads, without the drawing."""
     from simkit.core.simulation import draws
-    from simkit.core.status import MESSAGES, Status, stops
+    from simkit.core.status import MESSAGES, Status, failed, stops
     from simkit.export.page.drawing import clock_of, diagnostics_of
     from simkit.export.page.sliders import sliders_of
 
@@ -173,6 +173,13 @@ def _description(
         "clock": clock_of(preview.clip),
         "diagnostics": diagnostics,
         "main": next((name for name in asked if name in known), ""),
-        "statuses": {int(s): {"message": f"The simulation {MESSAGES[s]}.", "stops": True} for s in stopping},
+        "statuses": {
+            int(status): {
+                "message": f"The simulation {MESSAGES[status]}.",
+                "stops": True,
+                "failed": bool(failed(np.asarray(status))),
+            }
+            for status in stopping
+        },
         **sliders_of(ports, values, models["advance"].used | models["show"].used),
     }

@@ -39,7 +39,6 @@ class Player {
     this.debt = 0;
     this.trail?.clear();
     this.history.clear();
-    this.say("");
     await this.show();
   }
 
@@ -55,7 +54,7 @@ class Player {
     this.draw();
     const told = description.statuses[status];
     this.isStopped = Boolean(told && told.stops);
-    if (told && told.message) this.say(told.message);
+    this.say(told ? told.message : "", Boolean(told && told.failed));
     if (this.isStopped) this.play(false);
   }
 
@@ -88,8 +87,9 @@ class Player {
     document.getElementById("play").textContent = this.isPlaying ? "Pause" : "Play";
   }
 
-  say(message) {
+  say(message, isFailure = true) {
     const line = document.getElementById("message");
+    line.classList.toggle("failure", isFailure);
     line.textContent = message;
     line.hidden = !message;
   }
@@ -200,6 +200,7 @@ async function main() {
     window.player = player;
   } catch (error) {
     const line = document.getElementById("message");
+    line.classList.add("failure");
     line.textContent = `This page cannot compute here: ${error.message || error}`;
     line.hidden = false;
     console.error(error);
