@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from simkit.jobs.plans import sweep
     from simkit.jobs.reopening import open_run, resume
     from simkit.jobs.runs import run
+    from simkit.jobs.second_derivatives import hessian
     from simkit.scenario.build import build
     from simkit.scenario.loading import load
 
@@ -47,6 +48,7 @@ _HOMES = {
     "converge": "simkit.core.converge",
     "converged_when": "simkit.core.status",
     "ensemble": "simkit.core.ensemble",
+    "hessian": "simkit.jobs.second_derivatives",
     "load": "simkit.scenario.loading",
     "onnxjit": "simkit.export.onnx.runtime",
     "open_run": "simkit.jobs.reopening",
@@ -78,6 +80,7 @@ __all__ = [
     "ensemble",
     "export",
     "flow",
+    "hessian",
     "interop",
     "load",
     "molecular",

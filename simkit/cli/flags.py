@@ -9,6 +9,7 @@ _FLAGS = {
     'mode="forward"': "--mode forward",
     'KEY=Path("...")': "--set KEY=@path",
     "output=": "--output",
+    "runtime=": "--runtime",
     'to="onnx"': "--to onnx",
     'to="stablehlo"': "--to stablehlo",
     "batch=16": "--batch 16",

@@ -24,7 +24,7 @@ VERBS = {
     "resume": "finish an interrupted run, sweep or optimization",
     "render": "draw a stored run as gif, mp4 or png",
     "validate": "check the numbers that scenarios reproduce",
-    "export": "write a simulation for other runtimes, or a run's particles as extended XYZ",
+    "export": "write a simulation for other runtimes or as a page, or a run's particles as extended XYZ",
     "gallery": "render every scenario into a gallery",
     "doctor": "versions, devices, precision and caches",
 }

@@ -5,6 +5,7 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def cache_directory() -> Path | None:
@@ -65,3 +66,18 @@ def compiled[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         return program(*arguments, **keywords)
 
     return run
+
+
+def needed_bytes(compiled: Any) -> int:
+    """Return the memory that one execution of a compiled program takes, as the compiler reports it.
+
+    Args:
+        compiled: from ``jax.jit(f).lower(...).compile()``.
+    """
+    analysis = compiled.memory_analysis()
+    return (
+        analysis.argument_size_in_bytes
+        + analysis.output_size_in_bytes
+        + analysis.temp_size_in_bytes
+        - analysis.alias_size_in_bytes
+    )

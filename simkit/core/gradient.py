@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,8 @@ from simkit.core import paths
 from simkit.core.compilation import compiled
 from simkit.core.differences import Difference, differences
 from simkit.core.objective import Objective
-from simkit.core.rollout import LITTLE, size_in_bytes
+from simkit.core.pytree import size_in_bytes
+from simkit.core.rematerialization import LITTLE
 from simkit.core.simulation import Arrays, Params
 from simkit.core.status import Status
 from simkit.errors import UserError
@@ -85,7 +86,7 @@ def with_status_and_derivative(
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays]:
         known = paths.leaves(params)
-        chosen = {name: known[name] for name in _differentiable(wrt, known)}
+        chosen = {name: known[name] for name in differentiable(wrt, known)}
         return derived(lambda chosen: objective(paths.replaced(params, chosen), key), chosen, mode, few)
 
     return compiled(run)
@@ -103,7 +104,7 @@ def derived[T](
         few: up to how many numbers the shortest mode is forward mode.
     """
     numbers = sum(jnp.size(value) for value in chosen.values())
-    if mode == "reverse" or (mode == "shortest" and numbers > few):
+    if not _is_forward(mode, numbers, few):
         (value, other), derivative = jax.value_and_grad(function, has_aux=True)(chosen)
         return value, other, derivative
     if numbers == 1:
@@ -120,10 +121,8 @@ def derived[T](
     return value, other, derivative
 
 
-def jitted(
-    objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array
-) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Arrays]]:
-    """Return `with_status_and_derivative`, to be compiled in the time that suits the run.
+def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array) -> Any:
+    """Return `with_status_and_derivative`, jitted, to be compiled in the time that suits the run.
 
     On a processor, a run whose states are little together takes less time than optimizing its machine code, which is
     left out: compiling takes half as long (the cradle: 2.5 s for 5.6), running two or three times as long (4 ms). The
@@ -136,19 +135,14 @@ def jitted(
         params: of which only the shapes count.
         key: likewise.
     """
-    little = False
-    if not objective.converges:
-        state = jax.eval_shape(objective.simulation.init, params, key)
-        little = objective.steps * size_in_bytes(state) <= LITTLE
+    little = _states_are_little(objective, params, key)
     options = {"xla_backend_optimization_level": 0} if little and jax.default_backend() == "cpu" else None
     derive = with_status_and_derivative(objective.with_status, wrt, mode, FEW_OF_LITTLE if little else FEW)
     return jax.jit(derive, compiler_options=options)
 
 
-def roomy(
-    objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array
-) -> tuple[Objective, jax.Array, jax.Array, Arrays]:
-    """Return what `jitted` does, after the objective with the buffers that its run needed.
+def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array) -> bool:
+    """Tell whether `jitted` differentiates in forward mode, which holds no states.
 
     Args:
         objective: as for `jitted`, and the others.
@@ -156,12 +150,51 @@ def roomy(
         mode: likewise.
         params: likewise.
         key: likewise.
+
+    Raises:
+        UserError: if a name is not a parameter.
     """
-    found = jitted(objective, wrt, mode, params, key)(params, key)
+    known = paths.leaves(params)
+    numbers = sum(jnp.size(known[name]) for name in differentiable(wrt, known))
+    return _is_forward(mode, numbers, FEW_OF_LITTLE if _states_are_little(objective, params, key) else FEW)
+
+
+def _is_forward(mode: Mode, numbers: int, few: int) -> bool:
+    return mode == "forward" or (mode == "shortest" and numbers <= few)
+
+
+def _states_are_little(objective: Objective, params: Params, key: jax.Array) -> bool:
+    if objective.converges:
+        return False
+    state = jax.eval_shape(objective.simulation.init, params, key)
+    return objective.steps * size_in_bytes(state) <= LITTLE
+
+
+def roomy[Derive: Callable](
+    objective: Objective,
+    wrt: str | Sequence[str],
+    mode: Mode,
+    params: Params,
+    key: jax.Array,
+    compiling: Callable[..., Derive] = jitted,
+) -> tuple[Derive, Objective, jax.Array, jax.Array, Arrays]:
+    """Return what `jitted` returns with the buffers that the run needed, its objective, and what comes of the call.
+
+    Args:
+        objective: as for `jitted`, and the others.
+        wrt: likewise.
+        mode: likewise.
+        params: likewise.
+        key: likewise.
+        compiling: called like `jitted`.
+    """
+    derive = compiling(objective, wrt, mode, params, key)
+    found = derive(params, key)
     if int(found[1]) == Status.BUFFER_OVERFLOW:
         objective = objective.with_room(params, key)
-        found = jitted(objective, wrt, mode, params, key)(params, key)
-    return objective, *found
+        derive = compiling(objective, wrt, mode, params, key)
+        found = derive(params, key)
+    return derive, objective, *found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,7 +241,7 @@ def check_gradient(
     Raises:
         UserError: if a name is not a parameter.
     """
-    objective, value, status, derivative = roomy(objective, wrt, mode, params, key)
+    _, objective, value, status, derivative = roomy(objective, wrt, mode, params, key)
     exact = {name: np.asarray(array) for name, array in derivative.items()}
     found = differences(objective.near(params, key), params, wrt, bounds)
     return GradientCheck(
@@ -246,7 +279,7 @@ def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.max(np.abs(a - b)) / scale) if scale else 0.0
 
 
-def _differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> list[str]:
+def differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> list[str]:
     """Return the paths of the parameters that are named, all of real numbers."""
     if not (names := paths.selected(wrt, known)):
         raise UserError("wrt names no parameter; name each parameter once")

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 
 from simkit.core.converge import converge
 from simkit.core.growth import converge_with_growth, with_room
+from simkit.core.pytree import size_in_bytes
 from simkit.core.reductions import Reduce, reduced
-from simkit.core.rollout import Memory, recorded, segment, width_for
+from simkit.core.rematerialization import Memory, width_of
+from simkit.core.rollout import recorded, segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
 from simkit.core.status import Status, asked_at_every_step, status_of, stops
 from simkit.errors import UserError, nearest
@@ -62,6 +64,16 @@ class Objective:
         """Whether the run ends at an equilibrium, so that the derivative is the implicit one."""
         return self.simulation.converges and self.simulation.equilibrium is not None
 
+    @property
+    def loops(self) -> tuple[int, ...]:
+        """Turns of the loops that a run takes its steps in, the outermost first."""
+        return (self.steps,) if self._takes_last else (self.steps // self.every, self.every)
+
+    @property
+    def _takes_last(self) -> bool:
+        """Whether the last state is all that counts."""
+        return self.reduce == "final" and not (callable(self.quantity) and not self.converges)
+
     def __call__(self, params: Params, key: jax.Array) -> jax.Array:
         """Run from the initial state that ``key`` draws and return the number.
 
@@ -80,8 +92,7 @@ class Objective:
         Returns:
             The number, and a code of `simkit.core.status.Status` (one per member for an ensemble).
         """
-        measured = callable(self.quantity) and not self.converges
-        if self.reduce == "final" and not measured:
+        if self._takes_last:
             state = self.last_state(self.simulation.init(params, key), params)
             value = self._value_of(state, params)
         else:
@@ -105,7 +116,8 @@ class Objective:
         """Return the state in which a run from ``state`` ends."""
         if self.converges:
             return converge(self.simulation, self.steps)(state, params).state
-        return segment(self.simulation, self.steps, width=width_for(self.steps, self.memory))(state, params)
+        width = width_of((self.steps,), size_in_bytes(state), self.memory)
+        return segment(self.simulation, self.steps, width=width)(state, params)
 
     def with_room(self, params: Params, key: jax.Array) -> "Objective":
         """Return the objective with buffers that are large enough for its run with these parameters.

@@ -1,7 +1,7 @@
 """Frozen dataclasses that JAX can trace through."""
 
 import dataclasses
-from typing import dataclass_transform
+from typing import Any, dataclass_transform
 
 import jax
 
@@ -14,3 +14,12 @@ def pytree[T](cls: type[T]) -> type[T]:
     fields it grows, and ``dataclasses.replace`` is the one way to change a field.
     """
     return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True, kw_only=True)(cls))
+
+
+def size_in_bytes(tree: Any) -> int:
+    """Return how much memory the arrays of a tree take, in bytes.
+
+    Args:
+        tree: of arrays or of their shapes.
+    """
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

@@ -5,26 +5,12 @@ from typing import Any
 
 import jax
 
+from simkit.core.pytree import size_in_bytes
 from simkit.core.simulation import Arrays, Simulation
 from simkit.errors import UserError
 
 # The rest is for the results kept on the host, the operating system and other programs.
 SHARE = 0.6
-
-
-def needed_bytes(compiled: Any) -> int:
-    """Return the memory that one execution of a compiled program takes, as the compiler reports it.
-
-    Args:
-        compiled: from ``jax.jit(f).lower(...).compile()``.
-    """
-    analysis = compiled.memory_analysis()
-    return (
-        analysis.argument_size_in_bytes
-        + analysis.output_size_in_bytes
-        + analysis.temp_size_in_bytes
-        - analysis.alias_size_in_bytes
-    )
 
 
 def shapes_of(simulation: Simulation) -> tuple[Any, Arrays]:
@@ -46,11 +32,6 @@ def shapes_of(simulation: Simulation) -> tuple[Any, Arrays]:
     return state, {f"{group}.{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
 
 
-def size_of(tree: Any) -> int:
-    """Return the bytes that a tree of arrays takes."""
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
-
-
 def frame_bytes(frame: Arrays) -> tuple[int, int]:
     """Return the size of what is observed in one frame, and of what is diagnosed.
 
@@ -58,7 +39,7 @@ def frame_bytes(frame: Arrays) -> tuple[int, int]:
         frame: from `shapes_of`.
     """
     observed, diagnosed = (
-        size_of([array for name, array in frame.items() if name.startswith(group)])
+        size_in_bytes([array for name, array in frame.items() if name.startswith(group)])
         for group in ("observed.", "diagnosed.")
     )
     return observed, diagnosed
@@ -88,6 +69,19 @@ def parse_size(text: str) -> int:
         return int(size)
     except (ValueError, KeyError):
         raise UserError(f"'{text}' is not a memory size; write a number and a unit, such as 8GiB or 500MB") from None
+
+
+def size_given(size: int | str) -> int:
+    """Return the bytes of a size as a Python caller gives it: a number of bytes, or text such as ``"8GiB"``.
+
+    Raises:
+        UserError: if it is neither.
+    """
+    if isinstance(size, str):
+        return parse_size(size)
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 2**60:
+        raise UserError(f"memory = {size!r:.40} is not a memory size; give a number of bytes, or text such as '8GiB'")
+    return size
 
 
 def show_size(size: float) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simkit.export.page.exporting import PageReport
     from simkit.export.programs.verification import Report
     from simkit.scenario.loading import Source
 
@@ -26,8 +27,8 @@ def program(
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
         folder: to write; must not be there.
         to: ``"stablehlo"``, ``"onnx"`` or ``"all"``.
-        what: ``"step"``, ``"segment"``, ``"trajectory"``, ``"gradient"`` or ``"final"``, see
-            `simkit.export.programs.functions.FORMS`.
+        what: ``"step"``, ``"segment"``, ``"trajectory"``, ``"gradient"``, ``"final"``, ``"start"``, ``"advance"`` or
+            ``"show"``, see `simkit.export.programs.functions.FORMS`.
         batch: size of a leading axis of every array; ``"symbolic"`` for any size (StableHLO only).
         objective: whose gradient; ``None`` takes the scenario's first.
         tolerance: largest difference relative to the largest number of an output; ``None`` takes the usual one.
@@ -47,6 +48,30 @@ def program(
     operators = None if ops is None else read_operators(Path(ops))
     request = Request(to, what, batch, objective, tolerance, operators)
     return export_program(load(scenario, values), Path(folder), request)
+
+
+def web_page(scenario: "Source", file: Path | str, *, runtime: Path | str | None = None, **values: Any) -> "PageReport":
+    """Write one HTML file that computes a simulation in a browser, with sliders for its parameters; it loads nothing.
+
+    The page holds the initial state, one step and what a frame shows as ONNX models, and onnxruntime-web to run them.
+
+    Args:
+        scenario: as for `program`; it is run to its end, for the limits of colors and the extent of what moves.
+        file: to write, ``*.html``; must not be there.
+        runtime: folder with the files of onnxruntime-web 1.30.0; ``None`` takes the one that the environment variable
+            ``SIMKIT_PAGE_RUNTIME`` names, or npm's package.
+        **values: parameters, config or run settings.
+
+    Returns:
+        How far the programs of the page are from JAX.
+
+    Raises:
+        UserError: if anything given is wrong, the file is there, the run fails, or something has no ONNX form.
+    """
+    from simkit.export.page.exporting import export_page
+    from simkit.scenario.loading import load
+
+    return export_page(load(scenario, values), Path(file), None if runtime is None else Path(runtime))
 
 
 def verify(folder: Path | str) -> "Report":

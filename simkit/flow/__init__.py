@@ -4,7 +4,7 @@ from simkit.flow import obstacles
 from simkit.flow.boundary.domain import Domain, domain
 from simkit.flow.boundary.place import Place
 from simkit.flow.boundary.scalar_sides import ScalarSide
-from simkit.flow.boundary.sides import FreeSlip, Inflow, Outflow, Side, Wall
+from simkit.flow.boundary.sides import FreeSlip, GivenPressure, Inflow, Outflow, Side, Wall
 from simkit.flow.composed.system import system
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
@@ -30,6 +30,7 @@ __all__ = [
     "Equations",
     "FlowState",
     "FreeSlip",
+    "GivenPressure",
     "Grid",
     "Inflow",
     "Outflow",

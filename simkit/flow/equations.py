@@ -5,22 +5,17 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import jax
-import jax.numpy as jnp
 
-from simkit.core.barrier import computed_once
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
-from simkit.flow.arrays import Velocity, end
-from simkit.flow.boundary.domain import Domain, no_motion, same
+from simkit.flow.arrays import Velocity
+from simkit.flow.boundary.domain import Domain, same
 from simkit.flow.boundary.given import BoundaryVelocity
+from simkit.flow.boundary.pressure_sides import PressureOnSides, SidePressure, pressure_on_sides
 from simkit.flow.boundary.side_velocity import velocity_on_sides
-from simkit.flow.boundary.surroundings import surround
-from simkit.flow.obstacles.method import Inertia, Obstacle
-from simkit.flow.operators.advection import LAYERS, advection
-from simkit.flow.operators.differences import with_ends, with_zero_ends
-from simkit.flow.operators.diffusion import laplacian
-from simkit.flow.operators.stress import divergence_of_stress
-from simkit.flow.viscosity import Uniform, Viscosity, field_at_centers, is_field, uniform
+from simkit.flow.obstacles.method import Obstacle
+from simkit.flow.operators.advection import LAYERS
+from simkit.flow.viscosity import Uniform, Viscosity, is_field, uniform
 
 METHODS = ("runge_kutta", "adams_bashforth")
 
@@ -61,8 +56,12 @@ class Equations:
         time_step: ``(velocity, params) -> number``.
         boundary: ``(params, time) -> velocity on the sides``, see `simkit.flow.boundary.domain.Domain`; at rest by
             default.
-        force: ``(velocity, scalar, params, time) -> components`` per unit mass, numbers or arrays that fit the inner
-            faces; ``scalar`` is ``()`` where there is none.
+        side_pressure: ``(params, time) -> ((lower, upper), ...)``, the pressure over density on the sides that give it,
+            numbers or arrays of one layer at the centers of their faces; 0.0 for other sides, None for a periodic axis.
+            By default it is zero.
+        force: ``(velocity, scalar, params, time) -> components`` per unit mass, numbers or arrays that fit the faces
+            that the equations move, see `simkit.flow.operators.open_sides.moving`; ``scalar`` is ``()`` where there is
+            none.
         flow_rate: ``(params, time) -> number``, the mean of the first component that a uniform acceleration holds; or
             None.
         scalar: what the flow carries; or None.
@@ -78,14 +77,16 @@ class Equations:
 
     Raises:
         UserError: if a name or an axis is unknown, or one part does not serve another: an inflow has no velocity, a
-            flow rate is held between sides, a viscosity that varies is treated implicitly, by Runge-Kutta stages or
-            without `implicit_viscosity`, or the scalar or the obstacle is on another domain.
+            pressure is given and no side takes it, a flow rate is held between sides, a viscosity that varies is
+            treated implicitly, by Runge-Kutta stages or without `implicit_viscosity`, or the scalar or the obstacle is
+            on another domain.
     """
 
     domain: Domain
     viscosity: Viscosity
     time_step: Callable[[Velocity, Params], jax.Array]
     boundary: Callable[[Params, jax.Array], BoundaryVelocity] | None = None
+    side_pressure: SidePressure | None = None
     force: Callable[[Velocity, Any, Params, jax.Array], tuple] | None = None
     flow_rate: Callable[[Params, jax.Array], jax.Array] | None = None
     scalar: Scalar | None = None
@@ -108,6 +109,8 @@ class Equations:
         self._check_viscosity()
         if self.boundary is None and self.domain.entrances():
             raise UserError("boundary is None, so that the inflow has no velocity; give boundary(params, time)")
+        if self.side_pressure is not None and not self.domain.open_sides():
+            raise UserError("side_pressure is given, and no side is of kind 'pressure'; leave it away")
         if self.flow_rate is not None and self.domain.sides[0] is not None:
             raise UserError(
                 "flow_rate is given, but axis x is bounded, where what flows in is what flows; leave flow_rate away, "
@@ -157,97 +160,10 @@ class Equations:
         """
         return velocity_on_sides(self.boundary, self.domain, params, time)
 
+    def pressure_on_sides(self, params: Params, time: jax.Array) -> PressureOnSides:
+        """Return the pressure on the sides, zero on those that do not give it.
 
-def explicit_terms(
-    velocity: Velocity,
-    scalar: Any,
-    equations: Equations,
-    params: Params,
-    time: jax.Array,
-    inertia: Inertia | None = None,
-) -> tuple[jax.Array, ...]:
-    """Return the explicit acceleration on all faces of each component, and the rate of change of the scalar, if any.
-
-    On the sides the acceleration is zero, except for those through which the flow leaves.
-
-    Args:
-        velocity: components on their faces.
-        scalar: at the cell centers, or ``()``.
-        equations: of the flow.
-        params: parameters.
-        time: time.
-        inertia: what advection carries, see `Obstacle.inertia`; None for all of the velocity.
-    """
-    domain, boundary = equations.domain, equations.on_sides(params, time)
-    around = surround(velocity, boundary, domain, LAYERS[equations.scheme])
-    acceleration = jax.tree.map(jnp.negative, _advected(velocity, around, boundary, equations, inertia))
-    if equations.explicit or equations.varies:
-        nearest = around if LAYERS[equations.scheme] == 1 else surround(velocity, boundary, domain)
-        acceleration = _with_friction(acceleration, velocity, nearest, equations, params, (scalar, time))
-    if equations.force is not None:
-        acceleration = jax.tree.map(jnp.add, acceleration, equations.force(velocity, scalar, params, time))
-    terms = tuple(computed_once(_on_all_faces(a, velocity, i, domain)) for i, a in enumerate(acceleration))
-    if equations.scalar is None:
-        return terms
-    return (*terms, equations.scalar.rate(scalar, velocity, params, time, equations.explicit))
-
-
-def implicit_friction(velocity: Velocity, boundary: BoundaryVelocity, equations: Equations, params: Params) -> Velocity:
-    """Return the viscous acceleration along the implicit axes, on all faces of each component; zero on the sides."""
-    around = surround(velocity, boundary, equations.domain)
-    terms = laplacian(around, equations.domain, equations.implicit)
-    viscosity = equations.implicit_part(params)
-    return tuple(with_zero_ends(viscosity * f, i, equations.domain.grid) for i, f in enumerate(terms))
-
-
-def _advected(
-    velocity: Velocity, around: Velocity, boundary: BoundaryVelocity, equations: Equations, inertia: Inertia | None
-) -> Velocity:
-    """Return the divergence of the flux of momentum on the inner faces of each component."""
-    domain, scheme = equations.domain, equations.scheme
-    layers = LAYERS[scheme]
-    if inertia is None:
-        return advection(around, domain, scheme)
-    if inertia.body is None:
-        moved = jax.tree.map(jnp.multiply, velocity, inertia.fluid)
-        return advection(around, domain, scheme, surround(moved, boundary, domain, layers))
-    # Bodies are so far from the sides that nothing of this reaches them.
-    relative = jax.tree.map(jnp.subtract, velocity, inertia.body)
-    still = jax.tree.map(lambda f, part: (1 - part) * f, relative, inertia.fluid)
-    relative, still = (surround(f, no_motion(domain), domain, layers) for f in (relative, still))
-    unmoved = advection(relative, domain, scheme, still)
-    return jax.tree.map(jnp.subtract, advection(around, domain, scheme), unmoved)
-
-
-def _with_friction(
-    acceleration: Velocity,
-    velocity: Velocity,
-    around: Velocity,
-    equations: Equations,
-    params: Params,
-    carried: tuple[Any, jax.Array],
-) -> Velocity:
-    """Return the acceleration on the inner faces with the viscous one, less what implicit friction has of it."""
-    domain = equations.domain
-    if not equations.varies:
-        viscosity = equations.implicit_part(params)
-        friction = laplacian(around, domain, equations.explicit)
-        return jax.tree.map(lambda a, f: a + viscosity * f, acceleration, friction)
-    viscosity = field_at_centers(equations.viscosity, velocity, params, domain.grid.cells, carried)
-    acceleration = jax.tree.map(jnp.add, acceleration, divergence_of_stress(around, viscosity, domain))
-    if not equations.implicit:
-        return acceleration
-    part = equations.implicit_part(params)
-    return jax.tree.map(lambda a, f: a - part * f, acceleration, laplacian(around, domain, equations.implicit))
-
-
-def _on_all_faces(acceleration: jax.Array, velocity: Velocity, i: int, domain: Domain) -> jax.Array:
-    if not any(side.leaves for side in domain.sides[i] or ()):
-        return with_zero_ends(acceleration, i, domain.grid)
-    ends = []
-    for side in (0, 1):
-        moved = (
-            domain.side(i, side).acceleration(velocity, domain.place(i, side)) if (i, side) in domain.exits() else None
-        )
-        ends.append(jnp.zeros_like(end(acceleration, i, side)) if moved is None else moved)
-    return with_ends(ends[0], acceleration, ends[1], i)
+        Raises:
+            UserError: if a side does not use what it is given.
+        """
+        return pressure_on_sides(self.side_pressure, self.domain, params, time)

@@ -45,6 +45,9 @@ class TransportedScalar:
     insulated   none                                                  the value in the nearest cells
     ==========  ====================================================  ============================================
 
+    On an open side of the flow, where the pressure is given, a value is that of the fluid outside: what flows in brings
+    it, what flows out carries what is in the nearest cells, and nothing diffuses.
+
     These kinds are known by name; others are objects, see `simkit.flow.boundary.scalar_sides.side.ScalarSide`.
 
     Diffusion is implicit along the axes along which friction is, see `simkit.flow.equations.Equations`; along the
@@ -130,7 +133,7 @@ class TransportedScalar:
         for axis in range(grid.dimension):
             carried = _carried(scalar, inside(velocity[axis], axis, grid), axis, grid, self.scheme)
             if not grid.axes[axis].periodic:
-                lower, upper = (self._carried(scalar, values, axis, side) for side in (0, 1))
+                lower, upper = (self._carried(scalar, velocity, values, axis, side) for side in (0, 1))
                 carried = with_ends(lower, carried, upper, axis)
             flux = velocity[axis] * carried
             if axis in explicit:
@@ -210,6 +213,8 @@ class TransportedScalar:
     def _entering(self, scalar: jax.Array, values: SideValues, params: Params, axis: int, side: int) -> jax.Array:
         what, place = self._side(axis, side), self.domain.place(axis, side)
         given, own = self._given(scalar, values, axis, side), values_on(values, axis, side, what)
+        if self._is_outside(axis, side):
+            return jnp.zeros_like(given)
         return what.entering(scalar, given, self.diffusivity(params), place, own)
 
     def _diffusing(self, scalar: jax.Array, values: SideValues, params: Params, axis: int) -> jax.Array:
@@ -222,6 +227,8 @@ class TransportedScalar:
 
     def _shares(self, axis: int, values: SideValues) -> tuple[Share, Share]:
         def share(side: int) -> Share:
+            if self._is_outside(axis, side):
+                return 0.0
             what = self._side(axis, side)
             return what.share(self.domain.place(axis, side), values_on(values, axis, side, what))
 
@@ -236,10 +243,18 @@ class TransportedScalar:
         given = 0.0 if values[axis] is None else on_side(values, axis, side)
         return self.domain.place(axis, side).layer(scalar, given)
 
-    def _carried(self, scalar: jax.Array, values: SideValues, axis: int, side: int) -> jax.Array:
+    def _is_outside(self, axis: int, side: int) -> bool:
+        """Return whether what one side gives is the scalar outside an open side."""
+        return self._side(axis, side).is_given and self.domain.side(axis, side).gives_pressure
+
+    def _carried(self, scalar: jax.Array, velocity: Velocity, values: SideValues, axis: int, side: int) -> jax.Array:
         """Return what a flow through one side carries."""
-        given = self._given(scalar, values, axis, side)
-        return self._side(axis, side).carried(scalar, given, self.domain.place(axis, side))
+        place = self.domain.place(axis, side)
+        carried = self._side(axis, side).carried(scalar, self._given(scalar, values, axis, side), place)
+        if not self._is_outside(axis, side):
+            return carried
+        leaves = place.outward * place.nearest(velocity[axis]) > 0
+        return jnp.where(leaves, place.nearest(scalar), carried)
 
 
 def mean_scalar(scalar: jax.Array, grid: Grid) -> jax.Array:

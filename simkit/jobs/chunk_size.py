@@ -29,8 +29,10 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     """
     import jax
 
+    from simkit.core.compilation import needed_bytes
+    from simkit.core.pytree import size_in_bytes
     from simkit.engine.lanes import usual_lanes
-    from simkit.engine.memory import SHARE, available_bytes, frame_bytes, show_size, size_of
+    from simkit.engine.memory import SHARE, available_bytes, frame_bytes, show_size
 
     simulation, shapes, chunk = prepared.simulation, prepared.shapes, plan.chunk
     limit, devices = plan.memory or int(SHARE * available_bytes()), len(jax.local_devices())
@@ -46,7 +48,7 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
 
     # What the compiler would take long to find out: a segment has a state at its start and one at its end.
     free = available_bytes()
-    if (least := 2 * size_of(shapes[0])) > free:
+    if (least := 2 * size_in_bytes(shapes[0])) > free:
         raise too_large(least, free)
     observed, diagnosed = (plan.members * size for size in frame_bytes(shapes[1]))
     diagnosed *= cut_of(simulation, plan).frames + 1

@@ -4,6 +4,7 @@ import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from simkit.scenario.scenario import ObjectiveSettings, Scenario
 if TYPE_CHECKING:
     import jax
 
+    from simkit.core.budget import Fitted
     from simkit.core.gradient import GradientCheck
     from simkit.core.objective import Measure, Objective
     from simkit.core.reductions import Reduce
@@ -34,6 +36,7 @@ def value_and_grad(
     *,
     objective: "str | Measure | None" = None,
     mode: Mode = "shortest",
+    memory: int | str | None = None,
     **values: Any,
 ) -> tuple[float, dict[str, np.ndarray]]:
     """Return an objective's value and its derivatives.
@@ -45,6 +48,8 @@ def value_and_grad(
             written with ``jax.numpy``, of what is observed and diagnosed, with a leading frame axis (of one frame, the
             last, if the simulation converges).
         mode: ``"reverse"``, ``"forward"`` or ``"shortest"``, see `simkit.core.gradient.with_derivative`.
+        memory: how much the derivative may take, ``"200MB"`` or a number of bytes: as many states are held as fit, and
+            steps are computed again from them, see `simkit.core.budget`. ``None`` holds about the square root of them.
         **values: parameters, config or run settings.
 
     Returns:
@@ -56,7 +61,7 @@ def value_and_grad(
     """
     use_compilation_cache()
     found = load(scenario, values)
-    result = differentiate(found, names_of(wrt), objective, mode)
+    result = differentiate(found, names_of(wrt), objective, mode, memory)
     if result.note:
         warnings.warn(result.note, stacklevel=2)
     return result.value, result.derivative
@@ -71,27 +76,63 @@ class Derivative:
         derivative: ``{name: array}``.
         status: of the run, a code of `simkit.core.status.Status`.
         note: what the derivative is worth, in one line; empty where nothing is to be said.
+        fit: how it fits in the memory that was given, in one line; empty if none was.
     """
 
     value: float
     derivative: dict[str, np.ndarray]
     status: int
     note: str
+    fit: str = ""
 
 
-def differentiate(scenario: Scenario, wrt: Sequence[str], objective: "str | Measure | None", mode: Mode) -> Derivative:
-    """Return a derivative with the status of its run; arguments as for `compare`.
+def differentiate(
+    scenario: Scenario,
+    wrt: Sequence[str],
+    objective: "str | Measure | None",
+    mode: Mode,
+    memory: int | str | None = None,
+) -> Derivative:
+    """Return a derivative with the status of its run; arguments as for `compare` and `value_and_grad`.
 
     Raises:
-        UserError: if a name is unknown.
+        UserError: if a name is unknown, or the derivative does not fit in memory.
     """
-    from simkit.core import gradient
+    from simkit.core import budget, gradient
+    from simkit.engine.memory import size_given
 
     names = chosen_by(scenario, wrt)
-    with _prepared(scenario, objective) as (function, params, key):
-        _, value, status, derivative = gradient.roomy(function, names, mode, params, key)
+    limit = None if memory is None else size_given(memory)
+    compiling = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
+    with prepared(scenario, objective) as (function, params, key):
+        try:
+            call, _, value, status, derivative = gradient.roomy(function, names, mode, params, key, compiling)
+        except budget.NoRoomError as error:
+            raise UserError(_no_room(scenario, error.needed, limit or 0)) from None
         exact = {name: np.asarray(derivative[name]) for name in names}
-        return Derivative(float(value), exact, int(status), note_of(scenario, int(status)))
+        fit = _fit(call, function, limit) if isinstance(call, budget.Fitted) and limit else ""
+        return Derivative(float(value), exact, int(status), note_of(scenario, int(status)), fit)
+
+
+def _fit(call: "Fitted", objective: "Objective", limit: int) -> str:
+    """Return how a derivative fits in memory, in one line."""
+    from simkit.engine.memory import show_size
+
+    taken = f"{show_size(call.needed)} of {show_size(limit)}"
+    if call.nesting is None:
+        held = "the derivative of an equilibrium" if objective.converges else "forward mode"
+        return f"{taken}: {held} holds no states of earlier steps"
+    held = f"at most {call.nesting.states} states of {show_size(call.state)} are held at once"
+    return f"{taken}: {held}, and each step is computed {call.nesting.levels} times besides its derivative"
+
+
+def _no_room(scenario: Scenario, needed: int, limit: int) -> str:
+    from simkit.engine.memory import show_size
+
+    return (
+        f"the derivative of {scenario.name} needs {show_size(needed)} at least, and {show_size(limit)} may be used; "
+        'pass a larger memory=, or mode="forward" for few parameters'
+    )
 
 
 def names_of(wrt: str | Sequence[str]) -> list[str]:
@@ -127,7 +168,7 @@ def status_of_run(scenario: Scenario, objective: "str | Measure | None", changed
     """
     import jax
 
-    with _prepared(scenario, objective, changed) as (function, params, key):
+    with prepared(scenario, objective, changed) as (function, params, key):
         return int(jax.jit(function.with_status)(params, key)[1])
 
 
@@ -147,12 +188,12 @@ def compare(scenario: Scenario, wrt: Sequence[str], objective: str | None, mode:
 
     names = chosen_by(scenario, wrt)
     bounds = {name: parameter.bounds for name, parameter in scenario.parameters.items()}
-    with _prepared(scenario, objective) as (function, params, key):
+    with prepared(scenario, objective) as (function, params, key):
         return gradient.check_gradient(function, params, key, names, mode, bounds)
 
 
 @contextmanager
-def _prepared(
+def prepared(
     scenario: Scenario, objective: "str | Measure | None", changed: Mapping[str, Any] = {}
 ) -> "Iterator[tuple[Objective, Params, jax.Array]]":
     """Give an objective of a scenario, its parameters and its random key, in the scenario's precision."""

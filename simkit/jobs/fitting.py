@@ -25,11 +25,12 @@ def check_frames(state: Any, frame: "Arrays", plan: "Plan", output: Path | None)
     Raises:
         UserError: if they do not.
     """
-    from simkit.engine.memory import SHARE, available_bytes, frame_bytes, show_size, size_of
+    from simkit.core.pytree import size_in_bytes
+    from simkit.engine.memory import SHARE, available_bytes, frame_bytes, show_size
 
     kept, limit = (plan.frames + 1) * sum(frame_bytes(frame)), int(SHARE * available_bytes())
     # A segment has a state at its start and one at its end.
-    if (need := 2 * size_of(state)) > limit:
+    if (need := 2 * size_in_bytes(state)) > limit:
         raise UserError(
             f"the state of this simulation needs {show_size(need)} and {show_size(limit)} may be used; make it smaller"
         )
@@ -39,7 +40,7 @@ def check_frames(state: Any, frame: "Arrays", plan: "Plan", output: Path | None)
             f"{fewer(plan)}"
         )
     # Two checkpoints, and the one that is being written.
-    check_disk(kept + 3 * size_of(state), output, fewer(plan))
+    check_disk(kept + 3 * size_in_bytes(state), output, fewer(plan))
 
 
 def check_declared(simulation: "Simulation", frames: int, remedy: str) -> None:

@@ -16,7 +16,7 @@ from simkit.render.style import COLD, HOT, MUTED, PAPER, WALL
 # Color of the walls of each kind; what is not listed is no wall.
 _WALLS = {"wall": WALL, "hot": HOT, "cold": COLD}
 # Those at which nothing is drawn.
-_OPEN = ("inflow", "outflow", "periodic")
+_OPEN = ("inflow", "outflow", "pressure", "periodic")
 KINDS = (*_WALLS, "free_slip", *_OPEN)
 # Chevrons on a moving wall, in its thicknesses: distance between them, and how far their points reach.
 _APART, _POINT = 9.0, 0.75

@@ -104,8 +104,11 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
     """Return the simulation with the scenario's parameter values."""
     import numpy as np
 
-    parameters, known = merged(scenario, declared_in(simulation)), paths.leaves(simulation.params)
-    said = [name for name in scenario.differences if name in parameters]
+    known = paths.leaves(simulation.params)
+    # Of a stored run they are what it began with, whatever its file and its simulation say today.
+    stored = {name: parameter for name, parameter in (scenario.given or {}).items() if name in known}
+    parameters = merged(scenario, declared_in(simulation) | stored)
+    said = [name for name in parameters if name in scenario.differences or name in stored]
     for name in said:
         limits = np.finfo(known[name].dtype)
         default = parameters[name].default

@@ -49,8 +49,9 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
             )
     own = {}
     if takes_parameters(factory):
-        # A file may declare parameters of its own, those to which it gives a value.
-        said = scenario.differences.items()
+        # A file may declare parameters of its own, those to which it gives a value. What a factory draws at these
+        # values (random places) must not change with those of a run, or a member of a sweep would not be that run.
+        said = (scenario.differences if scenario.written is None else scenario.written).items()
         own[PARAMETERS] = {name: one.in_full for name, one in said if one.default is not None}
     try:
         simulation = factory(**scenario.config, **own)

@@ -104,6 +104,7 @@ def with_values(
     return dataclasses.replace(
         scenario,
         differences=differences,
+        written=scenario.differences if scenario.written is None else scenario.written,
         run=settings,
         given=known if settings.precision == scenario.run.precision else None,
     )

@@ -203,6 +203,7 @@ class Scenario:
         made: the simulation, if it was made in Python and not by a registered factory.
         given: what the simulation declares, where that is known without making it.
         configured: whether ``config`` is another than the file's.
+        written: ``differences`` as the file says them, where values were changed since.
     """
 
     name: str
@@ -223,6 +224,7 @@ class Scenario:
     made: "Simulation | None" = dataclasses.field(default=None, compare=False)
     given: dict[str, Parameter] | None = dataclasses.field(default=None, compare=False)
     configured: bool = dataclasses.field(default=False, compare=False)
+    written: dict[str, Difference] | None = dataclasses.field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Return one line: name, simulation and parameters."""

@@ -52,7 +52,9 @@ def test_segment_of_less_than_no_step():
 def test_unknown_ways_to_differentiate_and_to_hold_states():
     with pytest.raises(UserError, match="mode = 'revers' is unknown; choose one of reverse, forward, shortest"):
         gradient.with_derivative(Objective(oscillator(), "energy", 10), ["frequency"], "revers")
-    with pytest.raises(ValueError, match="memory = 'tiny' is unknown; choose 'balanced' or 'smallest'"):
+    with pytest.raises(
+        ValueError, match="memory = 'tiny' is unknown; choose 'balanced', 'smallest' or a number of bytes"
+    ):
         trajectory(oscillator(), 10, 1, memory="tiny")
 
 

@@ -2,7 +2,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from simkit.engine.memory import available_bytes, frame_bytes, needed_bytes, parse_size, shapes_of, show_size
+from simkit.core.compilation import needed_bytes
+from simkit.engine.memory import available_bytes, frame_bytes, parse_size, shapes_of, show_size
 from simkit.errors import UserError
 from tests.core.toys import oscillator
 

@@ -30,6 +30,8 @@ SIDES = {
     "cavity": (WALLS, WALLS, WALLS),
     "duct": (OPEN, WALLS, None),
     "slippery duct": (("outflow", "inflow"), ("free_slip", "free_slip"), WALLS),
+    "inflow to pressure": (("inflow", "pressure"), WALLS, None),
+    "pressures": (("pressure", "pressure"), ("wall", "pressure"), WALLS),
 }
 STEPS, TIME_STEP = 6, 0.004
 
@@ -48,6 +50,12 @@ TABLE = [
     ("duct", 2, "all", "adams_bashforth", "central", "bounded", True, "none", "symmetric"),
     ("duct", 3, "none", "runge_kutta", "upwind", "central", False, "force", "parabola"),
     ("slippery duct", 2, "one", "runge_kutta", "central", "none", False, "force", "parabola"),
+    ("inflow to pressure", 2, "none", "runge_kutta", "upwind", "bounded", True, "none", "parabola"),
+    ("inflow to pressure", 2, "all", "adams_bashforth", "central", "central", True, "force", "symmetric"),
+    ("inflow to pressure", 3, "one", "runge_kutta", "central", "bounded", False, "none", "parabola"),
+    ("pressures", 2, "one", "runge_kutta", "upwind", "central", False, "none", "symmetric"),
+    ("pressures", 2, "none", "adams_bashforth", "central", "bounded", True, "force", "parabola"),
+    ("pressures", 3, "all", "adams_bashforth", "central", "central", True, "none", "parabola"),
     ("slippery duct", 3, "all", "runge_kutta", "central", "central", True, "none", "symmetric"),
 ]
 
@@ -78,7 +86,7 @@ def rows():
 def test_combination_conserves_what_it_should(row):
     sides, dimension, implicit, method, scheme, carried, body, drive, slope = row
     place = place_of(sides, dimension, slope)
-    grid, open_sides = place.grid, bool(place.entrances())
+    grid, open_sides = place.grid, bool(place.entrances()) or bool(place.open_sides())
     inward = {side: -1.0 if side else 1.0 for _, side in place.entrances()}
     still = (0.0,) * dimension
 
@@ -95,7 +103,7 @@ def test_combination_conserves_what_it_should(row):
     scalar = None
     if carried != "none":
         kinds = tuple(
-            None if pair is None else tuple("value" if kind == "inflow" else "insulated" for kind in pair)
+            None if pair is None else tuple("value" if kind in ("inflow", "pressure") else "insulated" for kind in pair)
             for pair in place.kinds
         )
         ones = tuple(pair and tuple(1.0 if kind == "value" else 0.0 for kind in pair) for pair in kinds)
@@ -108,7 +116,7 @@ def test_combination_conserves_what_it_should(row):
         place,
         lambda params: params["viscosity"],
         fixed_time_step,
-        boundary=boundary if open_sides else None,
+        boundary=boundary if place.entrances() else None,
         force=(lambda velocity, scalar, params, time: (0.5, *still[1:])) if drive == "force" else None,
         flow_rate=(lambda params, time: 0.2) if drive == "flow rate" else None,
         scalar=scalar,
@@ -123,7 +131,7 @@ def test_combination_conserves_what_it_should(row):
         scalar, equations = None, dataclasses.replace(equations, scalar=None)
     start, step = stepper(equations)
     velocity = jax.tree.map(lambda f: 0.1 * f, solenoidal_noise(grid, 0))
-    if open_sides:
+    if place.entrances():
         velocity = (velocity[0] + 0.8 * next(iter(inward.values())), *velocity[1:])
     # In a duct what flows in has the value 1: a scalar that is 1 everywhere stays so.
     first = () if scalar is None else jnp.ones(grid.cells)

@@ -97,7 +97,7 @@ class PorousWall(Outflow):
 
 
 @dataclasses.dataclass(frozen=True)
-class PressureOutlet(Side):
+class PressureOutlet(Outflow):
     kind = "pressure_outlet"
     gives_pressure = True
 
@@ -365,7 +365,7 @@ def test_own_sides_are_drawn_as_they_say():
 
 def test_sides_that_a_part_does_not_serve_are_refused_by_name():
     axes = periodic_axis(4, 1.0), bounded_axis(6, 2.0, -1.0)
-    with pytest.raises(UserError, match="side 'pressure_outlet' of axis y gives the pressure, which the pressure solv"):
+    with pytest.raises(UserError, match="side 'pressure_outlet' of axis y gives both the pressure and the velocity"):
         domain(axes, (None, ("wall", PressureOutlet())))
     place = domain(axes, (None, (SLIP, SLIP)))
     with pytest.raises(UserError, match="side 'unfinished' has the share None and no slope of its own; define either"):

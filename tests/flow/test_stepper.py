@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from simkit.flow.accelerations import explicit_terms
 from simkit.flow.boundary.domain import no_motion
 from simkit.flow.boundary.surroundings import surround
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.eddies import random_eddies
-from simkit.flow.equations import Equations, explicit_terms
+from simkit.flow.equations import Equations
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.operators.diffusion import laplacian
 from simkit.flow.stepping.stepper import FlowState, stepper

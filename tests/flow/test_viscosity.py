@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
+from simkit.flow.accelerations import explicit_terms
 from simkit.flow.boundary.domain import domain, no_motion, prescribe
 from simkit.flow.boundary.surroundings import surround
 from simkit.flow.diagnosis.statistics import ChannelStatistics
-from simkit.flow.equations import Equations, explicit_terms
+from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing

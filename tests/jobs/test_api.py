@@ -298,3 +298,28 @@ def test_run_with_a_parameter_that_its_file_leaves_out_is_stored(tmp_path):
     run = simkit.run(tmp_path / "mine.toml", output=tmp_path / "run", **{"params.time_step": 0.02})
     assert run.attrs["time_step"] == 0.02
     xarray.testing.assert_identical(simkit.resume(tmp_path / "run"), run)
+
+
+@pytest.mark.parametrize("work", ["run", "sweep", "optimize"])
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_stopped_work_goes_on_with_a_parameter_that_its_file_leaves_out(work, tmp_path):
+    from simkit.jobs.job import begin
+    from simkit.jobs.optimizations import Optimization
+    from simkit.jobs.runs import Run
+    from simkit.jobs.sweeps import Sweep
+    from simkit.scenario.loading import load
+
+    start, end = PENDULUMS.index("[params.time_step]"), PENDULUMS.index("[run]")
+    (tmp_path / "mine.toml").write_text(PENDULUMS[:start] + PENDULUMS[end:])
+    scenario = load(tmp_path / "mine.toml", {"params.time_step": 0.02})
+    job = {
+        "run": lambda: Run(scenario),
+        "sweep": lambda: Sweep(scenario, {"frequency": (1.0, 2.0)}, chunk=1),
+        "optimize": lambda: Optimization(scenario, ("frequency",), "energy", iterations=5),
+    }[work]().checked()
+    with pytest.raises(Stopped):
+        begin(job, tmp_path / "stopped", report=StopAfter(2))
+    resumed = simkit.resume(tmp_path / "stopped")
+    begin(job, tmp_path / "whole")
+    xarray.testing.assert_identical(resumed, simkit.open_run(tmp_path / "whole"))
+    assert bytes_of(tmp_path / "stopped") == bytes_of(tmp_path / "whole")

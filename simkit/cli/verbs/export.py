@@ -1,9 +1,10 @@
-"""Write a simulation for other runtimes, or a run's particles as extended XYZ.
+"""Write a simulation for other runtimes or as a page for browsers, or a run's particles as extended XYZ.
 
 A program is a folder: the function (model.onnx, model.jaxexport and model.mlir), what goes in and out (io.json), a
 reference to compare with, and short programs that run it without simkit. It is run from its files and compared with
-JAX; --verify does that again. Extended XYZ holds every frame of a stored run, for OVITO, VMD, ASE and other tools;
-nothing is simulated again.
+JAX; --verify does that again. A page is one HTML file that computes the simulation, with sliders for its parameters; it
+carries onnxruntime-web, which npm gets, and loads nothing. Extended XYZ holds every frame of a stored run, for OVITO,
+VMD, ASE and other tools; nothing is simulated again.
 """
 
 import argparse
@@ -18,10 +19,11 @@ from simkit.cli.progress import Progress
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
+    from simkit.export.page.exporting import PageReport
     from simkit.export.programs.verification import Report
 
-FORMATS = ("stablehlo", "onnx", "all", "extended_xyz")
-FORMS = ("step", "segment", "trajectory", "gradient", "final")
+FORMATS = ("stablehlo", "onnx", "all", "page", "extended_xyz")
+FORMS = ("step", "segment", "trajectory", "gradient", "final", "start", "advance", "show")
 # Options of programs, by their names in Python.
 _OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
 
@@ -31,18 +33,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     meaning = "a scenario's name or .toml file; extended_xyz: a run directory; --verify: a folder that was exported"
     add_scenario(parser, "NAME|RUN|FOLDER", meaning)
     parser.add_argument("--to", choices=FORMATS, help="format (default: stablehlo)")
-    what = "function: one step, the segment between frames, a whole run, an objective's gradient, or a run's end"
+    what = "function: one step, the segment between frames, a whole run, an objective's gradient, a run's end, or what "
+    what += "an interactive program calls: the initial state, a step alone, what a frame shows"
     parser.add_argument("--what", choices=FORMS, help=f"{what} (default: step)")
     parser.add_argument("--batch", metavar="N|symbolic", help="leading axis of every array: a size, or any size")
     parser.add_argument("--objective", help="whose gradient (default: the scenario's first)")
     parser.add_argument("--tolerance", type=float, help="largest relative difference from JAX (default: by function)")
     parser.add_argument("--ops", metavar="FILE", help="onnx: the operators that the target has; others are replaced")
+    parser.add_argument("--runtime", type=Path, metavar="FOLDER", help="page: holds onnxruntime-web (default: npm's)")
     parser.add_argument("--verify", action="store_true", help="compare what is in a folder with its reference again")
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
-        help="folder to write (default: export/NAME-WHAT); extended_xyz: file to write (default: RUN/NAME.xyz)",
+        help="folder to write (default: export/NAME-WHAT); page: file to write (default: export/NAME.html); "
+        "extended_xyz: file to write (default: RUN/NAME.xyz)",
     )
 
 
@@ -50,6 +55,11 @@ def main(arguments: argparse.Namespace) -> int:
     """Export or verify, and report; a program that differs from JAX is exit code 1."""
     if arguments.verify:
         return _verified(arguments)
+    if arguments.to != "page":
+        _refuse(arguments, ("runtime",), "are for pages (--to page)")
+    if arguments.to == "page":
+        _refuse(arguments, _OF_PROGRAMS, "are for programs, not for a page")
+        return _page(arguments)
     if arguments.to == "extended_xyz":
         _refuse(arguments, _OF_PROGRAMS, "are for programs, not for extended_xyz")
         return _frames(arguments)
@@ -80,12 +90,48 @@ def _program(arguments: argparse.Namespace) -> int:
     return _told(report, arguments)
 
 
+def _page(arguments: argparse.Namespace) -> int:
+    """Export a page, its programs compared with JAX."""
+    scenario = scenario_of(arguments)
+
+    from simkit.core.compilation import use_compilation_cache
+    from simkit.export import web_page
+
+    use_compilation_cache()
+    file = arguments.output or Path("export") / f"{scenario.name}.html"
+    with Progress(scenario.name, doing="running it once, exporting, and comparing with JAX"):
+        report = web_page(scenario, file, runtime=arguments.runtime)
+    _tell_page(report, arguments.json)
+    for miss in report.misses:
+        print(f"simkit: {miss}", file=sys.stderr)
+    return FINE if report.passed else DIFFERS
+
+
+def _tell_page(report: "PageReport", as_json: bool) -> None:
+    from dataclasses import asdict
+
+    if as_json:
+        print_json({**asdict(report), "file": str(report.file), "passed": report.passed})
+        return
+    worst = {
+        form: max(found, key=lambda one: one.error / one.allowed if one.allowed else one.error)
+        for form, found in report.differences.items()
+    }
+    rows = [
+        (form, report.nodes[form], _rough(one.error), one.output, _rough(one.allowed)) for form, one in worst.items()
+    ]
+    print(f"{report.file}: a page of {report.size / 1e6:.1f} MB; its programs, compared with JAX\n")
+    print_table(("program", "nodes", "largest error", "of", "allowed"), rows)
+
+
 def _verified(arguments: argparse.Namespace) -> int:
     """Run the programs of a folder again."""
     from simkit.core.compilation import use_compilation_cache
     from simkit.export import verify
 
-    _refuse(arguments, ("to", *_OF_PROGRAMS, "output"), "say how to export, and --verify only runs what is there")
+    _refuse(
+        arguments, ("to", *_OF_PROGRAMS, "output", "runtime"), "say how to export, and --verify only runs what is there"
+    )
     if arguments.set or arguments.seed is not None or arguments.precision is not None:
         raise UserError("--set, --seed and --precision do not change a program that is written; leave them out")
     use_compilation_cache()

@@ -10,7 +10,9 @@ from simkit.cli.arguments import add_mode, add_scenario, add_wrt, names_of, scen
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table, show
 from simkit.cli.progress import Progress
+from simkit.cli.reports.second import report_second
 from simkit.core.parameter import MOST_SHOWN, count
+from simkit.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,8 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_wrt(parser)
     add_mode(parser)
     parser.add_argument(
+        "--memory", help="how much the derivative may take, such as 200MB; steps are computed again to fit in it"
+    )
+    parser.add_argument(
         "--check", action="store_true", help="compare with central differences (in float64 unless --precision says)"
     )
+    parser.add_argument("--second", action="store_true", help="the matrix of second derivatives, too")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -33,6 +39,15 @@ def main(arguments: argparse.Namespace) -> int:
     wrt = chosen_by(scenario, names_of(arguments.wrt))
     objective = objective_name(scenario, arguments.objective)
     use_compilation_cache()
+    if arguments.second:
+        if arguments.memory:
+            raise UserError(
+                "--second has no limit of memory; leave --memory out, or use --mode forward, which holds none"
+            )
+        return report_second(scenario, wrt, objective, arguments)
+    fit = ""
+    if arguments.check and arguments.memory:
+        raise UserError("--check compares without a limit of memory; leave --memory or --check out")
     if arguments.check:
         if arguments.precision is None:
             scenario = dataclasses.replace(scenario, run=dataclasses.replace(scenario.run, precision="float64"))
@@ -43,13 +58,14 @@ def main(arguments: argparse.Namespace) -> int:
         compared = [checked.difference, largest_error, checked.relative_difference, checked.verdict]
     else:
         with Progress(scenario.name, doing="differentiating"):
-            found = differentiate(scenario, wrt, objective, arguments.mode)
-        value, derivative, status = found.value, found.derivative, found.status
+            found = differentiate(scenario, wrt, objective, arguments.mode, arguments.memory)
+        value, derivative, status, fit = found.value, found.derivative, found.status, found.fit
         checked, compared = None, []
     finite = math.isfinite(value) and all(math.isfinite(x) for array in derivative.values() for x in array.flat)
     note, failed = note_of(scenario, status), status in FAILURES
     result = {"scenario": scenario.name, "objective": objective, "value": value, "precision": scenario.run.precision}
     result |= {"status": Status(status).name.lower(), "note": note}
+    result |= {"memory": fit} if fit else {}
     columns = ("derivative", "central difference", "its error", "relative difference", "verdict")[: 1 + len(compared)]
     per_name = {name: [derivative[name].tolist(), *(_plain(c[name]) for c in compared)] for name in wrt}
     if arguments.json:
@@ -63,6 +79,8 @@ def main(arguments: argparse.Namespace) -> int:
             ("with respect to", *columns),
             [(name, *map(_digits, row[:2]), *map(_rough, row[2:])) for name, row in per_name.items()],
         )
+        if fit:
+            print(f"\nmemory: {fit}")
         if note and not failed:
             print(f"\nnote: {note}")
     if failed:

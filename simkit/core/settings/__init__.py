@@ -1,6 +1,7 @@
 """Settings of a system as data: tables whose keys are declared once, read and checked all together."""
 
 from simkit.core.settings.kinds import (
+    condition,
     either,
     flag,
     formula,
@@ -19,6 +20,7 @@ __all__ = [
     "Said",
     "Setting",
     "Settings",
+    "condition",
     "declares",
     "either",
     "flag",

@@ -83,6 +83,22 @@ def formula(doc: str, default: Any = _REQUIRED) -> Setting:
     return _setting("a number or an expression", doc, said, default, {"type": ["number", "string"]})
 
 
+def condition(doc: str, default: Any = _REQUIRED) -> Setting:
+    """Return a setting that is a condition, an expression that is true or false, kept as `Said`."""
+
+    def check(value: Any, where: str) -> Said:
+        from simkit.core.expressions.syntax import parse
+
+        if not isinstance(value, str):
+            raise UserError(
+                f'{where} = {shown(value)} is no condition; write a comparison in quotes, such as "y < 0.5"'
+            )
+        parse(value, where, is_truth=True)
+        return Said(value, where)
+
+    return _setting("a condition", doc, check, default, {"type": "string"})
+
+
 def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = _REQUIRED) -> Setting:
     """Return a setting that is a list of what another one is, kept as a tuple.
 

@@ -1,5 +1,7 @@
 """Discrete Fourier transforms, as products with their matrices: exact to rounding, where kernels of DFT are not."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from simkit.export.onnx.equations import Equation
@@ -10,6 +12,8 @@ from simkit.export.onnx.values import Value, real
 
 # Beyond this length a matrix is larger than most models, and a fast transform, in double precision, is quicker.
 LARGEST_MATRIX = 512
+# From this length on, two stages with short matrices are quicker than one with a long one, if its factors are alike.
+SHORTEST_FACTORED, SMALLEST_FACTOR, LARGEST_FACTOR = 128, 8, 64
 _KINDS = ("fft", "ifft", "rfft", "irfft")
 
 
@@ -46,6 +50,8 @@ def transform(graph: Graph, x: Value, axis: int, length: int, sign: int) -> Valu
         sign: -1 forward, 1 back.
     """
     a, b = x.parts
+    if (first := _factor(length)) is not None:
+        return Value(tuple(_factored(graph, x.parts, axis, (first, length // first), sign, 2)))
     if length > LARGEST_MATRIX:
         return _fast(graph, x, axis, sign)
     cosine, sine = _waves(length, length, length)
@@ -65,12 +71,15 @@ def transform(graph: Graph, x: Value, axis: int, length: int, sign: int) -> Valu
 
 def forward_real(graph: Graph, x: Tensor, axis: int, length: int) -> Value:
     """Return the transform of real numbers, without the second half, which mirrors the first."""
-    half = length // 2 + 1
-    if length > LARGEST_MATRIX:
-        from simkit.export.onnx.shapes import sliced
+    from simkit.export.onnx.shapes import sliced
 
+    half = length // 2 + 1
+    ends = [half if a == axis else n for a, n in enumerate(x.shape)]
+    if (first := _factor(length)) is not None:
+        parts = _factored(graph, [x], axis, (first, length // first), -1, 2)
+        return Value(tuple(sliced(graph, part, [0] * len(ends), ends) for part in parts))
+    if length > LARGEST_MATRIX:
         whole = _fast(graph, Value((x, graph.expand(graph.constant(0, x.dtype), x.shape))), axis, -1)
-        ends = [half if a == axis else n for a, n in enumerate(x.shape)]
         return Value(tuple(sliced(graph, part, [0] * len(ends), ends) for part in whole.parts))
     cosine, sine = _waves(length, half, length)
     return Value(tuple(contracted(graph, x, matrix(graph, wave, x), axis) for wave in (cosine, -sine)))
@@ -84,10 +93,93 @@ def backward_real(graph: Graph, x: Value, axis: int, length: int) -> Tensor:
     weight[0] = 1.0
     if length % 2 == 0:
         weight[-1] = 1.0
+    if (first := _factor(length)) is not None:
+        parts = [_weighted(graph, part, axis, weight, length) for part in x.parts]
+        return _factored(graph, parts, axis, (first, length // first), 1, 1)[0]
     cosine, sine = (wave * weight / length for wave in _waves(half, length, length))
     a, b = x.parts
     first = contracted(graph, a, matrix(graph, cosine, a), axis)
     return graph.elementwise("Sub", first, contracted(graph, b, matrix(graph, sine, b), axis))
+
+
+def _weighted(graph: Graph, x: Tensor, axis: int, weight: np.ndarray, length: int) -> Tensor:
+    """Return a part of a half transform times the weights (half, 1) of its frequencies, zeros in place of the rest."""
+    along = [-1 if a == axis else 1 for a in range(len(x.shape))]
+    x = graph.elementwise("Mul", x, matrix(graph, weight.reshape(along), x))
+    rest = [length - n if a == axis else n for a, n in enumerate(x.shape)]
+    zeros = graph.expand(graph.constant(0, x.dtype), rest)
+    whole = [length if a == axis else n for a, n in enumerate(x.shape)]
+    return graph.op("Concat", [x, zeros], whole, x.dtype, axis=axis)
+
+
+def _factor(length: int) -> int | None:
+    """Return the largest factor of a length up to its square root, or ``None`` where two stages do not pay."""
+    if length < SHORTEST_FACTORED:
+        return None
+    first = max(n for n in range(1, int(length**0.5) + 1) if length % n == 0)
+    return first if first >= SMALLEST_FACTOR and length // first <= LARGEST_FACTOR else None
+
+
+def _factored(
+    graph: Graph, parts: Sequence[Tensor], axis: int, lengths: tuple[int, int], sign: int, wanted: int
+) -> list[Tensor]:
+    """Return a transform of ``n = n1 n2`` points in two stages (Cooley and Tukey 1965, doi:10.2307/2003354).
+
+    With ``j = n2 j1 + j2`` and ``k = k1 + n1 k2``, the sum over ``j1`` depends on ``j2`` and ``k1`` alone. The sum over
+    ``j2`` that follows takes one matrix for each ``k1``, which holds the factors between the stages too. Real and
+    imaginary parts are one vector, so that each stage is one product.
+
+    Args:
+        graph: under construction.
+        parts: the real part, and the imaginary one unless it is zero.
+        axis: along which.
+        lengths: n1 and n2.
+        sign: -1 forward, 1 back.
+        wanted: how many parts of the result.
+    """
+    n1, n2 = lengths
+    shape, count = parts[0].shape, len(parts)
+    front = int(np.prod(shape[axis + 1 :])) < SMALLEST_FACTOR
+    order = [axis] + [a for a in range(len(shape)) if a != axis] if front else list(range(len(shape)))
+    moved = [shape[a] for a in order]
+    outer, inner = (
+        (1, int(np.prod(moved[1:]))) if front else (int(np.prod(shape[:axis])), int(np.prod(shape[axis + 1 :])))
+    )
+    given = [graph.reshape(graph.transpose(part, order), (outer, n1, n2 * inner)) for part in parts]
+    points = _joined(graph, given, 1)
+    turns = np.arange(n1)[:, None] * np.arange(n1) / n1
+    known = matrix(graph, _rotations(sign * turns)[: count * n1].T, points)
+    stage = graph.typed("MatMul", [known, points], (outer, 2 * n1, n2 * inner))
+    halves = [graph.reshape(part, (outer, n1, n2, inner)) for part in _halves(graph, stage, 1)]
+    points = _joined(graph, halves, 2)
+    k = np.arange(n1)[:, None, None] + n1 * np.arange(n2)
+    turns = (np.arange(n2)[:, None] * k % (n1 * n2)) / (n1 * n2)
+    scale = 1.0 if sign < 0 else 1.0 / (n1 * n2)
+    known = matrix(graph, np.swapaxes(scale * _rotations(sign * turns)[..., : wanted * n2], 1, 2), points)
+    stage = graph.typed("MatMul", [known, points], (outer, n1, wanted * n2, inner))
+    back = [order.index(a) for a in range(len(shape))]
+    found = _halves(graph, stage, 2) if wanted == 2 else [stage]
+    return [graph.transpose(graph.reshape(graph.transpose(part, (0, 2, 1, 3)), moved), back) for part in found]
+
+
+def _joined(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor:
+    """Return arrays of one shape one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    shape = [len(parts) * n if a == axis else n for a, n in enumerate(parts[0].shape)]
+    return graph.op("Concat", list(parts), shape, parts[0].dtype, axis=axis)
+
+
+def _halves(graph: Graph, x: Tensor, axis: int) -> list[Tensor]:
+    """Return the first and the second half of an array along an axis."""
+    shape = [n // 2 if a == axis else n for a, n in enumerate(x.shape)]
+    return list(graph.node("Split", [x], [(shape, x.dtype), (shape, x.dtype)], axis=axis, num_outputs=2))
+
+
+def _rotations(turns: np.ndarray) -> np.ndarray:
+    """Return matrices (..., 2 j, 2 k) that turn complex numbers by turns (..., j, k), real parts before imaginary."""
+    c, s = np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)
+    return np.concatenate([np.concatenate([c, s], -1), np.concatenate([-s, c], -1)], -2)
 
 
 def _waves(rows: int, columns: int, length: int) -> tuple[np.ndarray, np.ndarray]:

@@ -32,7 +32,8 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "Pad": (*_WIDE, "int8", "uint8", "uint32", "uint64", "bool"),
     "ScatterElements": (*_FLOATS, *_INTEGERS),
     "TopK": (*_FLOATS, "int8", "int16", "int32", "int64", "uint8"),
-    "Where": (*_WIDE, "int8", "uint8", "uint32"),
+    # onnxruntime itself also has uint32, onnxruntime-web has not.
+    "Where": (*_WIDE, "int8", "uint8"),
 }
 
 # Types that hold every value of a narrower one. Sums and products in them, cast back, wrap around as in the narrow one.

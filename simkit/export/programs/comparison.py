@@ -47,7 +47,7 @@ def usual_tolerance(form: str, precision: str) -> float:
         form: of the program.
         precision: ``"float32"`` or ``"float64"``.
     """
-    return (OF_A_STEP if form == "step" else OF_A_RUN)[precision]
+    return (OF_A_STEP if form in ("step", "advance", "show") else OF_A_RUN)[precision]
 
 
 def error_of(expected: np.ndarray, found: np.ndarray) -> float:

@@ -91,7 +91,7 @@ def export_program(scenario: "Scenario", folder: Path, request: Request) -> Repo
         simulation = build(scenario)
         program = program_of(scenario, simulation, request.form, request.objective)
         tolerance = request.tolerance or comparison.usual_tolerance(request.form, kind)
-        cases, allowed = _references(program, scenario, request, tolerance)
+        cases, allowed = references(program, scenario, request, tolerance)
         files, seconds, outside = _files(program, scenario, request)
         derivative = check_derivative(program, scenario, files.get(runtimes.JAXEXPORT), cases["start"].inputs)
         card = _card(program, scenario, request, tolerance, allowed)
@@ -125,7 +125,7 @@ def _files(
     return files, seconds, outside
 
 
-def _references(
+def references(
     program: Program, scenario: "Scenario", request: Request, tolerance: float
 ) -> tuple[dict[str, folders.Case], dict[str, list[float | None]]]:
     """Return inputs and what JAX makes of them, and the errors that are allowed, by case."""

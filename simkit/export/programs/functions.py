@@ -21,7 +21,12 @@ FORMS = {
     "trajectory": "a whole run from the initial state: every frame, its diagnostics, and the last state",
     "gradient": "an objective and its derivatives with respect to all parameters",
     "final": "the diagnostics at the end of a run; of one that converges with an implicit derivative",
+    "start": "the initial state",
+    "advance": "one step: the next state alone",
+    "show": "what a frame shows of a state, its diagnostics and its status",
 }
+# Those of an interactive program, which calls ``start`` once, ``advance`` at every step and ``show`` when it draws.
+PARTS = ("start", "advance", "show")
 type Function = Callable[..., tuple[Any, ...]]
 
 
@@ -104,11 +109,51 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
             form, run, ports, (state, params), lambda seed: (start(params, jax.random.key(seed)), params), quantities
         )
         return dataclasses.replace(program, steps=steps, calls=scenario.run.every // steps)
+    if form in ("advance", "show"):
+        return part_of(simulation, form, parameters, scenario.run.every)
     key = jax.random.key(scenario.run.seed)
     ports = [parameters, [dataclasses.replace(ports_of(key, "key", {})[0], doc="from which the start is drawn")]]
     made = _of_runs(scenario, simulation, form, objective)
     program = _flat(form, made, ports, (params, key), lambda seed: (params, jax.random.key(seed)), quantities)
-    return dataclasses.replace(program, steps=scenario.run.steps, is_shaken=form == "trajectory")
+    steps = 0 if form == "start" else scenario.run.steps
+    return dataclasses.replace(program, steps=steps, is_shaken=form == "trajectory")
+
+
+def part_of(
+    simulation: "Simulation", form: str, parameters: list[Port], calls: int, names: Sequence[str] | None = None
+) -> Program:
+    """Return what an interactive program calls again and again: ``advance`` or ``show``.
+
+    Args:
+        simulation: whose.
+        form: ``"advance"`` or ``"show"``.
+        parameters: its parameters, as inputs.
+        calls: how many steps lead to the next frame.
+        names: of what is observed, the arrays that are shown; ``None`` shows all.
+    """
+    import jax
+
+    from simkit.core.rollout import segment
+    from simkit.core.status import status_of
+
+    params, start = simulation.params, jax.jit(simulation.init)
+    advance, status = segment(simulation, 1), status_of(simulation)
+
+    def shown(state: Any, params: "Params") -> dict[str, Any]:
+        observed = simulation.observe(state, params)
+        return {
+            "frame": observed if names is None else {name: observed[name] for name in names if name in observed},
+            "diagnostic": simulation.diagnose(state, params),
+            "status": status(state, params),
+        }
+
+    function = shown if form == "show" else lambda state, params: {"next": advance(state, params)}
+    state = jax.eval_shape(simulation.init, params, jax.random.key(0))
+    ports = [ports_of(state, "state", quantities := dict(simulation.quantities)), parameters]
+    program = _flat(
+        form, function, ports, (state, params), lambda seed: (start(params, jax.random.key(seed)), params), quantities
+    )
+    return dataclasses.replace(program, steps=int(form == "advance"), calls=calls if form == "advance" else 0)
 
 
 def _of_runs(
@@ -126,6 +171,8 @@ def _of_runs(
     from simkit.jobs.derivatives import objective_name, objective_of
 
     params, key, steps = simulation.params, jax.random.key(scenario.run.seed), scenario.run.steps
+    if form == "start":
+        return lambda params, key: {"state": simulation.init(params, key)}
     if form == "gradient":
         objective = objective_of(scenario, simulation, objective_name(scenario, name))
         if simulation.sized_like is not None:

@@ -31,6 +31,7 @@ class Domain:
     inflow      the given profile                              the given profile
     outflow     carried out by the mean outflow (Orlanski);    no change across the side
                 all inflow leaves through it, to round-off
+    pressure    whatever follows from the given pressure       no change across the side
     ==========  =============================================  ==================================
 
     These kinds are known by name; others are objects, see `simkit.flow.boundary.sides.side.Side`.
@@ -87,6 +88,15 @@ class Domain:
         """Return (axis, 0 or 1) of the sides through which what enters leaves."""
         return [(i, s) for i in self.bounded() for s in (0, 1) if self.side(i, s).leaves]
 
+    def open_sides(self) -> list[tuple[int, int]]:
+        """Return (axis, 0 or 1) of the sides on which the pressure is given."""
+        return [(i, s) for i in self.bounded() for s in (0, 1) if self.side(i, s).gives_pressure]
+
+    def is_open(self, axis: int) -> tuple[bool, bool]:
+        """Return whether the pressure is given on the lower and on the upper side of an axis."""
+        pair = self.sides[axis]
+        return (False, False) if pair is None else (pair[0].gives_pressure, pair[1].gives_pressure)
+
     def drawn_sides(self) -> np.ndarray:
         """Return how to draw the left, right, lower and upper side (4,), for pictures of the plane of x and y."""
         drawn = [("periodic",) * 2 if pair is None else [side.drawn_as for side in pair] for pair in self.sides[:2]]
@@ -105,7 +115,8 @@ def domain(
 
     Raises:
         UserError: if a side or slope is unknown, if a periodic axis has sides or a bounded one has none, if a side
-            gives the pressure, or if what flows in cannot flow out.
+            gives both pressure and velocity, if there is an outflow beside a side that gives the pressure, or if what
+            flows in cannot flow out.
     """
     if len(axes) not in (2, 3) or len(sides) != len(axes):
         raise UserError(f"{len(axes)} axes and {len(sides)} pairs of sides; give two or three axes, and sides for each")
@@ -120,19 +131,30 @@ def domain(
         )
     pairs = tuple(None if pair is None else known_sides(pair, i, "", SIDES, Side) for i, pair in enumerate(sides))
     built = Domain(Grid(tuple(axes)), pairs, wall_slope)
-    for i in built.bounded():
-        for side in built.sides[i] or ():
-            if side.gives_pressure:
-                raise UserError(
-                    f"side '{side.kind}' of axis {'xyz'[i]} gives the pressure, which the pressure solver does not "
-                    "serve; give the velocity through it, or let the flow leave"
-                )
+    if built.open_sides():
+        _check_open_sides(built)
+        return built
     ways = bool(built.entrances()), bool(built.exits())
     if ways == (True, False):
         raise UserError("inflow without outflow: what flows in cannot leave; make one side an outflow")
     if ways == (False, True):
         raise UserError("outflow without inflow: nothing can leave; make one side an inflow")
     return built
+
+
+def _check_open_sides(built: Domain) -> None:
+    for axis, side in built.open_sides():
+        what = built.side(axis, side)
+        if what.enters or what.leaves:
+            raise UserError(
+                f"side '{what.kind}' of axis {'xyz'[axis]} gives both the pressure and the velocity through it; "
+                "choose one"
+            )
+    for axis, side in built.exits():
+        raise UserError(
+            f"{built.place(axis, side).name} is of kind '{built.side(axis, side).kind}', beside a side that gives the "
+            "pressure, and how much leaves through each is then not said; make it a 'pressure' side too"
+        )
 
 
 def known_sides[T](

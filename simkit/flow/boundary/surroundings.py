@@ -16,6 +16,8 @@ type Surrounded = tuple[jax.Array, ...]
 def surround(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, layers: int = 1) -> Surrounded:
     """Return every component with one more point at both ends of each axis, except of its own where that is bounded.
 
+    Where the pressure is given on a side, its own axis is continued beyond that side too, without a slope.
+
     Around a periodic axis they are the points of the other end. Beyond a side they continue the velocity along it with
     its slope there, see `simkit.flow.boundary.slopes.side_slope`.
     Differences and means of neighbors, see `step` and `middle`, then give slopes and values on every face.
@@ -29,7 +31,8 @@ def surround(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, lay
     surrounded = []
     for i, component in enumerate(velocity):
         f = component
-        for axis in sorted(range(f.ndim), key=lambda k: domain.sides[k] is None):
+        # Points beyond an open side of its own axis come after those of the other bounded axes, which continue to them.
+        for axis in sorted(range(f.ndim), key=lambda k: (domain.sides[k] is None, k == i and any(domain.is_open(k)))):
             if domain.sides[axis] is None:
                 size = f.shape[axis]
                 last = jax.lax.slice_in_dim(f, size - layers, size, axis=axis)
@@ -39,6 +42,10 @@ def surround(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, lay
             if axis != i:
                 ends = [_beyond(component, f, i, axis, side, boundary, domain) for side in (0, 1)]
                 f = joined([ends[0], f, ends[1]], axis)
+            elif any(domain.is_open(axis)):
+                lower, upper = domain.is_open(axis)
+                before, after = ([end(f, axis, 0)] if lower else []), ([end(f, axis, 1)] if upper else [])
+                f = joined([*before, f, *after], axis)
             if layers == 2:
                 first, second, third, fourth = (_layer(f, axis, k) for k in (0, 1, -2, -1))
                 f = joined([2 * first - second, f, 2 * fourth - third], axis)

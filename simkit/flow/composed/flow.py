@@ -14,9 +14,17 @@ from simkit.core.simulation import Params, as_arrays
 from simkit.errors import UserError
 from simkit.flow.composed.initial import InitialVelocity
 from simkit.flow.composed.obstacles import FORCED, IMMERSED, ObstacleFormulas, obstacles_of
+from simkit.flow.composed.open_sides import pressures_on_sides, side_pressure_of
 from simkit.flow.composed.places import AXES, COMPONENTS, SHEAR_RATE, TIME, Places
 from simkit.flow.composed.scalars import ScalarFormulas, carried_scalar
-from simkit.flow.composed.sides import ENDS, OnSides, boundary_of, built_domain, velocities_on_sides
+from simkit.flow.composed.sides import (
+    ENDS,
+    OnSides,
+    boundary_of,
+    built_domain,
+    conditions_on_sides,
+    velocities_on_sides,
+)
 from simkit.flow.composed.start import check_start
 from simkit.flow.composed.terms import flow_rate_of, force_of, viscosity_of
 from simkit.flow.equations import Equations
@@ -41,6 +49,8 @@ class ComposedFlow:
         parameters: default values, or `simkit.core.parameter.Parameter`, by name.
         places: points of its domain.
         on_sides: formulas of the velocity on the sides.
+        conditions: of the parts of sides that consist of several, by (axis, side).
+        pressures: formulas of the pressure on open sides, by (axis, side).
         force: formulas of the forces, by component.
         flow_rate: that of the held flow rate; or None.
         viscosity: that of the viscosity.
@@ -56,6 +66,8 @@ class ComposedFlow:
     parameters: Mapping[str, Any]
     places: Places
     on_sides: OnSides
+    conditions: Mapping[tuple[int, int], list[Formula]]
+    pressures: Mapping[tuple[int, int], Formula]
     force: Mapping[int, Formula]
     flow_rate: Formula | None
     viscosity: Formula
@@ -94,6 +106,7 @@ class ComposedFlow:
             raise told["force"].refuse("z", "is given, and the flow is plane; remove it, or give axes.z")
         on_sides = velocities_on_sides(told["axes"], known, dimension)
         boundary = boundary_of(on_sides, places)
+        pressures = pressures_on_sides(told["axes"], known, dimension)
         scalars = {
             name: ScalarFormulas(one, known, places, (*moving, "speed")) for name, one in told["scalars"].items()
         }
@@ -112,6 +125,7 @@ class ComposedFlow:
             viscosity=nu,
             time_step=fixed_time_step,
             boundary=boundary,
+            side_pressure=side_pressure_of(pressures, places),
             force=force_of(formulas, places),
             flow_rate=flow_rate_of(flow_rate),
             scalar=TransportedScalars(carried) if carried else None,
@@ -127,6 +141,8 @@ class ComposedFlow:
             parameters=parameters,
             places=places,
             on_sides=on_sides,
+            conditions=conditions_on_sides(told["axes"], known, dimension),
+            pressures=pressures,
             force=formulas,
             flow_rate=flow_rate,
             viscosity=viscosity,

@@ -64,7 +64,8 @@ class InitialVelocity:
             if dimension == 3 or kinds[0] is not None or kinds[1] is None:
                 raise told.refuse("eddies", "need a plane flow, periodic along x and bounded along y; leave them away")
             self.eddies = scope.formula(told["eddies"])
-        self._solve = pressure_solver(places.domain.grid) if self.needs_projection else None
+        open_sides = places.domain.open_sides()
+        self._solve = pressure_solver(places.domain.grid, open_sides=open_sides) if self.needs_projection else None
 
     @property
     def needs_projection(self) -> bool:
@@ -109,7 +110,7 @@ class InitialVelocity:
         if self._solve is None:
             return velocity
         velocity = prescribe(velocity, velocity_on_sides(boundary, domain, params, jnp.zeros((), dtype)), domain)
-        slopes = gradient(self._solve(divergence(velocity, grid)), grid)
+        slopes = gradient(self._solve(divergence(velocity, grid)), grid, domain.open_sides())
         return jax.tree.map(jnp.subtract, velocity, slopes)
 
 
@@ -119,7 +120,7 @@ def _closed(velocity: Velocity, places: Places) -> Velocity:
     for axis in places.domain.bounded():
         for side in (0, 1):
             kind = places.domain.side(axis, side)
-            if not (kind.enters or kind.leaves):
+            if not (kind.enters or kind.leaves or kind.gives_pressure):
                 nothing = jnp.zeros_like(end(components[axis], axis, side))
                 components[axis] = with_end(components[axis], nothing, axis, side)
     return tuple(components)

@@ -14,7 +14,8 @@ from simkit.core.simulation import Params
 from simkit.flow.arrays import Velocity
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import magnitude
-from simkit.flow.operators.differences import at_centers, inside, mean_at_centers, mean_at_faces
+from simkit.flow.operators.differences import at_centers, mean_at_centers
+from simkit.flow.operators.open_sides import means_where_moving, moving
 from simkit.flow.operators.stress import squared_shear_rate
 
 AXES = "xyz"
@@ -44,19 +45,20 @@ class Places:
         """Names of the components of the velocity."""
         return tuple(COMPONENTS[: self.domain.grid.dimension])
 
-    def coordinates(self, component: int | None, params: Params, *, inner: bool = False) -> Given:
+    def coordinates(self, component: int | None, params: Params, *, where_moving: bool = False) -> Given:
         """Return the coordinates of the cell centers, or of the faces where a component of the velocity lives.
 
         Args:
             component: which one; None for the centers.
             params: parameters, whose precision counts.
-            inner: whether of the inner faces alone.
+            where_moving: whether of those faces alone that the equations move: inner ones, and on open sides.
         """
         found: Given = {}
         for i, (name, axis) in enumerate(zip(self.axes, self.domain.grid.axes, strict=True)):
             points = axis.points if i == component else axis.centers
-            if inner and i == component and not axis.periodic:
-                points = points[1:-1]
+            if where_moving and i == component and not axis.periodic:
+                lower, upper = self.domain.is_open(i)
+                points = points[0 if lower else 1 : len(points) - (0 if upper else 1)]
             found[name] = Named(jnp.asarray(points, precision_of(params)), (name,))
         return found
 
@@ -74,7 +76,7 @@ class Places:
         return {**found, self.axes[axis]: jnp.asarray(face, precision_of(params))}
 
     def at_faces(self, formula: Formula, i: int, velocity: Velocity, scalars: Any, params: Params, time: Any) -> Any:
-        """Return a formula on the inner faces of a component of the velocity.
+        """Return a formula on the faces of a component of the velocity that the equations move.
 
         Args:
             formula: of coordinates, time, velocity and scalars.
@@ -88,14 +90,14 @@ class Places:
 
         def component(j: int) -> jax.Array:
             if j == i:
-                return inside(velocity[i], i, grid)
-            return mean_at_faces(mean_at_centers(velocity[j], j, grid), i, grid)
+                return moving(velocity[i], i, self.domain)
+            return means_where_moving(mean_at_centers(velocity[j], j, grid), i, self.domain)
 
         known: dict[str, Callable[..., jax.Array]] = {
             name: lambda j=j: component(j) for j, name in enumerate(self.components)
         }
-        known |= {name: lambda s=s: mean_at_faces(s, i, grid) for name, s in dict(scalars).items()}
-        return self._value(formula, known, self.coordinates(i, params, inner=True), params, time)
+        known |= {name: lambda s=s: means_where_moving(s, i, self.domain) for name, s in dict(scalars).items()}
+        return self._value(formula, known, self.coordinates(i, params, where_moving=True), params, time)
 
     def at_centers(
         self, formula: Formula, velocity: Velocity, scalars: Any, params: Params, time: Any, boundary: Any = None

@@ -4,37 +4,48 @@ import dataclasses
 from typing import Any
 
 from simkit.core.parameter import POSITIVE
-from simkit.core.settings import Setting, either, flag, formula, named, number, several, table, text, whole, word
+from simkit.core.settings import (
+    Setting,
+    condition,
+    either,
+    flag,
+    formula,
+    named,
+    number,
+    several,
+    table,
+    text,
+    whole,
+    word,
+)
 from simkit.errors import UserError
 from simkit.flow.composed.shapes import SHAPES
 from simkit.flow.grid import MAX_CELLS
 
-SIDE_KINDS = ("wall", "free_slip", "inflow", "outflow")
+SIDE_KINDS = ("wall", "free_slip", "inflow", "outflow", "pressure")
 
 
 def _side() -> Setting:
-    """Return the setting of one side, which refuses by name what no side can be."""
+    """Return the setting of one side: a word, a table, or a list of the parts of which it consists."""
     kinds = word("what the side is", SIDE_KINDS)
     keys = {
         "kind": kinds,
         "u": formula("velocity along x of a wall or an inflow, by x, y, z and time", None),
         "v": formula("velocity along y, likewise", None),
         "w": formula("velocity along z, likewise", None),
+        "pressure": formula("pressure over density on a pressure side, by x, y, z and time; by default 0", None),
         "drawn": word("how pictures show a wall", ("wall", "hot", "cold"), "wall"),
     }
-    one = either("what is at an end of the axis", kinds, table("", keys), default=None)
+    part = table(
+        "", keys | {"where": condition("where on the side it is, by the coordinates, parameters and time", None)}
+    )
+    parts = several(either("a part of the side", kinds, part), "the rest of the side, then parts of it")
+    one = either("what is at an end of the axis", kinds, table("", keys), parts, default=None)
 
     def check(value: Any, where: str) -> Any:
-        if isinstance(value, list | tuple):
+        if isinstance(value, dict) and "where" in value:
             raise UserError(
-                f"{where} is a list, and a side is of one kind; for an inflow through a part of it give a velocity "
-                'that is zero elsewhere, such as u = "where(y < 0.5, 1, 0)"'
-            )
-        kind = value.get("kind") if isinstance(value, dict) else value
-        if kind == "pressure":
-            raise UserError(
-                f"{where}: sides that give the pressure are not served; give the velocity through it by an 'inflow', "
-                "or let the flow leave by an 'outflow'"
+                f"{where}.where is given, and nothing says what the rest of the side is; write a list, the rest first"
             )
         return one.check(value, where)
 

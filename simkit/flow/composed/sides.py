@@ -12,6 +12,7 @@ from simkit.errors import UserError
 from simkit.flow.boundary.domain import Domain, domain
 from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.sides import SIDES
+from simkit.flow.composed.parts_of_sides import Conditions, Part, conditions_of, parts_of, velocity_of
 from simkit.flow.composed.places import AXES, COMPONENTS, TIME, Places
 from simkit.flow.grid import Axis, axis_of_faces, bounded_axis, periodic_axis, refined_axis
 
@@ -40,7 +41,7 @@ def built_domain(axes: Settings, wall_slope: str) -> Domain:
         for end in ENDS:
             if one["periodic"] and one[end] is not None:
                 raise one.refuse(end, "is given, and the axis is periodic; remove it, or 'periodic'")
-    pairs = [None if one["periodic"] else (_kind(one, "lower"), _kind(one, "upper")) for one in told]
+    pairs = [None if one["periodic"] else (kind_of(one, "lower"), kind_of(one, "upper")) for one in told]
     _check_passage(pairs, axes)
     return domain(tuple(map(_axis, told)), tuple(pairs), wall_slope)
 
@@ -62,7 +63,17 @@ def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides
         for side, end in enumerate(ENDS):
             if one["periodic"]:
                 continue
-            kind, given = SIDES[_kind(one, end)], one[end] if isinstance(one[end], Settings) else {}
+            names = (*AXES[:dimension], TIME)
+            if isinstance(one[end], tuple):
+                parts = parts_of(one[end], one.path(end))
+                _refuse_along_z(parts, dimension)
+                conditions_of(parts, scope, names)
+                for component in range(dimension):
+                    formula = velocity_of(parts, component, component == axis, scope, names)
+                    if formula is not None:
+                        found[axis, side, component] = formula
+                continue
+            kind, given = SIDES[kind_of(one, end)], one[end] if isinstance(one[end], Settings) else {}
             if kind.drawn_as != "wall" and "drawn" in getattr(given, "said", ()):
                 raise UserError(
                     f"{one.path(end)}.drawn is given, and a side of kind '{kind.kind}' is no wall; remove it"
@@ -81,7 +92,7 @@ def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides
                     raise UserError(
                         f"{where} is given, and a side of kind '{kind.kind}' does not take it; remove it{remedy}"
                     )
-                found[axis, side, component] = scope.formula(said, (*AXES[:dimension], TIME))
+                found[axis, side, component] = scope.formula(said, names)
     return found
 
 
@@ -166,15 +177,41 @@ def _made(told: Settings, key: str, make: Callable[..., Axis], *arguments: Any) 
         raise UserError(f"{told.path(key)}: {error}") from None
 
 
-def _kind(told: Settings, end: str) -> str:
+def kind_of(told: Settings, end: str) -> str:
     """Return the kind of one side of a bounded axis."""
     if told[end] is None:
         raise told.refuse(end, f"is missing; give one of {', '.join(SIDES)}, or {told.path('periodic')} = true")
-    return told[end]["kind"] if isinstance(told[end], Settings) else told[end]
+    kinds = [kind for kind, *_ in parts_of(told[end], told.path(end))]
+    return "inflow" if "inflow" in kinds else kinds[0]
+
+
+def conditions_on_sides(axes: Settings, scope: Scope, dimension: int) -> Conditions:
+    """Return the conditions of the parts of sides that consist of several, by (axis, side).
+
+    Args:
+        axes: settings of the axes.
+        scope: of formulas.
+        dimension: number of axes.
+
+    Raises:
+        UserError: if a condition takes a name that is not known there.
+    """
+    return {
+        (axis, side): conditions_of(parts_of(told, axes[AXES[axis]].path(end)), scope, (*AXES[:dimension], TIME))
+        for axis in range(dimension)
+        for side, end in enumerate(ENDS)
+        if isinstance(told := axes[AXES[axis]][end], tuple)
+    }
+
+
+def _refuse_along_z(parts: list[Part], dimension: int) -> None:
+    for _, given, path in parts:
+        if dimension == 2 and given.get("w") is not None:
+            raise UserError(f"{path}.w is a velocity along z, and the flow is plane; remove it, or give axes.z")
 
 
 def _check_passage(pairs: list[Any], axes: Settings) -> None:
-    """Refuse a flow in without a way out, and the reverse."""
+    """Refuse a flow in without a way out, the reverse, and an outflow beside a side that gives the pressure."""
     by_kind = {
         kind: [
             axes.path(f"{AXES[i]}.{end}")
@@ -182,8 +219,18 @@ def _check_passage(pairs: list[Any], axes: Settings) -> None:
             for end, k in zip(ENDS, pair or (), strict=False)
             if k == kind
         ]
-        for kind in ("inflow", "outflow")
+        for kind in ("inflow", "outflow", "pressure")
     }
+    if by_kind["pressure"]:
+        if by_kind["outflow"]:
+            raise UserError(
+                f"{by_kind['outflow'][0]} is an outflow, and {by_kind['pressure'][0]} gives the pressure: how much "
+                "leaves through each is not said; make both 'pressure' sides"
+            )
+        return
     for kind, other in (("inflow", "outflow"), ("outflow", "inflow")):
         if by_kind[kind] and not by_kind[other]:
-            raise UserError(f"{by_kind[kind][0]} is an {kind}, and there is no {other}; make another side an '{other}'")
+            raise UserError(
+                f"{by_kind[kind][0]} is an {kind}, and there is no {other}; make another side an "
+                f"'{other}' or a 'pressure' side"
+            )

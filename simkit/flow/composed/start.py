@@ -9,6 +9,7 @@ import numpy as np
 from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_non_finite
 from simkit.core.simulation import Params
 from simkit.flow.boundary.side_velocity import velocity_on_sides
+from simkit.flow.composed.parts_of_sides import check_parts
 from simkit.flow.stepping.time_step import check_time_step
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
                 if end[1] is not None:
                     given = places.on_side(axis, side, None, params)
                     refuse_non_finite(end[1], end[1].on(places.axes, params, **given, time=zero))
+    check_parts(dict(flow.conditions), places, params, zero)
+    for (axis, side), formula in flow.pressures.items():
+        given = places.on_side(axis, side, None, params)
+        refuse_non_finite(formula, formula.on(places.axes, params, **given, time=zero))
     times = [0.0, *(float(params["time_step"]) * 2.0**k for k in range(LOOKS))]
     speeds = _speeds_on_sides(flow, params, times)
     if flow.obstacles:

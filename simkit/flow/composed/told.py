@@ -156,6 +156,8 @@ class Told:
             found[f"mean_{name}"] = mean_scalar(f, grid)
         if self._flow.flow_rate is not None:
             found["drive"] = state.drive
+        for axis, side, name in self._passages():
+            found[f"{name}.flow"] = -self._domain.place(axis, side).flux(velocity)
         found |= self._friction(state, params)
         found |= self._loads(state, params)
         return found | self._scalars(state, params)
@@ -204,6 +206,12 @@ class Told:
             for side, end in enumerate(ENDS):
                 if self._domain.side(axis, side).drawn_as == "wall":
                     yield axis, side, f"{AXES[axis]}_{end}"
+
+    def _passages(self) -> Iterator[tuple[int, int, str]]:
+        """Yield (axis, side, name) of the sides through which fluid passes."""
+        domain = self._domain
+        for axis, side in sorted({*domain.entrances(), *domain.exits(), *domain.open_sides()}):
+            yield axis, side, f"{AXES[axis]}_{ENDS[side]}"
 
     def _friction(self, state: FlowState, params: Params) -> Arrays:
         """Return the mean shear stress over density of the flow on each wall, along each direction of the wall."""
@@ -261,6 +269,11 @@ class Told:
             for axis in AXES:
                 doc = f"mean shear stress over density of the flow on the wall {name.replace('_', ' ')}, along {axis}"
                 table[f"{name}.shear_{axis}"] = Quantity(square, doc)
+        area = raised(length, self._grid.dimension - 1)
+        for _, _, name in self._passages():
+            where = name.replace("_", " ")
+            doc = f"volume per time{', per length along z,' if self._is_plane else ''} that flows in through {where}"
+            table[f"{name}.flow"] = Quantity(times(velocity, area), f"{doc}; negative where it flows out")
         for name, one in self._flow.scalars.items():
             unit = one.told["unit"]
             table[name] = Quantity(unit, one.told["doc"] or name)

@@ -136,10 +136,10 @@ class Bodies:
             UserError: names what.
         """
         check_scalar(equations, {name: tuple(body.surfaces) for name, body in self.bodies.items()}, self.swells)
-        if self.swells and not equations.domain.exits():
+        if self.swells and not (equations.domain.exits() or equations.domain.open_sides()):
             raise UserError(
-                "a body changes its size, but no fluid can leave the domain; make one side an outflow, or give its "
-                "motion no size"
+                "a body changes its size, but no fluid can leave the domain; make one side an outflow or a pressure "
+                "side, or give its motion no size"
             )
 
     def source(self, params: Params, time: jax.Array) -> jax.Array | None:

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.boundary.surroundings import Surrounded, along, lower, middle, step, strip, upper
+from simkit.flow.operators.open_sides import control_lengths, with_empty_cells, without_beyond
 
 # Layers of points around the velocity that each scheme reads.
 LAYERS = {"central": 1, "upwind": 2}
@@ -13,7 +14,7 @@ LAYERS = {"central": 1, "upwind": 2}
 def advection(
     around: Surrounded, domain: Domain, scheme: str = "central", carried: Surrounded | None = None
 ) -> tuple[jax.Array, ...]:
-    """Return the divergence of the momentum flux on the inner faces of each component.
+    """Return the divergence of the momentum flux on the faces of each component that the equations move.
 
         N_i(u) = sum over j of d(u_j u_i)/dx_j
 
@@ -41,9 +42,9 @@ def advection(
             carrier = strip(carriers[j], others)
             if i == j:
                 carrier = middle(carrier, i)
-                spacing = axis.distances
+                spacing = control_lengths(i, domain)
             else:
-                carrier = _on_edges(carrier, i, j, domain)
+                carrier = _on_edges(without_beyond(carrier, j, domain), i, j, domain)
                 others.append(i)
                 spacing = axis.widths
             flux = carrier * _carried(f, carrier, others, j, scheme)
@@ -59,8 +60,8 @@ def _on_edges(carrier: jax.Array, i: int, j: int, domain: Domain) -> jax.Array:
         carrier = lower(carrier, j)
     if own.periodic:
         return middle(upper(carrier, i), i)
-    weighted = strip(carrier, [i]) * along(carrier, own.widths, i, domain)
-    return (upper(weighted, i) + lower(weighted, i)) * along(carrier, 0.5 / own.distances, i, domain)
+    weighted = with_empty_cells(strip(carrier, [i]) * along(carrier, own.widths, i, domain), i, domain)
+    return (upper(weighted, i) + lower(weighted, i)) * along(carrier, 0.5 / control_lengths(i, domain), i, domain)
 
 
 def _carried(f: jax.Array, carrier: jax.Array, others: list[int], j: int, scheme: str) -> jax.Array:

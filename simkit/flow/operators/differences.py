@@ -1,7 +1,7 @@
 """Differences and means between neighboring points along one axis, the letters all operators are written in."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import jax
 import jax.numpy as jnp
@@ -84,17 +84,32 @@ def divergence(velocity: Velocity, grid: Grid) -> jax.Array:
     return total(difference_at_centers(f, i, grid) for i, f in enumerate(velocity))
 
 
-def gradient(pressure: jax.Array, grid: Grid) -> Velocity:
-    """Return the gradient on the faces where the velocity lives; zero on the boundary, which pressure does not move."""
-    return tuple(_slope(pressure, i, grid) for i in range(grid.dimension))
+def gradient(pressure: jax.Array, grid: Grid, open_sides: Collection[tuple[int, int]] = ()) -> Velocity:
+    """Return the gradient on the faces where the velocity lives.
+
+    It is zero on the boundary, which pressure does not move, but for open sides: the pressure there counts as zero, at
+    half the width of a cell from the nearest centers.
+
+    Args:
+        pressure: at the cell centers.
+        grid: the grid.
+        open_sides: (axis, 0 or 1) of those on which the pressure is given.
+    """
+    return tuple(slope_at_faces(pressure, i, grid, open_sides) for i in range(grid.dimension))
 
 
-def _slope(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
-    if grid.axes[axis].periodic:
+def slope_at_faces(f: jax.Array, axis: int, grid: Grid, open_sides: Collection[tuple[int, int]] = ()) -> jax.Array:
+    """Return one component of `gradient`."""
+    a = grid.axes[axis]
+    if a.periodic:
         return difference_at_faces(f, axis, grid)
-    # Beyond the ends lies what lies at the ends.
-    around = with_ends(end(f, axis, 0), f, end(f, axis, 1), axis)
-    n, distances = f.shape[axis], np.pad(grid.axes[axis].distances, 1, constant_values=1.0)
+    # Beyond the ends lies what lies at the ends; beyond open sides, its negative.
+    ends = [-end(f, axis, side) if (axis, side) in open_sides else end(f, axis, side) for side in (0, 1)]
+    around = with_ends(ends[0], f, ends[1], axis)
+    n, distances = f.shape[axis], np.pad(a.distances, 1, constant_values=1.0)
+    for side in (0, -1):
+        if (axis, -side) in open_sides:
+            distances[side] = a.widths[side]
     lower, upper = (jax.lax.slice_in_dim(around, k, n + 1 + k, axis=axis) for k in (0, 1))
     return (upper - lower) / like(f, grid.along(distances, axis))
 

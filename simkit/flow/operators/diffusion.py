@@ -11,11 +11,12 @@ from simkit.flow.boundary.slopes import side_shares, side_slope
 from simkit.flow.boundary.surroundings import Surrounded, along, step, strip
 from simkit.flow.grid import Axis
 from simkit.flow.operators.differences import difference_at_faces, with_ends
+from simkit.flow.operators.open_sides import center_widths, control_lengths
 from simkit.flow.solvers.tridiagonal import matrix_of_slopes
 
 
 def laplacian(around: Surrounded, domain: Domain, axes: tuple[int, ...] | None = None) -> tuple[jax.Array, ...]:
-    """Return the sum of the second derivatives on the inner faces of each component.
+    """Return the sum of the second derivatives on the faces of each component that the equations move.
 
     Args:
         around: the velocity with one layer of points around it, see `surround`.
@@ -31,7 +32,8 @@ def laplacian(around: Surrounded, domain: Domain, axes: tuple[int, ...] | None =
             points = strip(f, [k for k in every if k != j])
             slopes = step(points, j)
             if i == j:
-                slopes, spacing = slopes * along(f, 1 / axis.widths, j, domain), axis.distances
+                slopes = slopes * along(f, 1 / center_widths(j, domain), j, domain)
+                spacing = control_lengths(j, domain)
             else:
                 slopes, spacing = slopes * along(f, 1 / reach(axis), j, domain), axis.widths
             term = term + step(slopes, j) * along(f, 1 / spacing, j, domain)
@@ -74,14 +76,15 @@ def second_difference(component: int, axis: int, domain: Domain) -> np.ndarray |
     Args:
         component: of the velocity.
         axis: along which to differentiate; ``(n, n)`` for the n cells, ``(n - 1, n - 1)`` for the inner faces if it is
-            the component's own.
+            the component's own, and one more for each open side.
         domain: the domain, whose sides have no values of their own.
     """
     a = domain.grid.axes[axis]
     if a.periodic:
         return None
     if component == axis:
-        return matrix_of_slopes(1 / a.widths, a.distances)
+        ends = tuple(int(is_open) for is_open in domain.is_open(axis))
+        return matrix_of_slopes(np.pad(1 / a.widths, ends), control_lengths(axis, domain))
     lower, upper = side_shares(component, axis, no_motion(domain), domain)
     assert isinstance(lower, float) and isinstance(upper, float), "sides without values of their own have known shares"
     return second_difference_at_centers(axis, (lower, upper), domain)

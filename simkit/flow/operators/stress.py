@@ -9,10 +9,11 @@ from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.surroundings import Surrounded, along, lower, step, strip, upper
 from simkit.flow.operators.differences import difference_at_centers, joined, mean_at_centers, total
 from simkit.flow.operators.diffusion import reach, shear
+from simkit.flow.operators.open_sides import center_widths, control_lengths, without_beyond, without_ends
 
 
 def divergence_of_stress(around: Surrounded, viscosity: jax.Array, domain: Domain) -> tuple[jax.Array, ...]:
-    """Return the viscous acceleration on the inner faces of each component.
+    """Return the viscous acceleration on the faces of each component that the equations move.
 
         F_i = sum over j of d/dx_j (nu (du_i/dx_j + du_j/dx_i))
 
@@ -35,10 +36,10 @@ def divergence_of_stress(around: Surrounded, viscosity: jax.Array, domain: Domai
             points = step(strip(f, [k for k in every if k != j]), j)
             nu = strip(padded, others)
             if i == j:
-                strain = points * along(f, 2 / axis.widths, j, domain)
-                nu, spacing = _inner(nu, i, domain), axis.distances
+                strain = points * along(f, 2 / center_widths(j, domain), j, domain)
+                nu, spacing = _inner(nu, i, domain), control_lengths(i, domain)
             else:
-                crossing = strip(around[j], others)
+                crossing = strip(without_beyond(around[j], j, domain), others)
                 crossing = _inner(step(crossing, i) * along(f, 1 / reach(domain.grid.axes[i]), i, domain), i, domain)
                 crossing = lower(crossing, j) if axis.periodic else crossing
                 strain = points * along(f, 1 / reach(axis), j, domain) + crossing
@@ -79,8 +80,8 @@ def _with_neighbors(viscosity: jax.Array, domain: Domain) -> jax.Array:
 
 
 def _inner(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return what belongs to the inner faces of the component along an axis, of all faces or of all cells around."""
-    return upper(f, axis) if domain.grid.axes[axis].periodic else strip(f, [axis])
+    """Return what belongs to the moving faces of the component along an axis, of all faces or of all cells around."""
+    return upper(f, axis) if domain.grid.axes[axis].periodic else without_ends(f, axis, domain)
 
 
 def _at_faces(f: jax.Array, axis: int, domain: Domain) -> jax.Array:

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal
 
 import jax
@@ -21,14 +21,20 @@ type Method = Literal["elimination", "modes"]
 METHODS: tuple[Method, ...] = ("elimination", "modes")
 
 
-def pressure_solver(grid: Grid, method: Method | None = None) -> Callable[[jax.Array], jax.Array]:
+type OpenSides = Collection[tuple[int, int]]
+
+
+def pressure_solver(
+    grid: Grid, method: Method | None = None, open_sides: OpenSides = ()
+) -> Callable[[jax.Array], jax.Array]:
     """Return the direct solver of the pressure equation, ``solve(source) -> p``, both at the cell centers.
 
         div(grad(p)) = source
 
     The gradient is that between neighboring centers, and zero on the boundary faces of every bounded axis. Of the
     constants that may be added to ``p`` it takes the one whose mean over the volume is zero, and it ignores the mean
-    over the volume of ``source``, which no pressure produces.
+    over the volume of ``source``, which no pressure produces. On open sides the pressure is zero: there is no constant
+    to add then, and the whole source counts.
 
     Args:
         grid: the grid.
@@ -36,23 +42,31 @@ def pressure_solver(grid: Grid, method: Method | None = None) -> Callable[[jax.A
             tridiagonal systems along the bounded axis of the most cells, for every mode of the other axes, and for both
             halves at once where `has_halves`. None takes what `fastest_method` says; a grid without bounded axes has
             modes only.
+        open_sides: (axis, 0 or 1) of the sides on which the pressure is given, see
+            `simkit.flow.operators.differences.gradient`.
     """
-    return _symmetric(fastest_solver(lambda chosen: _solver(grid, chosen), method), grid)
+    where = tuple(open_sides)
+    return _symmetric(fastest_solver(lambda chosen: _solver(grid, chosen, where), method), grid, where)
 
 
-def _solver(grid: Grid, method: Method) -> Callable[[jax.Array], jax.Array]:
+def _solver(grid: Grid, method: Method, open_sides: OpenSides) -> Callable[[jax.Array], jax.Array]:
     bounded = [i for i, axis in enumerate(grid.axes) if not axis.periodic]
-    matrices = [second_difference(axis) for axis in grid.axes]
+    ends = [((i, 0) in open_sides, (i, 1) in open_sides) for i in range(grid.dimension)]
+    matrices = [second_difference(axis, pair) for axis, pair in zip(grid.axes, ends, strict=True)]
     if method == "modes" or not bounded:
-        return _by_modes(Transform(matrices))
-    if has_halves(grid):
+        return _by_modes(Transform(matrices), bool(open_sides))
+    if has_halves(grid) and not open_sides:
         return solver_of_halves(grid, matrices)
     along = max(bounded, key=lambda i: grid.cells[i])
-    others = [None if i == along else matrix for i, matrix in enumerate(matrices)]
-    return _by_elimination(Transform(others, first=along), grid.axes[along])
+    others = Transform([None if i == along else matrix for i, matrix in enumerate(matrices)], first=along)
+    if open_sides:
+        return _by_elimination_to_sides(others, grid.axes[along], ends[along])
+    return _by_elimination(others, grid.axes[along])
 
 
-def _symmetric(solve: Callable[[jax.Array], jax.Array], grid: Grid) -> Callable[[jax.Array], jax.Array]:
+def _symmetric(
+    solve: Callable[[jax.Array], jax.Array], grid: Grid, open_sides: OpenSides
+) -> Callable[[jax.Array], jax.Array]:
     """Return the same solver, whose transpose is made of itself: weighted by volumes the operator is symmetric."""
 
     def transpose(_: object, pull: jax.Array) -> jax.Array:
@@ -61,7 +75,7 @@ def _symmetric(solve: Callable[[jax.Array], jax.Array], grid: Grid) -> Callable[
         return volumes * solve(pull / volumes)
 
     def laplacian(pressure: jax.Array) -> jax.Array:
-        return divergence(gradient(pressure, grid), grid)
+        return divergence(gradient(pressure, grid, open_sides), grid)
 
     return lambda source: jax.lax.custom_linear_solve(laplacian, source, lambda _, b: solve(b), transpose)
 
@@ -99,10 +113,11 @@ def fastest_solver(
     return lambda *arguments: solvers[method or fastest_method()](*arguments)
 
 
-def _by_modes(transform: Transform) -> Callable[[jax.Array], jax.Array]:
+def _by_modes(transform: Transform, is_definite: bool) -> Callable[[jax.Array], jax.Array]:
     eigenvalues = transform.eigenvalues.copy()
-    # The first mode is the constant, which the source does not have and the pressure shall not have.
-    eigenvalues.flat[0] = np.inf
+    if not is_definite:
+        # The first mode is the constant, which the source does not have and the pressure shall not have.
+        eigenvalues.flat[0] = np.inf
     inverse = -1 / eigenvalues
 
     def solve(source: jax.Array) -> jax.Array:
@@ -132,8 +147,36 @@ def _by_elimination(transform: Transform, axis: Axis) -> Callable[[jax.Array], j
     return solve
 
 
-def second_difference(axis: Axis) -> SecondDifference:
-    """Return the divergence of the gradient along one axis."""
+def _by_elimination_to_sides(
+    transform: Transform, axis: Axis, is_open: tuple[bool, bool]
+) -> Callable[[jax.Array], jax.Array]:
+    """Return the solver with the pressure given on a side at least, which makes every system regular."""
+    column = [-1] + [1] * (transform.eigenvalues.ndim - 1)
+    # Rounding may leave the smallest eigenvalue of closed axes, zero, a little below.
+    excess = axis.widths.reshape(column) * np.maximum(transform.eigenvalues, 0)
+    for row in (0, -1):
+        if is_open[-row]:
+            excess[row] += 2 / axis.widths[row]
+    fraction, inverse = eliminate(excess, 1 / axis.distances)
+
+    def solve(source: jax.Array) -> jax.Array:
+        w, e, i = (jnp.asarray(constant, source.dtype) for constant in (-axis.widths, fraction, inverse))
+        return transform.from_modes(substitute(transform.to_modes(source), w, e, i))
+
+    return solve
+
+
+def second_difference(axis: Axis, is_open: tuple[bool, bool] = (False, False)) -> SecondDifference:
+    """Return the divergence of the gradient along one axis.
+
+    Args:
+        axis: the axis.
+        is_open: whether the pressure is zero on its lower and on its upper side.
+    """
     if axis.periodic:
         return Periodic(axis.cells, axis.length / axis.cells)
-    return matrix_of_slopes(np.pad(1 / axis.distances, 1), axis.widths)
+    slopes = np.pad(1 / axis.distances, 1)
+    for row in (0, -1):
+        if is_open[-row]:
+            slopes[row] = 2 / axis.widths[row]
+    return matrix_of_slopes(slopes, axis.widths)

@@ -11,16 +11,18 @@ from simkit.core.barrier import computed_once
 from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
+from simkit.flow.accelerations import explicit_terms, implicit_friction
 from simkit.flow.arrays import Velocity, like
 from simkit.flow.boundary.domain import prescribe
+from simkit.flow.boundary.pressure_sides import pushed
 from simkit.flow.diagnosis.measures import integral, mean_velocity
-from simkit.flow.equations import Equations, explicit_terms, implicit_friction
+from simkit.flow.equations import Equations
 from simkit.flow.obstacles.method import Stage
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.solvers.pressure import pressure_solver
-from simkit.flow.stepping.implicit import friction_solver
+from simkit.flow.stepping.implicit import friction_solver, lifting
 
 # Weights (new, old) of the explicit terms of each stage, and the part of the step that has passed before it.
 STAGES = np.array([(8 / 15, 0.0, 0.0), (5 / 12, -17 / 60, 8 / 15), (3 / 4, -5 / 12, 2 / 3)])
@@ -32,8 +34,8 @@ class FlowState:
 
     Attributes:
         velocity: components on their faces, see `simkit.flow.grid.Grid`.
-        pressure: at the cell centers, divided by density, without its mean; that of the middle of the last stage, 1/2
-            (Adams-Bashforth) or 1/6 (Runge-Kutta) of a step ago.
+        pressure: at the cell centers, divided by density, without its mean unless a side gives it; that of the middle
+            of the last stage, 1/2 (Adams-Bashforth) or 1/6 (Runge-Kutta) of a step ago.
         scalar: at the cell centers, or several by name; ``()`` where there is none.
         explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
         drive: the uniform acceleration along the first axis that holds the flow rate; zero unless it is held.
@@ -99,8 +101,10 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     several = equations.method == "runge_kutta"
     if obstacle is not None:
         obstacle.check_equations(equations)
-    solve_pressure = pressure_solver(grid)
+    open_sides = domain.open_sides()
+    solve_pressure = pressure_solver(grid, open_sides=open_sides)
     solve_friction = friction_solver(equations) if equations.implicit else None
+    lift = lifting(equations, solve_pressure) if equations.implicit and equations.side_pressure else None
     solve_diffusion = equations.scalar.implicit_diffusion(equations.implicit) if equations.scalar else None
 
     def project(velocity: Velocity, part: jax.Array, source: jax.Array | None = None) -> tuple[Velocity, jax.Array]:
@@ -108,7 +112,9 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         with jax.named_scope("projection"):
             missing = divergence(velocity, grid) if source is None else divergence(velocity, grid) - source
             increment = solve_pressure(missing / part)
-            return jax.tree.map(lambda u, slope: u - part * slope, velocity, gradient(increment, grid)), increment
+            return jax.tree.map(
+                lambda u, slope: u - part * slope, velocity, gradient(increment, grid, open_sides)
+            ), increment
 
     def start(velocity: Velocity, params: Params, scalar: Any = ()) -> FlowState:
         zero = jnp.zeros((), velocity[0].dtype)
@@ -118,6 +124,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         if equations.implicit:
             friction = implicit_friction(velocity, equations.on_sides(params, zero), equations, params)
             acceleration = jax.tree.map(jnp.add, acceleration, friction)
+            if open_sides:
+                acceleration = pushed(acceleration, equations.pressure_on_sides(params, zero), domain)
         if equations.boundary is not None:
             # On sides that the fluid passes it is the rate at which what passes changes.
             def moved(time: jax.Array) -> Velocity:
@@ -140,6 +148,19 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             iteration=jnp.zeros((), jnp.int32),
         )
 
+    def fits(state: FlowState, length: jax.Array) -> tuple[jax.Array, ...]:
+        """Return at what time the pressure at the start of each stage fits the open sides; nothing where none do."""
+        if lift is None:
+            return ()
+        # The middle of the stage before; at the start, the start.
+        last = like(length, (1 - STAGES[-1, 2]) / 2 if several else 0.5)
+        now = state.time[0]
+        before = jnp.where(state.iteration == 0, now, now - last * state.time_step)
+        if not several:
+            return (before,)
+        middles = now + length * like(length, STAGES[:-1, 2] + np.diff(STAGES[:, 2]) / 2)
+        return (jnp.concatenate([before[None], middles]),)
+
     def step(state: FlowState, params: Params) -> FlowState:
         length = like(state.time, equations.time_step(state.velocity, params))
         first = state.iteration == 0
@@ -149,7 +170,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
 
         def stage(carry, weights_and_index):
             velocity, pressure, scalar, before, drive, impulse = carry
-            (new, old, passed), index = weights_and_index
+            (new, old, passed), index, *fitted = weights_and_index
             # Numbers on their own: worked out again for each point, they would keep loops from being vectorized.
             gain, loss, part = computed_once((new * length, old * length, (new + old) * length))
             time = state.time[0] + passed * length
@@ -179,6 +200,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                     impulse = impulse.at[-len(added) :].add(added)
             if solve_friction is not None:
                 with jax.named_scope("implicit"):
+                    if lift is not None:
+                        pressure = lift(pressure, params, *fitted, time + part / 2)
                     change, correction = solve_friction(change, velocity, pressure, params, time, part, share)
             started, velocity = velocity, jax.tree.map(jnp.add, velocity, change)
             source = obstacle.source(params, time + part) if obstacle else None
@@ -206,11 +229,12 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             before = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
         carry = state.velocity, state.pressure, state.scalar, before, state.drive, jnp.zeros_like(state.load)
         if several:
-            carry, _ = jax.lax.scan(stage, carry, (like(state.time, STAGES), jnp.arange(len(STAGES))))
+            stages = like(state.time, STAGES), jnp.arange(len(STAGES))
+            carry, _ = jax.lax.scan(stage, carry, (*stages, *fits(state, length)))
         else:
             # With steps of one length these are 3/2 and -1/2.
             old = jnp.where(first, 0, -length / (2 * state.time_step))
-            carry, _ = stage(carry, ((1 - old, old, 0), 0))
+            carry, _ = stage(carry, ((1 - old, old, 0), 0, *fits(state, length)))
         velocity, pressure, scalar, explicit, drive, impulse = carry
         if obstacle is not None:
             ends = (state.time[0], state.velocity), (state.time[0] + length, velocity)

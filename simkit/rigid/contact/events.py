@@ -8,7 +8,7 @@ import numpy as np
 
 from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
-from simkit.core.rollout import recomputed, stored
+from simkit.core.rematerialization import recomputed, stored
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.stages import with_tangents

@@ -208,6 +208,15 @@ FOURIER = {
     ),
     "real": (lambda x: [jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x), 6), jnp.fft.rfft2(x)], (normal(3, 6),)),
     "odd": (lambda x: [jnp.fft.irfft(jnp.fft.rfft(x), 5), jnp.fft.irfft2(jnp.fft.rfft2(x), s=(3, 5))], (normal(3, 5),)),
+    # 128 is 8 times 16, 150 is 10 times 15: two stages.
+    "two stages": (
+        lambda x, y: [jnp.fft.fft(x), jnp.fft.ifft(x, axis=1), jnp.fft.fft2(x, axes=(1, 2)), jnp.fft.irfft2(y)],
+        (normal(2, 128, 150) + 1j * normal(2, 128, 150, seed=1), normal(128, 5) + 1j * normal(128, 5, seed=2)),
+    ),
+    "two stages of real numbers": (
+        lambda x, y: [jnp.fft.rfft2(x), jnp.fft.irfft(y, 128), jnp.fft.irfft(y, 135), jnp.fft.irfft2(y, s=(144, 128))],
+        (normal(3, 144, 128), normal(144, 65) + 1j * normal(144, 65, seed=1)),
+    ),
     # Of a power of two: the runtime's kernel for other lengths is a convolution, with errors of 1e-12.
     "long": (lambda x: [jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x), 1024)], (normal(1024),)),
 }

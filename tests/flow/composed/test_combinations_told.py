@@ -18,6 +18,8 @@ AROUND = {"cells": 6, "length": 1.5, "periodic": True}
 SIDES = {
     "moving walls": ("wall", {"kind": "wall", "u": "1 + 0.3*sin(4*x - time)"}),
     "free slip": ("free_slip", "free_slip"),
+    "two pressures": ({"kind": "pressure", "pressure": "0.3*sin(4*x) + 0.2*cos(time)"}, "pressure"),
+    "inflow and pressure": ({"kind": "inflow", "v": "1 + 0.2*sin(4*x)*cos(time)", "u": "0.3"}, "pressure"),
     "inflow and outflow": ({"kind": "inflow", "v": "1 + 0.2*sin(4*x)*cos(time)", "u": "0.3"}, "outflow"),
 }
 FRICTION = {
@@ -53,7 +55,7 @@ def test_sides_friction_and_dimension(sides, friction, dimension):
     if dimension == 3:
         axes["z"] = {"cells": 4, "length": 1, "periodic": True}
         start["w"] = "0.2*cos(6*z)*y"
-    through = sides == "inflow and outflow"
+    through = sides in ("inflow and outflow", "inflow and pressure", "two pressures")
     told = flow.system(
         axes=axes,
         initial=start,
@@ -61,7 +63,7 @@ def test_sides_friction_and_dimension(sides, friction, dimension):
             "dye": {
                 "diffusivity": 0.01,
                 "initial": 1 if through else "x + y",
-                "sides": {"y": {"lower": 1}} if through else {},
+                "sides": {"y": {"lower": 1, "upper": "insulated" if "outflow" in sides else 1}} if through else {},
             }
         },
         parameters={"nu": 0.05, "time_step": 0.01},
@@ -76,6 +78,10 @@ def test_sides_friction_and_dimension(sides, friction, dimension):
         np.testing.assert_allclose(dye, 1, rtol=1e-12)
         v = state.velocity[1]
         np.testing.assert_allclose(v[:, 0].mean(), v[:, -1].mean(), rtol=1e-12)
+        numbers = told.diagnose(state, told.params)
+        area = 1.5 if dimension == 2 else 1.5 * 1
+        np.testing.assert_allclose(numbers["y_lower.flow"], v[:, 0].mean() * area, rtol=1e-12)
+        np.testing.assert_allclose(numbers["y_lower.flow"], -numbers["y_upper.flow"], rtol=1e-11)
     else:
         np.testing.assert_allclose(mean_scalar(dye, grid), mean_scalar(started.scalar["dye"], grid), rtol=1e-13)
         assert float(abs(dye - started.scalar["dye"]).max()) > 1e-4

@@ -47,8 +47,22 @@ MISTAKES = {
     ),
     "an unknown key": ("axes.y.strething", 1, "axes.y.strething is not a known key; did you mean 'stretching'?"),
     "an unknown side": ("axes.y.lower", "wal", "axes.y.lower = 'wal' is unknown; did you mean 'wall'?"),
-    "a pressure": ("axes.y.lower", "pressure", "axes.y.lower: sides that give the pressure are not served"),
-    "several kinds": ("axes.y.lower", ["wall", "inflow"], "axes.y.lower is a list, and a side is of one kind"),
+    "a pressure on a wall": (
+        "axes.y.lower",
+        {"kind": "wall", "pressure": 1},
+        "axes.y.lower.pressure is given, and a side of kind 'wall' does not take it; remove it, or make the side a "
+        "'pressure' side",
+    ),
+    "a velocity on a pressure side": (
+        "axes.y.lower",
+        {"kind": "pressure", "v": 1},
+        "axes.y.lower.v is given, and a side of kind 'pressure' does not take it",
+    ),
+    "several kinds": (
+        "axes.y.lower",
+        ["wall", "inflow"],
+        "axes.y.lower[1].where is missing; the first of the list is the rest of the side",
+    ),
     "a side that is missing": ("axes.y.lower", None, "axes.y.lower is missing; give one of wall, free_slip"),
     "a periodic axis with a side": ("axes.x.lower", "wall", "axes.x.lower is given, and the axis is periodic"),
     "an inflow without velocity": (

@@ -16,18 +16,20 @@ class Side(OwnValues):
     stand in `simkit.flow.domain` where names of kinds do. What it holds besides (numbers, or functions of the
     parameters and the time) it returns from `values`, which every other method is then given.
 
-    Every side settles the velocity through it before the pressure is found, so that pressure has no slope there. Along
-    it the velocity f_0 follows from the slope into the domain; `share` says how, or `slope` where that is not linear.
+    Every side but those that give the pressure settles the velocity through it before the pressure is found, so that
+    pressure has no slope there. Along it the velocity f_0 follows from the slope into the domain; `share` says how, or
+    `slope` where that is not linear.
 
     Attributes:
         kind: name in messages.
-        drawn_as: how pictures show it: "wall", "free_slip", "inflow" or "outflow".
+        drawn_as: how pictures show it: "wall", "free_slip", "inflow", "outflow" or "pressure".
         takes_along: whether it uses the velocity along it that ``boundary`` gives.
         sticks: whether the velocity along it is the given one.
         enters: whether the velocity through it is the given one.
         leaves: whether the velocity through it moves with `acceleration`. After each stage it is shifted by one
             constant, the same on all such sides, so that all that enters leaves.
-        gives_pressure: whether it gives the pressure instead of the velocity, which `simkit.flow.domain` refuses.
+        gives_pressure: whether it gives the pressure, `simkit.flow.equations.Equations.side_pressure`, in place of the
+            velocity through it, which then follows from the equations.
     """
 
     kind: ClassVar[str] = "closed"

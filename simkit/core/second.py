@@ -1,0 +1,178 @@
+"""Second derivatives of objectives: Hessians, and products with them that never form one."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from simkit.core import paths
+from simkit.core.bounded import Bounds
+from simkit.core.differences import Difference, differences
+from simkit.core.gradient import FEW, Function, Mode, differentiable, with_derivative
+from simkit.core.simulation import Arrays, Params
+from simkit.errors import UserError
+
+
+def hessian_vector_product(
+    objective: Function, wrt: str | Sequence[str]
+) -> Callable[[Params, jax.Array, Arrays], tuple[jax.Array, Arrays, Arrays]]:
+    """Return ``(params, key, vector) -> (value, derivative, product)``, the product H v of the Hessian with a vector.
+
+    Forward mode over reverse mode: it takes about the time of three derivatives, whatever the number of parameters.
+
+        H v = d/de grad f(p + e v) at e = 0
+
+    Args:
+        objective: ``(params, key) -> scalar``, a `simkit.core.objective.Objective` or any such function.
+        wrt: paths of parameters; a branch stands for all below it. ``vector`` has an array for each of them, of its
+            shape.
+
+    Raises:
+        UserError: if a name is not a parameter, or the vector does not fit (when called).
+
+    Reference: Pearlmutter, Neural Computation 6, 147 (1994), doi:10.1162/neco.1994.6.1.147.
+    """
+
+    def run(params: Params, key: jax.Array, vector: Arrays) -> tuple[jax.Array, Arrays, Arrays]:
+        chosen = _chosen(params, wrt)
+        along = _like(vector, chosen)
+
+        def derive(chosen: Arrays) -> tuple[jax.Array, Arrays]:
+            return jax.value_and_grad(lambda chosen: objective(paths.replaced(params, chosen), key))(chosen)
+
+        (value, derivative), (_, product) = jax.jvp(derive, (chosen,), (along,))
+        return value, derivative, product
+
+    return run
+
+
+def gauss_newton_product(
+    residuals: Callable[[Params, jax.Array], jax.Array], wrt: str | Sequence[str]
+) -> Callable[[Params, jax.Array, Arrays], tuple[jax.Array, Arrays, Arrays]]:
+    """Return ``(params, key, vector) -> (value, derivative, product)`` of half a sum of squares, f = |r(p)|^2 / 2.
+
+    The product is that with J^T J, J = dr/dp, which is the Hessian without the second derivatives of the residuals: it
+    is positive semidefinite, and equal to the Hessian where the residuals vanish.
+
+    Args:
+        residuals: ``(params, key) -> array``.
+        wrt: as for `hessian_vector_product`.
+
+    Raises:
+        UserError: if a name is not a parameter, or the vector does not fit (when called).
+
+    Reference: Schraudolph, Neural Computation 14, 1723 (2002), doi:10.1162/08997660260028683.
+    """
+
+    def run(params: Params, key: jax.Array, vector: Arrays) -> tuple[jax.Array, Arrays, Arrays]:
+        chosen = _chosen(params, wrt)
+        along = _like(vector, chosen)
+
+        def remain(chosen: Arrays) -> jax.Array:
+            return residuals(paths.replaced(params, chosen), key)
+
+        # One tangent of the function, and one transpose that serves the derivative and the product.
+        _, change = jax.jvp(remain, (chosen,), (along,))
+        found, transpose = jax.vjp(remain, chosen)
+        (derivative,), (product,) = transpose(found), transpose(change)
+        return 0.5 * jnp.sum(found**2), derivative, product
+
+    return run
+
+
+def hessian(
+    objective: Callable[[Params, jax.Array], tuple[jax.Array, jax.Array]],
+    wrt: str | Sequence[str],
+    mode: Mode = "shortest",
+) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Arrays, jax.Array]]:
+    """Return ``(params, key) -> (value, status, derivative, matrix)``, the symmetric matrix of second derivatives.
+
+    Args:
+        objective: ``(params, key) -> (scalar, code)``, such as `simkit.core.objective.Objective.with_status`.
+        wrt: paths of parameters; a branch stands for all below it. The matrix is (n, n), n numbers in the order of
+            `entries`.
+        mode: ``"forward"`` takes n * n runs and holds no states, ``"reverse"`` n products of about three derivatives;
+            ``"shortest"`` is forward mode for up to three numbers.
+
+    Raises:
+        UserError: if a name is not a parameter (when called).
+    """
+
+    def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays, jax.Array]:
+        flat, unravel = ravel_pytree(_chosen(params, wrt))
+        forward = mode == "forward" or (mode == "shortest" and flat.size <= FEW)
+
+        def measure(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+            value, status = objective(paths.replaced(params, unravel(flat)), key)
+            return value, (value, status)
+
+        derive = (jax.jacfwd if forward else jax.jacrev)(measure, has_aux=True)
+
+        def twice(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
+            derivative, (value, status) = derive(flat)
+            return derivative, (value, status, derivative)
+
+        matrix, (value, status, derivative) = jax.jacfwd(twice, has_aux=True)(flat)
+        return value, status, unravel(derivative), matrix
+
+    return run
+
+
+def entries(params: Params, wrt: str | Sequence[str]) -> list[str]:
+    """Return the names of the rows of a Hessian: ``"gravity"``, or ``"force[0, 1]"`` for an entry of an array.
+
+    Args:
+        params: whose.
+        wrt: as for `hessian`.
+    """
+    return [f"{row.name}[{', '.join(map(str, row.place))}]" if row.place else row.name for row in _rows(params, wrt)]
+
+
+class _Row(NamedTuple):
+    name: str
+    place: tuple[int, ...]
+
+
+def _rows(params: Params, wrt: str | Sequence[str]) -> list[_Row]:
+    # In the order of `ravel_pytree`: a dictionary's arrays by their names.
+    chosen = sorted(_chosen(params, wrt).items())
+    return [_Row(name, place) for name, array in chosen for place in np.ndindex(jnp.shape(array))]
+
+
+def hessian_differences(
+    objective: Function, params: Params, key: jax.Array, wrt: str | Sequence[str], bounds: Bounds | None = None
+) -> Difference:
+    """Return the Hessian by central differences of the derivative by automatic differentiation, with its error.
+
+    Args:
+        objective: ``(params, key) -> scalar``.
+        params: where.
+        key: random key of the initial state.
+        wrt: as for `hessian`.
+        bounds: ``{path: (low, high)}``, where known.
+    """
+    derive = with_derivative(objective, wrt)
+    rows = [
+        differences(lambda params, row=row: derive(params, key)[1][row.name][row.place], params, wrt, bounds)
+        for row in _rows(params, wrt)
+    ]
+    order = sorted(_chosen(params, wrt))
+    values, errors = ([np.concatenate([row[name][part].ravel() for name in order]) for row in rows] for part in (0, 1))
+    return Difference(np.stack(values), np.stack(errors))
+
+
+def _chosen(params: Params, wrt: str | Sequence[str]) -> Arrays:
+    known = paths.leaves(params)
+    return {name: known[name] for name in differentiable(wrt, known)}
+
+
+def _like(vector: Arrays, chosen: Arrays) -> Arrays:
+    if set(vector) != set(chosen):
+        raise UserError(f"the vector is of {', '.join(sorted(vector))}; give an array for {', '.join(sorted(chosen))}")
+    for name, array in chosen.items():
+        if (given := np.shape(vector[name])) != jnp.shape(array):
+            raise UserError(f"the vector's '{name}' has shape {given}; expected {jnp.shape(array)}")
+    return {name: jnp.asarray(vector[name], array.dtype) for name, array in chosen.items()}

@@ -1,0 +1,191 @@
+"""What a page draws, as plain data: the view, its colors and its window, chosen as for the pictures of a run."""
+
+import base64
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from simkit.errors import UserError
+from simkit.render.clip import Clip
+from simkit.render.color import ColorScale, color_scale
+from simkit.render.labels import plain, shown_unit, with_unit
+from simkit.render.particles import particle_colors
+from simkit.render.resample import cell_edges
+from simkit.render.select import observed, periodic_box, together
+from simkit.render.walls import read_sides
+
+# Direction of the camera in degrees, and the size of particles in space, in diameters.
+_DIRECTION, _SIZE = (-68.0, 20.0), 1.0
+# Part of the extent left blank around what moves in free space.
+_MARGIN = 0.03
+
+
+def drawing_of(clip: Clip) -> tuple[dict[str, Any], list[str]]:
+    """Return what a page draws, and the names of the observed arrays that it needs.
+
+    Args:
+        clip: a run, with its settings of drawing.
+
+    Raises:
+        UserError: if the view is none of simkit's own, or the run lacks what it needs.
+    """
+    view = _VIEWS.get(clip.settings.view)
+    if view is None:
+        raise UserError(
+            f"render.view = '{clip.settings.view}' is not drawn in a page; choose {', '.join(sorted(_VIEWS))}"
+        )
+    return view(clip)
+
+
+def plain_text(text: str) -> str:
+    """Return a label without the signs of mathematics: ``"$u_x$"`` becomes ``"u_x"``.
+
+    Args:
+        text: of a scenario file or a simulation.
+    """
+    return re.sub(r"\$([^$]*)\$", lambda match: re.sub(r"[\\{}]", "", match[1]), text)
+
+
+def scale_data(scale: ColorScale) -> dict[str, Any]:
+    """Return a color scale as plain data: its range, its whole numbers and 257 colors, the last for what is no number.
+
+    Args:
+        scale: any.
+    """
+    middles = np.append(scale.low + (np.arange(256) + 0.5) / 256 * (scale.high - scale.low), np.nan)
+    places = np.append((np.arange(256) + 0.5), np.nan)
+    return {
+        "low": scale.low,
+        "high": scale.high,
+        "levels": None if scale.levels is None else list(scale.levels),
+        "words": None if scale.levels is None else [plain_text(scale.word(level)) for level in scale.levels],
+        "table": base64.b64encode(scale.colors(places[: len(middles)]).tobytes()).decode(),
+    }
+
+
+def label_of(clip: Clip) -> str:
+    """Return what stands beside the color bar."""
+    return plain_text(with_unit(clip.settings.label, clip.settings.unit))
+
+
+def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
+    name, settings, coordinates = clip.settings.quantity, clip.settings, clip.coordinates
+    values = observed(clip.frames, name, axes=3)
+    centers = [np.asarray(coordinates.get(axis, ()), float) for axis in "xy"]
+    for axis, line, cells in zip("xy", centers, values.shape[1:], strict=True):
+        if line.shape != (cells,):
+            raise UserError(f"the field view needs the {cells} cell centers of '{name}' as coordinate '{axis}'")
+    edges = [cell_edges(line) for line in centers]
+    scale = color_scale(together(clip.runs, name, axes=3), settings.colormap, settings.limits, default="inferno")
+    names = [str(label) for label in np.ravel(coordinates.get("axis_labels", ("x", "y")))]
+    units = [clip.units.get(axis, "") for axis in "xy"]
+    drawing = {
+        "kind": "field",
+        "quantity": name,
+        "x": centers[0].tolist(),
+        "y": centers[1].tolist(),
+        "window": [float(edge) for line in edges for edge in (line[0], line[-1])],
+        "scale": scale_data(scale),
+        "label": label_of(clip),
+        "labels": [plain_text(with_unit(*pair)) for pair in zip(names, units, strict=True)],
+        "sides": list(read_sides(coordinates)),
+        "ticks": [_ticks(coordinates.get(f"{axis}_ticks")) for axis in "xy"],
+    }
+    for gap in ("x_gap", "y_gap"):
+        if gap in coordinates:
+            drawing[gap] = np.atleast_2d(np.asarray(coordinates[gap], float)).tolist()
+    return drawing, [name, *(other for other in ("body_distance", "side_velocity") if other in clip.frames)]
+
+
+def _ticks(pairs: Any) -> list[Any] | None:
+    if pairs is None:
+        return None
+    return [[float(place), f"{float(number):.3g}"] for place, number in np.atleast_2d(np.asarray(pairs))]
+
+
+def _particles(clip: Clip) -> tuple[dict[str, Any], list[str]]:
+    position = observed(clip.frames, "position", axes=3).astype(float)
+    diameter = observed(clip.frames, "diameter", axes=2).astype(float)
+    dimension = position.shape[2]
+    if dimension not in (2, 3):
+        raise UserError(f"particles have {dimension} coordinates; a page draws 2 or 3")
+    box = periodic_box(clip.frames, len(position), dimension)
+    if box is not None:
+        low, high = np.zeros(dimension), box.max(axis=0)
+        if dimension == 3:
+            low, high = low - 0.25 * diameter.max(), high + 0.25 * diameter.max()
+    else:
+        here = np.isfinite(position).all(axis=-1) & np.isfinite(diameter)
+        center, radius = position[here], diameter[here][:, None] / 2
+        low, high = (center - radius).min(axis=0), (center + radius).max(axis=0)
+        margin = _MARGIN * float((high - low).max()) or 1.0
+        low, high = low - margin, high + margin
+    drawing = {
+        "quantity": clip.settings.quantity,
+        "scale": scale_data(particle_colors(clip)),
+        "label": label_of(clip),
+    }
+    names = ["position", "diameter", clip.settings.quantity, *(["box"] if "box" in clip.frames else [])]
+    if dimension == 2:
+        window = [float(end) for axis in range(2) for end in (low[axis], high[axis])]
+        return {"kind": "disks", "window": window, **drawing}, names
+    azimuth, elevation = _DIRECTION
+    camera = {"low": low.tolist(), "high": high.tolist(), "azimuth": azimuth, "elevation": elevation, "size": _SIZE}
+    return {"kind": "spheres", **camera, **drawing}, names
+
+
+def _bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
+    from simkit.export.page.bodies import drawing_of_bodies
+
+    return drawing_of_bodies(clip)
+
+
+def _chart(clip: Clip) -> tuple[dict[str, Any], list[str]]:
+    name, settings = clip.settings.quantity, clip.settings
+    if name not in clip.diagnostics or clip.diagnostics[name].ndim != 1:
+        raise UserError(f"no diagnostic is '{name}', and a chart draws one")
+    limits = None if settings.limits is None else [float(limit) for limit in settings.limits]
+    return {"kind": "chart", "quantity": name, "label": label_of(clip), "limits": limits}, []
+
+
+def clock_of(clip: Clip) -> dict[str, str]:
+    """Return the diagnostic that counts time or iterations, and how it is written.
+
+    Args:
+        clip: a run.
+    """
+    if "time" in clip.diagnostics:
+        bodies = clip.settings.view == "bodies"
+        unit = shown_unit(clip.units.get("time", "s" if bodies else ""))
+        return {"name": "time", "symbol": "t =", "unit": unit, "label": with_unit("time", unit)}
+    name = "iteration" if "iteration" in clip.diagnostics else "step"
+    return {"name": name, "symbol": name, "unit": "", "label": name}
+
+
+def diagnostics_of(clip: Clip, docs: dict[str, str]) -> list[dict[str, str]]:
+    """Return names, units and meanings of the diagnostics that a page lists.
+
+    Args:
+        clip: a run.
+        docs: meanings by name.
+    """
+    return [
+        {
+            "name": name,
+            "label": plain(name),
+            "unit": shown_unit(clip.units.get(name, "")),
+            "doc": docs.get(name, ""),
+        }
+        for name, values in clip.diagnostics.items()
+        if np.ndim(values) == 1
+    ]
+
+
+_VIEWS: dict[str, Callable[[Clip], tuple[dict[str, Any], list[str]]]] = {
+    "field": _field,
+    "particles": _particles,
+    "bodies": _bodies,
+    "chart": _chart,
+}

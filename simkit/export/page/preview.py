@@ -1,0 +1,64 @@
+"""A run before a page is made: limits of colors, extent of what moves, and capacity of buffers are those of its run."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simkit.errors import UserError
+
+if TYPE_CHECKING:
+    from simkit.core.simulation import Simulation
+    from simkit.render.clip import Clip
+    from simkit.scenario.scenario import Scenario
+
+
+@dataclasses.dataclass(frozen=True)
+class Preview:
+    """A finished run.
+
+    Attributes:
+        simulation: with buffers as large as the run needed.
+        clip: its frames, as painters take them.
+    """
+
+    simulation: "Simulation"
+    clip: "Clip"
+
+
+def preview_of(scenario: "Scenario", simulation: "Simulation") -> Preview:
+    """Run a scenario to its end in memory.
+
+    Args:
+        scenario: for steps, seed and settings of drawing.
+        simulation: built from it.
+
+    Raises:
+        UserError: if the run fails.
+    """
+    import jax
+
+    from simkit.core.growth import with_room
+    from simkit.core.rollout import recorded
+    from simkit.core.status import MESSAGES, Status, failed
+    from simkit.render.clip import Clip
+
+    run, key = scenario.run, jax.random.key(scenario.run.seed)
+    simulation.check_values(simulation.params, key)
+
+    def attempt(simulation: "Simulation", _: object) -> tuple:
+        state, found = jax.jit(recorded(simulation, run.steps, run.every))(simulation.params, key)
+        return state, found.status, (simulation, found)
+
+    simulation, found = with_room(simulation, attempt)
+    status = np.asarray(found.status)
+    if status.ndim > 1:
+        raise UserError(f"{scenario.name} has several members, and a page shows one simulation; leave them out")
+    if failed(status[-1]):
+        raise UserError(f"{scenario.name} {MESSAGES[Status(int(status[-1]))]}; a page begins with a run that succeeds")
+    stored = np.asarray(found.stored)
+    frames = {name: np.asarray(array)[stored] for name, array in found.observed.items()}
+    diagnostics = {name: np.asarray(array)[stored] for name, array in found.diagnosed.items()}
+    coordinates = {name: np.asarray(values) for name, values in simulation.coordinates.items()}
+    units = {name: quantity.unit for name, quantity in simulation.quantities.items()}
+    return Preview(simulation, Clip(frames, diagnostics, coordinates, scenario.title, scenario.render, units))

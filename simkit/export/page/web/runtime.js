@@ -1,0 +1,39 @@
+// onnxruntime-web, started from the bytes that this page carries; nothing is loaded from elsewhere.
+
+/** Return the bytes of a block of the page: base64 of what gzip made smaller. */
+async function bytesOf(id) {
+  const element = document.getElementById(id);
+  const binary = atob(element.textContent.trim());
+  element.remove();
+  const packed = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** Return onnxruntime-web, on one thread: a page from a file may not share memory between threads. */
+async function startRuntime() {
+  const [code, machine] = await Promise.all([bytesOf("runtime-script"), bytesOf("runtime-wasm")]);
+  const address = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+  const runtime = await import(address);
+  URL.revokeObjectURL(address);
+  runtime.env.wasm.numThreads = 1;
+  runtime.env.wasm.wasmBinary = machine;
+  runtime.env.logLevel = "error";
+  return runtime;
+}
+
+/** One of the simulation's programs: {input name: tensor} -> {output name: tensor}. */
+class Program {
+  static async load(runtime, name) {
+    const options = { executionProviders: ["wasm"], logSeverityLevel: 3 };
+    const program = new Program();
+    program.session = await runtime.InferenceSession.create(await bytesOf(`model-${name}`), options);
+    return program;
+  }
+
+  run(tensors) {
+    const feeds = {};
+    for (const name of this.session.inputNames) feeds[name] = tensors[name];
+    return this.session.run(feeds);
+  }
+}

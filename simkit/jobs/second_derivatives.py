@@ -1,0 +1,123 @@
+"""Second derivatives of a scenario's objectives."""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit.core.compilation import use_compilation_cache
+from simkit.errors import UserError
+from simkit.jobs.derivatives import Mode, chosen_by, names_of, note_of, objective_name, prepared
+from simkit.scenario.loading import Source, load
+from simkit.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    import xarray
+
+    from simkit.core.differences import Difference
+    from simkit.core.objective import Measure
+
+# A matrix of more rows takes a product for each.
+MOST_ROWS = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Curvature:
+    """An objective near a point, to second order.
+
+    Attributes:
+        value: the objective.
+        entries: the numbers that it is differentiated by, ``"gravity"`` or ``"force[0, 1]"``.
+        derivative: (n,), in that order.
+        matrix: (n, n), the Hessian.
+        difference: (n, n), central differences of the derivative; ``None`` unless asked for.
+        status: of the run, a code of `simkit.core.status.Status`.
+        note: what the derivatives are worth, in one line; empty where nothing is to be said.
+    """
+
+    value: float
+    entries: list[str]
+    derivative: np.ndarray
+    matrix: np.ndarray
+    difference: "Difference | None"
+    status: int
+    note: str
+
+
+def hessian(
+    scenario: Source,
+    wrt: str | Sequence[str],
+    *,
+    objective: "str | Measure | None" = None,
+    mode: Mode = "shortest",
+    **values: Any,
+) -> "xarray.DataArray":
+    """Return the second derivatives of an objective.
+
+    Args:
+        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
+        wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
+        objective: as for `simkit.value_and_grad`.
+        mode: see `simkit.core.second.hessian`.
+        **values: parameters, config or run settings.
+
+    Returns:
+        The matrix (``row``, ``column``), labeled by ``"gravity"`` or ``"force[0, 1]"``. Its attributes are ``value``
+        and ``derivative``. A warning says so if the run failed, or if its derivative is not that of the physics.
+
+    Raises:
+        UserError: if anything given is wrong.
+    """
+    import xarray
+
+    use_compilation_cache()
+    found = curvature(load(scenario, values), names_of(wrt), objective, mode)
+    if found.note:
+        warnings.warn(found.note, stacklevel=2)
+    labels = {"row": found.entries, "column": found.entries}
+    attributes = {"value": found.value, "derivative": found.derivative}
+    return xarray.DataArray(found.matrix, labels, ("row", "column"), "hessian", attributes)
+
+
+def curvature(
+    scenario: Scenario, wrt: Sequence[str], objective: "str | Measure | None", mode: Mode, *, check: bool = False
+) -> Curvature:
+    """Return value, derivative and Hessian of an objective.
+
+    Args:
+        scenario: overrides applied.
+        wrt: paths of parameters; a branch stands for all below it.
+        objective: as for `hessian`.
+        mode: likewise.
+        check: whether to take central differences of the derivative too.
+
+    Raises:
+        UserError: if a name is unknown, or the matrix has too many rows.
+    """
+    import jax
+
+    from simkit.core import second
+
+    names = chosen_by(scenario, wrt)
+    if not callable(objective):
+        objective_name(scenario, objective)
+    with prepared(scenario, objective) as (function, params, key):
+        entries = second.entries(params, names)
+        if len(entries) > MOST_ROWS:
+            raise UserError(
+                f"second derivatives by {len(entries)} numbers are {len(entries)} x {len(entries)}; name parameters of "
+                f"up to {MOST_ROWS} numbers, or take products with simkit.core.second.hessian_vector_product"
+            )
+        if function.simulation.sized_like is not None:
+            function = function.with_room(params, key)
+        derive = jax.jit(second.hessian(function.with_status, names, mode))
+        value, status, derivative, matrix = derive(params, key)
+        difference = None
+        if check:
+            near, bounds = function.near(params, key), {n: p.bounds for n, p in scenario.parameters.items()}
+            difference = second.hessian_differences(lambda params, _: near(params), params, key, names, bounds)
+        flat = np.concatenate([np.ravel(derivative[name]) for name in sorted(names)])
+    note = note_of(scenario, int(status))
+    return Curvature(float(value), entries, flat, np.asarray(matrix), difference, int(status), note)

@@ -1,0 +1,103 @@
+"""Second derivatives: Hessians and products with them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.objective import Objective
+from simkit.core.rollout import segment
+from simkit.core.second import entries, gauss_newton_product, hessian, hessian_differences, hessian_vector_product
+from simkit.errors import UserError
+from tests.core.toys import descent, oscillator
+
+KEY = jax.random.key(7)
+CASES = {
+    "through steps": (lambda: Objective(oscillator(), "energy", 60), ("frequency", "time_step")),
+    "of a series": (lambda: Objective(oscillator(), "position", 60, 6, "mean"), ("frequency", "time_step")),
+    "of an equilibrium": (lambda: Objective(descent(), "length", 20_000), ("rest", "stiffness")),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_hessian_equals_differences_of_derivatives(x64, case):
+    make, wrt = CASES[case]
+    objective = make()
+    params = objective.simulation.params
+    near = objective.near(params, KEY)
+    expected = hessian_differences(lambda params, _: near(params), params, KEY, wrt).value
+    for mode in ("forward", "reverse", "shortest"):
+        _, _, derivative, matrix = jax.jit(hessian(objective.with_status, wrt, mode))(params, KEY)
+        assert set(derivative) == set(wrt)
+        np.testing.assert_allclose(matrix, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+        np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_product_is_that_with_the_hessian(x64, case):
+    make, wrt = CASES[case]
+    objective = make()
+    params, vector = objective.simulation.params, {wrt[0]: 0.7, wrt[1]: -1.3}
+    value, _, derivative, matrix = jax.jit(hessian(objective.with_status, wrt))(params, KEY)
+    found, slope, product = jax.jit(hessian_vector_product(objective, wrt))(params, KEY, vector)
+    along = np.array([vector[name] for name in entries(params, wrt)])
+    np.testing.assert_allclose(found, value, rtol=1e-12)
+    for name in wrt:
+        np.testing.assert_allclose(slope[name], derivative[name], rtol=1e-7)
+    expected = matrix @ along
+    np.testing.assert_allclose(
+        [product[name] for name in entries(params, wrt)], expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max()
+    )
+
+
+def test_gauss_newton_product_is_that_with_the_jacobian_and_its_transpose(x64):
+    simulation = oscillator(5)
+    wrt = ("frequency", "time_step")
+
+    def residuals(params, key):
+        state = segment(simulation, 20)(simulation.init(params, key), params)
+        return jnp.stack([state.position, state.velocity]) - 0.3
+
+    params, vector = simulation.params, {"frequency": 0.4, "time_step": 2.0}
+    value, derivative, product = jax.jit(gauss_newton_product(residuals, wrt))(params, KEY, vector)
+    jacobian = jax.jit(jax.jacfwd(lambda params: residuals(params, KEY).ravel()))(params)
+    columns = np.stack([jacobian[name] for name in wrt], 1)
+    left = np.asarray(jax.jit(residuals)(params, KEY)).ravel()
+    np.testing.assert_allclose(value, 0.5 * left @ left, rtol=1e-13)
+    np.testing.assert_allclose([derivative[name] for name in wrt], columns.T @ left, rtol=1e-10)
+    expected = columns.T @ (columns @ np.array([vector[name] for name in wrt]))
+    np.testing.assert_allclose([product[name] for name in wrt], expected, rtol=1e-10)
+
+
+def test_rows_of_arrays_are_named_by_their_places(x64):
+    params = {"b": jnp.zeros((2, 2)), "a": jnp.asarray(1.0), "deep": {"c": jnp.zeros(2)}}
+    assert entries(params, ["deep", "b", "a"]) == [
+        "a",
+        *(f"b[{i}, {j}]" for i in (0, 1) for j in (0, 1)),
+        "deep.c[0]",
+        "deep.c[1]",
+    ]
+
+    def objective(params, key):
+        value = params["a"] ** 2 * params["b"][0, 1] + 3 * params["b"][1, 0] * params["deep"]["c"][1]
+        return value, jnp.int32(0)
+
+    matrix = jax.jit(hessian(objective, ["deep", "b", "a"]))(params, KEY)[3]
+    names = entries(params, ["deep", "b", "a"])
+    expected = np.zeros((7, 7))
+    for a, b, value in (("a", "b[0, 1]", 2.0), ("b[1, 0]", "deep.c[1]", 3.0)):
+        expected[names.index(a), names.index(b)] = expected[names.index(b), names.index(a)] = value
+    np.testing.assert_array_equal(matrix, expected)
+
+
+@pytest.mark.parametrize(
+    ("vector", "message"),
+    [
+        ({"frequency": 1.0}, "the vector is of frequency; give an array for frequency, time_step"),
+        ({"frequency": [1.0], "time_step": 1.0}, r"'frequency' has shape \(1,\); expected \(\)"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused(vector, message):
+    objective = Objective(oscillator(), "energy", 3)
+    with pytest.raises(UserError, match=message):
+        hessian_vector_product(objective, ["frequency", "time_step"])(objective.simulation.params, KEY, vector)

@@ -1,0 +1,253 @@
+"""A page that computes: what its file holds, what it takes for text, its sliders, and what is refused."""
+
+import base64
+import gzip
+import hashlib
+import html.parser
+import json
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+import simkit.export
+from simkit.cli.main import main
+from simkit.core.parameter import POSITIVE
+from simkit.export.onnx.kernels import computed_in
+from simkit.export.page import runtime
+from simkit.export.page.drawing import plain_text, scale_data
+from simkit.export.page.sliders import sliders_of
+from simkit.export.programs.ports import Port
+from simkit.render.color import color_scale
+from tests.toys import PENDULUMS, toys  # noqa: F401
+
+CHART = PENDULUMS.replace('view = "field"\nquantity = "position"', 'view = "chart"\nquantity = "energy"')
+BREAKOUT = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)> \" ' & {script} {blocks}"
+
+
+class Elements(html.parser.HTMLParser):
+    """Tags of a page with their attributes, and the text of its scripts by identifier."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.scripts, self.titles, self.inside = [], {}, [], ("", {})
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.inside = tag, dict(attributes)
+        self.tags.append(self.inside)
+
+    def handle_endtag(self, tag):
+        self.inside = "", {}
+
+    def handle_data(self, data):
+        tag, attributes = self.inside
+        if tag == "script":
+            self.scripts[attributes.get("id")] = data
+        if tag in ("title", "h1"):
+            self.titles.append(data)
+
+
+@pytest.fixture
+def carried(tmp_path, monkeypatch):
+    """A folder with what stands for onnxruntime-web, which pages then carry."""
+    folder = tmp_path / "runtime"
+    folder.mkdir()
+    digests = {}
+    for name in runtime.SHA256:
+        (folder / name).write_bytes(f"// {name}".encode())
+        digests[name] = hashlib.sha256(f"// {name}".encode()).hexdigest()
+    monkeypatch.setattr(runtime, "SHA256", digests)
+    monkeypatch.delenv(runtime.VARIABLE, raising=False)
+    return folder
+
+
+def exported(tmp_path, carried, text=CHART, *words):
+    """Return the report of the command, and the page."""
+    tmp_path.mkdir(exist_ok=True)
+    (tmp_path / "toy.toml").write_text(text)
+    file = tmp_path / "out" / "toy.html"
+    command = ["export", tmp_path / "toy.toml", "--to", "page", "--runtime", carried, "-o", file, *words]
+    return main([str(word) for word in command]), file
+
+
+def unpacked(block):
+    return gzip.decompress(base64.b64decode(block))
+
+
+def test_page_holds_everything_and_asks_for_nothing(tmp_path, carried, capsys):
+    import onnx
+
+    code, file = exported(tmp_path, carried)
+    assert code == 0 and "show" in capsys.readouterr().out
+    text = file.read_text()
+    assert "http://" not in text and "https://" not in text and "@import" not in text and "url(" not in text
+    page = Elements(text)
+    sources = [(tag, name) for tag, given in page.tags for name in given if name in ("src", "srcset", "data", "action")]
+    assert sources == []
+    assert [given["href"] for _, given in page.tags if "href" in given] == ["data:,"]
+    (policy,) = (given["content"] for _, given in page.tags if given.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-") and "connect-src" not in policy
+    digest = base64.b64encode(hashlib.sha256(page.scripts[None].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}' 'wasm-unsafe-eval' blob:;" in policy and "unsafe-inline" not in policy
+    assert unpacked(page.scripts["runtime-script"]) == (carried / runtime.SCRIPT).read_bytes()
+    assert unpacked(page.scripts["runtime-wasm"]) == (carried / runtime.MACHINE).read_bytes()
+    models = {
+        form: onnx.load_model_from_string(unpacked(page.scripts[f"model-{form}"])).graph
+        for form in ("start", "advance", "show")
+    }
+    assert [port.name for port in models["start"].input][-1] == "key"
+    state = {port.name for port in models["start"].output}
+    assert state == {port.name.replace("next.", "state.") for port in models["advance"].output}
+    assert state < {port.name for port in models["show"].input}
+
+
+def test_page_describes_parameters_diagnostics_and_pace(tmp_path, carried):
+    _, file = exported(tmp_path, carried)
+    told = json.loads(Elements(file.read_text()).scripts["description"])
+    first, second = told["sliders"]
+    assert (first["label"], first["unit"], first["default"]) == ("frequency", "1/s", 1.3)
+    assert (first["low"], first["high"], first["first"], first["last"]) == (0.1, 10.0, 0.1, 10.0)
+    assert second["logarithmic"] and second["live"]
+    assert told["drawing"]["quantity"] == "energy" and told["main"] == "energy"
+    assert told["clock"]["name"] == "time" and "energy" in [one["name"] for one in told["diagnostics"]]
+    assert told["steps_per_second"] == 2 * simkit.load(tmp_path / "toy.toml").render.frames_per_second
+    assert told["keyWords"] == 2 and told["statuses"].keys() >= {"1", "3"} and "0" not in told["statuses"]
+
+
+def test_words_of_a_scenario_stay_words(tmp_path, carried):
+    quoted = json.dumps(BREAKOUT)
+    text = CHART.replace('"Pendulums"', quoted).replace('"of small swings"', quoted)
+    text = text.replace('"Pendulums that swing from random angles."', quoted)
+    _, file = exported(tmp_path, carried, text)
+    plain, page = Elements(exported(tmp_path / "other", carried)[1].read_text()), Elements(file.read_text())
+    assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
+    assert page.scripts[None] == plain.scripts[None]
+    told = json.loads(page.scripts["description"])
+    assert told["sliders"][0]["doc"] == BREAKOUT
+    assert "".join(page.titles) == 2 * BREAKOUT
+
+
+def test_same_scenario_gives_the_same_bytes(tmp_path, carried):
+    assert exported(tmp_path, carried)[1].read_bytes() == exported(tmp_path / "again", carried)[1].read_bytes()
+
+
+def test_python_tells_how_near_the_programs_are(tmp_path, carried):
+    (tmp_path / "toy.toml").write_text(CHART)
+    report = simkit.export.web_page(tmp_path / "toy.toml", tmp_path / "toy.html", runtime=carried, frequency=2.0)
+    assert report.passed and report.nodes.keys() == report.differences.keys() == {"start", "advance", "show"}
+    assert max(one.error for found in report.differences.values() for one in found) < 1e-12
+    assert report.size == (tmp_path / "toy.html").stat().st_size
+
+
+def _damage(folder):
+    (folder / runtime.MACHINE).write_bytes(b"changed")
+
+
+MISTAKES = {
+    "suffix": (["-o", "page.txt"], CHART, None, "page.txt cannot hold a page; name it page.html"),
+    "form": (["--what", "step"], CHART, None, "--what: options such as this are for programs, not for a page"),
+    "batch": (["--batch", "3"], CHART, None, "--batch"),
+    "setting": (["--set", "frequency=99"], CHART, None, "frequency"),
+    "folder": (["--runtime", "nowhere"], CHART, None, "nowhere holds no ort.wasm.bundle.min.mjs; give the dist folder"),
+    "file": ([], CHART, _damage, f"{runtime.MACHINE} is not that of onnxruntime-web 1.30.0"),
+    "missing file": ([], CHART, lambda folder: (folder / runtime.MACHINE).unlink(), "No such file"),
+    "view": ([], PENDULUMS, None, "the field view needs the 3 cell centers"),
+    "color map": ([], CHART + 'colormap = "infrno"\n', None, "did you mean 'inferno'"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_is_one_line_and_writes_nothing(mistake, tmp_path, carried, capsys, monkeypatch):
+    words, text, harm, phrase = MISTAKES[mistake]
+    monkeypatch.chdir(tmp_path)
+    if harm:
+        harm(carried)
+    code, file = exported(tmp_path, carried, text, *words)
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert code == 2 and len(lines) == 1 and phrase in lines[0]
+    assert not file.exists() and not (tmp_path / "page.txt").exists()
+
+
+def test_file_that_exists_is_left_alone(tmp_path, carried, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "toy.html").write_text("mine")
+    code, file = exported(tmp_path, carried)
+    assert code == 2 and "exists; choose another file with --output" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+
+
+def test_option_of_pages_is_refused_elsewhere(tmp_path, carried, capsys):
+    (tmp_path / "toy.toml").write_text(CHART)
+    words = ["export", str(tmp_path / "toy.toml"), "--to", "onnx", "--runtime", str(carried)]
+    assert main(words) == 2 and "--runtime: options such as this are for pages" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("npm", "phrase"), [(None, "there is no npm"), ("exit 1", "connect to its registry")])
+def test_runtime_that_cannot_be_had_is_one_line(npm, phrase, tmp_path, carried, monkeypatch, capsys):
+    (tmp_path / "bin").mkdir()
+    if npm:
+        program = tmp_path / "bin" / "npm"
+        program.write_text(f"#!/bin/sh\necho 'npm error code E404' >&2\necho 'npm error not found' >&2\n{npm}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("SIMKIT_COMPILATION_CACHE", "off")
+    (tmp_path / "toy.toml").write_text(CHART)
+    assert main(["export", str(tmp_path / "toy.toml"), "--to", "page", "-o", str(tmp_path / "toy.html")]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert phrase in line and "--runtime" in line and (not npm or "(not found)" in line)
+    assert not (tmp_path / "toy.html").exists()
+
+
+def test_runtime_is_found_by_the_environment(tmp_path, carried, monkeypatch):
+    monkeypatch.setenv(runtime.VARIABLE, str(carried))
+    assert runtime.runtime_files().script == (carried / runtime.SCRIPT).read_bytes()
+
+
+RANGES = {
+    "bounded": ((0.5, (0.0, 1.0)), (0.0, 1.0, False)),
+    "wide": ((1.0, (0.01, 100.0)), (0.01, 100.0, True)),
+    "unbounded": ((2.0, (-math.inf, math.inf)), (-2.0, 4.0, False)),
+    "unbounded and zero": ((0.0, (-math.inf, math.inf)), (-1.0, 2.0, False)),
+    "positive": ((3.0, (POSITIVE[0], math.inf)), (0.3, 30.0, True)),
+    "not negative": ((3.0, (0.0, math.inf)), (0.0, 6.0, False)),
+}
+
+
+@pytest.mark.parametrize("kind", RANGES)
+def test_slider_reaches_from_bound_to_bound_or_around_the_default(kind):
+    (default, bounds), (first, last, logarithmic) = RANGES[kind]
+    port = Port("params.x", (), "float64", bounds=bounds)
+    (slider,) = sliders_of([port], [np.float64(default)], {"params.x"})["sliders"]
+    assert (slider["first"], slider["last"]) == pytest.approx((first, last))
+    assert slider["logarithmic"] is logarithmic and first <= default <= last
+    assert [slider["low"], slider["high"]] == [end if math.isfinite(end) else None for end in bounds]
+
+
+def test_small_arrays_have_a_slider_for_each_number_and_large_ones_none():
+    ports = [Port("params.push", (2,), "float32"), Port("params.weights", (5, 5), "float32")]
+    told = sliders_of(ports, [np.ones(2, np.float32), np.ones((5, 5), np.float32)], set())
+    assert [(one["label"], one["index"], one["live"]) for one in told["sliders"]] == [
+        ("push[0]", 0, False),
+        ("push[1]", 1, False),
+    ]
+    assert told["without_slider"] == ["weights"] and len(told["inputs"][1]["default"]) == 25
+
+
+def test_colors_are_those_of_the_pictures():
+    scale = color_scale(np.array([0.0, 2.0]), "viridis", None, default="inferno")
+    told = scale_data(scale)
+    table = np.frombuffer(base64.b64decode(told["table"]), np.uint8).reshape(257, 4)
+    values = np.array([0.0, 0.7, 1.999, np.nan])
+    places = np.where(np.isfinite(values), np.nan_to_num(values) / 2 * 256, 256).astype(int)
+    np.testing.assert_array_equal(table[places], scale.colors(scale.position(values)))
+
+
+def test_labels_lose_the_signs_of_mathematics():
+    assert plain_text(r"$\tau_{w}$ and 5 $") == "tau_w and 5 $"
+
+
+def test_choices_of_unsigned_numbers_are_made_in_a_type_that_browsers_have():
+    assert computed_in("Where", np.dtype(np.uint32)) == np.int64
