@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("onnxruntime")
 
 import simkit.export
-from simkit.errors import UserError
 from simkit.scenario.overrides import with_values
 from tests.scenarios.small import NAMES, small, small_to_the_end
 
@@ -38,19 +37,8 @@ def row(name, form, folder):
     return {"scenario": name, "form": form, "runtimes": runtimes}, report
 
 
-REFUSED = pytest.mark.xfail(
-    strict=True,
-    raises=UserError,
-    reason="converted, but onnxruntime refuses a loop: a shape in it has one axis too many",
-)
-# Measured so far; other relaxations have the same implicit derivative.
-MISSED = {(name, "gradient"): REFUSED for name in ("jax_md_soft_spheres", "soft_sphere_packing")}
-MISSED["bubble_raft", "step"] = REFUSED
-
-
 def marks(name, form):
-    slow = [] if (name, form) in SOON else [pytest.mark.slow]
-    return [*slow, *([MISSED[name, form]] if (name, form) in MISSED else [])]
+    return [] if (name, form) in SOON else [pytest.mark.slow]
 
 
 CASES = [pytest.param(name, form, marks=marks(name, form)) for form in FORMS for name in NAMES]

@@ -248,20 +248,7 @@ def test_gradient_is_that_of_the_objective(tmp_path):
         np.testing.assert_allclose(found[f"start.output.gradient.{name}"], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "to",
-    [
-        "stablehlo",
-        pytest.param(
-            "onnx",
-            marks=pytest.mark.xfail(
-                strict=True,
-                raises=UserError,
-                reason="converted, but onnxruntime refuses the loop of conjugate gradients: its condition has one axis",
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("to", ["stablehlo", "onnx"])
 def test_implicit_gradient_agrees(to, tmp_path):
     assert simkit.export.program(toy(SPRINGS), tmp_path / "out", to=to, what="gradient").passed
 

@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from simkit.export.onnx import tracing
+from simkit.export.onnx.comparisons import choose
 from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Node, Scope, Tensor
+from simkit.export.onnx.reductions import any_of
 from simkit.export.onnx.registry import primitive
 from simkit.export.onnx.shapes import row
 from simkit.export.onnx.tracing import Program
@@ -90,7 +92,7 @@ def _rows(
 
 @primitive("while", whole=True)
 def while_loop(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
-    """One Loop, which ends when its test is false."""
+    """One Loop, which ends when its test is false; of a batch, when it is false for every member."""
     parts = tracing.while_loop(equation)
     tested = values[: parts.test_constants]
     used = values[parts.test_constants : parts.test_constants + parts.body_constants]
@@ -99,11 +101,49 @@ def while_loop(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
     def test(state: Sequence[Value]) -> Tensor:
         return _run(graph, parts.test, [*tested, *state])[0].parts[0]
 
+    going = test(carry)
+    if going.shape:
+        return _batched(graph, going, carry, test, lambda state: _run(graph, parts.body, [*used, *state]))
+
     def body(_: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value]]:
         after = _run(graph, parts.body, [*used, *state])
         return test(after), after
 
-    return loop(graph, None, test(carry), carry, body)
+    return loop(graph, None, going, carry, body)
+
+
+def _batched(
+    graph: Graph,
+    going: Tensor,
+    carry: Sequence[Value],
+    test: Callable[[Sequence[Value]], Tensor],
+    advance: Callable[[list[Value]], list[Value]],
+) -> list[Value]:
+    """Add the Loop of a batch: a turn as long as one member goes on, the state of the others kept.
+
+    Args:
+        graph: under construction.
+        going: whether each member has a first turn; its dimensions are the first ones of every array of the state.
+        carry: the state at the start.
+        test: ``state -> going``.
+        advance: ``state -> state`` of all members.
+    """
+
+    def body(_: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value]]:
+        active = state[0].parts[0]
+        after = [
+            Value(tuple(_kept(graph, active, *pair) for pair in zip(new.parts, old.parts, strict=True)), old.key)
+            for new, old in zip(advance(state[1:]), state[1:], strict=True)
+        ]
+        again = test(after)
+        return any_of(graph, again), [Value((again,)), *after]
+
+    return loop(graph, None, any_of(graph, going), [Value((going,)), *carry], body)[1:]
+
+
+def _kept(graph: Graph, active: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    row = graph.reshape(active, (*active.shape, *[1] * (len(new.shape) - len(active.shape))))
+    return graph.expand(choose(graph, graph.expand(row, new.shape), new, old), new.shape)
 
 
 type Body = Callable[[Tensor, list[Value]], tuple[Tensor | None, list[Value]]]

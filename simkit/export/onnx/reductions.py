@@ -62,6 +62,20 @@ def reduce_logical(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     return graph.typed(_LOGICAL[equation.name], [x, graph.vector(axes)], shape, keepdims=0)
 
 
+def any_of(graph: Graph, x: Tensor) -> Tensor:
+    """Return whether any element of a bool array is true, a scalar.
+
+    Args:
+        graph: under construction.
+        x: bool.
+    """
+    if 0 in x.shape:
+        return graph.constant(False)
+    if math.prod(x.shape) == 1:
+        return graph.reshape(x, ())
+    return graph.typed("ReduceMax", [x, graph.vector(range(len(x.shape)))], (), keepdims=0)
+
+
 @primitive("reduce_xor")
 def reduce_xor(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """The parity of each bit."""

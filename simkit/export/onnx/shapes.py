@@ -9,7 +9,7 @@ from simkit.export.onnx import axis_maps, tracing
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.values import Value, constant
+from simkit.export.onnx.values import Value, constant, parts_of
 
 
 @primitive("optimization_barrier", "copy", "copy_p", "name", "stop_gradient", "device_put", "pvary", whole=True)
@@ -22,6 +22,14 @@ def passed_through(graph: Graph, equation: Equation, *values: Value) -> list[Val
 def platform_index(graph: Graph, equation: Equation) -> list[Value]:
     """Which branch runs on this platform: that of the CPU, or of any."""
     return [constant(graph, np.int32(tracing.platform(equation)))]
+
+
+@primitive("empty", whole=True)
+def empty(graph: Graph, equation: Equation, *_: Value) -> list[Value]:
+    """An array that the program fills before it reads it; zeros, as by XLA on a CPU."""
+    count, dtype = parts_of(equation.out)
+    zero = graph.expand(graph.constant(0, dtype), equation.out.shape)
+    return [Value((zero,) * count, equation.out.key)]
 
 
 @primitive("iota")

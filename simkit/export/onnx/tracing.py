@@ -106,16 +106,12 @@ def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
         *arguments: arrays, or their shapes and types, in any structure.
     """
     import jax
-    from jax.interpreters import partial_eval
 
     from simkit.core.whole_arrays import whole_arrays
 
     with whole_arrays():
         closed, result = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    if getattr(closed, "is_high", False):
-        # Primitives made of others, newer than the oldest supported version.
-        closed = partial_eval.lower_jaxpr2(closed)  # pyright: ignore[reportAttributeAccessIssue]
-    return _without_dead_code(closed), jax.tree.structure(result)
+    return _without_dead_code(_lowered(closed)), jax.tree.structure(result)
 
 
 def program_of(function: Callable[..., Any], avals: Sequence[Aval]) -> Program:
@@ -130,7 +126,7 @@ def program_of(function: Callable[..., Any], avals: Sequence[Aval]) -> Program:
     # Types are those of the program around it, whatever the precision that is set now.
     with jax.enable_x64(True):
         shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
-        return Program(jax.make_jaxpr(function)(*shapes), ours=True)
+        return Program(_lowered(jax.make_jaxpr(function)(*shapes)), ours=True)
 
 
 def called(equation: Equation) -> Program | None:
@@ -155,7 +151,8 @@ def defined(equation: Equation) -> Program | None:
             continue
         try:
             with jax.enable_x64(True):
-                found = Program(jax.make_jaxpr(lambda *values, of=meaning: of(*values, **raw.params))(*shapes))
+                made = jax.make_jaxpr(lambda *values, of=meaning: of(*values, **raw.params))(*shapes)
+                found = Program(_lowered(made))
         except Exception:  # whatever JAX raises where a primitive has no definition for tracers
             continue
         if not _uses(found, equation.name):
@@ -260,6 +257,15 @@ def _sized(shape: Any, dtype: Any) -> Aval:
     if getattr(dtype, "name", "") == "float0":
         dtype = np.bool_
     return Aval(tuple(shape), np.dtype(dtype))
+
+
+def _lowered(closed: Any) -> Any:
+    """Return a jaxpr without primitives made of others, which are newer than the oldest supported version of JAX."""
+    from jax.interpreters import partial_eval
+
+    if getattr(closed, "is_high", False):
+        return partial_eval.lower_jaxpr2(closed)  # pyright: ignore[reportAttributeAccessIssue]
+    return closed
 
 
 def _uses(program: Program, name: str) -> bool:

@@ -97,3 +97,30 @@ def test_calls_and_rules_of_their_own_pass_through(x64):
         return lax.optimization_barrier((jax.jit(root)(b), jax.nn.relu(b), solved, jax.grad(root)(b[0])))
 
     check(run, jnp.asarray([2.0, 4.0]), jnp.asarray([1.0, 9.0]), rtol=1e-15)
+
+
+def test_a_loop_of_a_batch_ends_for_each_member_on_its_own(x64):
+    def halve(x, limit):
+        return lax.while_loop(lambda s: s[0] > limit, lambda s: (s[0] / 2, s[1] + 1), (x, jnp.int32(0)))
+
+    x, limits = jnp.array([0.5, 9.0, 100.0]), jnp.array([1.0, 1.0, 30.0])
+    model = check(jax.vmap(halve), x, limits, rtol=0)
+    assert operators(model).count("Loop") == 1
+    check(jax.vmap(jax.vmap(halve, (0, None)), (None, 0)), x, limits, rtol=0)
+    check(jax.vmap(halve, (0, None)), jnp.array([0.1, 0.2]), jnp.asarray(1.0), rtol=0)
+
+
+def test_keys_in_a_loop_of_a_batch_are_kept_with_their_member(x64):
+    def draw(key, count):
+        def turn(carry):
+            key, total, turns = carry
+            key, drawn = jax.random.split(key)
+            return key, total + jax.random.uniform(drawn), turns + 1
+
+        return lax.while_loop(lambda carry: carry[2] < count, turn, (key, jnp.zeros(()), jnp.int32(0)))
+
+    check(jax.vmap(draw), jax.random.split(jax.random.key(3), 3), jnp.array([0, 2, 5], jnp.int32), rtol=1e-15)
+
+
+def test_arrays_to_be_filled_are_converted():
+    check(lambda x: lax.empty((3,), jnp.float32).at[:].set(x), jnp.arange(3.0), rtol=0)
