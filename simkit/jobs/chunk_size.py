@@ -29,7 +29,6 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     """
     import jax
 
-    from simkit.core.compilation import needed_bytes
     from simkit.core.pytree import size_in_bytes
     from simkit.engine.lanes import usual_lanes
     from simkit.engine.memory import SHARE, available_bytes, frame_bytes, show_size
@@ -90,7 +89,7 @@ def program_bytes(plan: "Sweep", prepared: Prepared, members: int) -> int:
     """
     import jax
 
-    from simkit.engine.memory import needed_bytes
+    from simkit.core.compilation import needed_bytes
 
     params, keys = _shapes(prepared.simulation, plan, members)
     state = jax.eval_shape(prepared.program.simulation.init, params, keys)

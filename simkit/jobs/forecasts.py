@@ -71,15 +71,16 @@ def forecast(job: Sweep, output: Path | None = None, *, timed: bool = False) -> 
 
 def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
     """Return what a sweep of one configuration will take."""
+    from simkit.core.pytree import size_in_bytes
     from simkit.engine.lanes import usual_lanes
-    from simkit.engine.memory import SHARE, available_bytes, frame_bytes, size_of
+    from simkit.engine.memory import SHARE, available_bytes, frame_bytes
     from simkit.jobs.chunk_size import program_bytes
 
     simulation = part.simulation(new=True)
     prepared = Prepared(simulation, part.program(simulation))
     observed, diagnosed = frame_bytes(prepared.shapes[1])
     kept = part.members * (diagnosed * (cut_of(simulation, part).frames + 1) + observed * part.final_frames)
-    each, seconds = 2 * size_of(prepared.shapes[0]), None
+    each, seconds = 2 * size_in_bytes(prepared.shapes[0]), None
     if timed:
         part = part.fitted(prepared, output)
         chunk = part.chunk or part.members

@@ -17,7 +17,9 @@ NUMBERS = ("reynolds", "friction_reynolds", "womersley", "rayleigh", "prandtl", 
 
 def with_value(name, parameter, value):
     scenario = small(name, precision="float32")
-    return dataclasses.replace(scenario, differences={**scenario.differences, parameter: Difference(value)}, written=None)
+    return dataclasses.replace(
+        scenario, differences={**scenario.differences, parameter: Difference(value)}, written=None
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, -0.01])
