@@ -1,0 +1,163 @@
+"""Sweep plans: values that walk together, samples, tables, and values of the configuration."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray
+
+import simkit
+from simkit.errors import UserError
+from simkit.jobs.job import begin
+from simkit.jobs.plans import planned
+from tests.stopping import StopAfter, Stopped
+from tests.toys import toy
+
+RANGES = {"frequency": (1.0, 4.0), "time_step": (0.001, 0.1, "log")}
+TABLE = "frequency, time_step\n1.0,0.01\n2.5,0.02\n1.0,0.03\n\n"
+PLANS = {
+    "walk together": lambda folder: {
+        "over": {"frequency": [1.0, 2.0, 2.0], "time_step": [0.01, 0.02, 0.03]},
+        "zip": True,
+    },
+    "sobol": lambda folder: {"over": RANGES, "sample": "sobol", "members": 4},
+    "latin hypercube": lambda folder: {"over": RANGES, "sample": "latin_hypercube", "members": 5},
+    "table": lambda folder: {"table": written(folder, TABLE)},
+}
+
+
+def written(folder, text, name="members.csv"):
+    (folder / name).write_text(text)
+    return folder / name
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_each_point_is_the_run_with_its_values(plan, tmp_path):
+    swept = simkit.sweep(toy(), **PLANS[plan](tmp_path), seeds=2)
+    assert swept["energy"].dims == ("point", "seed", "frame")
+    for point in range(swept.sizes["point"]):
+        values = {name: float(swept[name][point]) for name in ("frequency", "time_step")}
+        run = simkit.run(toy(), **values, seed=toy().run.seed + 1)
+        np.testing.assert_allclose(swept["energy"][point, 1], run["energy"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_stopped_plan_goes_on_and_is_read_back(plan, tmp_path):
+    asked = PLANS[plan](tmp_path)
+    job = planned(toy(), asked.pop("over", {}), **asked, chunk=2)
+    with pytest.raises(Stopped):
+        begin(job, tmp_path / "stopped", report=StopAfter(1))
+    resumed = simkit.resume(tmp_path / "stopped")
+    begin(job, tmp_path / "whole")
+    xarray.testing.assert_identical(resumed, simkit.open_run(tmp_path / "whole"))
+
+
+def test_values_that_walk_together_are_taken_in_their_order():
+    swept = simkit.sweep(toy(), {"frequency": [3.0, 1.0, 3.0], "time_step": [0.01, 0.02, 0.03]}, zip=True)
+    assert swept["frequency"].values.tolist() == [3.0, 1.0, 3.0]
+    assert swept["time_step"].values.tolist() == [0.01, 0.02, 0.03]
+
+
+@pytest.mark.parametrize("method", ["sobol", "latin_hypercube"])
+def test_samples_fill_their_ranges_evenly_and_are_drawn_again_by_the_same_seed(method):
+    def drawn(seed):
+        return planned(toy(seed=seed), RANGES, sample=method, members=64).over
+
+    first, other = drawn(1), drawn(2)
+    assert drawn(1) == first and first != other
+    for name, (low, high, *log) in RANGES.items():
+        values = np.array(first[name])
+        assert values.min() >= low and values.max() <= high
+        unit = np.log(values / low) / np.log(high / low) if log else (values - low) / (high - low)
+        # One point in each of 64 intervals: a property of both, of a Sobol' sequence for powers of 2.
+        assert sorted((unit * 64).astype(int).tolist()) == list(range(64))
+
+
+def test_values_of_the_configuration_are_an_outer_axis(tmp_path):
+    swept = simkit.sweep(toy(), {"config.size": [2, 3], "frequency": [1.0, 2.0]}, seeds=2, output=tmp_path / "sweep")
+    assert swept["energy"].dims == ("config.size", "frequency", "seed", "frame")
+    for place, count in enumerate((2, 3)):
+        run = simkit.run(toy(), **{"config.size": count}, frequency=2.0)
+        np.testing.assert_allclose(swept["energy"][place, 1, 0], run["energy"], rtol=1e-12)
+        part = simkit.open_run(tmp_path / "sweep" / f"config_{place:04d}")
+        assert part.sizes["pendulum"] == count
+    xarray.testing.assert_identical(simkit.open_run(tmp_path / "sweep"), swept)
+    xarray.testing.assert_identical(simkit.resume(tmp_path / "sweep"), swept)
+
+
+def test_a_stopped_sweep_of_configurations_goes_on(tmp_path):
+    job = planned(toy(), {"config.size": [2, 3], "frequency": [1.0, 2.0]}, chunk=1)
+    with pytest.raises(Stopped):
+        begin(job, tmp_path / "stopped", report=StopAfter(3))
+    begin(job, tmp_path / "whole")
+    xarray.testing.assert_identical(simkit.resume(tmp_path / "stopped"), simkit.open_run(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"over": {"frequency": [1.0, 2.0], "time_step": [0.1]}, "zip": True}, "as many of each parameter"),
+        ({"over": {"frequency": [1.0, 2.0]}, "zip": True}, "give at least 2 parameters"),
+        ({"over": RANGES, "sample": "sobl", "members": 4}, "sobol"),
+        ({"over": RANGES, "sample": "sobol"}, "give both sample= and members="),
+        ({"over": RANGES, "members": 4}, "give both sample= and members="),
+        ({"over": {}, "sample": "sobol", "members": 4}, "a range of at least one parameter"),
+        ({"over": {"frequency": (0.0, 1.0, "log")}, "sample": "sobol", "members": 4}, "frequency"),
+        ({"over": {"frequency": [1.0, 2.0, 3.0]}, "sample": "sobol", "members": 4}, "is not a range to sample"),
+        ({"over": RANGES, "sample": "latin_hypercube", "members": 0}, "members = 0"),
+        ({"over": RANGES, "sample": "sobol", "members": 4, "zip": True}, "two ways to make points"),
+        ({"over": {"config.sizes": [2, 3]}}, "sizes"),
+        ({"over": {"config.size": []}}, "size"),
+    ],
+)
+def test_plans_that_make_no_sense_are_one_line(asked, message):
+    with pytest.raises(UserError, match=message) as caught:
+        simkit.sweep(toy(), **asked)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("frequency\n1.0\nabc\n", "row 3, column 'frequency'"),
+        ("frequency\n1.0\nnan\n", "row 3, column 'frequency'"),
+        ("frequency\n-1e9\n", "row 2, column 'frequency'"),
+        ("frequency\n1_000\n", "row 2, column 'frequency'"),
+        ("frequency,time_step\n1.0\n", "row 2 has 1 cells, and the header 2"),
+        ("frequency,frequency\n1.0,1.0\n", "comes twice"),
+        ("frequenzy\n1.0\n", "did you mean 'frequency'"),
+        ("seed\n1\n", "column 'seed' is no parameter"),
+        ("frequency\n", "has no rows"),
+        ("", "has no header"),
+        ("frequency\n\n1.0\n", "row 2"),
+        ('frequency\n"1.0\n', "is not CSV"),
+    ],
+)
+def test_tables_that_are_wrong_name_row_and_column(text, message, tmp_path):
+    with pytest.raises(UserError, match=message) as caught:
+        simkit.sweep(toy(), table=written(tmp_path, text))
+    assert "\n" not in str(caught.value) and "members.csv" in str(caught.value)
+
+
+def test_files_that_are_no_tables_are_one_line(tmp_path):
+    for name, message in (
+        ("a.txt", "neither .csv nor .parquet"),
+        ("none.csv", "does not exist; check the path"),
+        ("bad.parquet", "pyarrow|Parquet"),
+    ):
+        if name != "none.csv":
+            written(tmp_path, "x", name)
+        with pytest.raises(UserError, match=message):
+            simkit.sweep(toy(), table=tmp_path / name)
+
+
+def test_a_forecast_counts_members_chunks_and_compilations(tmp_path, capsys):
+    from simkit.cli.main import main
+
+    file = tmp_path / "toy.toml"
+    file.write_text(toy().text)
+    words = ["sweep", str(file), "--over", "frequency=1:2:4", "--over", "config.size=2,3", "--chunk", "2"]
+    assert main([*words, "--dry-run", "--json", "--output", str(tmp_path / "out")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["members"], told["compilations"], told["chunks"]) == (8, 2, 4)
+    assert not (tmp_path / "out").exists()
