@@ -272,8 +272,8 @@ class Told:
         area = raised(length, self._grid.dimension - 1)
         for _, _, name in self._passages():
             where = name.replace("_", " ")
-            doc = f"volume per time{', per length along z,' if self._is_plane else ''} that flows in through {where}"
-            table[f"{name}.flow"] = Quantity(times(velocity, area), f"{doc}; negative where it flows out")
+            doc = f"net volume per time{' and length along z' if self._is_plane else ''} that enters by {where}"
+            table[f"{name}.flow"] = Quantity(times(velocity, area), doc)
         for name, one in self._flow.scalars.items():
             unit = one.told["unit"]
             table[name] = Quantity(unit, one.told["doc"] or name)
