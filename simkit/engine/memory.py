@@ -53,7 +53,7 @@ def available_bytes() -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def parse_size(text: str) -> int:
+def _parsed(text: str) -> int:
     """Return the bytes in a size such as ``"8GiB"`` or ``"500 MB"``.
 
     Raises:
@@ -78,7 +78,7 @@ def size_given(size: int | str) -> int:
         UserError: if it is neither.
     """
     if isinstance(size, str):
-        return parse_size(size)
+        return _parsed(size)
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 2**60:
         raise UserError(f"memory = {size!r:.40} is not a memory size; give a number of bytes, or text such as '8GiB'")
     return size

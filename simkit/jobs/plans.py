@@ -39,7 +39,7 @@ def sweep(
     output: Path | str | None = None,
     overwrite: bool = False,
     chunk: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     final_frames: bool = True,
     **values: Any,
 ) -> "xarray.Dataset":
@@ -60,7 +60,7 @@ def sweep(
         overwrite: replace an existing run directory.
         chunk: members that run together; ``None`` chooses by memory. Those of simulations that end when they are done
             leave one by one, and others take their place.
-        memory: bytes the program may take; ``None`` takes a share of what is free.
+        memory: how much the program may take, ``"8GiB"`` or a number of bytes; ``None`` takes a share of what is free.
         final_frames: keep the last frame of every member.
         **values: other parameters, config or run settings.
 
@@ -74,7 +74,7 @@ def sweep(
         RunFailedError: if every member turns non-finite; otherwise those that fail are named in a warning.
     """
     use_compilation_cache()
-    counts = {"seeds": seeds, "chunk": chunk, "memory": memory}
+    counts = {"seeds": seeds, "chunk": chunk}
     counts = {name: checks.unwrapped(count) for name, count in counts.items()}
     job = planned(
         load(scenario, values),
@@ -84,6 +84,7 @@ def sweep(
         members=members,
         table=table,
         final_frames=final_frames,
+        memory=memory,
         **counts,
     )
     return returned(job, partial(begin, job, output, overwrite))
@@ -97,6 +98,7 @@ def planned(
     sample: str | None = None,
     members: int | None = None,
     table: Path | str | None = None,
+    memory: int | str | None = None,
     **asked: Any,
 ) -> Sweep:
     """Return the job of a sweep.
@@ -108,6 +110,7 @@ def planned(
         sample: how ranges are filled.
         members: number of points of a sample.
         table: a file of points.
+        memory: how much a program may take.
         **asked: further fields of `Sweep`.
 
     Raises:
@@ -117,6 +120,8 @@ def planned(
         raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
     configs = {name: values for name, values in over.items() if str(name).startswith(CONFIG)}
     points = {name: values for name, values in over.items() if name not in configs}
+    from simkit.engine.memory import size_given
+
     given = [word for word, is_given in (("zip=True", zip), ("sample=", sample), ("table=", table)) if is_given]
     if len(given) > 1:
         raise UserError(f"{given[0]} and {given[1]} are two ways to make points; give one of them")
@@ -131,7 +136,7 @@ def planned(
         points, origin = tabulated(scenario, table)
     elif zip and len(points) < 2:
         raise UserError("zip=True makes values of several parameters walk together; give at least 2 parameters")
-    asked |= {"zip": bool(given), "origin": origin}
+    asked |= {"zip": bool(given), "origin": origin, "memory": None if memory is None else size_given(memory)}
     if configs:
         return ConfigSweep(scenario, points, configs=configs, **asked)
     return Sweep(scenario, points, **asked)

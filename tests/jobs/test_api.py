@@ -266,7 +266,7 @@ def test_a_run_that_was_interrupted_is_read_back_as_unfinished(tmp_path):
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, seeds=1.5), "seeds = 1.5 is not an integer"),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, seeds=True), "seeds = True is not an integer"),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, chunk="2"), "chunk = '2' is not an integer"),
-        (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, memory="x"), "memory = 'x' is not an integer"),
+        (lambda: simkit.sweep(toy(), {"frequency": [1.0]}, memory="x"), "'x' is not a memory size; write a number"),
         (lambda: simkit.sweep(toy(), [1.0]), "over is of type list; give {name of a parameter: list of values}"),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency lists a value twice"),
         (lambda: simkit.optimize(toy(), "frequency", iterations="3"), "iterations = '3' is not an integer"),

@@ -242,6 +242,9 @@ MISTAKES = {
     "no chunk": (OVER, {"chunk": 0}, "chunk = 0 is not allowed"),
     "large seeds": (OVER, {"seeds": 2, "seed": 2**31 - 1}, "begin with a smaller seed"),
     "large chunk": (OVER, {"chunk": 6, "memory": 1000}, r"needs .* may be used; pass a smaller chunk= "),
+    "memory as text": (OVER, {"memory": "100 B"}, r"one member needs .* and 100 B may be used"),
+    "no memory size": (OVER, {"memory": "much"}, r"'much' is not a memory size"),
+    "no memory": (OVER, {"memory": 0}, r"memory = 0 is not a memory size"),
     "little memory": (OVER, {"memory": 100}, r"one member needs .* and 100 B may be used; pass a larger memory="),
     "many members": ({}, {"seeds": 2**31}, r"the results of 2147483648 members need .* sweep fewer values"),
 }

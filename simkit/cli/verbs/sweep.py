@@ -58,7 +58,6 @@ def main(arguments: argparse.Namespace) -> int:
     if not over and arguments.seeds < 2 and arguments.table is None and arguments.sample is None:
         raise UserError("nothing to sweep; give --over name=low:high:count, --table, or --seeds with at least 2")
     from simkit.core.compilation import use_compilation_cache
-    from simkit.engine.memory import parse_size
     from simkit.jobs.job import begin
     from simkit.jobs.plans import planned
 
@@ -76,7 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
             seeds=arguments.seeds,
             chunk=arguments.chunk,
             final_frames=not arguments.no_frames,
-            memory=parse_size(arguments.memory) if arguments.memory else None,
+            memory=arguments.memory,
         )
     for warning in told:
         print(f"simkit: warning: {with_flags(str(warning.message))}", file=sys.stderr)

@@ -7,6 +7,26 @@ import jax.numpy as jnp
 ENDLESS = 1e18
 
 
+@jax.custom_jvp
+def whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
+    """Return ``q^n``, whose derivatives of any order with respect to q exist at q = 0, too; there are none by n.
+
+    Args:
+        base: q, between 0 and 1.
+        exponent: n, a whole number from 0 stored as a float.
+    """
+    return base**exponent
+
+
+@whole_power.defjvp
+def _derivative_of_power(
+    values: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    base, exponent = values
+    # The power itself by its own rule, too, since derivatives of higher order differentiate this one.
+    return whole_power(base, exponent), exponent * whole_power(base, jnp.maximum(exponent - 1, 0)) * tangents[0]
+
+
 def geometric_sum(ratio: jax.Array, count: jax.Array) -> jax.Array:
     """Return ``S(n) = 1 + q + ... + q^(n-1)``.
 
@@ -21,7 +41,7 @@ def geometric_sum(ratio: jax.Array, count: jax.Array) -> jax.Array:
     series = jnp.ones_like(loss)
     for order in range(6, 1, -1):
         series = 1 - (count - order + 1) / order * small * series
-    direct = (1 - jnp.where(near, 1, ratio) ** count) / jnp.where(near, 1, loss)
+    direct = (1 - whole_power(jnp.where(near, 1, ratio), count)) / jnp.where(near, 1, loss)
     return jnp.where(near, count * series, direct)
 
 

@@ -11,7 +11,7 @@ from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bounces.friction import friction_impulse
-from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of
+from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of, whole_power
 
 
 @pytree
@@ -80,7 +80,7 @@ def bounce_series(
         impacts=impacts,
         rests=jnp.isinf(most),
         duration=first * total,
-        upward=upward * ratio**impacts,
+        upward=upward * whole_power(ratio, impacts),
         impulse=impulse,
         shift=shift,
     )
