@@ -89,7 +89,10 @@ def test_derivatives_of_the_outline_equal_central_differences():
 
     p, h = jnp.array([0.5, 0.3, 0.4]), 1e-5
     differences = [(total(p + h * e) - total(p - h * e)) / (2 * h) for e in jnp.eye(3)]
-    np.testing.assert_allclose(jax.jit(jax.grad(total))(p), differences, rtol=1e-6, atol=1e-7)
+    derive = jax.jit(jax.grad(total))
+    np.testing.assert_allclose(derive(p), differences, rtol=1e-6, atol=1e-7)
+    differences = [(derive(p + h * e) - derive(p - h * e)) / (2 * h) for e in jnp.eye(3)]
+    np.testing.assert_allclose(jax.jit(jax.hessian(total))(p), differences, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,35 @@ def test_derivatives_through_every_kind_of_event_equal_central_differences():
         np.testing.assert_allclose(found[name] / scale, difference / scale, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.usefixtures("x64")
+@pytest.mark.thorough
+@pytest.mark.parametrize("inner", [jax.jacfwd, jax.jacrev])
+def test_second_derivatives_through_every_kind_of_event_equal_central_differences(inner):
+    simulation, names = two_balls(), ["vx0", "restitution", "friction", "radius0", "frequency"]
+    fixed = values(1.0, 100, **EVERYTHING)
+
+    def ends(chosen):
+        params = {**fixed, **dict(zip(names, chosen, strict=True))}
+        start = simulation.init(params, jax.random.key_data(jax.random.key(0)))
+        state, _ = jax.lax.scan(lambda state, _: (simulation.step(state, params), None), start, None, length=100)
+        seen = simulation.observe(state, params)
+        # Of a number each, so that reverse mode is one pass.
+        return sum(
+            jnp.vdot(jnp.cos(jnp.arange(6.0)), seen[name].ravel())
+            for name in ("position", "velocity", "angular_velocity")
+        )
+
+    at = jnp.stack([fixed[name] for name in names])
+    derive = jax.jit(inner(ends))
+    found = jax.jit(jax.jacfwd(inner(ends)))(at)
+    steps = 1e-5 * at
+    differences = [(derive(at + step) - derive(at - step)) / (2 * step.sum()) for step in jnp.eye(len(names)) * steps]
+    # As for first derivatives: truncation, through seven impacts.
+    scale = 1 + np.abs(found).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(found / scale, np.stack(differences) / scale, atol=1e-6)
+    np.testing.assert_allclose(found, found.T, rtol=1e-10, atol=1e-10)
+
+
 def test_the_laws_hold_in_float32_to_its_rounding():
     assert not jax.config.jax_enable_x64
     eps = np.finfo(np.float32).eps

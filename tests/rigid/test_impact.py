@@ -57,6 +57,8 @@ def test_the_time_of_impact_has_the_derivative_of_the_quadratic_formula():
     time, derivative = jax.value_and_grad(lambda s: time_of_impact(*s))(start)
     np.testing.assert_allclose(time, formula(start), rtol=ROUNDING)
     np.testing.assert_allclose(derivative, jax.grad(formula)(start), rtol=ROUNDING)
+    for second in (jax.hessian, lambda f: jax.jacrev(jax.jacrev(f))):
+        np.testing.assert_allclose(second(lambda s: time_of_impact(*s))(start), second(formula)(start), atol=ROUNDING)
 
 
 @pytest.mark.parametrize("start", [(1.0, 2.0, 0.0), (1.0, 0.0, 0.0), (1.0, 2.0, 1.0), (1.0, -1.0, 1.0)])

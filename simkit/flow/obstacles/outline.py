@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.pytree import pytree
+from simkit.core.roots import root_change
 from simkit.errors import UserError
 from simkit.flow.arrays import like
 from simkit.flow.boundary.domain import Domain
@@ -111,9 +112,15 @@ def _on_rays(shape: Shape, pivot: tuple, angles: jax.Array, reach: jax.Array | f
     near = jnp.zeros_like(angles)
     near, far = jax.lax.fori_loop(0, HALVINGS, halve, (near, near + reach))
     radius = jax.lax.stop_gradient((near + far) / 2)
-    # At the root a step of Newton's changes nothing, but its derivative is that of the root.
-    value, slope = jax.jvp(along, (radius,), (jnp.ones_like(radius),))
-    radius = radius - value / jax.lax.stop_gradient(slope)
+    value, slope = jax.lax.stop_gradient(jax.jvp(along, (radius,), (jnp.ones_like(radius),)))
+    converted, given = jax.closure_convert(along, radius)
+
+    def remaining(change: jax.Array, given: tuple[jax.Array, list[jax.Array]]) -> jax.Array:
+        radius, shape = given
+        return converted(radius + change, *shape)
+
+    radius = radius - value / slope
+    radius = radius + root_change(remaining, slope, (radius, given))
     return tuple(p + radius * d for p, d in zip(pivot, direction, strict=True))
 
 

@@ -1,5 +1,6 @@
 """Small vibrations about a minimum: frequencies, and how the particles move in each."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -61,7 +62,7 @@ def normal_modes(
     dimensions, two for particles on a line). More of them are rattlers or other floppy motions, negative frequencies
     a saddle. For analysis of small systems: a dense matrix of N d rows, at a cost of (N d)^3. In a periodic cell
     these are the vibrations that repeat with the cell. Frequencies are differentiable (of several equal ones their sum
-    is); the vectors are held fixed.
+    is); the vectors are held fixed. Frequencies equal within rounding have no second derivatives: those are NaN.
 
     Args:
         interaction: what acts between the particles.
@@ -83,10 +84,9 @@ def normal_modes(
     rounding = float(jnp.finfo(position.dtype).eps) ** (2 / 3)
     tolerance = rounding if zero_tolerance is None else zero_tolerance
     matrix = mass_weighted(hessian(interaction, position, cell, params, neighbors=neighbors), mass)
-    columns = jnp.linalg.eigh(jax.lax.stop_gradient(matrix))[1]
-    # To first order a mode does not change its own eigenvalue: this has the right derivative, also among equals.
-    squared = jnp.einsum("ai,ab,bi->i", columns, matrix, columns)
-    is_zero = jnp.abs(squared) <= tolerance * jnp.abs(squared).max()
+    squared, columns = _diagonalized(matrix, tolerance)
+    columns = jax.lax.stop_gradient(columns)
+    is_zero = _is_zero(squared, tolerance)
     squared = jnp.where(is_zero, jax.lax.stop_gradient(squared), squared)
     size = jnp.sqrt(jnp.where(squared == 0, 1, jnp.abs(squared))) * (squared != 0)
     return NormalModes(
@@ -94,3 +94,29 @@ def normal_modes(
         vector=columns.T.reshape(-1, *position.shape) / jnp.sqrt(jnp.broadcast_to(mass, len(position)))[:, None],
         is_zero=is_zero,
     )
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _diagonalized(matrix: jax.Array, tolerance: float) -> tuple[jax.Array, jax.Array]:
+    """Return eigenvalues and eigenvectors as columns; the former have first derivatives among equals, too."""
+    columns = jnp.linalg.eigh(matrix)[1]
+    return jnp.einsum("ai,ab,bi->i", columns, matrix, columns), columns
+
+
+@_diagonalized.defjvp
+def _derivatives_of_diagonalized(
+    tolerance: float, matrix: tuple[jax.Array], change: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    values, columns = _diagonalized(*matrix, tolerance)
+    within = columns.T @ change[0] @ columns
+    apart, largest = values[None, :] - values[:, None], jnp.abs(values).max()
+    close = jnp.abs(apart) <= jnp.finfo(values.dtype).eps ** (2 / 3) * largest
+    is_zero = _is_zero(values, tolerance)
+    # Zero modes are held fixed. How other equal modes mix is not known, nor what follows from it.
+    mixed = jnp.where(close, jnp.nan, within / jnp.where(close, 1, apart))
+    mixed = jnp.where((is_zero[:, None] & is_zero) | jnp.eye(len(values), dtype=bool), 0, mixed)
+    return (values, columns), (jnp.diagonal(within), columns @ mixed)
+
+
+def _is_zero(squared: jax.Array, tolerance: float) -> jax.Array:
+    return jnp.abs(squared) <= tolerance * jnp.abs(squared).max()

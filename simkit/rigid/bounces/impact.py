@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from simkit.core.roots import root_change
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bounces.friction import friction_impulse
 
@@ -10,9 +11,8 @@ from simkit.rigid.bounces.friction import friction_impulse
 def time_of_impact(gap: jax.Array, rate: jax.Array, acceleration: jax.Array) -> jax.Array:
     """Return the first time t >= 0 at which a gap closes, ``gap + rate t + acceleration t^2 / 2 = 0``.
 
-    The root is found without derivatives; one Newton step, ``t - gap(t) / gap'(t)`` with the slope held fixed, then
-    gives it the derivative of the implicit function theorem. That stays finite for a body that starts on the surface,
-    where the derivative of the quadratic formula does not.
+    The root is found without derivatives, and then has those of the implicit function theorem, the first and the
+    second. They stay finite for a body that starts on the surface, where those of the quadratic formula do not.
 
     Args:
         gap: distance to the surface in m; a negative one counts as rounding of zero.
@@ -33,10 +33,17 @@ def time_of_impact(gap: jax.Array, rate: jax.Array, acceleration: jax.Array) -> 
     closes = falling | (closing & (discriminant >= 0))
     time = jnp.where(closes, jnp.where(closing, descent, rise_and_descent), 0)
     slope = speed + bend * time
-    remainder = gap + time * (rate + time / 2 * acceleration)
+    # One step of Newton's method takes off the rounding of the formula.
+    remainder = start + time * (speed + time / 2 * bend)
+    time = time - jnp.where(slope < 0, remainder / jnp.where(slope < 0, slope, 1), 0)
+
+    def gap_at(late: jax.Array, start: tuple[jax.Array, ...]) -> jax.Array:
+        gap, rate, acceleration, time = start
+        return gap + (time + late) * (rate + (time + late) / 2 * acceleration)
+
     # A gap that only grazes zero has no derivative; its time is left as it is.
-    correction = jnp.where(slope < 0, remainder / jnp.where(slope < 0, slope, 1), 0)
-    return jnp.where(closes, time - correction, jnp.inf)
+    moved = root_change(gap_at, jnp.where(slope < 0, slope, 0), (gap, rate, acceleration, time))
+    return jnp.where(closes, time + moved, jnp.inf)
 
 
 def impact_impulse(

@@ -9,6 +9,7 @@ import numpy as np
 from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.rematerialization import recomputed, stored
+from simkit.core.roots import root_change
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.stages import with_tangents
@@ -21,7 +22,6 @@ from simkit.rigid.contact.timing.candidates import Candidates, candidates, each_
 from simkit.rigid.contact.timing.happening import happening, left_to, let_happen
 from simkit.rigid.contact.timing.path import path_under
 from simkit.rigid.contact.timing.resting import ROUNDINGS, footing, settled
-from simkit.rigid.contact.timing.time_of_impact import at_closing
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION
 from simkit.rigid.scene import Planes, Setting
 
@@ -198,9 +198,15 @@ class Events:
         )
         until = jnp.where(happens, reached, left)
         arrived = computed_once(path.shifted(until))
-        remaining = left_to(event, arrived, path.pressing(until), balls, planes, stand)
-        # Zero, with the derivative of the time of the event.
-        late = computed_once(jnp.where(happens, at_closing(jnp.zeros_like(reached), remaining, rate), 0))
+
+        def remaining(late: jax.Array, given: tuple) -> jax.Array:
+            path, arrived, until, event, others = given
+            return left_to(event, path.arrival(arrived, until, late), path.pressing(until + late), *others)
+
+        # Zero, with the derivatives of the time of the event.
+        given = (path, arrived, until, event, (balls, planes, stand))
+        late = root_change(remaining, jnp.where(rate < 0, rate, 0), given)
+        late = computed_once(jnp.where(happens, late, 0))
         motion, support, rolling = let_happen(
             event,
             computed_once(path.arrival(arrived, until, late)),

@@ -182,6 +182,37 @@ def test_frequency_is_differentiable(x64):
     assert float(slope) == pytest.approx(float(value) / 4, rel=1e-12)
 
 
+@pytest.mark.parametrize("inner", [jax.jacfwd, jax.jacrev])
+def test_second_derivatives_of_frequencies_equal_central_differences(x64, inner):
+    position, cell = scattered(2, 4), jnp.full(2, 5.0)
+
+    def frequencies(mass):
+        modes = normal_modes(truncated("all_pairs"), position, cell, PARAMS, mass=mass)
+        return jnp.where(modes.is_zero, 0, modes.frequency)
+
+    mass, h = jnp.array([1.0, 1.7, 2.9, 0.8]), 1e-5
+    derive = jax.jit(inner(frequencies))
+    differences = [(derive(mass + h * e) - derive(mass - h * e)) / (2 * h) for e in jnp.eye(4)]
+    found = jax.jit(jax.jacfwd(inner(frequencies)))(mass)
+    assert np.abs(found).max() > 1
+    # Truncation of h^2 and cancellation of 1e-16 / h in derivatives of up to 100.
+    np.testing.assert_allclose(found, np.stack(differences, axis=-1), rtol=1e-7, atol=1e-7)
+
+
+def test_second_derivatives_of_equal_frequencies_are_not_made_up(x64, icosahedron):
+    def frequencies(epsilon):
+        modes = normal_modes(*icosahedron[:2], None, {"epsilon": epsilon, "sigma": 1.0})
+        return jnp.where(modes.is_zero, 0, modes.frequency)
+
+    found = jax.jit(jax.jacfwd(jax.jacfwd(frequencies)))(1.0)
+    modes = normal_modes(*icosahedron[:2], None, {"epsilon": 1.0, "sigma": 1.0})
+    squared = np.asarray(modes.frequency) ** 2
+    alone = np.sum(np.isclose(squared[:, None], squared, rtol=1e-9), axis=1) == 1
+    # The breathing mode is the only one that has no equal; its frequency goes with the root of epsilon.
+    np.testing.assert_allclose(found[alone], -modes.frequency[alone] / 4, rtol=1e-9)
+    assert np.all(np.isnan(found[~alone & ~modes.is_zero])) and alone.sum() == 1
+
+
 def test_mistakes_are_named(x64):
     position = jnp.array([[0.0, 0.0], [1.0, 0.0]])
     with pytest.raises(UserError, match="one number or one for each of 2"):

@@ -47,6 +47,12 @@ class Quadratic[T: (Vector, jax.Array)]:
             return self.constant
         return self.constant + (self.linear + self.square * s) * s
 
+    def slope(self, s: jax.Array) -> T:
+        """Return the derivative with respect to s."""
+        if self.linear is None or self.square is None:
+            return 0 * self.constant
+        return self.linear + self.square * (2 * s)
+
     def integral(self, s: jax.Array) -> T:
         """Return the integral from 0 to s."""
         if self.linear is None or self.square is None:
@@ -103,16 +109,23 @@ class Path:
         Args:
             shifted: as `shifted` gives it.
             duration: in s.
-            late: zero, with the derivative by which the time differs from ``duration``; what changes at a rate has
-                that rate times this one, so nothing is followed twice.
+            late: zero, with the derivatives by which the time differs from ``duration``, as
+                `simkit.core.roots.root_change` gives them; nothing is followed twice for their sake.
         """
         s, late = self.of_each(duration / self.time_step), self.of_each(late)
-        turning = late * (shifted.angular_momentum * self.inverse_moment)
+
+        def later(value: Vector, rate: Vector, bend: Vector) -> Vector:
+            return each(lambda x, v, a: x + late * (v + late / 2 * a), value, rate, bend)
+
+        acceleration, torque = self.acceleration.at(s), self.torque.at(s)
+        start, turned = self._turned(duration), (shifted.angular_momentum, torque)
+        turned = later(start, *(vector * self.inverse_moment for vector in turned))
+        dt = self.of_each(self.time_step)
         return Motion(
-            position=shifted.position + late * shifted.velocity,
-            orientation=turn(self.motion.orientation, self._turned(duration) + turning),
-            velocity=shifted.velocity + late * self.acceleration.at(s),
-            angular_momentum=shifted.angular_momentum + late * self.torque.at(s),
+            position=later(shifted.position, shifted.velocity, acceleration),
+            orientation=turn(self.motion.orientation, turned),
+            velocity=later(shifted.velocity, acceleration, self.acceleration.slope(s) / dt),
+            angular_momentum=later(shifted.angular_momentum, torque, self.torque.slope(s) / dt),
         )
 
     def pressing(self, duration: jax.Array) -> jax.Array:

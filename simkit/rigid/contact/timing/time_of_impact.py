@@ -23,7 +23,7 @@ def first_closing(
     approaches the closing from below, quadratically where the gap closes with some speed. What is still on its way
     after a fixed number of repetitions gives the time reached so far, from which to go on.
 
-    Not to be differentiated: see `at_closing`.
+    Not to be differentiated: see `simkit.core.roots`.
 
     Args:
         gap: ``t -> (gap, its rate)``, at a time for each.
@@ -56,25 +56,6 @@ def first_closing(
     time, step, _, rate = jax.lax.fori_loop(0, ITERATIONS + 1, advance, (nothing, nothing, nothing, nothing))
     time = jnp.where(time <= horizon, time, jnp.inf)
     return time, step <= jnp.sqrt(jnp.finfo(step.dtype).eps) * horizon, rate
-
-
-def at_closing(time: jax.Array, gap: jax.Array, rate: jax.Array) -> jax.Array:
-    """Return a time of closing with the derivative that the implicit function theorem gives it.
-
-    ``t - (gap(t) - [gap(t)]) / [gap'(t)]`` with the brackets held fixed: one Newton step that does not change t.
-
-    Args:
-        time: t, as `first_closing` gives it.
-        gap: at t held fixed, with the derivatives that it has in whatever else it depends on.
-        rate: gap'(t).
-
-    Returns:
-        The same time; without derivative where the gap does not decrease.
-    """
-    time, rate = jax.lax.stop_gradient((time, rate))
-    closing = rate < 0
-    change = gap - jax.lax.stop_gradient(gap)
-    return time - jnp.where(closing, change / jnp.where(closing, rate, 1), 0)
 
 
 def _descent(gap: jax.Array, rate: jax.Array, bend: jax.Array) -> jax.Array:

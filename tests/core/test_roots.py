@@ -1,0 +1,60 @@
+"""Roots have derivatives of every order, in every mode, and cost nothing where none is asked for."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit.core.roots import root_change
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def cube_root(p):
+    """Return the root of ``sin(t^3 - p) = 0``, the cube root of p."""
+    found = jax.lax.stop_gradient(jnp.cbrt(p))
+
+    def gap(z, given):
+        p, found, count = given
+        return jnp.sin((found + z) ** 3 - p) * count
+
+    return found + root_change(gap, 3 * found**2, (p, found, jnp.int32(1)))
+
+
+@pytest.mark.parametrize("modes", list(itertools.product([jax.jacfwd, jax.jacrev], repeat=3)))
+def test_three_derivatives_in_any_mode_are_those_of_the_function(modes):
+    p, function = 1.7, cube_root
+    expected, factor = [], 1.0
+    for order in range(3):
+        factor *= 1 / 3 - order
+        expected.append(factor * p ** (1 / 3 - order - 1))
+    for mode, derivative in zip(modes, expected, strict=True):
+        function = mode(function)
+        np.testing.assert_allclose(function(p), derivative, rtol=1e-13)
+
+
+def test_members_and_loops_have_them_too():
+    def twice(p):
+        return jax.lax.scan(lambda t, _: (jax.checkpoint(cube_root)(t), None), p, None, length=2)[0]
+
+    p = jnp.array([0.5, 1.0, 2.0])
+    found = jax.jit(jax.vmap(jax.jacfwd(jax.jacrev(twice))))(p)
+    np.testing.assert_allclose(found, 1 / 9 * (1 / 9 - 1) * p ** (1 / 9 - 2), rtol=1e-13)
+
+
+def test_there_is_no_derivative_where_the_rate_is_zero():
+    def root(p):
+        return root_change(lambda z, p: z - p, jnp.zeros_like(p), p)
+
+    assert jax.grad(root)(1.0) == 0 and jax.grad(jax.grad(root))(1.0) == 0
+
+
+def test_a_program_computes_no_more_of_the_gap_than_its_derivatives_need():
+    def text(function):
+        return str(jax.jit(function).lower(1.0).compile().as_text())
+
+    assert "sine" not in text(cube_root) and "cosine" not in text(cube_root)
+    # The derivative of the gap by p is a cosine; only the second derivative follows the gap's rate, with its sine.
+    assert "cosine" in text(jax.grad(cube_root)) and " sine" not in text(jax.grad(cube_root))
