@@ -84,6 +84,8 @@ class Simulation:
             values, or a start that the key draws, which it could not run with. Called by `check_values`.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
             with a leading member axis; ``None`` maps ``step``. For kernels that know a better layout for a batch.
+        second_derivatives: what has to be said of second derivatives, in one line; empty where they are as good as the
+            first.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a
             renderer may draw: the kinds of the ``sides``, and as ``NAME_names`` those of whole numbers.
@@ -104,6 +106,7 @@ class Simulation:
     sized_like: "Callable[[State], Simulation] | None" = None
     check: Callable[[Params, jax.Array], None] | None = None
     step_members: Callable[[State, Params], State] | None = None
+    second_derivatives: str = ""
     dimensions: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     quantities: Mapping[str, Quantity] = dataclasses.field(default_factory=dict)

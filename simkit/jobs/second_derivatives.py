@@ -119,5 +119,7 @@ def curvature(
             near, bounds = function.near(params, key), {n: p.bounds for n, p in scenario.parameters.items()}
             difference = second.hessian_differences(lambda params, _: near(params), params, key, names, bounds)
         flat = np.concatenate([np.ravel(derivative[name]) for name in sorted(names)])
-    note = note_of(scenario, int(status))
-    return Curvature(float(value), entries, flat, np.asarray(matrix), difference, int(status), note)
+        notes = (note_of(scenario, int(status)), function.simulation.second_derivatives)
+    return Curvature(
+        float(value), entries, flat, np.asarray(matrix), difference, int(status), "; ".join(filter(None, notes))
+    )

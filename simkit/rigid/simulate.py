@@ -200,6 +200,7 @@ def simulate(scene: Scene) -> Simulation:
         watched=False,
         check=check,
         step_members=step_members,
+        second_derivatives=getattr(scene.dynamics, "second_derivatives", ""),
         dimensions={**DIMENSIONS, **scene.dimensions},
     )
 

@@ -61,7 +61,8 @@ class Impulses:
     dropped from 1 m that bounced: dz/dz0 = 1 after 0.6 s, where the physics has -0.21). The status `STEPPED_IMPACT`
     tells of it, and `simkit grad` says so beside the number. `simkit.rigid.contact.events.Events` has the physical
     derivatives for spheres and disks, `simkit.rigid.contact.compliant.Compliant` those of soft contact. Through
-    contacts that last (sliding, rolling, standing) derivatives are physical to first order in the time step.
+    contacts that last (sliding, rolling, standing) derivatives are physical to first order in the time step; second
+    derivatives are not, since a slip that ends and a contact that begins do so at whole steps.
 
     The order of impacts before resting contact follows Guendelman, Bridson and Fedkiw (2003).
 
@@ -90,6 +91,14 @@ class Impulses:
             raise UserError(f"impacts = {self.impacts} is negative; choose 0 or more")
         if not 0 <= self.correction <= 1:
             raise UserError(f"correction = {self.correction:g} is outside [0, 1]; choose about 0.2")
+
+    @property
+    def second_derivatives(self) -> str:
+        """Tell that second derivatives lack what the times at which contacts begin, stick and end contribute."""
+        return (
+            "contacts begin, stick and end at whole steps, so second derivatives are those of the steps and not those "
+            "of the physics; take dynamics = Events for spheres and disks, or Compliant"
+        )
 
     @property
     def serves(self) -> frozenset[str]:

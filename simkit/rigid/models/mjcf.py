@@ -158,9 +158,20 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         diagnose=diagnose,
         params=_parameters(description),
         check=lambda params, key: _check(engine, description, params),
+        second_derivatives=_of_second_derivatives(description),
         dimensions=DIMENSIONS,
         # Bodies without a joint between them are one.
         coordinates={"body_of_shape": description.mujoco.body_weldid[description.shapes.body]},
+    )
+
+
+def _of_second_derivatives(description: Description) -> str:
+    model = description.mujoco
+    if model.ngeom < 2 and not model.jnt_limited.any():
+        return ""
+    return (
+        "contacts and limits of models begin and end at whole steps, so second derivatives through them are those of "
+        "the steps and not those of the physics"
     )
 
 
