@@ -88,7 +88,8 @@ class Simulation:
             first.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
         coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a
-            renderer may draw: the kinds of the ``sides``, and as ``NAME_names`` those of whole numbers.
+            renderer may draw: the kinds of the ``sides``, and as ``NAME_names`` those of whole numbers; as
+            ``NAME_widths`` the widths of unequal cells, by which means along the axis NAME are weighed.
         quantities: ``{name: Quantity}``, unit and meaning of what is observed and diagnosed and of the coordinates;
             may describe names that this configuration does not have. See `simkit.core.quantities.described`.
         parameters: ``{path: Parameter}``, those of ``params`` that were given with unit, meaning and bounds.

@@ -103,6 +103,16 @@ class Grid:
         return math.prod(axis.length for axis in self.axes)
 
 
+def coordinates_along(**axes: Axis) -> dict[str, np.ndarray]:
+    """Return the centers of the cells along axes, as coordinates of a simulation; of unequal cells the widths, too.
+
+    Args:
+        **axes: by name.
+    """
+    unequal = {f"{name}_widths": axis.widths for name, axis in axes.items() if not axis.uniform}
+    return {name: axis.centers for name, axis in axes.items()} | unequal
+
+
 def periodic_axis(cells: int, length: float, origin: float = 0.0) -> Axis:
     """Return a periodic axis of equal cells.
 

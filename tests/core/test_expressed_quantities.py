@@ -44,6 +44,35 @@ def test_numbers_and_fields_join_what_is_there(channel):
     assert run["share"].attrs == {"units": "1", "long_name": "a measure"}
 
 
+def test_means_weigh_unequal_cells_with_their_size():
+    stretched = simkit.flow.channel(cells=(8, 12), stretching=2.0)
+    told = measured(
+        stretched,
+        average="mean(u)",
+        layers='mean(u, axis="x")',
+        of_layers="mean(layers)",
+        size="rms(u)",
+        weighed="mean(y**2*layers)",
+        along='mean(u, axis="y")',
+    )
+    run = simkit.run(told, steps=20, every=10, perturbation=0.1)
+    faces = np.tanh(np.linspace(-1, 1, 13) * 2.0) / np.tanh(2.0)
+    widths, centers = np.diff(faces), (faces[1:] + faces[:-1]) / 2
+    np.testing.assert_allclose(run["y"], centers, atol=1e-6)
+    u, share = run["u"].transpose("time", "x", "y").values, widths / 2
+    np.testing.assert_allclose(run["average"], u.mean(1) @ share, atol=1e-6)
+    np.testing.assert_allclose(run["of_layers"], run["average"], atol=1e-6)
+    np.testing.assert_allclose(run["along"].transpose("time", "x"), u @ share, atol=1e-6)
+    np.testing.assert_allclose(run["size"], np.sqrt((u**2).mean(1) @ share), atol=1e-6)
+    np.testing.assert_allclose(run["weighed"], u.mean(1) @ (centers**2 * share), atol=1e-6)
+    # Cells differ in size by so much that a plain mean is another number.
+    assert np.all(np.abs(u[1:].mean((1, 2)) - run["average"][1:]) > 0.05 * run["average"][1:])
+    # Objectives weigh as quantities do.
+    value, slope = simkit.value_and_grad(told, "forcing", objective="final(mean(u))", steps=20)
+    again, rate = simkit.value_and_grad(told, "forcing", objective="average", steps=20)
+    np.testing.assert_allclose([value, slope["forcing"]], [again, rate["forcing"]], rtol=1e-6)
+
+
 def test_a_sweep_and_an_ensemble_tell_it_of_every_member(channel):
     told = measured(channel, energy="mean(u**2 + v**2) / 2")
     swept = simkit.sweep(told, {"reynolds": [20.0, 80.0]}, steps=10, perturbation=0.1)

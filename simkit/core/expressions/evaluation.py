@@ -25,6 +25,22 @@ class Unnamed(str):
     __slots__ = ()
 
 
+class Spaced(str):
+    """An axis whose places stand for unequal lengths, by which means along it are weighed.
+
+    Attributes:
+        widths: of its cells, (n,).
+    """
+
+    widths: np.ndarray
+
+    def __new__(cls, name: str, widths: np.ndarray) -> "Spaced":
+        """Return the name, with the widths of its cells."""
+        axis = super().__new__(cls, name)
+        axis.widths = np.asarray(widths, float)
+        return axis
+
+
 def axes_of(name: str, count: int, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of the axes of an array; without any, those that data sets give them."""
     return names if len(names) == count else tuple(Unnamed(f"{name}_{place}") for place in range(count))
@@ -132,21 +148,29 @@ class _Evaluation:
             return self.over_space(node, name, parts[0], options.get("axis"))
         return self.over_frames(node, name, parts[0], options.get("after"))
 
-    def over_space(self, node: ast.expr, name: str, part: Named, axis: ast.expr | None) -> Named:
+    def over_space(self, node: ast.expr, name: str, part: Named, said: ast.expr | None) -> Named:
         axes = [each for each in part.axes if each != FRAME]
-        if axis is not None:
-            wanted = axis.value  # type: ignore[attr-defined]
+        if said is not None:
+            wanted = said.value  # type: ignore[attr-defined]
             if wanted not in axes:
                 have = f"it has {', '.join(axes)}" if axes else "it has no axis"
                 self.refuse(node, f"reduces along '{wanted}': {have}")
-            axes = [wanted]
+            axes = [each for each in axes if each == wanted]
         if not axes and name in ("rms", "norm"):
             return self.together(node, arithmetic.UNARY["abs"], part)
         if not axes:
             return part
         places = tuple(part.axes.index(each) for each in axes)
         kept = tuple(each for each in part.axes if each not in axes)
-        return Named(_OVER_SPACE[name](part.array, places), kept)
+        if name not in _MEANS or not any(isinstance(each, Spaced) for each in axes):
+            return Named(_OVER_SPACE[name](part.array, places), kept)
+        array = part.array if name == "mean" else arithmetic.square(part.array)
+        for place, axis in zip(places, (part.axes[place] for place in places), strict=True):
+            if isinstance(axis, Spaced):
+                share = jnp.asarray(axis.widths / axis.widths.mean(), array.dtype)
+                array = array * share.reshape(-1, *[1] * (array.ndim - place - 1))
+        mean = jnp.mean(array, places)
+        return Named(mean if name == "mean" else arithmetic.UNARY["sqrt"](mean), kept)
 
     def at(self, node: ast.expr, part: Named, axis: str, said: ast.expr) -> Named:
         points, place = self.values[axis], self.value(said)
@@ -277,6 +301,7 @@ _SEVERAL = {
     "clip": lambda x, low, high: jnp.minimum(jnp.maximum(*_arrays(x, low)), high),
     "where": lambda condition, one, other: jnp.where(condition, *_arrays(one, other)),
 }
+_MEANS = ("mean", "rms")
 _OVER_SPACE: dict[str, Callable[[jax.Array, tuple[int, ...]], jax.Array]] = {
     "mean": jnp.mean,
     "sum": jnp.sum,

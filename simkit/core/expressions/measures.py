@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from simkit.core.expressions.evaluation import FRAME, STORED, Named, axes_of
 from simkit.core.expressions.expression import Expression, expression
-from simkit.core.expressions.moment import coordinates_of
+from simkit.core.expressions.moment import axes_with_widths, coordinates_of
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.core.expressions.syntax import Syntax, dotted, parse, refuse
 from simkit.core.simulation import Arrays, Simulation
@@ -74,8 +74,9 @@ def measure_of(simulation: Simulation, text: str, where: str) -> Callable[[Array
             simulation that converges, of which there is the last alone.
     """
     observed, diagnosed = _shapes(simulation)
-    lines = coordinates_of(simulation, {axis for of in simulation.dimensions.values() for axis in of})
-    made = measure(text, where, simulation.dimensions, {*observed, *diagnosed}, lines)
+    axes = axes_with_widths(simulation)
+    lines = coordinates_of(simulation, {axis for of in axes.values() for axis in of})
+    made = measure(text, where, axes, {*observed, *diagnosed}, lines)
     if simulation.converges and simulation.equilibrium is not None:
         _refuse_series(parse(text, where), where)
     jax.eval_shape(made, observed, diagnosed)

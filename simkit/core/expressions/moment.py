@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
-from simkit.core.expressions.evaluation import Named, axes_of
+from simkit.core.expressions.evaluation import Named, Spaced, axes_of
 from simkit.core.simulation import Params, Simulation, State
 
 PARAMETER = "params."
@@ -29,7 +29,7 @@ class Moment:
         self._tells = {"observed": simulation.observe, "diagnosed": simulation.diagnose}
         state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
         self._shapes = {kind: jax.eval_shape(tell, state, simulation.params) for kind, tell in self._tells.items()}
-        names = simulation.dimensions
+        names = axes_with_widths(simulation)
         self._axes = {
             name: axes_of(name, array.ndim, names.get(name, ())) for name, array in self._shapes["observed"].items()
         }
@@ -63,16 +63,31 @@ class Moment:
         return {name: values[name] for name in names if name in values}
 
 
+def axes_with_widths(simulation: Simulation) -> dict[str, tuple[str, ...]]:
+    """Return the names of the axes of observed arrays, those of unequal cells with the widths of these.
+
+    Args:
+        simulation: whose ``coordinates`` may hold ``NAME_widths`` for the axis NAME.
+    """
+    found = simulation.coordinates
+
+    def axis(name: str) -> str:
+        return Spaced(name, found[f"{name}_widths"]) if f"{name}_widths" in found else name
+
+    return {name: tuple(map(axis, axes)) for name, axes in simulation.dimensions.items()}
+
+
 def coordinates_of(simulation: Simulation, used: Collection[str]) -> dict[str, Named]:
     """Return the coordinates of the points along axes that have them, by the names of the axes.
 
     Args:
         simulation: whose coordinates.
-        used: names of the axes.
+        used: names of the axes, as `axes_with_widths` gives them.
     """
+    axes = {str(axis): axis for axis in used}
     arrays = {name: np.asarray(values) for name, values in simulation.coordinates.items() if name in used}
     return {
-        name: Named(jnp.asarray(values, jnp.result_type(float)), (name,))
+        name: Named(jnp.asarray(values, jnp.result_type(float)), (axes[name],))
         for name, values in arrays.items()
         if values.ndim == 1 and values.dtype.kind == "f"
     }

@@ -53,7 +53,7 @@ def _elementwise() -> dict[str, Function]:
 
 def _over_space() -> dict[str, Function]:
     docs = {
-        "mean": "mean of all numbers of a frame, or along one axis",
+        "mean": "mean of all numbers of a frame, or along one axis, of unequal cells by their size",
         "sum": "their sum",
         "rms": "square root of the mean of their squares",
         "norm": "square root of the sum of their squares",

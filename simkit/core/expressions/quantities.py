@@ -91,7 +91,7 @@ def _axes_of(name: str, moment: Moment, expressions: Mapping[str, Expression]) -
         return jnp.asarray(value.array)
 
     jax.eval_shape(traced, *moment.shapes)
-    return axes[-1]
+    return tuple(str(axis) for axis in axes[-1])
 
 
 def _values(

@@ -18,6 +18,7 @@ from simkit.flow.composed.places import AXES
 from simkit.flow.composed.sides import ENDS, drawn_sides
 from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
+from simkit.flow.grid import coordinates_along
 from simkit.flow.operators.differences import at_centers, divergence
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.scalar import mean_scalar, scalar_variance
@@ -81,9 +82,7 @@ class Told:
             fields["side_velocity"] = ("side",)
         self.dimensions = {name: fields[name] for name in self._names}
         axes = zip(flow.places.axes, self._grid.axes, strict=True)
-        self.coordinates = {name: axis.centers for name, axis in axes} | {
-            "sides": drawn_sides(flow.told["axes"], self._domain)
-        }
+        self.coordinates = coordinates_along(**dict(axes)) | {"sides": drawn_sides(flow.told["axes"], self._domain)}
         self.quantities = self._described()
 
     @property

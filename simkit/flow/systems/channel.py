@@ -25,7 +25,7 @@ from simkit.flow.diagnosis.measures import (
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations
-from simkit.flow.grid import axis_of_faces, bounded_axis, periodic_axis
+from simkit.flow.grid import axis_of_faces, bounded_axis, coordinates_along, periodic_axis
 from simkit.flow.operators.differences import at_centers, divergence
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.stepping.stepper import FlowState, stepper
@@ -177,7 +177,7 @@ def channel(
         check=check,
         dimensions={name: ("x", "y") for name in ("speed", "vorticity", "u", "v")}
         | {"profile": ("y",), "side_velocity": ("side",)},
-        coordinates={"x": axes[0].centers, "y": across.centers, "sides": walls.drawn_sides()},
+        coordinates=coordinates_along(x=axes[0], y=across) | {"sides": walls.drawn_sides()},
     )
 
 

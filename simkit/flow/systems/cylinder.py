@@ -16,7 +16,7 @@ from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.diagnosis.measures import courant_number, speed, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.equations import Equations
-from simkit.flow.grid import refined_axis
+from simkit.flow.grid import coordinates_along, refined_axis
 from simkit.flow.obstacles.immersed_boundary import points_around
 from simkit.flow.obstacles.methods import body_in
 from simkit.flow.obstacles.shapes import ball
@@ -185,5 +185,5 @@ def cylinder_in_channel(
         params=PARAMETERS,
         check=check,
         dimensions={name: ("x", "y") for name in ("vorticity", "speed", "body_distance")},
-        coordinates={"x": axes[0].centers, "y": axes[1].centers, "sides": channel.drawn_sides()},
+        coordinates=coordinates_along(x=axes[0], y=axes[1]) | {"sides": channel.drawn_sides()},
     )

@@ -14,7 +14,7 @@ from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.diagnosis.measures import courant_number, interpolate, kinetic_energy, magnitude, speed, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.equations import Equations
-from simkit.flow.grid import Grid, bounded_axis
+from simkit.flow.grid import Grid, bounded_axis, coordinates_along
 from simkit.flow.operators.differences import at_centers, divergence
 from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.stepping.time_step import check_time_step, fixed_time_step
@@ -140,9 +140,8 @@ def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0, wall_slope: 
         params=PARAMETERS,
         dimensions={name: ("x", "y") for name in ("speed", "vorticity", "u", "v")}
         | {"stream_function": ("x_face", "y_face"), "side_velocity": ("side",)},
-        coordinates={
-            "x": axis.centers,
-            "y": axis.centers,
+        coordinates=coordinates_along(x=axis, y=axis)
+        | {
             "x_face": axis.faces,
             "y_face": axis.faces,
             "sides": box.drawn_sides(),

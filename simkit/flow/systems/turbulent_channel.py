@@ -196,6 +196,7 @@ def turbulent_channel(
         coordinates={
             "x": places,
             "x_cell": axes[0].centers,
+            "y_widths": axes[1].widths,
             "x_gap": np.array([width, edge]),
             "x_ticks": np.array(ticks),
             "axis_labels": np.array(["$x$, along the flow, and $z$, across it", "$y$"]),

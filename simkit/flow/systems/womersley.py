@@ -14,7 +14,7 @@ from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.diagnosis.measures import courant_number, flow_rate, interpolate, kinetic_energy, speed
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.equations import Equations
-from simkit.flow.grid import bounded_axis, periodic_axis
+from simkit.flow.grid import bounded_axis, coordinates_along, periodic_axis
 from simkit.flow.operators.differences import at_centers, divergence
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.stepping.stepper import FlowState, stepper
@@ -153,7 +153,7 @@ def womersley(*, cells: tuple[int, int] = (64, 64), length: float = 4.0, stretch
         check=check,
         params=PARAMETERS,
         dimensions={name: ("x", "y") for name in ("dye", "u", "v")} | {"profile": ("y",), "displacement": ("y",)},
-        coordinates={"x": axes[0].centers, "y": across.centers, "sides": walls.drawn_sides()},
+        coordinates=coordinates_along(x=axes[0], y=across) | {"sides": walls.drawn_sides()},
     )
 
 
