@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from simkit.core import paths
 from simkit.errors import UserError, nearest, one_line
 from simkit.scenario import checks
@@ -131,6 +133,11 @@ def _check_dimensions(simulation: "Simulation", observed: Mapping[str, Any], whe
         if axis in lengths and len(values) != lengths[axis]:
             raise UserError(
                 f"{where}: coordinates of '{axis}' are {len(values)} values; the axis has {lengths[axis]} entries"
+            )
+        cells = lengths.get(axis.removesuffix("_widths")) if axis.endswith("_widths") else None
+        if cells is not None and not (np.shape(values) == (cells,) and np.all(np.asarray(values) > 0)):
+            raise UserError(
+                f"{where}: coordinates '{axis}' are not {cells} widths above 0, one for each cell of the axis"
             )
 
 

@@ -263,6 +263,10 @@ BROKEN = {
         lambda: swing(dimensions={"motion": ("part",)}, coordinates={"part": np.arange(3)}),
         "coordinates of 'part' are 3 values; the axis has 2 entries",
     ),
+    "widths of no cell": (
+        lambda: swing(dimensions={"motion": ("part",)}, coordinates={"part_widths": np.array([1.0, 0.0])}),
+        "coordinates 'part_widths' are not 2 widths above 0, one for each cell",
+    ),
     "quantity of nothing": (
         lambda: swing(quantities={"heigth": simkit.Quantity("m", "h")}),
         "did you mean 'height'",
