@@ -116,12 +116,12 @@ def planned(
     Raises:
         UserError: if they do not go together, or a sample or table cannot be made.
     """
+    from simkit.engine.memory import size_given
+
     if not isinstance(over, Mapping):
         raise UserError(f"over is of type {type(over).__name__}; give {{name of a parameter: list of values}}")
     configs = {name: values for name, values in over.items() if str(name).startswith(CONFIG)}
     points = {name: values for name, values in over.items() if name not in configs}
-    from simkit.engine.memory import size_given
-
     given = [word for word, is_given in (("zip=True", zip), ("sample=", sample), ("table=", table)) if is_given]
     if len(given) > 1:
         raise UserError(f"{given[0]} and {given[1]} are two ways to make points; give one of them")

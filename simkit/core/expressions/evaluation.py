@@ -160,17 +160,8 @@ class _Evaluation:
             return self.together(node, arithmetic.UNARY["abs"], part)
         if not axes:
             return part
-        places = tuple(part.axes.index(each) for each in axes)
         kept = tuple(each for each in part.axes if each not in axes)
-        if name not in _MEANS or not any(isinstance(each, Spaced) for each in axes):
-            return Named(_OVER_SPACE[name](part.array, places), kept)
-        array = part.array if name == "mean" else arithmetic.square(part.array)
-        for place, axis in zip(places, (part.axes[place] for place in places), strict=True):
-            if isinstance(axis, Spaced):
-                share = jnp.asarray(axis.widths / axis.widths.mean(), array.dtype)
-                array = array * share.reshape(-1, *[1] * (array.ndim - place - 1))
-        mean = jnp.mean(array, places)
-        return Named(mean if name == "mean" else arithmetic.UNARY["sqrt"](mean), kept)
+        return Named(_OVER_SPACE[name](part.array, {part.axes.index(each): each for each in axes}), kept)
 
     def at(self, node: ast.expr, part: Named, axis: str, said: ast.expr) -> Named:
         points, place = self.values[axis], self.value(said)
@@ -301,14 +292,25 @@ _SEVERAL = {
     "clip": lambda x, low, high: jnp.minimum(jnp.maximum(*_arrays(x, low)), high),
     "where": lambda condition, one, other: jnp.where(condition, *_arrays(one, other)),
 }
-_MEANS = ("mean", "rms")
-_OVER_SPACE: dict[str, Callable[[jax.Array, tuple[int, ...]], jax.Array]] = {
-    "mean": jnp.mean,
-    "sum": jnp.sum,
-    "rms": lambda x, axes: arithmetic.UNARY["sqrt"](jnp.mean(arithmetic.square(x), axes)),
-    "norm": lambda x, axes: arithmetic.UNARY["sqrt"](jnp.sum(arithmetic.square(x), axes)),
-    "max": jnp.max,
-    "min": jnp.min,
+
+
+def _mean(x: jax.Array, axes: Mapping[int, str]) -> jax.Array:
+    """Return the mean along axes, given by their places, of which unequal cells count by their size."""
+    for place, axis in axes.items():
+        if isinstance(axis, Spaced):
+            share = jnp.asarray(axis.widths / axis.widths.mean(), x.dtype)
+            x = x * share.reshape(-1, *[1] * (x.ndim - place - 1))
+    return jnp.mean(x, tuple(axes))
+
+
+# Of an array, and the names of axes by their places.
+_OVER_SPACE: dict[str, Callable[[jax.Array, Mapping[int, str]], jax.Array]] = {
+    "mean": _mean,
+    "sum": lambda x, axes: jnp.sum(x, tuple(axes)),
+    "rms": lambda x, axes: arithmetic.UNARY["sqrt"](_mean(arithmetic.square(x), axes)),
+    "norm": lambda x, axes: arithmetic.UNARY["sqrt"](jnp.sum(arithmetic.square(x), tuple(axes))),
+    "max": lambda x, axes: jnp.max(x, tuple(axes)),
+    "min": lambda x, axes: jnp.min(x, tuple(axes)),
 }
 
 

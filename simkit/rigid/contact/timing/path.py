@@ -118,8 +118,8 @@ class Path:
             return each(lambda x, v, a: x + late * (v + late / 2 * a), value, rate, bend)
 
         acceleration, torque = self.acceleration.at(s), self.torque.at(s)
-        start, turned = self._turned(duration), (shifted.angular_momentum, torque)
-        turned = later(start, *(vector * self.inverse_moment for vector in turned))
+        spin, change = (vector * self.inverse_moment for vector in (shifted.angular_momentum, torque))
+        turned = later(self._turned(duration), spin, change)
         dt = self.of_each(self.time_step)
         return Motion(
             position=later(shifted.position, shifted.velocity, acceleration),
