@@ -59,6 +59,20 @@ def add_picture(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", metavar="WxH", help=shape)
 
 
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add who computes the chunks of a sweep."""
+    parser.add_argument("--workers", type=int, metavar="N", help="compute chunks of a sweep in N processes")
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="compute them on the Dask cluster of tcp://host:port or a scheduler file"
+    )
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        metavar="SECONDS",
+        help="give a chunk to another worker after so long without progress (default: 900)",
+    )
+
+
 def scenario_of(arguments: argparse.Namespace) -> "Scenario":
     """Return the scenario that was asked for, changes applied.
 

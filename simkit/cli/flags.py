@@ -20,6 +20,9 @@ _FLAGS = {
     "members=": "--members",
     "table=": "--table",
     "seeds=": "--seeds",
+    "workers=": "--workers",
+    "scheduler=": "--scheduler",
+    "deadline=": "--deadline",
 }
 _ARGUMENT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _FLAGS))})(?=[\s,;)]|$)")
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int:
     """Return how many members run as one program; what they need comes from the compiler.
 
-    As many as the sweep asks for; or else as many as fit, and no more than are faster together.
+    As many as the sweep asks for; or else as many as fit, no more than are faster together, and few enough that every
+    place of the sweep's executor has some.
 
     Args:
         plan: the sweep.
@@ -34,7 +35,8 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     from simkit.engine.memory import SHARE, available_bytes, frame_bytes, show_size
 
     simulation, shapes, chunk = prepared.simulation, prepared.shapes, plan.chunk
-    limit, devices = plan.memory or int(SHARE * available_bytes()), len(jax.local_devices())
+    places, devices = plan.executor.places, len(jax.local_devices())
+    limit = plan.memory or int(SHARE * available_bytes()) // (places if plan.executor.shares_memory else 1)
 
     def needed(members: int) -> int:
         return program_bytes(plan, prepared, members)
@@ -59,7 +61,8 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
         )
     # The chunks, and all of them once more in one file.
     check_disk(2 * kept, output, "sweep fewer values")
-    wanted = min(chunk or (usual_lanes() if simulation.converges else plan.members), plan.members)
+    share = -(-plan.members // places)
+    wanted = min(chunk or (min(usual_lanes(), share) if simulation.converges else share), plan.members)
     if chunk is None and not simulation.converges:
         # Devices that cannot share a chunk evenly leave it to one of them; what it is padded with costs less.
         wanted = -(-wanted // devices) * devices

@@ -1,26 +1,24 @@
-"""The work of a sweep: its members, in chunks or through lanes, and the labeled result."""
+"""Chunks of a sweep: which members each has, and how it is computed and stored."""
 
 import dataclasses
 import functools
 import shutil
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simkit.core import paths
 from simkit.engine.plan import plan_of
+from simkit.jobs.assembly import frozen, joined
 from simkit.jobs.job import Prepared, Report, Warn
 from simkit.storage import datasets
 from simkit.storage.archives import write_arrays
 from simkit.storage.chunk_files import ChunkFile, chunk_layout, lanes_layout
-from simkit.storage.labels import annotate, attributes_of, components, oriented
 from simkit.storage.regular_files import check_folder
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     import jax
-    import xarray
 
     from simkit.core.simulation import Params, Simulation
     from simkit.engine.driver import Program
@@ -78,122 +76,144 @@ def inputs_of(simulation: "Simulation", plan: "Sweep", members: np.ndarray) -> t
     return paths.replaced(simulation.params, swept), keys
 
 
-def run_members(
-    plan: "Sweep", prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
-) -> "xarray.Dataset":
-    """Run every chunk that is not stored yet and return the labeled result.
+@dataclasses.dataclass(frozen=True)
+class Chunks:
+    """The members of a sweep in chunks, each of which can be computed alone, by any process that sees the directory.
 
-    Members that run a fixed number of steps go in chunks of one size, the last one padded with repeats of its last
-    member. Those that end when they are done make one chunk of all, through as many lanes as a chunk is large.
+    Members that run a fixed number of steps make chunks of one size, the last one padded with repeats of its last
+    member. Those that end when they are done make blocks, each through as many lanes as a chunk is large.
 
-    Args:
+    Attributes:
         plan: the sweep.
         prepared: the member, and the program of a chunk, which every chunk uses, so that it is compiled once.
         directory: where chunks are stored, or ``None``.
-        report: told of progress.
-        warn: told in one line what was damaged.
     """
-    import jax
 
-    from simkit.engine.driver import Drive, final_status
-    from simkit.engine.lanes import Queue
-    from simkit.engine.loop import run_all
+    plan: "Sweep"
+    prepared: Prepared
+    directory: RunDirectory | None
 
-    simulation, program = prepared.simulation, prepared.program
-    cut, together = cut_of(simulation, plan), plan.chunk or plan.members
-    axes = paths.axes(simulation.params, plan.over)
-    observe = jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes))) if plan.final_frames else lambda *_: {}
-    chunks = 1 if simulation.converges else -(-plan.members // together)
-    results = []
-    for index in range(chunks):
-        file = ChunkFile(directory, index, cut.frames + 1) if directory else None
-        stored = file.read(warn) if file else None
-        if stored is None:
-            store = file.store(lanes_layout if simulation.converges else chunk_layout) if file else None
-            if simulation.converges:
-                inputs = functools.partial(inputs_of, simulation, plan)
-                queue = Queue(program, cut, plan.members, together, inputs, observe)
-                arrays, observed = queue.run(store, report, warn)
-            else:
+    @property
+    def cut(self) -> "Plan":
+        """How the run of a member is cut into segments."""
+        return cut_of(self.prepared.simulation, self.plan)
 
-                def on_piece(piece: "Piece", index: int = index) -> None:
-                    report((index + piece.index / cut.segments) / chunks, f"chunk {index + 1} of {chunks}")
+    @property
+    def count(self) -> int:
+        """Number of chunks."""
+        return self.plan.chunk_count(self.prepared.simulation)
 
-                members = np.minimum(index * together + np.arange(together), plan.members - 1)
-                params, keys = inputs_of(simulation, plan, members)
-                pieces, last = run_all(Drive(program, params, keys, cut), store, warn, on_piece)
-                arrays = datasets.join(pieces)
-                observed = observe(last.state, params)
-            stored = _frozen(arrays, cut.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
-            stored["status"] = final_status(simulation, stored["status"])
-            if file:
-                write_arrays(file.path, stored, file.seal)
-        if file and check_folder(file.folder):
-            # A finished chunk is whole in its file; what it left on the way there is needed no more.
-            shutil.rmtree(file.folder)
-        results.append(stored)
-    return _assemble(simulation, plan, results)
+    def members(self, index: int) -> range:
+        """Return the numbers of the members of a chunk.
 
+        Args:
+            index: of the chunk.
+        """
+        size = -(-self.plan.members // self.plan.blocks) if self.prepared.simulation.converges else self._together
+        return range(index * size, min((index + 1) * size, self.plan.members))
 
-def _frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a chunk's arrays, and one status per member, as they were when it stopped, whatever the other members do.
+    def file(self, index: int) -> ChunkFile | None:
+        """Return where a chunk is kept, if there is a directory.
 
-    Args:
-        arrays: diagnostics and status (frame, member); fewer frames than ``frames`` if all members stopped early.
-        frames: how many there shall be.
-        observed: last frames (member, ...); those of a member that failed mean nothing and become NaN.
-    """
-    from simkit.core.status import Status, stops
+        Args:
+            index: of the chunk.
+        """
+        return ChunkFile(self.directory, index, self.cut.frames + 1) if self.directory else None
 
-    ended = stops(arrays["status"])
-    ended[-1] = True
-    rows = np.minimum(np.arange(frames)[:, None], ended.argmax(axis=0))
-    frozen = {name: np.take_along_axis(array, rows, axis=0) for name, array in arrays.items()}
-    frozen["status"] = frozen["status"][-1]
-    failed = frozen["status"] == Status.NON_FINITE
-    for name, array in observed.items():
-        if failed.any() and np.issubdtype(array.dtype, np.floating):
-            array = np.where(failed.reshape(-1, *[1] * (array.ndim - 1)), np.full_like(array, np.nan), array)
-        frozen[f"observed.{name}"] = array
-    return frozen
+    def stored(self, index: int, warn: Warn) -> dict[str, np.ndarray] | None:
+        """Return the arrays of a chunk, or ``None`` if it is not finished or damaged.
 
+        Args:
+            index: of the chunk.
+            warn: told in one line of damage.
+        """
+        file = self.file(index)
+        return file.read(warn) if file else None
 
-def _assemble(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
-    import xarray
+    def read(self, index: int) -> dict[str, np.ndarray]:
+        """Return the arrays of a finished chunk.
 
-    from simkit.core.status import Status, failed
+        Args:
+            index: of the chunk.
 
-    def members(name: str, axis: int) -> np.ndarray:
-        joined = np.concatenate([chunk[name] for chunk in chunks], axis=axis)
-        joined = np.moveaxis(joined, axis, 0)[: plan.members]
-        return joined.reshape(plan.shape + joined.shape[1:])
+        Raises:
+            DamagedFileError: if its file is missing, damaged or not of this chunk.
+        """
+        file = self.file(index)
+        assert file is not None  # only chunks that are stored can be read
+        return file.read_whole()
 
-    grid = plan.axes
-    taken = {*grid, *plan.over, "frame", "status"}
-    observed, diagnosed = datasets.split(chunks[0])
-    variables: dict[str, Any] = {}
-    for name in diagnosed:
-        # A diagnostic may repeat a swept parameter, and a name may be both diagnosed in time and observed at the end.
-        free = f"diagnosed_{name}" if name in taken else name
-        variables[free] = ((*grid, "frame"), members(f"diagnosed.{name}", 1))
-    for name, array in observed.items():
-        named = simulation.dimensions.get(name) or tuple(f"{name}_{axis}" for axis in range(array.ndim - 1))
-        free = f"final_{name}" if name in taken or name in variables else name
-        variables[free] = oriented((*grid, *named), members(f"observed.{name}", 0))
-    names = np.array([status.name.lower() for status in Status])
-    status = members("status", 0)
-    variables["status"] = (grid, names[status])
-    used = {dimension for names, _ in variables.values() for dimension in names}
-    coordinates: dict[str, Any] = {
-        **plan.points.coordinates,
-        "seed": np.arange(plan.scenario.run.seed, plan.scenario.run.seed + plan.seeds, dtype=np.int32),
-        **{name: values for name, values in simulation.coordinates.items() if name in used},
-    }
-    counts = {"members": plan.members, "failed": int(failed(status).sum())}
-    attributes = attributes_of(plan.scenario, without=tuple(plan.over)) | counts
-    if plan.origin:
-        attributes["points"] = plan.origin
-    dataset = xarray.Dataset(variables, coords=coordinates, attrs=attributes)
-    dataset = dataset.assign_coords(components(dataset.sizes))
-    annotate(dataset, datasets.labels_of(simulation)["quantities"], plan.scenario)
-    return dataset
+    def compute(
+        self, index: int, report: Report, warn: Warn, *, parts: int = 1, keeps_segments: bool = True
+    ) -> dict[str, np.ndarray]:
+        """Return the arrays of a chunk, computed as far as they are not stored yet, and store them.
+
+        Args:
+            index: of the chunk.
+            report: told of progress within the chunk.
+            warn: told in one line what was damaged.
+            parts: into how many the chunk is divided to take less memory; what is left of a chunk that was begun whole
+                is then not gone on with, and its last digits may differ.
+            keeps_segments: whether segments are stored on the way, from which the chunk goes on if it is interrupted;
+                two processes must not do so for one chunk.
+        """
+        file, members = self.file(index), self.members(index)
+        if parts == 1:
+            computed = self._computed(members, file if keeps_segments else None, self._together, report, warn)
+        else:
+            size = -(-self._together // parts)
+            step = len(members) if self.prepared.simulation.converges else size
+            pieces = [range(first, min(first + step, members.stop)) for first in members[::step]]
+            found = [self._computed(piece, None, size, report, warn) for piece in pieces]
+            computed = {name: joined(name, [one[name] for one in found], len(members)) for name in found[0]}
+        if file:
+            write_arrays(file.path, computed, file.seal)
+            if check_folder(file.folder):
+                # A finished chunk is whole in its file; what it left on the way there is needed no more.
+                shutil.rmtree(file.folder, ignore_errors=True)
+        return computed
+
+    @property
+    def _together(self) -> int:
+        return self.plan.chunk or self.plan.members
+
+    def _computed(
+        self, members: range, file: ChunkFile | None, together: int, report: Report, warn: Warn
+    ) -> dict[str, np.ndarray]:
+        """Return the arrays of members, ``together`` at a time."""
+        from simkit.engine.driver import Drive, final_status
+        from simkit.engine.lanes import Queue
+        from simkit.engine.loop import run_all
+
+        simulation, cut = self.prepared.simulation, self.cut
+        if simulation.converges:
+
+            def inputs(numbers: np.ndarray) -> tuple["Params", "jax.Array"]:
+                return inputs_of(simulation, self.plan, members.start + numbers)
+
+            store = file.store(lanes_layout) if file else None
+            queue = Queue(self.prepared.program, cut, len(members), together, inputs, self._observe)
+            arrays, observed = queue.run(store, report, warn)
+        else:
+
+            def on_piece(piece: "Piece") -> None:
+                report(piece.index / cut.segments, "")
+
+            store = file.store(chunk_layout) if file else None
+            numbers = np.minimum(members.start + np.arange(together), members.stop - 1)
+            params, keys = inputs_of(simulation, self.plan, numbers)
+            pieces, last = run_all(Drive(self.prepared.program, params, keys, cut), store, warn, on_piece)
+            arrays, observed = datasets.join(pieces), self._observe(last.state, params)
+        stored = frozen(arrays, cut.frames + 1, {name: np.asarray(array) for name, array in observed.items()})
+        stored["status"] = final_status(simulation, stored["status"])
+        return stored
+
+    @functools.cached_property
+    def _observe(self) -> Any:
+        import jax
+
+        if not self.plan.final_frames:
+            return lambda *_: {}
+        simulation = self.prepared.simulation
+        axes = paths.axes(simulation.params, self.plan.over)
+        return jax.jit(jax.vmap(simulation.observe, in_axes=(0, axes)))

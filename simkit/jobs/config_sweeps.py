@@ -136,6 +136,7 @@ class ConfigSweep(Sweep):
         """Return the same, once every configuration was built; each finds its size of chunks when it begins."""
         from simkit.engine.memory import shapes_of
 
+        self.check_folder(output)
         first: dict[str, Any] = {}
         for index, part in enumerate(self.parts):
             made = prepared.simulation if index == 0 else self.told(index, lambda part=part: part.simulation(new=True))
@@ -194,11 +195,11 @@ def _result(part: Sweep, folder: Path | None, report: Report, warn: Warn) -> "xa
                     shutil.rmtree(left, ignore_errors=True)
         return begin(part, folder, report=report)
     opened = RunDirectory.open(folder)
-    job, free = Sweep.of(opened), ("scenario", "chunk", "memory")
+    job, free = Sweep.of(opened), ("scenario", "chunk", "memory", "blocks", "executor")
     names = [field.name for field in dataclasses.fields(Sweep) if field.name not in free]
     if job.scenario.config != part.scenario.config or any(getattr(job, n) != getattr(part, n) for n in names):
         raise UserError(f"{folder} is that of another sweep; put the right one back, or remove it")
-    return proceed(job, opened, warn, report)
+    return proceed(dataclasses.replace(job, executor=part.executor), opened, warn, report)
 
 
 def _axes_of(simulation: "Simulation", name: str, shape: Sequence[int]) -> Any:

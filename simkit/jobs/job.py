@@ -187,7 +187,7 @@ def begin[Result](
     if folder:
         check_output(folder, overwrite=overwrite)
     with precision(job.scenario.run.precision):
-        prepared = _prepared(job, new=True)
+        prepared = prepared_of(job, new=True)
         job = job.fitted(prepared, folder)
         if folder is None:
             return job.execute(prepared, None, report, warnings.warn)
@@ -220,10 +220,16 @@ def proceed[Result](
         except DamagedFileError:
             pass
     with precision(job.scenario.run.precision), directory.locked():
-        return job.execute(_prepared(job, new=False), directory, report, warn)
+        return job.execute(prepared_of(job, new=False), directory, report, warn)
 
 
-def _prepared(job: Job[Any], *, new: bool) -> Prepared:
+def prepared_of(job: Job[Any], *, new: bool) -> Prepared:
+    """Return what a job runs, in the precision that is set.
+
+    Args:
+        job: what is asked for.
+        new: whether what cannot run or does not fit is refused.
+    """
     simulation = job.simulation(new=new)
     return Prepared(simulation, job.program(simulation))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simkit.core.compilation import use_compilation_cache
 from simkit.errors import UserError
 from simkit.jobs.config_sweeps import ConfigSweep
+from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.job import begin, returned
 from simkit.jobs.samples import sampled
 from simkit.jobs.sweeps import Sweep
@@ -41,6 +42,9 @@ def sweep(
     chunk: int | None = None,
     memory: int | str | None = None,
     final_frames: bool = True,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    deadline: float | None = None,
     **values: Any,
 ) -> "xarray.Dataset":
     """Run a scenario over parameters, configurations and seeds and return one labeled data set.
@@ -62,6 +66,10 @@ def sweep(
             leave one by one, and others take their place.
         memory: how much the program may take, ``"8GiB"`` or a number of bytes; ``None`` takes a share of what is free.
         final_frames: keep the last frame of every member.
+        workers: compute chunks in so many processes of this machine; ``None`` computes them in this one.
+        scheduler: compute chunks on the Dask cluster of this scheduler, ``"tcp://host:8786"`` or the path of its file;
+            ``output`` is then a folder that all its workers see.
+        deadline: seconds without progress after which a chunk is given to another worker; ``None`` is 900.
         **values: other parameters, config or run settings.
 
     Returns:
@@ -76,6 +84,7 @@ def sweep(
     use_compilation_cache()
     counts = {"seeds": seeds, "chunk": chunk}
     counts = {name: checks.unwrapped(count) for name, count in counts.items()}
+    executor = executor_of(workers, scheduler, deadline)
     job = planned(
         load(scenario, values),
         over,
@@ -85,6 +94,7 @@ def sweep(
         table=table,
         final_frames=final_frames,
         memory=memory,
+        executor=executor,
         **counts,
     )
     return returned(job, partial(begin, job, output, overwrite))

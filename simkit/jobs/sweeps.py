@@ -9,8 +9,10 @@ import numpy as np
 
 from simkit.engine.plan import plan_of
 from simkit.errors import UserError
+from simkit.jobs.assembly import assembled
 from simkit.jobs.chunk_size import fitting_chunk
-from simkit.jobs.chunks import program_of_chunk, run_members
+from simkit.jobs.chunks import Chunks, program_of_chunk
+from simkit.jobs.executors.executor import IN_THIS_PROCESS, Executor
 from simkit.jobs.fitting import check_declared
 from simkit.jobs.job import Job, Prepared, Report, Warn
 from simkit.jobs.outcome import RunFailedError
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
 
+BLOCKS_PER_PLACE = 4
+
 
 @dataclasses.dataclass(frozen=True)
 class Sweep(Job["xarray.Dataset"]):
@@ -43,6 +47,9 @@ class Sweep(Job["xarray.Dataset"]):
         memory: bytes a program may take; ``None`` takes a share of what is free.
         zip: whether values at one place in all lists make a point; otherwise every combination does.
         origin: how the points were made, in words, if they are a sample or a table.
+        blocks: into how many ranges members of simulations that end when they are done are divided, each with lanes of
+            its own; chosen by `fitted`.
+        executor: computes the chunks.
     """
 
     kind = "sweep"
@@ -55,7 +62,11 @@ class Sweep(Job["xarray.Dataset"]):
         "chunk": manifest_schema.COUNT,
         "final_frames": manifest_schema.FLAG,
     }
-    asked_later: ClassVar = {"zip": manifest_schema.FLAG, "origin": manifest_schema.WORD}
+    asked_later: ClassVar = {
+        "zip": manifest_schema.FLAG,
+        "origin": manifest_schema.WORD,
+        "blocks": manifest_schema.COUNT,
+    }
     results = (RESULT, SUMMARY)
     report = "simkit.cli.reports.sweep"
     repair = "make it again"
@@ -67,6 +78,8 @@ class Sweep(Job["xarray.Dataset"]):
     memory: int | None = None
     zip: bool = False
     origin: str = ""
+    blocks: int = 1
+    executor: Executor = IN_THIS_PROCESS
 
     @property
     def points(self) -> Points:
@@ -88,6 +101,15 @@ class Sweep(Job["xarray.Dataset"]):
         """Number of simulations."""
         return math.prod(self.shape)
 
+    def chunk_count(self, simulation: "Simulation") -> int:
+        """Return the number of chunks, or of blocks of members that end when they are done.
+
+        Args:
+            simulation: the member.
+        """
+        size = -(-self.members // self.blocks) if simulation.converges else self.chunk or self.members
+        return -(-self.members // size)
+
     def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the swept values and the seeds of members, given by their numbers."""
         return self.points.values_of(members // self.seeds), self.scenario.run.seed + members % self.seeds
@@ -99,6 +121,11 @@ class Sweep(Job["xarray.Dataset"]):
             UserError: if a value, or a number of seeds or members, cannot be.
         """
         check_counts(self.scenario, self.seeds, self.chunk, self.memory)
+        if self.scenario.made is not None and not self.executor.in_this_process:
+            raise UserError(
+                f"{self.scenario.name} was made in Python, in this process, and cannot be made in others; leave out "
+                "workers= and scheduler=, or register it (docs/extending.md)"
+            )
         return dataclasses.replace(self, over=self.points.checked(self.scenario).over)
 
     def simulation(self, *, new: bool) -> "Simulation":
@@ -123,13 +150,36 @@ class Sweep(Job["xarray.Dataset"]):
 
     def fitted(self, prepared: Prepared, output: Path | None) -> "Sweep":
         """Return the sweep in chunks that fit."""
-        return dataclasses.replace(self, chunk=fitting_chunk(self, prepared, output))
+        self.check_folder(output)
+        chunk, places = fitting_chunk(self, prepared, output), self.executor.places
+        if places == 1 or not prepared.simulation.converges:
+            return dataclasses.replace(self, chunk=chunk)
+        # Several blocks for each place, since some end early; and none that leaves lanes empty from the beginning.
+        blocks = max(min(self.members // chunk, BLOCKS_PER_PLACE * places), places)
+        return dataclasses.replace(self, chunk=chunk, blocks=min(blocks, self.members))
+
+    def check_folder(self, output: Path | None) -> None:
+        """Refuse a sweep whose workers have nowhere to write to.
+
+        Args:
+            output: the run directory to be, or ``None``.
+
+        Raises:
+            UserError: if there is none and chunks are not computed in this process.
+        """
+        if output is None and not self.executor.in_this_process:
+            raise UserError("workers write what they compute into a run directory; give output=, or leave them out")
 
     def execute(
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
     ) -> "xarray.Dataset":
         """Run every chunk that is not stored yet."""
-        result = run_members(self, prepared, directory, report, warn)
+        chunks = Chunks(self, prepared, directory)
+        found = {index: chunks.stored(index, warn) for index in range(chunks.count)}
+        missing = [index for index, arrays in found.items() if arrays is None]
+        if missing:
+            found |= self.executor.run(chunks, missing, report, warn)
+        result = assembled(prepared.simulation, self, [arrays for arrays in found.values() if arrays is not None])
         return store_result(directory, result) if directory else result
 
     def check_finished(self, directory: RunDirectory) -> None:

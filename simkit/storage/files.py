@@ -33,7 +33,8 @@ def write_bytes(path: Path, data: bytes) -> None:
         UserError: if it cannot be written (a full disk, no permission), or a link, folder, pipe or device is in its
             place; what was there is still there.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Processes of two machines that share a folder may have one number.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{int.from_bytes(os.urandom(4)):010}.tmp")
     try:
         check_regular(path)
         with open_new(temporary) as file:

@@ -5,7 +5,7 @@ import os
 import sys
 from functools import partial
 
-from simkit.cli.arguments import add_picture
+from simkit.cli.arguments import add_picture, add_workers
 from simkit.cli.work import carry_out
 
 
@@ -13,6 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("run", metavar="RUN", help="the run directory")
     add_picture(parser)
+    add_workers(parser)
     parser.add_argument("--no-render", action="store_true", help="draw nothing")
 
 
@@ -20,6 +21,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Resume and report like the verb that began the work."""
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import proceed
+    from simkit.jobs.reopening import with_executor
     from simkit.render.animate import parse_size
     from simkit.render.files import remove_abandoned
     from simkit.storage.kinds import kind_of
@@ -28,6 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
     size = None if arguments.no_render else parse_size(arguments.size)
     directory = RunDirectory.open(arguments.run)
     job = kind_of(directory.kind).of(directory)
+    job = with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline)
     remove_abandoned(directory.path)
     use_compilation_cache()
 

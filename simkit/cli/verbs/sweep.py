@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simkit.cli.arguments import add_output, add_scenario, output_of, scenario_of
+from simkit.cli.arguments import add_output, add_scenario, add_workers, output_of, scenario_of
 from simkit.cli.flags import with_flags
 from simkit.cli.work import carry_out
 from simkit.errors import UserError
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--chunk", type=int, help="members per program (default: as many as fit in memory and still speed it up)"
     )
     parser.add_argument("--memory", help="how much a program may take, such as 8GiB (default: 60 %% of what is free)")
+    add_workers(parser)
     parser.add_argument("--no-frames", action="store_true", help="keep diagnostics only, not the final frames")
     parser.add_argument(
         "--dry-run",
@@ -58,6 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not over and arguments.seeds < 2 and arguments.table is None and arguments.sample is None:
         raise UserError("nothing to sweep; give --over name=low:high:count, --table, or --seeds with at least 2")
     from simkit.core.compilation import use_compilation_cache
+    from simkit.jobs.executors.choice import executor_of
     from simkit.jobs.job import begin
     from simkit.jobs.plans import planned
 
@@ -76,6 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
             chunk=arguments.chunk,
             final_frames=not arguments.no_frames,
             memory=arguments.memory,
+            executor=executor_of(arguments.workers, arguments.scheduler, arguments.deadline),
         )
     for warning in told:
         print(f"simkit: warning: {with_flags(str(warning.message))}", file=sys.stderr)

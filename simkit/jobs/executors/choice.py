@@ -1,0 +1,48 @@
+"""The executor that a user asks for."""
+
+import os
+from typing import Any
+
+from simkit.errors import UserError
+from simkit.jobs.executors.executor import IN_THIS_PROCESS, Executor
+from simkit.scenario import checks
+
+# A segment takes seconds, and compiling a large program minutes.
+DEADLINE = 900.0
+MOST_WORKERS = 1024
+
+
+def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None) -> Executor:
+    """Return what computes the chunks of a sweep; by default this process does.
+
+    Args:
+        workers: number of worker processes on this machine.
+        scheduler: address of a Dask scheduler, or the path of its file.
+        deadline: seconds without progress after which a chunk is given to another worker.
+
+    Raises:
+        UserError: if these do not go together, or the scheduler does not answer.
+    """
+    workers, scheduler, deadline = (checks.unwrapped(value) for value in (workers, scheduler, deadline))
+    if workers is not None and scheduler is not None:
+        raise UserError("workers= are processes of this machine and scheduler= is a Dask cluster; give one of them")
+    if workers is None and scheduler is None:
+        if deadline is not None:
+            raise UserError("deadline= is for workers; give workers= or scheduler= as well")
+        return IN_THIS_PROCESS
+    if deadline is None:
+        deadline = DEADLINE
+    is_number = isinstance(deadline, int | float) and not isinstance(deadline, bool)
+    if not is_number or not 0 < deadline < float("inf"):
+        raise UserError(f"deadline = {deadline!r:.60} is not a number of seconds above 0; give 900 for instance")
+    if workers is None:
+        if not isinstance(scheduler, str | os.PathLike):
+            raise UserError(f"scheduler = {scheduler!r:.60} is no address; give for example 'tcp://host:8786'")
+        from simkit.jobs.executors.dask_cluster import DaskCluster
+
+        return DaskCluster.at(str(scheduler), float(deadline))
+    if not isinstance(workers, int) or isinstance(workers, bool) or not 1 <= workers <= MOST_WORKERS:
+        raise UserError(f"workers = {workers!r:.60} is not an integer from 1 to {MOST_WORKERS}; give one for each core")
+    from simkit.jobs.executors.local_workers import LocalWorkers
+
+    return LocalWorkers(workers, float(deadline))

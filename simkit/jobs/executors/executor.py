@@ -1,0 +1,139 @@
+"""What an executor of chunks does, and the one that computes them in this process."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from simkit.errors import UserError
+
+if TYPE_CHECKING:
+    from simkit.jobs.chunks import Chunks
+    from simkit.jobs.job import Report, Warn
+
+# A chunk is given up when it failed so often.
+MOST_TRIES = 3
+
+
+class Executor(Protocol):
+    """Computes chunks that do not depend on one another, in any order."""
+
+    @property
+    def places(self) -> int:
+        """How many chunks are computed at once; a sweep is cut into at least so many."""
+        ...
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether all places are on this machine."""
+        ...
+
+    @property
+    def in_this_process(self) -> bool:
+        """Whether chunks are computed where the sweep was asked for, and need no folder that others see."""
+        ...
+
+    def run(
+        self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
+    ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+        """Compute chunks, and yield the number and the arrays of each when it is finished and stored.
+
+        Args:
+            chunks: of a sweep.
+            indices: of those that are missing.
+            report: told the fraction done of all of them.
+            warn: told in one line of damaged files, and of workers that died.
+
+        Raises:
+            UserError: if a chunk cannot be computed.
+        """
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class InThisProcess:
+    """One chunk after another, in the process that asks for the sweep."""
+
+    places: int = 1
+    shares_memory: bool = True
+    in_this_process: bool = True
+
+    def run(
+        self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
+    ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+        """Compute chunks, see `Executor.run`."""
+        tally = Tally(chunks, indices, report)
+        for index in indices:
+            yield index, chunks.compute(index, lambda fraction, words, index=index: tally.tell(index, fraction), warn)
+            tally.tell(index, 1.0)
+
+
+IN_THIS_PROCESS = InThisProcess()
+
+
+class Tally:
+    """Progress of chunks, told as that of the whole sweep.
+
+    Args:
+        chunks: of a sweep.
+        indices: of those that are missing; the others count as done.
+        report: told the fraction done of the sweep.
+    """
+
+    def __init__(self, chunks: "Chunks", indices: Sequence[int], report: "Report") -> None:
+        self._count, self._report = chunks.count, report
+        self._fractions = dict.fromkeys(indices, 0.0)
+
+    def tell(self, index: int, fraction: float) -> None:
+        """Note how far a chunk is, and report the sum.
+
+        Args:
+            index: of the chunk.
+            fraction: of it that is done; a chunk that is begun again does not go back.
+        """
+        self._fractions[index] = max(self._fractions[index], fraction)
+        done = self._count - len(self._fractions) + sum(self._fractions.values())
+        whole = sum(fraction >= 1 for fraction in self._fractions.values()) + self._count - len(self._fractions)
+        self._report(done / self._count, f"{whole} of {self._count} chunks")
+
+
+class Tries:
+    """How often each chunk was begun and failed, and what to do next.
+
+    Args:
+        folder: of the sweep, for errors.
+        warn: told in one line of a chunk that is tried again.
+    """
+
+    def __init__(self, folder: Path, warn: "Warn") -> None:
+        self._folder, self._warn = folder, warn
+        self._failed: dict[int, int] = {}
+
+    def parts(self, index: int) -> int:
+        """Return into how many parts a chunk is divided: its halves, after it failed twice, take less memory.
+
+        Args:
+            index: of the chunk.
+        """
+        return 2 if self._failed.get(index, 0) >= MOST_TRIES - 1 else 1
+
+    def failed(self, index: int, reason: str) -> None:
+        """Note that a chunk failed.
+
+        Args:
+            index: of the chunk.
+            reason: in words.
+
+        Raises:
+            UserError: if it failed too often.
+        """
+        self._failed[index] = self._failed.get(index, 0) + 1
+        if self._failed[index] >= MOST_TRIES:
+            raise UserError(
+                f"{self._folder}: chunk {index} failed {MOST_TRIES} times ({reason}); pass a smaller chunk= if memory "
+                f"is short, and go on with: simkit resume {self._folder}"
+            )
+        how = "once more, in 2 parts, whose last digits may differ" if self.parts(index) > 1 else "once more"
+        self._warn(f"chunk {index}: {reason}; computing it {how}")

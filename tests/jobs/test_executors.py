@@ -1,0 +1,257 @@
+"""Chunks computed by worker processes and on a Dask cluster: the same bytes, whatever happens to the workers."""
+
+import dataclasses
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+import simkit
+from simkit.errors import UserError
+from simkit.jobs.executors.choice import executor_of
+from simkit.jobs.executors.executor import InThisProcess, Tally, Tries
+from simkit.jobs.executors.local_workers import LocalWorkers
+from simkit.jobs.executors.worker import refuse_other_versions
+from simkit.jobs.job import begin, proceed
+from simkit.jobs.sweeps import Sweep
+from simkit.scenario.loading import load
+from simkit.storage.run_directory import RunDirectory
+from simkit.storage.software import versions
+
+psutil = pytest.importorskip("psutil")
+
+# Members that run a fixed number of steps, and members that end when they are done.
+BALL = {"over": {"launch_speed": (3.0, 4.0, 5.0, 6.0)}, "chunk": 1}
+PACKING = {"over": {"packing_fraction": (0.7, 0.8)}, "seeds": 4, "chunk": 2}
+
+
+def ball(**more):
+    return Sweep(load("bouncing_ball", {"time_step": 1e-3, "steps": 3600, "every": 36}), **{**BALL, **more})
+
+
+def packing(**more):
+    return Sweep(load("soft_sphere_packing", {"particles": 16}), **{**PACKING, **more})
+
+
+KINDS = {"steps": ball, "convergence": packing}
+
+
+def own():
+    return simkit.Simulation(
+        init=lambda params, key: params["rate"],
+        step=lambda x, params: x * 0.9,
+        observe=lambda x, params: {"x": x},
+        diagnose=lambda x, params: {"x": x},
+        params={"rate": 1.0},
+    )
+
+
+def results(folder):
+    return {
+        path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in (".npz", ".nc", ".json")
+    }
+
+
+def forgotten(folder, *names):
+    """Remove what a finished sweep has beside its chunks, and some of those."""
+    for name in (*names, "sweep.nc", "summary.json"):
+        (folder / name).unlink()
+
+
+def workers_of(process):
+    return [child for child in process.children() if "simkit.jobs.executors.worker" in child.cmdline()]
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.thorough) for name in KINDS])
+def finished(request, tmp_path_factory):
+    """A sweep that two workers finished."""
+    folder = tmp_path_factory.mktemp("sweep") / "run"
+    begin(KINDS[request.param](executor=LocalWorkers(2, 300.0)), folder)
+    return folder, KINDS[request.param]
+
+
+def again(folder, executor):
+    job = Sweep.of(opened := RunDirectory.open(folder))
+    said = []
+    proceed(dataclasses.replace(job, executor=executor), opened, said.append)
+    return said
+
+
+@pytest.mark.thorough
+def test_two_workers_write_the_bytes_of_one_process(tmp_path):
+    begin(ball(), tmp_path / "one")
+    begin(ball(executor=LocalWorkers(2, 300.0)), tmp_path / "two")
+    assert results(tmp_path / "one") == results(tmp_path / "two")
+    assert not [path for path in (tmp_path / "two").iterdir() if path.suffix == ".tmp" or path.is_dir()]
+
+
+def test_chunks_left_out_are_computed_with_the_same_bytes_by_any_executor(finished, tmp_path):
+    folder, _ = finished
+    expected = results(folder)
+    assert len([name for name in expected if name.endswith(".npz")]) == 4
+    for executor in (InThisProcess(), LocalWorkers(3, 300.0)):
+        copy = tmp_path / type(executor).__name__
+        shutil.copytree(folder, copy)
+        forgotten(copy, "chunk_0001.npz", "chunk_0003.npz")
+        assert again(copy, executor) == []
+        assert results(copy) == expected
+
+
+@pytest.mark.parametrize("name", [signal.SIGKILL, signal.SIGSTOP])
+def test_chunk_of_a_worker_that_dies_or_hangs_is_computed_by_another(finished, name, tmp_path):
+    folder, _ = finished
+    copy, said, hit = tmp_path / "copy", [], []
+    shutil.copytree(folder, copy)
+    forgotten(copy, "chunk_0000.npz", "chunk_0001.npz", "chunk_0002.npz")
+
+    def report(fraction, words):
+        if not hit and (busy := workers_of(psutil.Process())):
+            hit.append(busy[0].send_signal(name))
+
+    # Long enough to compile in, which is silent.
+    job, opened = Sweep.of(RunDirectory.open(copy)), RunDirectory.open(copy)
+    executor = LocalWorkers(2, 30.0 if name == signal.SIGSTOP else 300.0)
+    proceed(dataclasses.replace(job, executor=executor), opened, said.append, report)
+    assert hit
+    assert results(copy) == results(folder)
+    assert not workers_of(psutil.Process())
+    reason = "killed by SIGKILL" if name == signal.SIGKILL else "silent for 30 s"
+    assert not said or reason in said[0]
+
+
+@pytest.mark.thorough
+def test_workers_end_with_a_driver_that_is_killed(tmp_path):
+    folder = tmp_path / "run"
+    words = "sweep channel_flow --over reynolds=100,200 --chunk 1 --set cells=[16,12] --set steps=40000 --workers 2"
+    driver = psutil.Popen([sys.executable, "-m", "simkit.cli.main", *words.split(), "-o", str(folder)])
+    deadline = time.monotonic() + 300
+    while not list(folder.glob("chunk_*/segments/*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = workers_of(driver)
+    assert left, "the workers ended before the driver could be killed; give the test more work"
+    driver.kill()
+    driver.wait()
+    _, alive = psutil.wait_procs(left, timeout=20)
+    assert not alive
+    subprocess.run([sys.executable, "-m", "simkit.cli.main", "resume", str(folder)], check=True, capture_output=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert simkit.open_run(folder).sizes["reynolds"] == 2
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dask_cluster_writes_the_bytes_of_one_process_even_if_a_worker_is_killed(kind, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    job, hit = KINDS[kind], []
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        executor = executor_of(scheduler=cluster.scheduler_address, deadline=300)
+
+        def report(fraction, words):
+            if not hit:
+                hit.append(next(iter(cluster.workers.values())).pid)
+                psutil.Process(hit[0]).kill()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            begin(job(executor=executor), tmp_path / "many", report=report)
+        executor.client.close()
+    assert hit
+    expected = tmp_path / "one"
+    shutil.copytree(tmp_path / "many", expected)
+    forgotten(expected, *(path.name for path in expected.glob("chunk_*.npz")))
+    again(expected, InThisProcess())
+    assert results(tmp_path / "many") == results(expected)
+
+
+def test_what_cannot_be_shared_out_is_refused(tmp_path):
+    with pytest.raises(UserError, match="give output=, or leave them out"):
+        simkit.sweep("bouncing_ball", {"launch_speed": [3.0, 4.0]}, workers=2)
+    with pytest.raises(UserError, match="was made in Python"):
+        simkit.sweep(own(), {"rate": [1.0, 2.0]}, steps=10, workers=2, output=tmp_path / "run")
+    with pytest.raises(UserError, match="give one of them"):
+        executor_of(workers=2, scheduler="tcp://localhost:1")
+    with pytest.raises(UserError, match="deadline= is for workers"):
+        executor_of(deadline=3)
+    for count in (0, -1, 2.5, True, "two", 10**6):
+        with pytest.raises(UserError, match="is not an integer from 1 to 1024"):
+            executor_of(workers=count)
+    for seconds in (0, -1, float("nan"), float("inf"), "long"):
+        with pytest.raises(UserError, match="is not a number of seconds above 0"):
+            executor_of(workers=2, deadline=seconds)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_cannot_be_resumed_by_workers(tmp_path):
+    simkit.run("bouncing_ball", output=tmp_path / "run", steps=10, every=10)
+    with pytest.raises(UserError, match="share out the members of a sweep; a run has none"):
+        simkit.resume(tmp_path / "run", workers=2)
+
+
+def test_a_scheduler_that_is_not_there_is_one_line():
+    pytest.importorskip("distributed")
+    with pytest.raises(UserError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        executor_of(scheduler="tcp://127.0.0.1:9")
+    with pytest.raises(UserError, match="neither an address such as tcp://host:8786 nor a file"):
+        executor_of(scheduler="nowhere.json")
+
+
+def test_workers_with_other_software_are_refused():
+    refuse_other_versions(versions(), versions(), "a worker")
+    with pytest.raises(UserError, match=r"a worker has jax 0\.1 and the process that drives the sweep"):
+        refuse_other_versions(versions(), versions() | {"jax": "0.1"}, "a worker")
+
+
+def test_a_chunk_is_halved_after_two_failures_and_given_up_after_three(tmp_path):
+    said = []
+    tries = Tries(tmp_path, said.append)
+    assert tries.parts(5) == 1
+    tries.failed(5, "killed")
+    assert (tries.parts(5), tries.parts(4)) == (1, 1)
+    tries.failed(5, "killed")
+    assert tries.parts(5) == 2
+    with pytest.raises(UserError, match="chunk 5 failed 3 times"):
+        tries.failed(5, "killed")
+    assert [words.partition("computing")[2] for words in said] == [
+        " it once more",
+        " it once more, in 2 parts, whose last digits may differ",
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_chunk_in_parts_has_the_members_of_the_whole(kind):
+    import numpy as np
+
+    from simkit.core.precision import precision
+    from simkit.jobs.chunks import Chunks
+    from simkit.jobs.job import prepared_of
+
+    job = KINDS[kind](chunk=3, seeds=2).checked()
+    with precision(job.scenario.run.precision):
+        chunks = Chunks(job, prepared_of(job, new=False), None)
+        for index in range(chunks.count):
+            one, two = (chunks.compute(index, lambda *_: None, print, parts=parts) for parts in (1, 2))
+            members = len(chunks.members(index))
+            assert set(one) == set(two)
+            for name in one:
+                axis = int(name.startswith("diagnosed."))
+                a, b = (array.swapaxes(0, axis)[:members] for array in (one[name], two[name]))
+                # Programs of two sizes round otherwise.
+                np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_progress_never_goes_back(tmp_path):
+    class Three:
+        count = 3
+
+    told = []
+    tally = Tally(Three, [1, 2], lambda fraction, words: told.append((round(fraction, 3), words)))
+    for index, fraction in ((1, 0.5), (1, 0.1), (2, 1.0), (1, 1.0)):
+        tally.tell(index, fraction)
+    assert told == [(0.5, "1 of 3 chunks"), (0.5, "1 of 3 chunks"), (0.833, "2 of 3 chunks"), (1.0, "3 of 3 chunks")]
