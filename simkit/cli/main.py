@@ -22,6 +22,7 @@ VERBS = {
     "grad": "differentiate a scenario's objective",
     "optimize": "choose parameters so that an objective is smallest",
     "resume": "finish an interrupted run, sweep or optimization",
+    "status": "how far a run, sweep or optimization is, from another shell",
     "render": "draw a stored run as gif, mp4 or png",
     "validate": "check the numbers that scenarios reproduce",
     "export": "write a simulation for other runtimes or as a page, or a run's particles as extended XYZ",

@@ -84,7 +84,7 @@ class Progress:
             return ""
         left = elapsed * (1 - fraction) / done
         rate = f"  {_rate(self._steps * done / elapsed, self._unit)}" if self._steps else ""
-        return f"{rate}  {self._longest}{_clock(left)} left"
+        return f"{rate}  {self._longest}{clock(left)} left"
 
     @staticmethod
     def _draw(text: str) -> None:
@@ -109,7 +109,12 @@ def _cut(line: str) -> str:
     return line if len(line) <= room else f"{line[: max(room - 3, 0)]}..."
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Return a time as on a clock, such as ``"1:05:09"``.
+
+    Args:
+        seconds: at least 0.
+    """
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -18,6 +18,7 @@ import numpy as np
 
 from simkit.errors import UserError, one_line
 from simkit.jobs.job import Prepared, Report, Warn, begin, proceed
+from simkit.jobs.so_far import SoFar
 from simkit.jobs.sweep_results import store_result
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario import checks
@@ -165,6 +166,24 @@ class ConfigSweep(Sweep):
             results.append(self.told(index, lambda part=part, folder=folder: _result(part, folder, of_all, warn)))
         result = joined(results, self.configs)
         return store_result(directory, result) if directory else result
+
+    def so_far(self, directory: RunDirectory) -> SoFar:
+        """Return how many members are stored of all configurations, and those that failed."""
+        parts, found = self.parts, []
+        for index in range(len(parts)):
+            folder = directory.path / _folder(index)
+            if (folder / "manifest.json").exists():
+                opened = RunDirectory.open(folder)
+                one = Sweep.of(opened).so_far(opened)
+                failed = [f"{self.words_of(index)}: {line}" for line in one.failed]
+                found.append(dataclasses.replace(one, failed=failed))
+        fraction = sum(one.fraction for one in found) / len(parts)
+        return SoFar(
+            fraction,
+            f"{round(fraction * self.members)} of {self.members} members",
+            [line for one in found for line in one.failed],
+            [time for one in found for time in one.times],
+        )
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the files of every configuration."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from simkit.core.precision import precision
 from simkit.errors import UserError
+from simkit.jobs.so_far import SoFar
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
 from simkit.storage.files import DamagedFileError
@@ -135,6 +136,10 @@ class Job[Result](abc.ABC):
     @abc.abstractmethod
     def execute(self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn) -> Result:
         """Do what is left to do, store what comes of it in the directory if there is one, and return it."""
+
+    @abc.abstractmethod
+    def so_far(self, directory: RunDirectory) -> SoFar:
+        """Return what the files of a job say that may be unfinished, or under way in another process."""
 
     @abc.abstractmethod
     def check_finished(self, directory: RunDirectory) -> None:

@@ -10,6 +10,7 @@ from simkit.core.parameter import MOST_SHOWN, count
 from simkit.engine.plan import plan_of
 from simkit.errors import UserError
 from simkit.jobs.job import Job, Prepared, Report, Warn
+from simkit.jobs.so_far import SoFar, times_of
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
 from simkit.storage.files import DamagedFileError, read_sealed_json, write_sealed_json
@@ -185,6 +186,22 @@ class DrivenJob[Result: Outcome](Job[Result]):
     def words(self, piece: "Piece") -> str:
         """Return what is worth knowing of a segment while work goes on."""
         return ""
+
+    def so_far(self, directory: RunDirectory) -> SoFar:
+        """Return how many segments are stored, and how the run failed."""
+        from simkit.core.status import MESSAGES, Status, failed
+
+        written, plan, broken = directory.store.written(), self.plan, []
+        done = max(len(written) - 1, 0)
+        if written:
+            try:
+                status = directory.store.read_segment(written[-1])["status"][-1]
+                broken = [MESSAGES[Status(int(status))]] if failed(status) else []
+            except DamagedFileError as error:
+                broken = [f"{error}; {self.repair} with: simkit resume {directory.path}"]
+        steps = done * plan.frames_per_segment * plan.every
+        words = f"{steps} of {plan.steps} {self.progress.get('unit', 'steps')}"
+        return SoFar(min(done / plan.segments, 1.0), words, broken, times_of(written))
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the checkpoints."""

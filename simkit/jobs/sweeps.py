@@ -17,6 +17,8 @@ from simkit.jobs.fitting import check_declared
 from simkit.jobs.job import Job, Prepared, Report, Warn
 from simkit.jobs.outcome import RunFailedError
 from simkit.jobs.points import Axes, Points, check_axes, check_counts, check_extremes
+from simkit.jobs.so_far import SoFar
+from simkit.jobs.sweep_progress import chunks_so_far
 from simkit.jobs.sweep_results import RESULT, failures, read_result, store_result
 from simkit.scenario.build import build
 from simkit.storage import manifest_schema
@@ -181,6 +183,10 @@ class Sweep(Job["xarray.Dataset"]):
             found |= self.executor.run(chunks, missing, report, warn)
         result = assembled(prepared.simulation, self, [arrays for arrays in found.values() if arrays is not None])
         return store_result(directory, result) if directory else result
+
+    def so_far(self, directory: RunDirectory) -> SoFar:
+        """Return how many members are stored, and those that failed."""
+        return chunks_so_far(self, directory)
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the files of all chunks."""

@@ -32,7 +32,7 @@ class ChunkFile:
         self.seal = directory.seal.of(f"chunk {index}")
         self._request, self._frames = directory.manifest["request"], frames
 
-    def store(self, layout: Callable[[Mapping[str, Any]], Layout]) -> Store:
+    def store(self, layout: Callable[[Mapping[str, Any]], Layout | None]) -> Store:
         """Return the store of its segments, laid out as a function of the request tells.
 
         Raises:

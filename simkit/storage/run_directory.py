@@ -5,10 +5,11 @@ import errno
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from simkit.errors import UserError
 from simkit.scenario.made_in_python import handed_over
@@ -19,7 +20,7 @@ from simkit.storage.archives import Seal, run_of
 from simkit.storage.belongings import nested_runs, strangers
 from simkit.storage.files import DamagedFileError, read_bytes, read_json, remove_leftovers, write_bytes, write_json
 from simkit.storage.manifest import check_manifest, declared_in, frames_layout, identity_of, is_manifest, manifest_of
-from simkit.storage.regular_files import open_to_lock
+from simkit.storage.regular_files import open_to_lock, open_to_read
 from simkit.storage.software import versions
 from simkit.storage.store import Store
 
@@ -227,13 +228,49 @@ def _hold(folder: Path, path: Path) -> Iterator[None]:
         ) from None
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file)
             # A folder that was replaced between the two calls has another lock by now.
             if not os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / ".lock")):
                 raise busy
         except OSError:
             raise busy from None
         yield
+
+
+def _lock(file: BinaryIO) -> None:
+    """Lock a file, though `is_held` may be looking at it just now.
+
+    Raises:
+        OSError: if another process has locked it.
+    """
+    for wait in (0.01, 0.05, None):
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if wait is None:
+                raise
+            time.sleep(wait)
+
+
+def is_held(folder: Path) -> bool:
+    """Tell whether a process is writing to a run directory.
+
+    Args:
+        folder: the run directory.
+
+    Raises:
+        UserError: if something else than a file is in the place of its lock.
+    """
+    try:
+        file = open_to_read(folder / ".lock")
+    except OSError:
+        return False
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def check_output(path: Path, *, overwrite: bool) -> None:

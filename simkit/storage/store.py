@@ -115,6 +115,21 @@ class Store:
         check_folder(self.segments)
         return [self._read_segment(index) for index in range(max(self._indices(), default=-1) + 1)]
 
+    def written(self) -> list[Path]:
+        """Return the files of the segments that are stored so far, in order."""
+        return [self._segment(index) for index in sorted(self._indices())] if check_folder(self.segments) else []
+
+    def read_segment(self, path: Path) -> dict[str, np.ndarray]:
+        """Return a stored segment.
+
+        Args:
+            path: one of `written`.
+
+        Raises:
+            DamagedFileError: if it is damaged, missing or not one of this run.
+        """
+        return self._read_segment(int(path.stem))
+
     def check(self) -> None:
         """Check the checkpoints as far as that goes without the simulation.
 

@@ -1,0 +1,35 @@
+"""Tell how far stored work is and what failed, while it runs in another shell or after it was interrupted."""
+
+import argparse
+import dataclasses
+import shlex
+
+from simkit.cli.main import FINE
+from simkit.cli.output import print_json
+from simkit.cli.progress import clock
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("run", metavar="RUN", help="the run directory")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Read the directory and report; nothing is written."""
+    from simkit.jobs.progress import progress_of
+
+    found = progress_of(arguments.run)
+    if arguments.json:
+        print_json(dataclasses.asdict(found) | {"folder": str(found.folder)})
+        return FINE
+    print(f"{found.kind} of {found.scenario} in {found.folder}")
+    print(f"state:      {found.state}")
+    print(f"done:       {100 * found.fraction:.0f} % ({found.words})")
+    print(f"failed:     {len(found.failed) or 'none'}")
+    for line in found.failed:
+        print(f"            {line}")
+    if found.seconds_left is not None:
+        print(f"time left:  about {clock(found.seconds_left)}")
+    if found.state == "interrupted":
+        print(f"go on with: simkit resume {shlex.quote(str(found.folder))}")
+    return FINE

@@ -1,0 +1,37 @@
+"""What the files of unfinished work say: how much is stored, what failed, and when it was written."""
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+
+
+@dataclasses.dataclass(frozen=True)
+class SoFar:
+    """What is stored of a job.
+
+    Attributes:
+        fraction: of the work; the longest there may be, of work that may end early.
+        words: how much that is, such as ``"120 of 400 steps"``.
+        failed: a line for each member that failed, or for the run.
+        times: when its files were written, in seconds.
+    """
+
+    fraction: float
+    words: str
+    failed: list[str]
+    times: list[float]
+
+
+def times_of(paths: Iterable[Path]) -> list[float]:
+    """Return when files were written; those that another process has removed meanwhile are left out.
+
+    Args:
+        paths: of the files.
+    """
+    found = []
+    for path in paths:
+        try:
+            found.append(path.stat().st_mtime)
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,65 @@
+"""How many members of a sweep are stored, and which of them failed, by the files of its chunks."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simkit.engine.plan import plan_of
+from simkit.jobs.so_far import SoFar, times_of
+from simkit.jobs.sweep_results import named
+from simkit.storage.chunk_files import ChunkFile
+from simkit.storage.files import DamagedFileError
+from simkit.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from simkit.jobs.sweeps import Sweep
+
+
+def chunks_so_far(plan: "Sweep", directory: RunDirectory) -> SoFar:
+    """Return what the chunks of a sweep say.
+
+    Args:
+        plan: the sweep.
+        directory: where it is kept; another process may be writing to it.
+    """
+    from simkit.core.status import MESSAGES, Status, failed
+
+    size = -(-plan.members // plan.blocks) if plan.blocks > 1 else plan.chunk or plan.members
+    frames, done, under_way = plan_of(plan.scenario).frames + 1, 0, 0.0
+    lines: list[str] = []
+    paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))
+    for path in paths:
+        index = int(path.stem.partition("_")[2])
+        try:
+            status = ChunkFile(directory, index, frames).read_whole()["status"]
+        except DamagedFileError as error:
+            lines.append(f"{error}; {plan.repair} with: simkit resume {directory.path}")
+            continue
+        status = status[: plan.members - index * size]
+        done += len(status)
+        bad = index * size + np.flatnonzero(failed(status))
+        lines += [f"{words} {MESSAGES[Status(int(status[n - index * size]))]}" for n, words in _named(plan, bad)]
+    for folder in sorted(directory.path.glob("chunk_[0-9]*")):
+        if folder.suffix or folder.with_suffix(".npz") in paths:
+            continue
+        store = ChunkFile(directory, int(folder.name.partition("_")[2]), frames).store(lambda request: None)
+        written = store.written()
+        paths += written
+        try:
+            pieces = [store.read_segment(path) for path in written]
+        except DamagedFileError:
+            continue  # it is being removed, as its chunk is finished; or `resume` computes it again
+        left = [piece["left"] for piece in pieces if "left" in piece]
+        share = min(size, plan.members) * max(len(written) - 1, 0) / plan_of(plan.scenario).segments
+        under_way += sum(map(len, left)) if left else share
+    words = f"{round(done + under_way)} of {plan.members} members"
+    return SoFar(min((done + under_way) / plan.members, 1.0), words, lines, times_of(paths))
+
+
+def _named(plan: "Sweep", members: Sequence[int] | np.ndarray) -> Iterator[tuple[int, str]]:
+    """Return members with their values, in words."""
+    values, seeds = plan.values_of(np.asarray(members, int))
+    for place, (member, seed) in enumerate(zip(members, seeds, strict=True)):
+        swept = {name: array[place].item() for name, array in values.items()}
+        yield int(member), named(int(member), swept | {"seed": int(seed)})

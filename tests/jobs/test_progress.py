@@ -1,0 +1,160 @@
+"""What is told of work that is under way, interrupted or finished, by its files alone."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+import simkit
+from simkit.cli.main import main
+from simkit.errors import UserError
+from simkit.jobs.progress import progress_of
+from simkit.storage.run_directory import RunDirectory, is_held
+from tests.stopping import StopAfter, Stopped
+from tests.toys import toy
+
+
+def bytes_of(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def interrupted(folder, job, after):
+    """Begin a job and stop it after some segments."""
+    from simkit.jobs.job import begin
+
+    with pytest.raises(Stopped):
+        begin(job, folder, report=StopAfter(after))
+
+
+def test_a_run_tells_its_steps(tmp_path):
+    from simkit.jobs.runs import Run
+
+    folder = tmp_path / "run"
+    interrupted(folder, Run(toy(steps=40, every=1)), 6)
+    before = bytes_of(folder)
+    found = progress_of(folder)
+    assert (found.state, found.kind, found.scenario) == ("interrupted", "run", "toy_pendulums")
+    assert 0 < found.fraction < 1
+    assert found.words == f"{round(40 * found.fraction)} of 40 steps"
+    assert (found.failed, found.seconds_left) == ([], None)
+    assert bytes_of(folder) == before
+    simkit.resume(folder)
+    found = progress_of(folder)
+    assert (found.state, found.fraction, found.words) == ("finished", 1.0, "40 of 40 steps")
+
+
+def test_a_sweep_tells_members_and_those_that_failed(tmp_path):
+    growth = simkit.Simulation(
+        init=lambda params, key: params["rate"],
+        step=lambda x, params: x * params["rate"],
+        observe=lambda x, params: {"x": x},
+        diagnose=lambda x, params: {"x": x},
+        params={"rate": 1.0},
+    )
+    with pytest.warns(UserWarning, match="member 4"):
+        simkit.sweep(growth, {"rate": [1.0, 2.0, 1e30]}, seeds=2, chunk=4, steps=40, output=tmp_path / "sweep")
+    found = progress_of(tmp_path / "sweep")
+    assert (found.state, found.words) == ("finished", "6 of 6 members")
+    assert [line.partition(")")[0] for line in found.failed] == [
+        f"member {4 + seed} (rate = 1e+30, seed = {seed}" for seed in (0, 1)
+    ]
+    for name in ("sweep.nc", "summary.json", "chunk_0001.npz"):
+        (tmp_path / "sweep" / name).unlink()
+    found = progress_of(tmp_path / "sweep")
+    assert (found.state, found.words, found.failed) == ("interrupted", "4 of 6 members", [])
+    (tmp_path / "sweep" / "chunk_0000.npz").write_bytes(b"damaged")
+    found = progress_of(tmp_path / "sweep")
+    assert found.words == "0 of 6 members"
+    assert "make it again with: simkit resume" in found.failed[0]
+
+
+def test_a_sweep_within_a_chunk_tells_its_segments(tmp_path):
+    from simkit.jobs.sweeps import Sweep
+
+    interrupted(tmp_path / "sweep", Sweep(toy(steps=40, every=1), {"frequency": (1.0, 2.0, 3.0, 4.0)}, chunk=2), 31)
+    found = progress_of(tmp_path / "sweep")
+    assert 0.5 < found.fraction < 1
+
+
+def test_members_that_end_when_they_are_done_are_counted_one_by_one(tmp_path):
+    from simkit.jobs.sweeps import Sweep
+    from simkit.scenario.loading import load
+
+    job = Sweep(load("soft_sphere_packing", {"particles": 16}), {}, seeds=12, chunk=3)
+    interrupted(tmp_path / "sweep", job, 12)
+    found = progress_of(tmp_path / "sweep")
+    count = int(found.words.split()[0])
+    assert 0 < count < 12
+    assert found.fraction == count / 12
+    assert found.words == f"{count} of 12 members"
+
+
+def test_configurations_are_told_together(tmp_path):
+    simkit.sweep(
+        toy(),
+        {"config.size": [2, 3], "frequency": [1.0, 2.0]},
+        output=tmp_path / "sweep",
+    )
+    found = progress_of(tmp_path / "sweep")
+    assert (found.words, found.kind) == ("4 of 4 members", "sweep over configurations")
+    shutil.rmtree(tmp_path / "sweep" / "config_0001")
+    (tmp_path / "sweep" / "summary.json").unlink()
+    found = progress_of(tmp_path / "sweep")
+    assert (found.words, found.fraction, found.state) == ("2 of 4 members", 0.5, "interrupted")
+
+
+def test_an_optimization_tells_its_iterations(tmp_path):
+    with pytest.warns(UserWarning, match="used its 3 iterations"):
+        simkit.optimize(toy(steps=4), "frequency", method="adam", iterations=3, output=tmp_path / "found")
+    assert progress_of(tmp_path / "found").words == "3 of 3 iterations"
+
+
+def test_work_that_a_process_holds_is_running_and_others_can_look(tmp_path, capsys):
+    from simkit.jobs.runs import Run
+
+    folder = tmp_path / "run"
+    interrupted(folder, Run(toy(steps=40, every=1)), 6)
+    assert not is_held(folder)
+    with RunDirectory.open(folder).locked():
+        assert is_held(folder)
+        found = progress_of(folder)
+        assert found.state == "running"
+        assert found.seconds_left is not None and found.seconds_left >= 0
+        assert main(["status", str(folder)]) == 0
+        assert "state:      running" in capsys.readouterr().out
+    assert main(["status", str(folder)]) == 0
+    assert f"go on with: simkit resume {folder}" in capsys.readouterr().out
+
+
+def test_looking_does_not_hinder_a_process_that_begins(tmp_path):
+    from simkit.jobs.runs import Run
+
+    folder = tmp_path / "run"
+    interrupted(folder, Run(toy(steps=40, every=1)), 6)
+    program = "import sys, time; from simkit.storage.run_directory import is_held\nfrom pathlib import Path\n"
+    program += "print(flush=True)\nwhile True: is_held(Path(sys.argv[1]))"
+    looking = subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE)
+    try:
+        looking.stdout.readline()
+        for _ in range(20):
+            with RunDirectory.open(folder).locked():
+                time.sleep(0.001)
+    finally:
+        looking.kill()
+        looking.wait()
+
+
+def test_what_is_no_run_is_refused(tmp_path, capsys):
+    with pytest.raises(UserError, match="is not a run directory"):
+        progress_of(tmp_path)
+    assert main(["status", str(tmp_path / "nothing")]) == 2
+
+
+def test_status_as_json(tmp_path, capsys):
+    simkit.run(toy(steps=4), output=tmp_path / "run")
+    assert main(["status", str(tmp_path / "run"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["state"], told["fraction"], told["failed"]) == ("finished", 1.0, [])
