@@ -21,4 +21,6 @@ def interpolated(x: jax.Array, points: jax.Array | np.ndarray, values: jax.Array
     points, values = (array if isinstance(array, jax.Array) else like(x, array) for array in (points, values))
     below = jnp.sum(x[..., None] >= points[1:-1], axis=-1)
     share = (x - points[below]) / (points[below + 1] - points[below])
-    return values[below] + jnp.clip(share, 0, 1) * (values[below + 1] - values[below])
+    # Not `jnp.clip`, whose derivative is half the slope where a place is exactly a point.
+    share = jnp.where(x < points[0], 0, jnp.where(x > points[-1], 1, share))
+    return values[below] + share * (values[below + 1] - values[below])
