@@ -90,13 +90,14 @@ def structures(outcome: Outcome) -> Iterator[Structure]:
     of_species = np.array([atomic_numbers.get(name, 0) for name in names] or [0], np.int32)
     species = observed["species"].astype(int) if names else np.zeros(position.shape[:2], int)
     numbers = observed.get("atomic_number", of_species[species])
+    along = outcome.labels["coordinates"].get("periodic", True)
     for index in range(len(position)):
         cell = _cell(observed, index)
         yield Structure(
             symbols=tuple(chemical_symbols[number] for number in numbers[index]),
             position=position[index],
             cell=cell,
-            periodic=cell is not None,
+            periodic=cell is not None and tuple(np.broadcast_to(np.asarray(along, bool), len(cell)).tolist()),
             arrays={name: array[index] for name, array in columns.items()},
             info={name: array[index].item() for name, array in remarks.items()},
         )

@@ -6,10 +6,13 @@ import ase.io
 import numpy as np
 import pytest
 
+import simkit
 from simkit.errors import UserError
 from simkit.export.extended_xyz import export_frames
+from simkit.jobs.job import stored
 from simkit.jobs.outcome import Outcome
 from simkit.scenario.catalog import find_scenario
+from simkit.storage.run_directory import RunDirectory
 
 FRAMES, PARTICLES = 3, 5
 
@@ -120,3 +123,25 @@ def test_an_old_file_stays_whole_if_the_new_one_cannot_be_written(tmp_path, monk
     with pytest.raises(UserError, match="No space left on device"):
         export_frames(outcome(particles()), file)
     assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("periodic", [(True, False), (False, True), (True, True), (False, False)])
+def test_a_cell_repeats_along_the_axes_it_repeats_along(tmp_path, periodic):
+    simulation = simkit.molecular.system(
+        dimension=2,
+        particles={"A": {"count": 2}},
+        start={"positions": [[1, 1], [2.2, 1]]},
+        cell={"lengths": [8, 10], "periodic": list(periodic)},
+        interactions=[{"energy": "4*((1/r)**12 - (1/r)**6)", "cutoff": 2.5}],
+        task="dynamics",
+        dynamics={"method": "velocity_verlet", "time_step": "step", "temperature": 0.0},
+        parameters={"step": 0.005},
+    )
+    simkit.run(simulation, steps=4, every=2, output=tmp_path / "run")
+    export_frames(stored(RunDirectory.open(tmp_path / "run")), tmp_path / "frames.xyz")
+    frames = ase.io.read(tmp_path / "frames.xyz", ":")
+    assert [list(atoms.pbc) for atoms in frames] == [[*periodic, False]] * 3
+    if any(periodic):
+        np.testing.assert_allclose(np.diag(frames[0].cell)[:2], [8, 10])
+    else:
+        assert not frames[0].cell.any()

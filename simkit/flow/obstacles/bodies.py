@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
+from simkit.core.barrier import computed_once
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.arrays import Velocity, like
@@ -93,12 +94,13 @@ class Bodies:
 
     def distance(self, params: Params, time: jax.Array | float) -> jax.Array:
         """Return the signed distance of the cell centers from the nearest body, negative inside."""
-        points = [jnp.asarray(p, jnp.asarray(time).dtype) for p in positions(None, self.domain.grid)]
+        # The compiler works out constants in other roundings than programs have, and not in every program.
+        points = computed_once([jnp.asarray(p, jnp.asarray(time).dtype) for p in positions(None, self.domain.grid)])
         found = [distance_and_normal(shape, points)[0] for shape in self.shapes(params, time).values()]
         nearest = found[0]
         for other in found[1:]:
             nearest = jnp.minimum(nearest, other)
-        return nearest
+        return computed_once(nearest)
 
     def check(self, params: Params, times: Sequence[float] = (0.0,)) -> None:
         """Refuse bodies that do not fit into their domain, or come too close to each other.

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.roots import root_change
 from simkit.errors import UserError
@@ -48,7 +49,9 @@ def outline(shape: Shape, pivot: Point, count: int, reach: jax.Array | float) ->
     """
     pivot = tuple(jnp.asarray(p) for p in pivot)
     rays = count * REFINEMENT
-    angles = like(pivot[0], 2 * np.pi * np.arange(rays + 1) / rays)
+    # Of a body that depends on no parameter all below is constant, and the compiler would work it out in roundings that
+    # differ from program to program.
+    pivot, angles = computed_once((pivot, like(pivot[0], 2 * np.pi * np.arange(rays + 1) / rays)))
     x, y = _on_rays(shape, pivot, angles, reach)
     passed = jnp.pad(jnp.cumsum(jnp.hypot(jnp.diff(x), jnp.diff(y))), (1, 0))
     wanted = passed[-1] * like(passed, (np.arange(count) + 0.5) / count)

@@ -155,7 +155,7 @@ class Composition:
             interaction: as for `body`.
         """
         found = _with_task(self.body(interaction), self)
-        return shown(found, is_closed=self.room.is_closed, is_free=self.room.is_free)
+        return shown(found, self.room)
 
 
 def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:

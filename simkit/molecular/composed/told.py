@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from simkit.core.quantities import over, times
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State
+from simkit.molecular.composed.cells import SystemCell
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.spaces import Cell
@@ -60,22 +62,26 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
     return found | {name: Quantity(unit, doc) for name, (unit, doc) in own.items()}
 
 
-def shown(simulation: Simulation, *, is_closed: bool, is_free: bool) -> Simulation:
-    """Return a simulation without what has no meaning in its cell.
+def shown(simulation: Simulation, room: SystemCell) -> Simulation:
+    """Return a simulation that tells of its cell what has a meaning.
 
     Args:
         simulation: as its task makes it.
-        is_closed: whether the cell repeats along all axes.
-        is_free: whether there is no cell.
+        room: the cell; one that repeats along some axes only has edges, but no volume and no box to wrap into.
     """
-    if is_closed or is_free:
+    if room.is_closed or room.is_free:
         return simulation
 
     def observe(state: State, params: Params) -> Arrays:
-        return {name: array for name, array in simulation.observe(state, params).items() if name not in OF_CELL}
+        found = {name: array for name, array in simulation.observe(state, params).items() if name not in OF_CELL}
+        return found | {"cell": room.vectors(params)}
 
     def diagnose(state: State, params: Params) -> Arrays:
         return {name: array for name, array in simulation.diagnose(state, params).items() if name not in OF_VOLUME}
 
     dimensions = {name: axes for name, axes in simulation.dimensions.items() if name not in OF_CELL}
-    return dataclasses.replace(simulation, observe=observe, diagnose=diagnose, dimensions=dimensions)
+    dimensions["cell"] = ("lattice_vector", "axis")
+    coordinates = {**simulation.coordinates, "periodic": np.array(room.periodic, np.int32)}
+    return dataclasses.replace(
+        simulation, observe=observe, diagnose=diagnose, dimensions=dimensions, coordinates=coordinates
+    )

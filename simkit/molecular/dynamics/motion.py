@@ -17,6 +17,7 @@ from simkit.molecular.dynamics.conserved import conserved_directions
 from simkit.molecular.dynamics.inputs import Measure, Schedule, check_given, scheduled
 from simkit.molecular.dynamics.measures import thermodynamics, without_drift
 from simkit.molecular.dynamics.protocol import DynamicsState, Evaluate, Freedom, Method
+from simkit.molecular.dynamics.resolution import is_unresolved
 from simkit.molecular.dynamics.velocities import maxwell_boltzmann
 from simkit.molecular.frozen import check_frozen, frozen_mask
 from simkit.molecular.interactions.interaction import Interaction
@@ -123,6 +124,7 @@ class MolecularDynamics:
                 conserved=along if self.sets_momentum_apart() else None,
             ),
             cell=cell if self.method.moves_cell else None,
+            unresolved=jnp.bool_(False),
         )
 
     def _first_velocity(self, position: jax.Array, along: jax.Array, params: Params, key: jax.Array) -> jax.Array:
@@ -145,12 +147,14 @@ class MolecularDynamics:
         if held is not None:
             position = jnp.where(held, state.position, moved.position)
             moved = dataclasses.replace(moved, position=position, velocity=self._at_rest(moved.velocity))
-        return dataclasses.replace(moved, iteration=state.iteration + 1)
+        unresolved = state.unresolved | is_unresolved(state, moved, self.mass_of(params), params["time_step"])
+        return dataclasses.replace(moved, iteration=state.iteration + 1, unresolved=unresolved)
 
     def status(self, state: DynamicsState, params: Params) -> jax.Array:
         """Return the `simkit.core.status.Status` code, but for an overflow of lists."""
         finite = is_finite((state.position, state.velocity, state.force))
-        return jnp.where(finite, jnp.int32(Status.OK), jnp.int32(Status.NON_FINITE))
+        resolved = jnp.where(state.unresolved, jnp.int32(Status.UNRESOLVED), jnp.int32(Status.OK))
+        return jnp.where(finite, resolved, jnp.int32(Status.NON_FINITE))
 
     def observed(self, state: DynamicsState, params: Params) -> Arrays:
         """Return what a frame stores."""

@@ -42,6 +42,7 @@ class DynamicsState:
         freedom: degrees of freedom of the velocities.
         cell: as for `simkit.molecular.spaces.of_cell`, where the method moves it; otherwise ``None``, and the cell is
             that of the params.
+        unresolved: whether some step was too long for its forces, bool; see `simkit.molecular.dynamics.resolution`.
     """
 
     iteration: jax.Array
@@ -52,6 +53,7 @@ class DynamicsState:
     bath: Any
     freedom: Freedom
     cell: Cell = None
+    unresolved: Any = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,7 +30,7 @@ class Structure:
         symbols: chemical symbol of each atom; ``"X"`` where it has none.
         position: length, (N, 3), or (N, 2) for a structure in the plane.
         cell: lattice vectors as rows, length, (d, d); ``None`` for free space.
-        periodic: whether the cell repeats, along all its vectors.
+        periodic: whether the cell repeats, along all its vectors or each of them.
         arrays: what else is known of each atom, by name, (N,) or (N, k).
         info: what is known of the whole: numbers, words and arrays of numbers, by name.
     """
@@ -38,7 +38,7 @@ class Structure:
     symbols: tuple[str, ...]
     position: np.ndarray
     cell: np.ndarray | None = None
-    periodic: bool = False
+    periodic: bool | tuple[bool, ...] = False
     arrays: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     info: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -52,7 +52,9 @@ class Structure:
         dimension = self.position.shape[1]
         if self.cell is not None and self.cell.shape != (dimension, dimension):
             raise UserError(f"cell has shape {self.cell.shape}; give {dimension} lattice vectors as rows")
-        if self.periodic and self.cell is None:
+        if np.shape(self.periodic) not in ((), (dimension,)):
+            raise UserError(f"periodic has {len(np.atleast_1d(self.periodic))} entries; give one, or one for each axis")
+        if np.any(self.periodic) and self.cell is None:
             raise UserError("a periodic structure needs a cell; give its lattice vectors as rows")
         for name, array in self.arrays.items():
             if not NAME.fullmatch(name) or name in RESERVED_ARRAYS:
@@ -193,7 +195,7 @@ def in_space(structure: Structure) -> tuple[np.ndarray, np.ndarray | None, list[
         structure: in space, or in the plane: then at z = 0, in a cell of height 1 that does not repeat along z.
     """
     count, dimension = structure.position.shape
-    periodic = [structure.periodic and axis < dimension for axis in range(3)]
+    periodic = [*np.broadcast_to(structure.periodic, dimension).tolist(), *[False] * (3 - dimension)]
     if dimension == 3:
         return structure.position, structure.cell, periodic
     position = np.concatenate([structure.position, np.zeros((count, 1), structure.position.dtype)], axis=1)

@@ -1,0 +1,33 @@
+"""Whether a time step resolves the forces it goes through."""
+
+import jax
+import jax.numpy as jnp
+
+from simkit.molecular.dynamics.protocol import DynamicsState
+
+# In units of 1/time_step^2, the stiffness above which forces count as unresolved. A liquid at its usual time step has
+# 0.01 and a step of 1/6 of a period 1; particles that overlap and are thrown out of reach in one step have 2, however
+# strong the force was; velocity Verlet is unstable from 4.
+STIFFEST = 1.0
+# Of the largest coordinate, in units of round-off: shorter steps say nothing of forces.
+LEAST_STEP = 1e3
+
+
+def is_unresolved(before: DynamicsState, after: DynamicsState, mass: jax.Array, time_step: jax.Array) -> jax.Array:
+    """Tell whether forces changed in a step by more than the step can follow.
+
+        dt^2 |change of F/m| > |displacement|
+
+    Both are lengths of vectors of all particles, so that those decide which moved farthest.
+
+    Args:
+        before: the step.
+        after: the step.
+        mass: scalar or (N, 1).
+        time_step: length of the step.
+    """
+    moved = after.position - before.position
+    change = (after.force - before.force) / mass * time_step**2
+    least = LEAST_STEP * jnp.finfo(moved.dtype).eps * jnp.max(jnp.abs(after.position))
+    squared = jnp.sum(moved**2)
+    return (jnp.sum(change**2) > STIFFEST**2 * squared) & (squared > least**2)
