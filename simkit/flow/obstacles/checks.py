@@ -41,7 +41,10 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
     if not np.isfinite(distance).all():
         raise UserError(f"the shape of {what} is not a number somewhere in the domain; correct its parameters")
     if distance.min() >= 0:
-        raise UserError(f"{what} is outside the domain, or between its points; move it inside, or enlarge it")
+        raise UserError(
+            f"{what} is outside the domain, or between its points, or its size is not above zero; move it inside, or "
+            "enlarge it"
+        )
     if distance.max() <= 0:
         raise UserError(f"{what} fills the domain; make it smaller")
     for i, axis in enumerate(grid.axes):
@@ -57,6 +60,11 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
                     raise UserError(
                         f"{what} comes within {2 * gap:.3g} of its image along the periodic axis "
                         f"{'xyz'[i]}; leave at least two cells, {4 * width:.3g}"
+                    )
+                if axis.periodic:
+                    raise UserError(
+                        f"{what} rests within two cells of the end {'xyz'[i]} = {face:g} of a periodic axis, or over "
+                        "it; shift the axis, or let the body move there: write its position as a formula of time"
                     )
                 raise UserError(
                     f"{what} comes within {gap:.3g} of the side {'xyz'[i]} = {face:g}; "
@@ -95,7 +103,7 @@ def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
             state = f"come within {gap:.3g} of each other" if gap > 0 else "overlap"
             raise UserError(
                 f"obstacles '{one}' and '{other}' {state}; leave at least two cells, {CLEAR * width:.3g}, between "
-                "them, or make them one by shapes.union"
+                "them, or make them one: by a distance such as min(a, b), in Python by shapes.union"
             )
 
 

@@ -38,7 +38,8 @@ class FlowState:
             of the last stage, 1/2 (Adams-Bashforth) or 1/6 (Runge-Kutta) of a step ago.
         scalar: at the cell centers, or several by name; ``()`` where there is none.
         explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
-        drive: the uniform acceleration along the first axis that holds the flow rate; zero unless it is held.
+        drive: the uniform acceleration along the first axis that holds the flow rate, mean over the last step; zero
+            unless it is held.
         load: mean force of the flow on the obstacle over the last step, and how much of each scalar it gave per time;
             empty where there is none.
         hold: what the obstacle is held with, computed at the start and right under any parameters; ``()`` where there
@@ -169,7 +170,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         body = obstacle.at(params, state.hold) if obstacle else ()
 
         def stage(carry, weights_and_index):
-            velocity, pressure, scalar, before, drive, impulse = carry
+            velocity, pressure, scalar, before, drive, pushed, impulse = carry
             (new, old, passed), index, *fitted = weights_and_index
             # Numbers on their own: worked out again for each point, they would keep loops from being vectorized.
             gain, loss, part = computed_once((new * length, old * length, (new + old) * length))
@@ -221,13 +222,15 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 missing = equations.flow_rate(params, time + part) - mean_velocity(velocity, 0, grid)
                 velocity = (velocity[0] + missing, *velocity[1:])
                 drive = drive + missing / part
-            return (velocity, pressure, scalar, now, drive, impulse), None
+                pushed = pushed + part * drive
+            return (velocity, pressure, scalar, now, drive, pushed, impulse), None
 
         before = state.explicit
         if several:
             # The first stage has no old terms: their weight is zero, and anything at hand of the same shape will do.
             before = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
-        carry = state.velocity, state.pressure, state.scalar, before, state.drive, jnp.zeros_like(state.load)
+        nothing = jnp.zeros_like(state.drive), jnp.zeros_like(state.load)
+        carry = state.velocity, state.pressure, state.scalar, before, state.drive, *nothing
         if several:
             stages = like(state.time, STAGES), jnp.arange(len(STAGES))
             carry, _ = jax.lax.scan(stage, carry, (*stages, *fits(state, length)))
@@ -235,7 +238,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             # With steps of one length these are 3/2 and -1/2.
             old = jnp.where(first, 0, -length / (2 * state.time_step))
             carry, _ = stage(carry, ((1 - old, old, 0), 0, *fits(state, length)))
-        velocity, pressure, scalar, explicit, drive, impulse = carry
+        velocity, pressure, scalar, explicit, _, pushed, impulse = carry
         if obstacle is not None:
             ends = (state.time[0], state.velocity), (state.time[0] + length, velocity)
             gained = obstacle.gained(params, *ends)
@@ -248,7 +251,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             pressure=pressure,
             scalar=scalar,
             explicit=() if several else explicit,
-            drive=drive,
+            drive=pushed / length,
             load=impulse / length,
             hold=state.hold,
             time=jnp.stack(compensated_sum(state.time[0], state.time[1], length)),

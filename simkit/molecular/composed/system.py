@@ -146,6 +146,7 @@ class Composition:
             observe=observer(members),
             dimensions=dict(DIMENSIONS),
             is_closed=room.is_closed,
+            has_fields=bool(acts.fields),
         )
 
     def simulation(self, interaction: Interaction | None = None) -> Simulation:

@@ -30,6 +30,12 @@ NEEDS = {
 BAROSTAT = ("pressure", "barostat_time", "compressibility")
 
 
+FIELDS_IN_A_CELL = (
+    "changes the cell, in which a field that fits it at the start would fit no longer; leave the fields out, or keep "
+    "the cell as it is"
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class System:
     """Particles, what acts on them, and where they start; see `simkit.molecular.composed.system.system`.
@@ -45,6 +51,7 @@ class System:
         observe: ``(position, cell, params) -> arrays``, what frames store besides.
         dimensions: the dimension names of these.
         is_closed: whether the cell repeats along all axes.
+        has_fields: whether energies depend on where particles are.
     """
 
     params: dict[str, Any]
@@ -57,6 +64,7 @@ class System:
     observe: Callable[[jax.Array, Cell, Params], Arrays]
     dimensions: dict[str, tuple[str, ...]]
     is_closed: bool
+    has_fields: bool
 
 
 def relaxed(
@@ -78,6 +86,8 @@ def relaxed(
             raise settings.refuse(key, "has an effect on a cell that relaxes only; set relax.cell = true")
     if settings["cell"] and not system.is_closed:
         raise settings.refuse("cell", "= true needs a cell that repeats along all axes")
+    if settings["cell"] and system.has_fields:
+        raise settings.refuse("cell", f"= true {FIELDS_IN_A_CELL}")
     pressure = names.number(settings["pressure"])
 
     def view(params: Params) -> Params:
@@ -174,6 +184,8 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
         raise settings.refuse("chain", f"has no effect on method = '{method}'; leave it out")
     if has_barostat and not system.is_closed:
         raise settings.refuse("pressure", "of a barostat needs a cell that repeats along all axes")
+    if has_barostat and system.has_fields:
+        raise settings.refuse("pressure", f"of a barostat {FIELDS_IN_A_CELL}")
     timed = ("temperature", "pressure")
     formulas = {key: names.number(settings[key], timed=key in timed) for key in (*needed, "temperature")}
     if method == "velocity_verlet" and formulas["temperature"].takes(TIME):

@@ -1,6 +1,8 @@
 """Features of models that brax lacks or ignores: refused, or warned of, before a run."""
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,12 @@ GROWTH = 1 + 1e-4
 BISECTIONS = 10
 
 
+# Flags of options that brax does not read: it goes on as if they were enabled.
+FLAGS = ("constraint", "limit", "contact", "spring", "damper", "gravity", "clampctrl", "filterparent", "actuation")
+# Contact with friction along two directions and none about them.
+CONDIM = 3
+
+
 def refuse_what_brax_lacks(name: str, model: Any) -> None:
     """Refuse a model of which brax would ignore a part.
 
@@ -24,7 +32,7 @@ def refuse_what_brax_lacks(name: str, model: Any) -> None:
         model: a `mujoco.MjModel`.
 
     Raises:
-        UserError: naming the part. Parts that only damp or slow the joints are told in a warning.
+        UserError: naming the part. Parts that brax's own models have, though it ignores them, are told in a warning.
     """
     ball = int(library("mujoco").mjtJoint.mjJNT_BALL)
     maximal = name != "brax-generalized"
@@ -42,20 +50,52 @@ def refuse_what_brax_lacks(name: str, model: Any) -> None:
         "flexible bodies": model.nflex > 0,
         "bodies without a joint that something refers to": without_joint.size > 0,
         "springs in joints (stiffness)": maximal and (model.jnt_stiffness > 0).any(),
+        "springs in joints with a rest position (springref)": _springs_elsewhere(model),
+        "margin of joint limits": ((model.jnt_margin != 0) & (model.jnt_limited != 0)).any(),
+        "bounds of forces on joints (actuatorfrcrange)": (model.jnt_actfrclimited != 0).any(),
+        "constant force of actuators (the first of biasprm)": (model.actuator_biasprm[:, 0] != 0).any(),
+        "groups of actuators that are off (actuatorgroupdisable)": model.opt.disableactuator != 0,
+        "noslip_iterations": model.opt.noslip_iterations > 0,
+        **{f'<flag {flag}="disable"/>': _is_disabled(model, flag) for flag in FLAGS},
     }
     for part, is_there in lacking.items():
         if is_there:
             raise UserError(f"{name} has no {part}; {INSTEAD}")
-    _refuse_by_brax(name, model)
-    ignored = {"damping": model.dof_damping, "armature": model.dof_armature}
-    ignored = [part for part, values in ignored.items() if maximal and (np.asarray(values) > 0).any()]
-    if ignored:
-        warnings.warn(f"{name} ignores the {' and the '.join(ignored)} of this model's joints", stacklevel=2)
-
-
-def _refuse_by_brax(name: str, model: Any) -> None:
-    try:
+    with refusing_what_is_not_implemented(name):
         library("brax.io.mjcf").validate_model(model)
+    touching = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
+    ignored = {
+        "damping of joints": maximal and (model.dof_damping > 0).any(),
+        "armature of joints": maximal and (model.dof_armature > 0).any(),
+        "margin and gap of geoms": ((model.geom_margin != 0) | (model.geom_gap != 0))[touching].any(),
+        f"condim of geoms (friction is that of condim = {CONDIM})": (model.geom_condim != CONDIM)[touching].any(),
+    }
+    if told := [part for part, is_there in ignored.items() if is_there]:
+        warnings.warn(f"{name} ignores what this model says of the {' and the '.join(told)}", stacklevel=2)
+
+
+def _is_disabled(model: Any, flag: str) -> bool:
+    return bool(model.opt.disableflags & int(getattr(library("mujoco").mjtDisableBit, f"mjDSBL_{flag.upper()}")))
+
+
+def _springs_elsewhere(model: Any) -> bool:
+    """Tell whether a spring of a hinge or a slide rests elsewhere than at 0, where brax has it."""
+    places = model.jnt_qposadr[(model.jnt_stiffness > 0) & (model.jnt_type >= 2)]
+    return bool((model.qpos_spring[places] != 0).any())
+
+
+@contextlib.contextmanager
+def refusing_what_is_not_implemented(name: str) -> Iterator[None]:
+    """A context in which what brax says it lacks is a refusal.
+
+    Args:
+        name: of the engine.
+
+    Raises:
+        UserError: with the words of brax.
+    """
+    try:
+        yield
     except (NotImplementedError, RuntimeError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(f"{name} cannot follow this model: {reason}; {INSTEAD}") from error

@@ -8,7 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.simulation import Params
-from simkit.rigid.models.brax_limits import refuse_time_step, refuse_what_brax_lacks
+from simkit.rigid.models.brax_limits import (
+    refuse_time_step,
+    refuse_what_brax_lacks,
+    refusing_what_is_not_implemented,
+)
 from simkit.rigid.models.description import Description
 from simkit.rigid.models.engine import Engine, Links, like
 from simkit.rigid.models.source import library, quiet
@@ -33,11 +37,12 @@ def brax_engine(name: str, description: Description) -> Engine:
     """
     refuse_what_brax_lacks(name, description.mujoco)
     contact, pipeline = library("brax.contact"), library(f"brax.{name.removeprefix('brax-')}.pipeline")
-    with quiet():
+    with quiet(), refusing_what_is_not_implemented(name):
         system = library("brax.io.mjcf").load_model(copy.deepcopy(description.mujoco))
     is_generalized = name == "brax-generalized"
     turning = _free_rotations(description) if is_generalized else np.zeros(0, int)
-    placed = jax.eval_shape(lambda: contact.get(system, pipeline_start(pipeline, system).x))
+    with refusing_what_is_not_implemented(name):
+        placed = jax.eval_shape(lambda: contact.get(system, pipeline_start(pipeline, system).x))
 
     def here(params: Params) -> Any:
         return _with_params(system, description, params)

@@ -45,6 +45,11 @@ def mjx_engine(description: Description) -> Engine:
         UserError: if MJX lacks something that the model needs.
     """
     mjx: Any = library("mujoco.mjx")
+    option = description.mujoco.opt
+    unread = {"noslip_iterations": option.noslip_iterations > 0, "actuatorgroupdisable": option.disableactuator != 0}
+    for part, is_there in unread.items():
+        if is_there:
+            raise UserError(f"mjx ignores {part}, which this model has; choose engine = 'mujoco' or take it out")
     try:
         with quiet():
             system = mjx.put_model(copy.deepcopy(description.mujoco))

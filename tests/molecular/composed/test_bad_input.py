@@ -163,3 +163,42 @@ def test_all_mistakes_are_told_at_once():
     with pytest.raises(UserError) as refused:
         made(cell={"length": 1}, task="search", start={"lattice": "cubic"})
     assert len(refused.value.others) == 2
+
+
+FIELD_IN_A_CELL = {
+    "particles": {"A": {"count": 16}},
+    "dimension": 2,
+    "start": {"lattice": "square", "repeats": [4, 4]},
+    "cell": {"lengths": ["L", "L"]},
+    "interactions": [{"energy": "4*((1/r)**12 - (1/r)**6)", "cutoff": 1.8}],
+    "parameters": {"L": 4.6, "p": 5.0},
+}
+BATH = {"method": "bussi", "time_step": 0.004, "temperature": 0.5, "thermostat_time": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ({"task": "relax", "relax": {"cell": True, "pressure": "p"}}, "relax.cell = true"),
+        (
+            {
+                "task": "dynamics",
+                "dynamics": {**BATH, "pressure": "p", "barostat_time": 0.5, "compressibility": 0.1},
+            },
+            "dynamics.pressure of a barostat",
+        ),
+    ],
+)
+def test_a_field_in_a_cell_that_changes_is_refused(more, key):
+    with pytest.raises(UserError, match=f"{key} changes the cell, in which a field that fits it at the start"):
+        system(**FIELD_IN_A_CELL, fields=[{"energy": "cos(2*pi*x/L)"}], **more)
+    assert system(**FIELD_IN_A_CELL, **more).params
+
+
+@pytest.mark.parametrize("energy", ["p*x", "p*x*time", "sin(2*pi*(x - time)/L) + x*where(time > 5, 1, 0)"])
+def test_a_field_that_does_not_fit_its_cell_at_some_time_is_refused(energy):
+    made = system(
+        **FIELD_IN_A_CELL, fields=[{"energy": energy}], task="dynamics", dynamics={"time_step": 0.002, "temperature": 0}
+    )
+    with pytest.raises(UserError, match="is not the same on both sides of the cell along x"):
+        made.check_values(made.params, jax.random.key(0))

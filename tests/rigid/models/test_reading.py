@@ -13,7 +13,7 @@ from simkit.export import program
 from simkit.rigid import mjcf
 from simkit.rigid.models.mjcf import from_text
 from simkit.scenario.schema import read_scenario
-from tests.rigid.models.models import ENGINES, PENDULUM, run, simulation
+from tests.rigid.models.models import ENGINES, FALLING, PENDULUM, run, simulation
 
 URDF = f"""
 <robot name="pendulum">
@@ -84,9 +84,62 @@ UNSUPPORTED = {
         ENGINES[:3],
         "has no equality constraints; choose engine = 'mjx' or 'mujoco'",
     ),
-    "spring": (model(joint='<joint type="hinge" stiffness="5"/>'), ENGINES[:1] + ENGINES[2:3], "has no springs in"),
+    "spring": (
+        model(joint='<joint type="hinge" stiffness="5"/>'),
+        ENGINES[:1] + ENGINES[2:3],
+        "has no springs in joints",
+    ),
     "integrator": (model(option='<option integrator="RK4"/>'), ENGINES[:3], "Only euler integration is supported"),
-    "solver": (model(option='<option solver="PGS"/>'), ("mjx",), "mjx cannot follow this model: "),
+    "rest of a spring": (model(joint='<joint name="j" stiffness="5" springref="30"/>'), ENGINES[1:2], "(springref)"),
+    "margin of a limit": (
+        model(joint='<joint name="j" limited="true" range="-10 30" margin="0.3"/>'),
+        ENGINES[:3],
+        "has no margin of joint limits",
+    ),
+    "bounded joint": (
+        model(joint='<joint name="j" actuatorfrcrange="-1 1"/>', after='<actuator><motor joint="j"/></actuator>'),
+        ENGINES[:3],
+        "has no bounds of forces on joints (actuatorfrcrange)",
+    ),
+    "constant force": (
+        model(
+            joint='<joint name="j"/>',
+            after='<actuator><general joint="j" biastype="affine" biasprm="1 -5 0"/></actuator>',
+        ),
+        ENGINES[:3],
+        "has no constant force of actuators",
+    ),
+    "group that is off": (
+        model(
+            joint='<joint name="j"/>',
+            option='<option actuatorgroupdisable="1"/>',
+            after='<actuator><motor joint="j" group="1"/></actuator>',
+        ),
+        ENGINES[:4],
+        "actuatorgroupdisable",
+    ),
+    "noslip": (model(option='<option noslip_iterations="3"/>'), ENGINES[:4], "noslip_iterations"),
+    "override": (
+        model(option='<option><flag override="enable"/></option>'),
+        ENGINES[:4],
+        "cannot follow this model: mjtEnableBit",
+    ),
+    **{
+        f"flag {flag}": (
+            model(option=f'<option><flag {flag}="disable"/></option>'),
+            ENGINES[:3],
+            f'has no <flag {flag}="disable"/>',
+        )
+        for flag in ("constraint", "limit", "contact", "spring", "damper", "gravity", "clampctrl", "actuation")
+    },
+    "unlike pair": (
+        FALLING.replace('type="plane" size="5 5 0.1"', 'type="box" size="5 5 .1"').replace(
+            'type="sphere" size="0.1"', 'type="ellipsoid" size=".1 .1 .2"'
+        ),
+        ENGINES[:4],
+        "collisions not implemented",
+    ),
+    "solver": (model(option='<option solver="PGS"/>'), ENGINES[:4], " cannot follow this model: "),
 }
 
 
@@ -131,7 +184,10 @@ def test_a_free_body_without_an_orientation_is_one_line():
 
 def test_a_time_step_too_long_for_springs_is_refused_before_they_explode():
     """The ant explodes at the time step of its file, 0.01 s, and above 0.0096 s (bodies leave the earth by 0.0098)."""
-    with pytest.warns(UserWarning, match="brax-spring ignores the damping and the armature of this model's joints"):
+    with pytest.warns(
+        UserWarning,
+        match="ignores what this model says of the damping of joints and the armature of",
+    ):
         ant = mjcf("brax:ant.xml", engine="brax-spring")
     assert float(ant.params["time_step"]) == pytest.approx(0.01)
     message = refusal(ant.check_values, ant.params, jax.random.key(0))
@@ -244,3 +300,13 @@ def test_a_model_followed_by_c_is_not_exported(tmp_path):
     message = refusal(program, read_scenario(tmp_path / "swing.toml"), tmp_path / "out")
     assert "swing calls the host and so cannot be exported" in message
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("engine", ENGINES[:3])
+def test_what_brax_reads_over_in_its_own_models_is_told(engine):
+    unlike = FALLING.replace('size="0.1"', 'size="0.1" condim="1" margin="0.01"')
+    with pytest.warns(UserWarning, match=r"the margin and gap of geoms and the condim of geoms \(friction is that"):
+        mjcf(unlike, engine=engine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        mjcf(FALLING, engine=engine)
