@@ -23,7 +23,7 @@ from simkit.jobs.derivatives import (
     status_of_run,
 )
 from simkit.jobs.job import Prepared, Report, Warn, begin, returned
-from simkit.jobs.outcome import DrivenJob, Outcome
+from simkit.jobs.outcome import NOT_FINITE, DrivenJob, Outcome, describe
 from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
@@ -123,7 +123,12 @@ class Optimized(Outcome):
         """The status in words."""
         from simkit.core.status import Status
 
-        if not self.finished or self.failed:
+        if self.finished and self.failed:
+            return (
+                f"{self.scenario.name}: the objective or a derivative is not finite at {self._step(-1)}, with "
+                f"{describe(self.scenario)}: {NOT_FINITE}"
+            )
+        if not self.finished:
             return super().message
         ends = "".join(f"; {line}" for line in self.at_bounds)
         if int(self.status) not in (Status.MAX_STEPS, Status.OK):

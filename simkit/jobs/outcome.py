@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from simkit.engine.plan import Plan
 
 
+NOT_FINITE = (
+    "the run failed or did not converge, no frame is at a time that is asked for, or the formula has no value or no "
+    "slope there"
+)
+
+
 class RunFailedError(Exception):
     """A run that turned non-finite; its message names the segment and the parameters."""
 

@@ -1,6 +1,7 @@
 """From a scenario to a simulation: call the factory and check that the two fit."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,8 +204,18 @@ def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
     if scenario.configured:  # which may leave out what the file's own settings used
         return
     for name in idle_parameters(simulation):
-        if name in scenario.differences:
+        # A formula may serve a check alone, such as the largest speed that is expected of a flow.
+        if name in scenario.differences and not _is_named(name, scenario.config):
             raise UserError(
                 f"{scenario.file}: params.{name} has no effect: nothing that the simulation does depends on it; "
                 "remove it, or let the simulation use it"
             )
+
+
+def _is_named(name: str, value: Any) -> bool:
+    """Tell whether a text in a configuration names a parameter."""
+    if isinstance(value, Mapping):
+        return any(_is_named(name, inner) for inner in value.values())
+    if isinstance(value, list | tuple):
+        return any(_is_named(name, inner) for inner in value)
+    return isinstance(value, str) and re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", value) is not None

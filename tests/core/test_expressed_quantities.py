@@ -146,7 +146,9 @@ def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
         ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
         ("time_mean(u)", "reduces frames, and a quantity is of one; make it an objective"),
         ('mean(u, axis="z")', "reduces along 'z': it has x, y"),
-        ("profile + side_velocity + u[0]", "is not arithmetic"),
+        ("profile + side_velocity + u[-1]", "'u[-1]' is no entry of an array"),
+        ("u[8, 0]", "is beyond the 8 entries along 'x'; write a number up to 7"),
+        ("u[0, 0, 0]", "has 3 numbers, and the array has 2 axes"),
         ("reynold", "did you mean 'reynolds'?"),
     ],
 )
@@ -196,3 +198,17 @@ def test_the_way_to_something_converged_has_no_frames(text):
     pair = simkit.molecular.cluster(particles=2)
     with pytest.raises(UserError, match="has no meaning for a simulation that runs until it converges; use final"):
         simkit.value_and_grad(pair, ["sigma"], objective=text, steps=500)
+
+
+def test_an_entry_of_an_array_is_a_quantity_and_an_objective(channel):
+    told = measured(channel, corner="u[2, 1]", row='mean(u[2], axis="y")', wall="side_velocity[3]")
+    run = simkit.run(told, steps=10, every=5, view="chart")
+    u = run["u"].transpose("time", "x", "y").values
+    np.testing.assert_allclose(run["corner"], u[:, 2, 1], rtol=1e-6)
+    np.testing.assert_allclose(run["row"], u[:, 2].mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(run["wall"], run["side_velocity"].values[:, 3], rtol=1e-6)
+    found, slopes = simkit.value_and_grad(
+        channel, "wall_velocity", objective="time_mean(u[2, 1]) + final(side_velocity[3])", steps=10, every=5
+    )
+    np.testing.assert_allclose(found, u[:, 2, 1].mean() + run["side_velocity"].values[-1, 3], rtol=1e-5)
+    assert np.isfinite(slopes["wall_velocity"]) and slopes["wall_velocity"] >= 1

@@ -34,6 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.core.compilation import use_compilation_cache
     from simkit.core.status import FAILURES, Status
     from simkit.jobs.derivatives import chosen_by, compare, differentiate, note_of, objective_name, objective_settings
+    from simkit.jobs.outcome import NOT_FINITE
 
     scenario = scenario_of(arguments)
     wrt = chosen_by(scenario, names_of(arguments.wrt))
@@ -86,11 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
     if failed:
         print(f"simkit: {note}; its derivative is not defined", file=sys.stderr)
     elif not finite:
-        problem = (
-            "the run failed or did not converge, no frame is at a time that is asked for, or the formula has no value "
-            "there; its derivative is not defined"
-        )
-        print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {problem}", file=sys.stderr)
+        print(f"simkit: {scenario.name}: {objective} or a derivative is not finite: {NOT_FINITE}", file=sys.stderr)
     fine = finite and not failed
     wrong = [name for name in wrt if checked is not None and checked.verdict[name] == "differs"] if fine else []
     if wrong:

@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from simkit.core.expressions import arithmetic, interpolation
 from simkit.core.expressions.names import CONSTANTS
-from simkit.core.expressions.syntax import Syntax, dotted, refuse
+from simkit.core.expressions.syntax import Syntax, dotted, entries_of, refuse
 
 FRAME = "frame"
 # Value of an evaluation that no name in a text can ask for: which frames a run stores, see `Frames.stored`.
@@ -87,6 +87,8 @@ class _Evaluation:
             case ast.Name() | ast.Attribute():
                 name = dotted(node)
                 return _real(self.values[name]) if name in self.values else Named(CONSTANTS[name])
+            case ast.Subscript(value=array):
+                return self.entry(node, self.value(array))
             case ast.UnaryOp(op=op, operand=operand):
                 inner = self.value(operand)
                 if isinstance(op, ast.Not):
@@ -104,6 +106,20 @@ class _Evaluation:
             case ast.Call():
                 return self.call(node)
         raise AssertionError(ast.dump(node))
+
+    def entry(self, node: ast.Subscript, whole: Named) -> Named:
+        """Return an entry of an array along its first axes, for every frame."""
+        entries, axes = entries_of(node), [axis for axis in whole.axes if axis != FRAME]
+        if len(entries) > len(axes):
+            self.refuse(node, f"has {len(entries)} numbers, and the array has {len(axes)} axes; write at most as many")
+        array, left = whole.array, list(whole.axes)
+        for axis, number in zip(axes, entries, strict=False):
+            place = left.index(axis)
+            if number >= (length := jnp.shape(array)[place]):
+                self.refuse(node, f"is beyond the {length} entries along '{axis}'; write a number up to {length - 1}")
+            array = jnp.asarray(array)[(slice(None),) * place + (number,)]
+            left.pop(place)
+        return Named(array, tuple(left))
 
     def together(self, node: ast.expr, function: Callable[..., Any], *parts: Named) -> Named:
         """Return a function of several values, their axes aligned by name."""

@@ -12,7 +12,7 @@ from simkit.errors import UserError, nearest, one_line
 
 MAX_LENGTH, MAX_DEPTH, MAX_PARTS = 1000, 100, 400
 
-_NOT_ARITHMETIC = "is not arithmetic; write numbers, names, + - * / **, comparisons and functions"
+_NOT_ARITHMETIC = "is not arithmetic; write numbers, names, entries of arrays, + - * / **, comparisons and functions"
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
 
@@ -70,6 +70,14 @@ def dotted(node: ast.expr) -> str:
     return f"{before}.{node.attr}" if before and isinstance(node, ast.Attribute) else ""
 
 
+def entries_of(node: ast.Subscript) -> tuple[int, ...]:
+    """Return the numbers in brackets behind an array; none if they are anything but whole numbers from 0."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    numbers = [part.value for part in parts if isinstance(part, ast.Constant)]
+    are_whole = all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers)
+    return tuple(numbers) if are_whole and len(numbers) == len(parts) else ()  # type: ignore[arg-type]
+
+
 def refuse(text: str, where: str, node: ast.expr, message: str) -> NoReturn:
     """Refuse a part of an expression, with its column marked.
 
@@ -113,6 +121,12 @@ class _Checker:
                 if not (name := dotted(node)):
                     self.refuse(node, _NOT_ARITHMETIC)
                 self.name(node, name)
+            case ast.Subscript(value=ast.Name() | ast.Attribute() as array):
+                if not (name := dotted(array)):
+                    self.refuse(node, _NOT_ARITHMETIC)
+                if not entries_of(node):
+                    self.refuse(node, "is no entry of an array; write whole numbers from 0, as in position[0, 2]")
+                self.name(array, name)
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
                 self.number(operand, depth)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
