@@ -83,6 +83,12 @@ class ColorScale:
         return ScalarMappable(BoundaryNorm(edges, len(self.levels)), ListedColormap(self._distinct))
 
 
+# Of a quantity with two signs, such as vorticity.
+DIVERGING = "RdBu_r"
+# Less of one sign than this share of the other is noise or undershoot.
+LEAST_SHARE = 0.05
+
+
 def check_colormap(name: str, where: str) -> str:
     """Return the name of a color map.
 
@@ -119,6 +125,7 @@ def color_scale(
     default: str,
     whole: bool = False,
     names: Sequence[str] = (),
+    signed: bool = False,
 ) -> ColorScale:
     """Choose the color scale for a quantity over all frames.
 
@@ -129,6 +136,7 @@ def color_scale(
         default: name of the color map used when none is given.
         whole: use one flat color per integer if all values are whole numbers with few levels.
         names: of these integers from 0 on; those without one are shown as they are.
+        signed: give what has two signs a diverging map with zero in its middle, if none is named.
 
     Raises:
         UserError: if the color map is unknown or the limits are not two increasing finite numbers.
@@ -154,4 +162,12 @@ def color_scale(
     if high - low <= 1e-6 * max(abs(low), abs(high)):
         spread = max(abs(low), abs(high)) or 1.0
         low, high = (low - spread / 2, high + spread / 2) if low or high else (0.0, 1.0)
+    if signed and colormap is None and _has_two_signs(low, high):
+        largest = max(-low, high)
+        return ColorScale(matplotlib.colormaps[DIVERGING], -largest, largest)
     return ColorScale(chosen, low, high)
+
+
+def _has_two_signs(low: float, high: float) -> bool:
+    """Tell whether a range goes well below zero and well above it."""
+    return low < 0 < high and min(-low, high) > LEAST_SHARE * max(-low, high)

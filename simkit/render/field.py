@@ -49,7 +49,7 @@ class FieldPainter:
                     f"found an array of shape {centers[-1].shape}"
                 )
         values = together(clip.runs, settings.quantity, axes=3)
-        self._scale = color_scale(values, settings.colormap, settings.limits, default="inferno")
+        self._scale = color_scale(values, settings.colormap, settings.limits, default="inferno", signed=True)
         edges = [cell_edges(line) for line in centers]
         self.sheet = Sheet(
             size,

@@ -78,7 +78,8 @@ def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
         if line.shape != (cells,):
             raise UserError(f"the field view needs the {cells} cell centers of '{name}' as coordinate '{axis}'")
     edges = [cell_edges(line) for line in centers]
-    scale = color_scale(together(clip.runs, name, axes=3), settings.colormap, settings.limits, default="inferno")
+    values = together(clip.runs, name, axes=3)
+    scale = color_scale(values, settings.colormap, settings.limits, default="inferno", signed=True)
     names = [str(label) for label in np.ravel(coordinates.get("axis_labels", ("x", "y")))]
     units = [clip.units.get(axis, "") for axis in "xy"]
     drawing = {
