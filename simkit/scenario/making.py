@@ -34,27 +34,39 @@ def make(scenario: Scenario) -> "Simulation":
 
 def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
     """Return what the factory makes of the configuration."""
-    from simkit.core.simulation import Simulation
-
-    needed = needed_arguments(factory)
+    needed, config, mistakes = needed_arguments(factory), scenario.config, Mistakes()
     if not takes_any(factory):
-        refuse_unknown(
-            scenario, "config.{}", "not an argument of {}", scenario.config, [*needed, *arguments_of(factory)]
-        )
+        known = [*needed, *arguments_of(factory)]
+        with mistakes.kept():
+            refuse_unknown(scenario, "config.{}", "not an argument of {}", config, known)
+        config = {name: value for name, value in config.items() if name in known}
     for name in needed:
-        if name not in scenario.config:
-            raise UserError(
+        if name not in config:
+            mistakes.found.append(
                 f"{scenario.file}: config.{name} is missing; {scenario.simulation} has no default for it: set {name} "
                 "(@PATH takes the text of a file)"
             )
+            mistakes.raise_if_any()
     own = {}
     if takes_parameters(factory):
         # A file may declare parameters of its own, those to which it gives a value. What a factory draws at these
         # values (random places) must not change with those of a run, or a member of a sweep would not be that run.
         said = (scenario.differences if scenario.written is None else scenario.written).items()
         own[PARAMETERS] = {name: one.in_full for name, one in said if one.default is not None}
+    if mistakes.found:
+        # What else is wrong is told with it.
+        with mistakes.kept():
+            _made(scenario, factory, config | own)
+        mistakes.raise_if_any()
+    return _made(scenario, factory, config | own)
+
+
+def _made(scenario: Scenario, factory: Callable[..., Any], arguments: dict[str, Any]) -> "Simulation":
+    """Return what the factory makes of arguments."""
+    from simkit.core.simulation import Simulation
+
     try:
-        simulation = factory(**scenario.config, **own)
+        simulation = factory(**arguments)
     except UserError as error:
         first, *others = (f"{scenario.file}: [config]: {one_line(each)}" for each in (error, *error.others))
         raise UserError(first, others=others) from error

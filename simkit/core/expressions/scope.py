@@ -12,9 +12,10 @@ from simkit.core import paths
 from simkit.core.expressions.evaluation import Named, aligned
 from simkit.core.expressions.expression import Expression, expression
 from simkit.core.expressions.names import CONSTANTS, FUNCTIONS
+from simkit.core.expressions.syntax import parse
 from simkit.core.settings import Said
 from simkit.core.simulation import Params
-from simkit.errors import UserError, one_line
+from simkit.errors import Mistakes, UserError, one_line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +30,31 @@ class Scope:
 
     parameters: tuple[str, ...]
     derived: Mapping[str, "Formula"] = dataclasses.field(default_factory=dict)
+
+    def refuse_unknown(self, settings: Any, names: Collection[str]) -> None:
+        """Refuse names in formulas that are known nowhere, those of all formulas together.
+
+        Args:
+            settings: a tree of tables and lists with formulas.
+            names: known in some places, besides parameters and derived values.
+
+        Raises:
+            UserError: that marks the first; `UserError.others` has all that follow.
+        """
+        known, mistakes = {*self.parameters, *self.derived, *names}, Mistakes()
+
+        def look(value: Any) -> None:
+            if isinstance(value, Mapping):
+                value = tuple(value.values())
+            if isinstance(value, tuple | list):
+                for inner in value:
+                    look(inner)
+            elif isinstance(value, Said):
+                with mistakes.kept():
+                    _refuse_names(value, known)
+
+        look(settings)
+        mistakes.raise_if_any()
 
     def formula(self, said: Said, names: Collection[str] = ()) -> "Formula":
         """Return a formula.
@@ -58,6 +84,16 @@ class Scope:
                     )
                 taken[inner] = None
         return Formula(found, self, tuple(taken))
+
+
+def _refuse_names(said: Said, known: Collection[str]) -> None:
+    """Raise if a formula or a condition has a name that is not known; all else is left to where it is used."""
+    for is_truth in (False, True):
+        try:
+            parse(said.text, said.where, is_truth=is_truth)
+        except UserError:
+            continue
+        parse(said.text, said.where, known, is_truth=is_truth)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ from simkit.flow.composed.initial import InitialVelocity
 from simkit.flow.composed.obstacles import FORCED, IMMERSED, ObstacleFormulas, obstacles_of
 from simkit.flow.composed.open_sides import pressures_on_sides, side_pressure_of
 from simkit.flow.composed.places import AXES, COMPONENTS, SHEAR_RATE, TIME, Places
-from simkit.flow.composed.scalars import ScalarFormulas, carried_scalar
+from simkit.flow.composed.scalars import INSULATED, ScalarFormulas, carried_scalar
 from simkit.flow.composed.sides import (
     ENDS,
     OnSides,
@@ -97,6 +97,7 @@ class ComposedFlow:
         fields = (*moving, "speed", SHEAR_RATE)
         defaults = as_arrays(dict(parameters))
         known = _scope(told, defaults, fields)
+        known.refuse_unknown(told, (*fields, INSULATED))
         formulas = {
             i: known.formula(told["force"][name], moving)
             for i, name in enumerate(AXES[:dimension])
