@@ -125,7 +125,7 @@ class Optimized(Outcome):
 
         if self.finished and self.failed:
             return (
-                f"{self.scenario.name}: the objective or a derivative is not finite at {self._step(-1)}, with "
+                f"{self.scenario.name}: the objective or a derivative is not finite {self._when()}, with "
                 f"{describe(self.scenario)}: {NOT_FINITE}"
             )
         if not self.finished:
