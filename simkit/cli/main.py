@@ -25,7 +25,7 @@ VERBS = {
     "status": "how far a run, sweep or optimization is, from another shell",
     "render": "draw a stored run as gif, mp4 or png",
     "validate": "check the numbers that scenarios reproduce",
-    "export": "write a simulation for other runtimes or as a page, or a run's particles as extended XYZ",
+    "export": "write a simulation for other runtimes or as a page, or a run as NetCDF, Zarr, CSV, VTK, ...",
     "gallery": "render every scenario into a gallery",
     "doctor": "versions, devices, precision and caches",
 }

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import xarray
+
     from simkit.export.page.exporting import PageReport
     from simkit.export.programs.verification import Report
     from simkit.scenario.loading import Source
@@ -86,3 +88,19 @@ def verify(folder: Path | str) -> "Report":
     from simkit.export.programs.verification import verify
 
     return verify(Path(folder))
+
+
+def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
+    """Write a result as NetCDF, Zarr, a table or VTK files, and return where; see `simkit.export.data_files.data_file`.
+
+    Args:
+        result: of a run, a sweep or an optimization.
+        to: ``"netcdf"``, ``"zarr"``, ``"csv"``, ``"parquet"`` or ``"vtk"``.
+        path: to write; must not be there.
+
+    Raises:
+        UserError: if the format is unknown, a package is missing, or the path is there or cannot be written.
+    """
+    from simkit.export import data_files
+
+    return data_files.data_file(result, to, path)

@@ -1,10 +1,11 @@
-"""Write a simulation for other runtimes or as a page for browsers, or a run's particles as extended XYZ.
+"""Write a simulation for other runtimes or as a page for browsers, or what a run stored as files of other programs.
 
 A program is a folder: the function (model.onnx, model.jaxexport and model.mlir), what goes in and out (io.json), a
 reference to compare with, and short programs that run it without simkit. It is run from its files and compared with
 JAX; --verify does that again. A page is one HTML file that computes the simulation, with sliders for its parameters; it
 carries onnxruntime-web, which npm gets, and loads nothing. Extended XYZ holds every frame of a stored run, for OVITO,
-VMD, ASE and other tools; nothing is simulated again.
+VMD, ASE and other tools; nothing is simulated again. netcdf and zarr hold all that a run, sweep or optimization stored,
+csv and parquet its numbers as a table, vtk the frames of a run for ParaView.
 """
 
 import argparse
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from simkit.export.page.exporting import PageReport
     from simkit.export.programs.verification import Report
 
-FORMATS = ("stablehlo", "onnx", "all", "page", "extended_xyz")
+DATA = ("netcdf", "zarr", "csv", "parquet", "vtk")
+FORMATS = ("stablehlo", "onnx", "all", "page", "extended_xyz", *DATA)
 FORMS = ("step", "segment", "trajectory", "gradient", "final", "start", "advance", "show")
 # Options of programs, by their names in Python.
 _OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
@@ -30,7 +32,10 @@ _OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    meaning = "a scenario's name or .toml file; extended_xyz: a run directory; --verify: a folder that was exported"
+    meaning = (
+        "a scenario's name or .toml file; extended_xyz and data (netcdf, zarr, csv, parquet, vtk): a run directory; "
+    )
+    meaning += "--verify: a folder that was exported"
     add_scenario(parser, "NAME|RUN|FOLDER", meaning)
     parser.add_argument("--to", choices=FORMATS, help="format (default: stablehlo)")
     what = "function: one step, the segment between frames, a whole run, an objective's gradient, a run's end, or what "
@@ -47,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         help="folder to write (default: export/NAME-WHAT); page: file to write (default: export/NAME.html); "
-        "extended_xyz: file to write (default: RUN/NAME.xyz)",
+        "extended_xyz: file to write (default: RUN/NAME.xyz); data: beside RUN",
     )
 
 
@@ -63,6 +68,9 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.to == "extended_xyz":
         _refuse(arguments, _OF_PROGRAMS, "are for programs, not for extended_xyz")
         return _frames(arguments)
+    if arguments.to in DATA:
+        _refuse(arguments, _OF_PROGRAMS, f"are for programs, not for {arguments.to}")
+        return _data(arguments)
     return _program(arguments)
 
 
@@ -181,6 +189,28 @@ def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], why: str) -> 
             raise UserError(f"--{name}: options such as this {why}; leave it out")
 
 
+def _data(arguments: argparse.Namespace) -> int:
+    """Export what a run, sweep or optimization stored."""
+    from simkit.export.data_files import ENDINGS, data_file
+    from simkit.jobs.reopening import open_run
+
+    _refuse_changes(arguments)
+    folder = Path(arguments.scenario)
+    result = open_run(folder)
+    path = arguments.output or folder.with_name(f"{folder.resolve().name}{ENDINGS[arguments.to]}")
+    file = data_file(result, arguments.to, path)
+    if arguments.json:
+        print_json({"file": str(file), "to": arguments.to})
+    else:
+        print(f"{file}: {arguments.to} of {folder}")
+    return FINE
+
+
+def _refuse_changes(arguments: argparse.Namespace) -> None:
+    if arguments.set or arguments.seed is not None or arguments.precision is not None:
+        raise UserError("--set, --seed and --precision do not change a run that is stored; leave them out")
+
+
 def _frames(arguments: argparse.Namespace) -> int:
     """Export the frames of a stored run."""
     from dataclasses import asdict
@@ -188,8 +218,7 @@ def _frames(arguments: argparse.Namespace) -> int:
     from simkit.export.extended_xyz import export_frames
     from simkit.jobs.reopening import open_frames
 
-    if arguments.set or arguments.seed is not None or arguments.precision is not None:
-        raise UserError("--set, --seed and --precision do not change a run that is stored; leave them out")
+    _refuse_changes(arguments)
     outcome = open_frames(arguments.scenario, "frames of its own")
     exported = export_frames(outcome, arguments.output or Path(arguments.scenario) / f"{outcome.scenario.name}.xyz")
     if arguments.json:

@@ -1,0 +1,157 @@
+"""Results as files of other programs: NetCDF, Zarr, tables, and series of VTK files for ParaView."""
+
+import importlib
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simkit.errors import UserError, nearest
+from simkit.storage.files import make_folder, write_bytes
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+ENDINGS = {"netcdf": ".nc", "zarr": ".zarr", "csv": ".csv", "parquet": ".parquet", "vtk": "_vtk"}
+# What each format needs besides, and what is written as a folder.
+NEEDS = {"zarr": "zarr", "parquet": "pyarrow", "vtk": "pyevtk"}
+FOLDERS = ("zarr", "vtk")
+SPACE = ("x", "y", "z")
+
+
+def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
+    """Write a result as a file or folder of another format, all of it or none, and return its path.
+
+    Args:
+        result: of `simkit.run`, `simkit.sweep`, `simkit.optimize` or `simkit.open_run`.
+        to: ``"netcdf"`` or ``"zarr"``, all of it; ``"csv"`` or ``"parquet"``, a row for each frame of a run, or for
+            each member of a sweep at its end; ``"vtk"``, a file for each frame and ``frames.pvd``, which ParaView opens:
+            fields on the centers of their cells, or particles and bodies as points.
+        path: to write; must not be there.
+
+    Raises:
+        UserError: if the format is unknown, a package is missing, or the path is there or cannot be written.
+    """
+    if to not in ENDINGS:
+        raise UserError(f"'{to}' is not a format{nearest(str(to), tuple(ENDINGS))}")
+    path = Path(path)
+    if path.exists() or path.is_symlink():
+        raise UserError(f"{path} exists; choose another with output=, or remove it")
+    if (package := NEEDS.get(to)) is not None:
+        try:
+            importlib.import_module(package)
+        except ImportError:
+            raise UserError(f"{to} needs the package {package}; install it with: pip install 'simkit[data]'") from None
+    make_folder(path.parent)
+    if to in FOLDERS:
+        writer = _write_zarr if to == "zarr" else _write_vtk
+        _write_folder(path, lambda folder: writer(result, folder))
+    else:
+        write_bytes(path, _bytes_of(result, to))
+    return path
+
+
+def table_of(result: "xarray.Dataset") -> "pandas.DataFrame":
+    """Return the numbers of a result as a table: a row for each frame, or for each member at its end.
+
+    Args:
+        result: of a run, a sweep or an optimization.
+    """
+    if "status" in result.data_vars:  # a sweep
+        axes = result["status"].dims
+        ended = result.isel(frame=-1) if "frame" in result.dims else result
+    else:
+        axes = next((array.dims for array in result.data_vars.values() if len(array.dims) == 1), ())
+        axes, ended = tuple(axis for axis in axes if axis in ("time", "frame", "iteration")), result
+    names = [name for name, array in ended.data_vars.items() if array.dims == axes]
+    if not names or not axes:
+        raise UserError("the result has no numbers in time, and so makes no table; choose netcdf or zarr")
+    kept = ended[names]
+    points = [name for name, array in kept.coords.items() if set(array.dims) <= set(axes)]
+    return kept.drop_vars([name for name in kept.coords if name not in points]).to_dataframe().reset_index()
+
+
+def _bytes_of(result: "xarray.Dataset", to: str) -> bytes:
+    if to == "netcdf":
+        return bytes(result.to_netcdf(engine="scipy"))
+    table = table_of(result)
+    return table.to_csv(index=False).encode() if to == "csv" else bytes(table.to_parquet(index=False))
+
+
+def _write_folder(path: Path, write: Callable[[Path], None]) -> None:
+    """Write a folder under another name, so that a crash leaves none of it under its own."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        write(temporary)
+        temporary.rename(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}; choose another with output=") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_zarr(result: "xarray.Dataset", folder: Path) -> None:
+    result.to_zarr(folder, mode="w-", consolidated=False)
+
+
+def _write_vtk(result: "xarray.Dataset", folder: Path) -> None:
+    """Write a file for each frame, and one that lists them with their times."""
+    from pyevtk.vtk import VtkGroup
+
+    if "status" in result.data_vars or "time" not in result.dims:
+        raise UserError("vtk files are made of the frames of a run; give a run, not a sweep or an optimization")
+    write = _write_points if "position" in result.data_vars else _write_field
+    folder.mkdir()
+    group = VtkGroup(str(folder / "frames"))
+    for index, time in enumerate(result["time"].values):
+        file = write(result.isel(time=index), folder / f"frame_{index:05d}")
+        group.addFile(filepath=file, sim_time=float(time))
+    group.save()
+
+
+def _write_field(frame: "xarray.Dataset", path: Path) -> str:
+    """Write what lives at the centers of cells, on a grid of these centers."""
+    from pyevtk.hl import gridToVTK
+
+    axes = tuple(axis for axis in SPACE if axis in frame.dims)
+    arrays = {str(n): a.transpose(*axes).values for n, a in frame.data_vars.items() if axes and set(a.dims) == {*axes}}
+    if not arrays:
+        raise UserError("the run stores neither fields along x and y nor positions, of which vtk files are made")
+    points = [np.ascontiguousarray(frame[axis].values, float) if axis in axes else np.zeros(1) for axis in SPACE]
+    return gridToVTK(str(path), *points, pointData=_components(arrays, tuple(len(line) for line in points)))
+
+
+def _write_points(frame: "xarray.Dataset", path: Path) -> str:
+    """Write what is known of each particle or body, as points."""
+    from pyevtk.hl import pointsToVTK
+
+    position = frame["position"].values
+    body, *_ = frame["position"].dims
+    arrays = {str(n): a.values for n, a in frame.data_vars.items() if a.dims[:1] == (body,) and n != "position"}
+    x, y, z = (np.ascontiguousarray(line, float) for line in _in_space(position))
+    data: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if array.ndim == 1:
+            data[name] = np.ascontiguousarray(array)
+        elif array.ndim == 2 and array.shape[1] in (2, 3):
+            data[name] = tuple(np.ascontiguousarray(line) for line in _in_space(array))
+    return pointsToVTK(str(path), x, y, z, data=data)
+
+
+def _in_space(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the three components of vectors in the plane or in space."""
+    x, y, *rest = vectors.T
+    return x, y, rest[0] if rest else np.zeros_like(x)
+
+
+def _components(arrays: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return fields in three dimensions, with those of a velocity as one vector besides."""
+    data: dict[str, Any] = {name: np.asfortranarray(array.reshape(shape)) for name, array in arrays.items()}
+    if {"u", "v"} <= data.keys():
+        data["velocity"] = data["u"], data["v"], data.get("w", np.zeros_like(data["u"]))
+    return data

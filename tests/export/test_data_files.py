@@ -1,0 +1,126 @@
+"""Results written for other programs hold what they held."""
+
+import re
+import xml.etree.ElementTree
+
+import numpy as np
+import pytest
+import xarray
+
+import simkit
+from simkit.cli.main import main
+from simkit.errors import UserError
+from simkit.export import data_file
+
+
+@pytest.fixture(scope="module")
+def flow(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "flow"
+    simkit.run("channel_flow", steps=20, every=10, output=folder, **{"config.cells": [8, 6]})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def balls():
+    return simkit.run("newtons_cradle", steps=20, every=10)
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    return simkit.sweep("bouncing_ball", {"launch_speed": [3.0, 4.0]}, seeds=2, steps=30, every=10)
+
+
+@pytest.mark.parametrize("to", ["netcdf", "zarr"])
+def test_all_of_a_result_comes_back(to, flow, sweep, tmp_path):
+    for name, result in (("run", simkit.open_run(flow)), ("sweep", sweep)):
+        path = data_file(result, to, tmp_path / name)
+        found = xarray.open_zarr(path, consolidated=False) if to == "zarr" else xarray.open_dataset(path)
+        for variable in result.data_vars:
+            expected = result[variable].values
+            given = found[variable].values.astype(expected.dtype)
+            np.testing.assert_array_equal(given, expected)
+            assert found[variable].attrs.get("units") == result[variable].attrs.get("units")
+        assert float(found.attrs["restitution" if name == "sweep" else "reynolds"])
+
+
+@pytest.mark.parametrize("to", ["csv", "parquet"])
+def test_a_table_has_a_row_for_each_frame_or_member(to, flow, sweep, tmp_path):
+    import pandas
+
+    read = pandas.read_csv if to == "csv" else pandas.read_parquet
+    run = simkit.open_run(flow)
+    found = read(data_file(run, to, tmp_path / "run"))
+    assert len(found) == 3
+    np.testing.assert_allclose(found["kinetic_energy"], run["kinetic_energy"], rtol=1e-6)
+    np.testing.assert_allclose(found["time"], run["time"], rtol=1e-6)
+    found = read(data_file(sweep, to, tmp_path / "sweep"))
+    assert len(found) == 4
+    assert list(found["status"]) == ["ok"] * 4
+    assert sorted(zip(found["launch_speed"], found["seed"], strict=True)) == [(3, 0), (3, 1), (4, 0), (4, 1)]
+    at = found[(found["launch_speed"] == 4) & (found["seed"] == 1)]["height"].item()
+    np.testing.assert_allclose(at, sweep["height"].sel(launch_speed=4.0, seed=1)[-1], rtol=1e-12)
+
+
+def appended(path):
+    """Return the arrays of a VTK file by name, as its header and its raw data say."""
+    text = path.read_bytes()
+    header, _, rest = text.partition(b'<AppendedData encoding="raw">')
+    data = rest[rest.index(b"_") + 1 :]
+    found = {}
+    for tag in re.findall(rb"<DataArray [^>]*>", header):
+        said = dict(re.findall(r'(\w+)="([^"]*)"', tag.decode()))
+        if "offset" in said:
+            start = int(said["offset"])
+            size = int(np.frombuffer(data, "<u8", 1, start)[0])
+            kind = np.dtype(said["type"].lower())
+            array = np.frombuffer(data[start + 8 : start + 8 + size], kind)
+            found[said["Name"]] = array.reshape(-1, int(said.get("NumberOfComponents", 1)))
+    return found
+
+
+def test_fields_are_a_series_that_lists_its_times(flow, tmp_path):
+    run = simkit.open_run(flow)
+    folder = data_file(run, "vtk", tmp_path / "vtk")
+    listed = xml.etree.ElementTree.parse(folder / "frames.pvd").iter("DataSet")
+    listed = {float(one.get("timestep")): (folder / one.get("file")) for one in listed}
+    np.testing.assert_allclose(sorted(listed), run["time"], rtol=1e-6)
+    arrays = appended(listed[max(listed)])
+    # The first axis runs fastest in VTK, as y, x do in a data set.
+    np.testing.assert_array_equal(arrays["u"][:, 0], run["u"].values[-1].ravel())
+    np.testing.assert_array_equal(arrays["velocity"][:, 1], run["v"].values[-1].ravel())
+    assert not arrays["velocity"][:, 2].any()
+
+
+def test_bodies_are_points(balls, tmp_path):
+    folder = data_file(balls, "vtk", tmp_path / "vtk")
+    files = sorted(folder.glob("frame_*.vtu"))
+    assert len(files) == balls.sizes["time"]
+    arrays = appended(files[-1])
+    np.testing.assert_array_equal(arrays["points"], balls["position"].values[-1])
+    np.testing.assert_array_equal(arrays["velocity"], balls["velocity"].values[-1])
+    np.testing.assert_array_equal(arrays["radius"][:, 0], balls["radius"].values[-1])
+
+
+def test_what_cannot_be_written_is_refused_and_leaves_nothing(flow, sweep, tmp_path, monkeypatch):
+    run = simkit.open_run(flow)
+    with pytest.raises(UserError, match="'netcfd' is not a format; did you mean 'netcdf'"):
+        data_file(run, "netcfd", tmp_path / "a")
+    (tmp_path / "there").write_text("mine")
+    with pytest.raises(UserError, match="there exists; choose another"):
+        data_file(run, "csv", tmp_path / "there")
+    with pytest.raises(UserError, match="not a sweep or an optimization"):
+        data_file(sweep, "vtk", tmp_path / "b")
+    with pytest.raises(UserError, match="cannot write"):
+        data_file(run, "zarr", tmp_path / "there" / "b")
+    monkeypatch.setitem(__import__("sys").modules, "zarr", None)
+    with pytest.raises(UserError, match=r"zarr needs the package zarr; install it with: pip install 'simkit\[data\]'"):
+        data_file(run, "zarr", tmp_path / "c")
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_the_command_line_writes_beside_what_it_is_told(flow, tmp_path, capsys):
+    assert main(["export", str(flow), "--to", "csv", "-o", str(tmp_path / "run.csv")]) == 0
+    assert "run.csv" in capsys.readouterr().out
+    assert main(["export", str(flow), "--to", "csv", "-o", str(tmp_path / "run.csv")]) == 2
+    assert "choose another with --output" in capsys.readouterr().err
+    assert main(["export", str(flow), "--to", "netcdf", "--what", "step"]) == 2
