@@ -29,8 +29,8 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
     Args:
         result: of `simkit.run`, `simkit.sweep`, `simkit.optimize` or `simkit.open_run`.
         to: ``"netcdf"`` or ``"zarr"``, all of it; ``"csv"`` or ``"parquet"``, a row for each frame of a run, or for
-            each member of a sweep at its end; ``"vtk"``, a file for each frame and ``frames.pvd``, which ParaView opens:
-            fields on the centers of their cells, or particles and bodies as points.
+            each member of a sweep at its end; ``"vtk"``, a file for each frame and ``frames.pvd``, which ParaView
+            opens: fields on the centers of their cells, or particles and bodies as points.
         path: to write; must not be there.
 
     Raises:
