@@ -32,10 +32,8 @@ _OF_PROGRAMS = ("what", "batch", "objective", "tolerance", "ops")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    meaning = (
-        "a scenario's name or .toml file; extended_xyz and data (netcdf, zarr, csv, parquet, vtk): a run directory; "
-    )
-    meaning += "--verify: a folder that was exported"
+    meaning = "a scenario's name or .toml file; extended_xyz and data (netcdf, zarr, csv, parquet, vtk): a run's "
+    meaning += "directory; --verify: a folder that was exported"
     add_scenario(parser, "NAME|RUN|FOLDER", meaning)
     parser.add_argument("--to", choices=FORMATS, help="format (default: stablehlo)")
     what = "function: one step, the segment between frames, a whole run, an objective's gradient, a run's end, or what "
