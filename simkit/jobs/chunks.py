@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from simkit.jobs.job import Prepared, Report, Warn
 from simkit.storage import datasets
 from simkit.storage.archives import write_arrays
 from simkit.storage.chunk_files import ChunkFile, chunk_layout, lanes_layout
-from simkit.storage.regular_files import check_folder
 from simkit.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -128,7 +126,10 @@ class Chunks:
             warn: told in one line of damage.
         """
         file = self.file(index)
-        return file.read(warn) if file else None
+        found = file.read(warn) if file else None
+        if file and found is not None:
+            file.remove_segments()
+        return found
 
     def read(self, index: int) -> dict[str, np.ndarray]:
         """Return the arrays of a finished chunk.
@@ -168,9 +169,7 @@ class Chunks:
             computed = {name: joined(name, [one[name] for one in found], len(members)) for name in found[0]}
         if file:
             write_arrays(file.path, computed, file.seal)
-            if check_folder(file.folder):
-                # A finished chunk is whole in its file; what it left on the way there is needed no more.
-                shutil.rmtree(file.folder, ignore_errors=True)
+            file.remove_segments()
         return computed
 
     @property

@@ -64,11 +64,11 @@ def with_executor(
     Raises:
         UserError: if the job is not a sweep, or the arguments do not go together.
     """
+    if workers is None and scheduler is None and deadline is None:
+        return job
     from simkit.jobs.executors.choice import executor_of
     from simkit.jobs.sweeps import Sweep
 
-    if workers is None and scheduler is None and deadline is None:
-        return job
     if not isinstance(job, Sweep):
         raise UserError(
             f"workers= and scheduler= share out the members of a sweep; {job.noun} has none: leave them out"

@@ -1,5 +1,6 @@
 """The files of a sweep's chunks, and how their arrays are laid out."""
 
+import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,6 +41,15 @@ class ChunkFile:
         """
         check_folder(self.folder)
         return Store(self.folder, self.seal, layout(self._request))
+
+    def remove_segments(self) -> None:
+        """Remove what a finished chunk, which is whole in its file, left on the way there.
+
+        Raises:
+            UserError: if something else than a folder is in its place.
+        """
+        if check_folder(self.folder):
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def read(self, warn: Callable[[str], None]) -> dict[str, np.ndarray] | None:
         """Return what is kept, or ``None`` if it is not finished or damaged.
