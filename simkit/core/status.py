@@ -52,8 +52,9 @@ MESSAGES = {
     Status.STOPPED: "stopped where its condition held",
     Status.BODY_TOO_NEAR: "moved a body to within two cells of a side or of another body, where the flow between is "
     "not resolved; let it turn back sooner, or use smaller cells",
-    Status.UNRESOLVED: "moved particles so far in one step that the forces on them were others at its end, as from a "
-    "start that overlaps; reduce the time step, relax the start first, or place particles farther apart and from walls",
+    Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them were others "
+    "at its end, as from a start that overlaps; reduce the time step, relax the start first, or place particles "
+    "farther apart and from walls",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
@@ -68,10 +69,9 @@ FAILURES = (
     Status.JOINTS_APART,
     Status.DISK_OUT_OF_PLANE,
     Status.BODY_TOO_NEAR,
-    Status.UNRESOLVED,
 )
-# The run is fine and goes on, but derivatives of it are not those of the physics.
-CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET)
+# The run goes on, but it, or derivatives of it, may not be those of the physics.
+CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET, Status.UNRESOLVED)
 # Of these, what a run that is not differentiated need not be warned of: its motion is as good as without.
 ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 
