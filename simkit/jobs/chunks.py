@@ -99,7 +99,13 @@ class Chunks:
     @property
     def count(self) -> int:
         """Number of chunks."""
-        return self.plan.chunk_count(self.prepared.simulation)
+        return -(-self.plan.members // self._length)
+
+    @property
+    def home(self) -> RunDirectory:
+        """Where chunks are stored; there is one wherever they are computed by other processes."""
+        assert self.directory is not None  # checked where the sweep begins
+        return self.directory
 
     def members(self, index: int) -> range:
         """Return the numbers of the members of a chunk.
@@ -107,8 +113,7 @@ class Chunks:
         Args:
             index: of the chunk.
         """
-        size = -(-self.plan.members // self.plan.blocks) if self.prepared.simulation.converges else self._together
-        return range(index * size, min((index + 1) * size, self.plan.members))
+        return range(index * self._length, min((index + 1) * self._length, self.plan.members))
 
     def file(self, index: int) -> ChunkFile | None:
         """Return where a chunk is kept, if there is a directory.
@@ -140,9 +145,7 @@ class Chunks:
         Raises:
             DamagedFileError: if its file is missing, damaged or not of this chunk.
         """
-        file = self.file(index)
-        assert file is not None  # only chunks that are stored can be read
-        return file.read_whole()
+        return ChunkFile(self.home, index, self.cut.frames + 1).read_whole()
 
     def compute(
         self, index: int, report: Report, warn: Warn, *, parts: int = 1, keeps_segments: bool = True
@@ -171,6 +174,10 @@ class Chunks:
             write_arrays(file.path, computed, file.seal)
             file.remove_segments()
         return computed
+
+    @property
+    def _length(self) -> int:
+        return self.plan.chunk_length(converges=self.prepared.simulation.converges)
 
     @property
     def _together(self) -> int:

@@ -1,4 +1,4 @@
-"""How far stored work is, read from its files, while another process goes on with it or after it was killed."""
+"""Progress of stored work, read from its files while a process goes on with it or after that was killed."""
 
 import dataclasses
 import itertools

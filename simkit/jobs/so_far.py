@@ -1,4 +1,4 @@
-"""What the files of unfinished work say: how much is stored, what failed, and when it was written."""
+"""Record of what the files of unfinished work hold: the share that is stored, failures, and times of writing."""
 
 import dataclasses
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""How many members of a sweep are stored, and which of them failed, by the files of its chunks."""
+"""Progress of a sweep, read from the files of its chunks: finished members and failed ones."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +25,8 @@ def chunks_so_far(plan: "Sweep", directory: RunDirectory) -> SoFar:
     """
     from simkit.core.status import MESSAGES, Status, failed
 
-    size = -(-plan.members // plan.blocks) if plan.blocks > 1 else plan.chunk or plan.members
+    # Only members that end when they are done make several blocks; one block of them begins at member 0 in any case.
+    size = plan.chunk_length(converges=plan.blocks > 1)
     frames, done, under_way = plan_of(plan.scenario).frames + 1, 0, 0.0
     lines: list[str] = []
     paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))

@@ -103,14 +103,13 @@ class Sweep(Job["xarray.Dataset"]):
         """Number of simulations."""
         return math.prod(self.shape)
 
-    def chunk_count(self, simulation: "Simulation") -> int:
-        """Return the number of chunks, or of blocks of members that end when they are done.
+    def chunk_length(self, *, converges: bool) -> int:
+        """Return the number of members in each chunk but the last: of members that end when they are done, of a block.
 
         Args:
-            simulation: the member.
+            converges: whether they do.
         """
-        size = -(-self.members // self.blocks) if simulation.converges else self.chunk or self.members
-        return -(-self.members // size)
+        return -(-self.members // self.blocks) if converges else self.chunk or self.members
 
     def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the swept values and the seeds of members, given by their numbers."""

@@ -1,6 +1,7 @@
 """Results written for other programs hold what they held."""
 
 import re
+import sys
 import xml.etree.ElementTree
 
 import numpy as np
@@ -112,7 +113,7 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(flow, sweep, tmp_p
         data_file(sweep, "vtk", tmp_path / "b")
     with pytest.raises(UserError, match="cannot write"):
         data_file(run, "zarr", tmp_path / "there" / "b")
-    monkeypatch.setitem(__import__("sys").modules, "zarr", None)
+    monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(UserError, match=r"zarr needs the package zarr; install it with: pip install 'simkit\[data\]'"):
         data_file(run, "zarr", tmp_path / "c")
     assert [path.name for path in tmp_path.iterdir()] == ["there"]

@@ -1,4 +1,4 @@
-"""What is told of work that is under way, interrupted or finished, by its files alone."""
+"""Progress of work that is under way, interrupted or finished, read from its files."""
 
 import json
 import shutil

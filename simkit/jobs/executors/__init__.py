@@ -1,1 +1,1 @@
-"""Where the chunks of a sweep are computed: in this process, by worker processes, or on a Dask cluster."""
+"""Executors of the chunks of a sweep: this process, worker processes of this machine, or a Dask cluster."""

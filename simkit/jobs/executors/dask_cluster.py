@@ -34,8 +34,8 @@ class DaskCluster:
     Attributes:
         client: connected to the scheduler.
         deadline: seconds after which a chunk is given to another worker as well.
-        shares_memory: they are taken not to.
-        in_this_process: they are not.
+        shares_memory: false, as if each ran on a machine of its own.
+        in_this_process: false.
     """
 
     client: Any
@@ -84,9 +84,8 @@ class DaskCluster:
         self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
     ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
         """Compute chunks, see `simkit.jobs.executors.executor.Executor.run`."""
-        directory = chunks.directory
-        assert directory is not None  # checked where the sweep begins
-        tally, tries = Tally(chunks, indices, report), Tries(directory.path, warn)
+        directory, tally = chunks.home, Tally(chunks, indices, report)
+        tries = Tries(directory.path, warn)
         own, missing = versions(), set(indices)
         tasks: dict[Any, tuple[int, float]] = {}
 

@@ -1,4 +1,4 @@
-"""What an executor of chunks does, and the one that computes them in this process."""
+"""Interface of an executor of chunks, the executor in this process, and counts of progress and of failures."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -100,7 +100,7 @@ class Tally:
 
 
 class Tries:
-    """How often each chunk was begun and failed, and what to do next.
+    """Count of failures of each chunk, and what to do next.
 
     Args:
         folder: of the sweep, for errors.

@@ -37,8 +37,8 @@ class LocalWorkers:
     Attributes:
         places: number of workers.
         deadline: seconds without a word from a worker, after which it counts as hung; a segment takes no longer.
-        shares_memory: they do.
-        in_this_process: they are not.
+        shares_memory: true, as all run on this machine.
+        in_this_process: false.
     """
 
     places: int
@@ -50,69 +50,67 @@ class LocalWorkers:
         self, chunks: "Chunks", indices: Sequence[int], report: "Report", warn: "Warn"
     ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
         """Compute chunks, see `simkit.jobs.executors.executor.Executor.run`."""
-        directory = chunks.directory
-        assert directory is not None  # checked where the sweep begins
-        tally, tries = Tally(chunks, indices, report), Tries(directory.path, warn)
-        waiting = list(reversed(indices))
-        silent_deaths = 0
+        directory, tally = chunks.home, Tally(chunks, indices, report)
+        tries, waiting, failed_starts = Tries(directory.path, warn), list(reversed(indices)), 0
         with contextlib.ExitStack() as closing, selectors.DefaultSelector() as selector:
 
-            def hire(place: int) -> None:
+            def start(place: int) -> None:
                 worker = closing.enter_context(_Worker(directory, place, self.places))
                 selector.register(worker.told, selectors.EVENT_READ, worker)
 
-            def dismiss(worker: _Worker, reason: str) -> None:
-                nonlocal silent_deaths
+            def replace(worker: _Worker, reason: str) -> None:
+                nonlocal failed_starts
                 selector.unregister(worker.told)
                 worker.end()
                 if worker.chunk is not None:
                     waiting.append(worker.chunk)
                     tries.failed(worker.chunk, reason)
                 else:
-                    silent_deaths += 1
-                    if silent_deaths >= MOST_TRIES:
+                    failed_starts += 1
+                    if failed_starts >= MOST_TRIES:
                         raise UserError(f"{directory.path}: no worker process can be started ({reason})")
-                hire(worker.place)
+                start(worker.place)
+
+            def messages() -> Iterator[tuple[_Worker, dict[str, Any]]]:
+                for key, _ in selector.select(timeout=1.0):
+                    said = key.data.read()
+                    if said is None:
+                        replace(key.data, key.data.reason_of_end())
+                    for message in said or ():
+                        yield key.data, message
 
             for place in range(min(self.places, len(indices))):
-                hire(place)
+                start(place)
             left = len(indices)
             while left:
-                ready = selector.select(timeout=1.0)
-                for key, _ in ready:
-                    worker: _Worker = key.data
-                    messages = worker.read()
-                    if messages is None:
-                        dismiss(worker, worker.cause_of_death())
-                        continue
-                    for message in messages:
-                        match message:
-                            case {"ready": theirs}:
-                                refuse_other_versions(versions(), theirs, "a worker process")
-                            case {"progress": index, "done": fraction}:
-                                tally.tell(index, fraction)
-                            case {"warning": words}:
-                                warn(words)
-                            case {"refused": words}:
-                                raise UserError(words)
-                            case {"finished": index}:
-                                worker.chunk = None
-                                try:
-                                    arrays = chunks.read(index)
-                                except DamagedFileError as error:
-                                    waiting.append(index)
-                                    tries.failed(index, str(error))
-                                    continue
-                                left -= 1
-                                tally.tell(index, 1.0)
-                                yield index, arrays
+                for worker, message in messages():
+                    match message:
+                        case {"ready": theirs}:
+                            refuse_other_versions(versions(), theirs, "a worker process")
+                        case {"progress": index, "done": fraction}:
+                            tally.tell(index, fraction)
+                        case {"warning": words}:
+                            warn(words)
+                        case {"refused": words}:
+                            raise UserError(words)
+                        case {"finished": index}:
+                            worker.chunk = None
+                            try:
+                                arrays = chunks.read(index)
+                            except DamagedFileError as error:
+                                waiting.append(index)
+                                tries.failed(index, str(error))
+                                continue
+                            left -= 1
+                            tally.tell(index, 1.0)
+                            yield index, arrays
                 for key in list(selector.get_map().values()):
                     worker = key.data
                     if worker.is_idle and waiting:
                         index = waiting.pop()
                         worker.ask(index, tries.parts(index))
                     elif worker.chunk is not None and time.monotonic() - worker.heard > self.deadline:
-                        dismiss(worker, f"its worker was silent for {self.deadline:g} s and was killed")
+                        replace(worker, f"its worker was silent for {self.deadline:g} s and was killed")
         remove_leftovers(directory.path)
 
 
@@ -179,7 +177,7 @@ class _Worker:
             self._process.stdin.flush()
 
     def read(self) -> list[dict[str, Any]] | None:
-        """Return its messages since the last call, or ``None`` if it has died."""
+        """Return its messages since the last call, or ``None`` if the process has ended."""
         data = os.read(self.told.fileno(), 1 << 16)
         if not data:
             return None
@@ -189,7 +187,7 @@ class _Worker:
         self._ready |= any("ready" in message for message in messages)
         return messages
 
-    def cause_of_death(self) -> str:
+    def reason_of_end(self) -> str:
         """Return how the process ended, in words."""
         code = self._process.wait()
         self._errors.seek(0)

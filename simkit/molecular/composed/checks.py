@@ -23,8 +23,8 @@ from simkit.molecular.composed.starts import refuse_too_dense
 SLACK = 1e-6
 # Pairs whose energies are looked at before a run, at most.
 MOST_PAIRS = 20_000
-# When fields that change in time are looked at besides the start: at times that no period divides.
-TIMES = (0.0, 0.7320508, 13.7082039)
+# Times after the start at which fields that change in time are looked at, too: no usual period divides them.
+LATER = (0.7320508, 13.7082039)
 # How far an energy may differ from one side of a cell to the other, relative to its size.
 SAME = 1e-4
 
@@ -138,9 +138,9 @@ def _refuse_non_finite(
                 first = int(np.argmin(away > 0))
                 behind = f"particle {first} starts {-away[first]:g} behind the wall"
                 raise UserError(f"{field.formula.where}: {behind}; move it, or the wall")
-        times = TIMES if field.takes_time else (0.0,)
-        for time in times:
-            _refuse_jump(field, inside, cell, params, {**at, TIME: jnp.asarray(time, start.dtype)} if time else at)
+        later = [{**at, TIME: jnp.asarray(time, start.dtype)} for time in LATER] if field.takes_time else []
+        for moment in (at, *later):
+            _refuse_jump(field, inside, cell, params, moment)
     for term in acting.pairs:
         if term.energy is not None:
             _refuse_pairs(term, particles, start, cell, params)
