@@ -102,6 +102,11 @@ class Chunks:
         return -(-self.plan.members // self._length)
 
     @property
+    def one_by_one(self) -> bool:
+        """Whether members end when they are done, each at its own time; the others end together."""
+        return self.prepared.simulation.converges
+
+    @property
     def home(self) -> RunDirectory:
         """Where chunks are stored; there is one wherever they are computed by other processes."""
         assert self.directory is not None  # checked where the sweep begins
@@ -166,7 +171,7 @@ class Chunks:
             computed = self._computed(members, file if keeps_segments else None, self._together, report, warn)
         else:
             size = -(-self._together // parts)
-            step = len(members) if self.prepared.simulation.converges else size
+            step = len(members) if self.one_by_one else size
             pieces = [range(first, min(first + step, members.stop)) for first in members[::step]]
             found = [self._computed(piece, None, size, report, warn) for piece in pieces]
             computed = {name: joined(name, [one[name] for one in found], len(members)) for name in found[0]}
@@ -177,7 +182,7 @@ class Chunks:
 
     @property
     def _length(self) -> int:
-        return self.plan.chunk_length(converges=self.prepared.simulation.converges)
+        return self.plan.chunk_length(converges=self.one_by_one)
 
     @property
     def _together(self) -> int:
@@ -192,7 +197,7 @@ class Chunks:
         from simkit.engine.loop import run_all
 
         simulation, cut = self.prepared.simulation, self.cut
-        if simulation.converges:
+        if self.one_by_one:
 
             def inputs(numbers: np.ndarray) -> tuple["Params", "jax.Array"]:
                 return inputs_of(simulation, self.plan, members.start + numbers)

@@ -246,12 +246,23 @@ def test_a_chunk_in_parts_has_the_members_of_the_whole(kind):
                 np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
-def test_progress_never_goes_back(tmp_path):
-    class Three:
-        count = 3
+@dataclasses.dataclass
+class ThreeChunks:
+    """Three chunks, the last of them with two members and the others with four."""
 
+    one_by_one: bool
+    count = 3
+
+    def members(self, index):
+        return range(4 * index, min(4 * index + 4, 10))
+
+
+@pytest.mark.parametrize(("one_by_one", "ended"), [(False, [4, 4, 6, 10]), (True, [6, 6, 8, 10])])
+def test_progress_counts_members_and_never_goes_back(one_by_one, ended):
     told = []
-    tally = Tally(Three, [1, 2], lambda fraction, words: told.append((round(fraction, 3), words)))
+    tally = Tally(ThreeChunks(one_by_one), [1, 2], lambda fraction, words: told.append((round(fraction, 3), words)))
     for index, fraction in ((1, 0.5), (1, 0.1), (2, 1.0), (1, 1.0)):
         tally.tell(index, fraction)
-    assert told == [(0.5, "1 of 3 chunks"), (0.5, "1 of 3 chunks"), (0.833, "2 of 3 chunks"), (1.0, "3 of 3 chunks")]
+    assert told == [
+        (fraction, f"{count} of 10 members") for fraction, count in zip([0.6, 0.6, 0.8, 1.0], ended, strict=True)
+    ]

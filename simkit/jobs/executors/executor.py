@@ -83,8 +83,10 @@ class Tally:
     """
 
     def __init__(self, chunks: "Chunks", indices: Sequence[int], report: "Report") -> None:
-        self._count, self._report = chunks.count, report
-        self._fractions = dict.fromkeys(indices, 0.0)
+        self._chunks, self._report = chunks, report
+        self._missing, self._begun = set(indices), dict[int, float]()
+        self._members = chunks.members(chunks.count - 1).stop
+        self._whole = self._members - sum(len(chunks.members(index)) for index in indices)
 
     def tell(self, index: int, fraction: float) -> None:
         """Note how far a chunk is, and report the sum.
@@ -93,10 +95,16 @@ class Tally:
             index: of the chunk.
             fraction: of it that is done; a chunk that is begun again does not go back.
         """
-        self._fractions[index] = max(self._fractions[index], fraction)
-        done = self._count - len(self._fractions) + sum(self._fractions.values())
-        whole = sum(fraction >= 1 for fraction in self._fractions.values()) + self._count - len(self._fractions)
-        self._report(done / self._count, f"{whole} of {self._count} chunks")
+        if index in self._missing:
+            self._begun[index] = max(self._begun.get(index, 0.0), fraction)
+        if index in self._missing and fraction >= 1:
+            self._missing.remove(index)
+            del self._begun[index]
+            self._whole += len(self._chunks.members(index))
+        partly = sum(part * len(self._chunks.members(begun)) for begun, part in self._begun.items())
+        # Members that end when they are done end one by one; the others end with their chunk.
+        ended = self._whole + (round(partly) if self._chunks.one_by_one else 0)
+        self._report((self._whole + partly) / self._members, f"{ended} of {self._members} members")
 
 
 class Tries:
