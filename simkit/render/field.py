@@ -51,22 +51,24 @@ class FieldPainter:
         values = together(clip.runs, settings.quantity, axes=3)
         self._scale = color_scale(values, settings.colormap, settings.limits, default="inferno", signed=True)
         edges = [cell_edges(line) for line in centers]
+        whole = Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1])
+        window = whole.cut(settings.window)
         self.sheet = Sheet(
             size,
             clip.title,
             stamps(clip.diagnostics, len(self._values), clip.units.get("time", "")),
-            Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1]),
+            window,
             axis_labels=_axis_labels(coordinates, clip.units),
             bar=(self._scale, settings.label, settings.unit),
-            sides=read_sides(coordinates),
+            sides=read_sides(coordinates).of_part(whole, window),
             motion=_motion(frames),
             ticks=(_pairs(coordinates, "x_ticks"), _pairs(coordinates, "y_ticks")),
         )
-        self._columns = samples(centers[0], self.sheet.box.width)
-        self._rows = samples(centers[1], self.sheet.box.height)
+        self._columns = samples(centers[0], self.sheet.box.width, window.x_low, window.x_high)
+        self._rows = samples(centers[1], self.sheet.box.height, window.y_low, window.y_high)
         self._distance = observed(frames, "body_distance", axes=3) if "body_distance" in frames else None
         self._gaps = [self._pixels_of_gap(_pairs(coordinates, f"{name}_gap"), axis) for axis, name in enumerate("xy")]
-        self._pixel = (edges[0][-1] - edges[0][0]) / self.sheet.box.width
+        self._pixel = window.width / self.sheet.box.width
 
     def __len__(self) -> int:
         return len(self._values)

@@ -1,9 +1,12 @@
 """Rectangles on the page and on the plane, and how densely axes are labeled."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
+
+from simkit.errors import UserError
 
 # Bounds of a page that suits its content, in pixels of the design: titles need room, and bands are hard to place.
 _NARROWEST, _WIDEST, _MOST_FOR_HEADER = 420, 960, 620
@@ -27,6 +30,27 @@ class Window(NamedTuple):
     def height(self) -> float:
         """Extent in y."""
         return self.y_high - self.y_low
+
+    def cut(self, chosen: Mapping[str, tuple[float, float]]) -> "Window":
+        """Return the part of it that is chosen.
+
+        Args:
+            chosen: lowest and highest coordinate by axis, ``"x"`` or ``"y"``.
+
+        Raises:
+            UserError: if that is not within this window.
+        """
+        ends: list[float] = []
+        for name, low, high in (("x", self.x_low, self.x_high), ("y", self.y_low, self.y_high)):
+            begin, end = chosen.get(name, (low, high))
+            # A window that ends with the field may miss its ends by the rounding of stored coordinates.
+            if begin < low - 1e-6 * (high - low) or end > high + 1e-6 * (high - low):
+                raise UserError(
+                    f"render.window.{name} = [{begin:g}, {end:g}] is not within the field; choose from {low:g} to "
+                    f"{high:g}"
+                )
+            ends += [max(begin, low), min(end, high)]
+        return Window(*ends)
 
 
 class Box(NamedTuple):

@@ -32,13 +32,21 @@ def cell_edges(centers: np.ndarray) -> np.ndarray:
     return np.concatenate([[2 * centers[0] - inner[0]], inner, [2 * centers[-1] - inner[-1]]])
 
 
-def samples(centers: np.ndarray, pixels: int) -> Samples:
-    """Return how ``pixels`` pixels spanning all cells read them; constant in the outer half of the end cells."""
+def samples(centers: np.ndarray, pixels: int, low: float, high: float) -> Samples:
+    """Return how ``pixels`` pixels read a line of cells; constant in the outer half of the end cells.
+
+    Args:
+        centers: of the cells, increasing, (n,).
+        pixels: how many there are.
+        low: where the first begins, within the cells.
+        high: where the last ends, likewise.
+    """
     edges = cell_edges(centers)
-    per_pixel = max(1, int(np.ceil((edges[-1] - edges[0]) / pixels / np.diff(edges).min())))
+    shown = np.diff(edges)[(edges[1:] > low) & (edges[:-1] < high)]
+    per_pixel = max(1, int(np.ceil((high - low) / pixels / shown.min())))
     # Finely clustered walls would ask for hundreds of samples per pixel that the eye cannot tell apart.
     count = pixels * min(per_pixel, 8)
-    points = edges[0] + (edges[-1] - edges[0]) * (np.arange(count) + 0.5) / count
+    points = low + (high - low) * (np.arange(count) + 0.5) / count
     index = np.interp(points, centers, np.arange(len(centers), dtype=float))
     lower = np.clip(index.astype(int), 0, max(len(centers) - 2, 0))
     return Samples(lower, (index - lower).astype(np.float32), count // pixels)

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import IdentityTransform
 
 from simkit.errors import UserError, nearest
-from simkit.render.layout import Box
+from simkit.render.layout import Box, Window
 from simkit.render.style import COLD, HOT, MUTED, PAPER, WALL
 
 # Color of the walls of each kind; what is not listed is no wall.
@@ -37,6 +37,16 @@ class Sides(NamedTuple):
     def have_bands(self) -> tuple[bool, bool, bool, bool]:
         """Return at which of the four something is drawn: a wall, or a dashed line at the same distance."""
         return tuple(kind not in _OPEN for kind in self)  # type: ignore[return-value]
+
+    def of_part(self, whole: Window, part: Window) -> "Sides":
+        """Return the sides of a part of the window: nothing is drawn where it ends within the whole.
+
+        Args:
+            whole: the window of these sides.
+            part: of it.
+        """
+        pairs = zip(self, whole, part, strict=True)
+        return Sides(*(kind if end == other else "periodic" for kind, end, other in pairs))
 
 
 def read_sides(coordinates: Mapping[str, np.ndarray]) -> Sides:

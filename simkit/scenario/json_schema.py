@@ -59,6 +59,7 @@ def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
         "frames_per_second": {"type": "number", "exclusiveMinimum": 0, "default": 20},
         "camera": {"enum": list(CAMERAS)},
         **dict.fromkeys(("azimuth", "elevation", "turn"), NUMBER),
+        "window": _table({"x": PAIR, "y": PAIR}),
     }
     validation = {
         "quantity": TEXT,

@@ -129,6 +129,8 @@ class RenderSettings:
             chooses.
         elevation: of that direction above the horizon in degrees; ``None`` chooses.
         turn: how far the perspective camera goes around the bodies during the animation, in degrees.
+        window: lowest and highest coordinate of the part of a field that is drawn, by axis; all of an axis that is not
+            in it.
     """
 
     view: str
@@ -142,6 +144,7 @@ class RenderSettings:
     azimuth: float | None = None
     elevation: float | None = None
     turn: float = 0.0
+    window: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

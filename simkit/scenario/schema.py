@@ -42,7 +42,7 @@ PARAMETER_KEYS = ("default", "bounds", "unit", "doc")
 OBJECTIVE_KEYS = ("doc", "quantity", "reduce", "square", "goal", "expression")
 QUANTITY_KEYS = ("expression", "unit", "doc")
 CAMERA_KEYS = ("camera", "azimuth", "elevation", "turn")
-RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second", *CAMERA_KEYS)
+RENDER_KEYS = ("view", "quantity", "label", "unit", "colormap", "limits", "frames_per_second", "window", *CAMERA_KEYS)
 VALIDATION_KEYS = (
     "quantity",
     "expected",
@@ -265,6 +265,10 @@ def _render(table: Table) -> RenderSettings:
                 raise UserError(f'{table.where(key)} goes with view = "bodies" only; remove it')
             if key in table.entries and key != "camera" and camera != "perspective":
                 raise UserError(f'{table.where(key)} needs camera = "perspective" beside it; add that, or remove {key}')
+    with table.mistakes.kept():
+        if "window" in table.entries and view in VIEWS.own and view != "field":
+            raise UserError(f'{table.where("window")} goes with view = "field" only; remove it')
+    window = table.table("window", ("x", "y"))
     return RenderSettings(
         view=view,
         quantity=quantity,
@@ -277,6 +281,7 @@ def _render(table: Table) -> RenderSettings:
         azimuth=table.read("azimuth", partial(_within, bounds=(-360.0, 360.0)), None),
         elevation=table.read("elevation", partial(_within, bounds=(-89.0, 89.0)), None),
         turn=table.read("turn", partial(_within, bounds=(-3600.0, 3600.0)), 0.0),
+        window={axis: window.read(axis, checks.interval, example=f"{axis} = [-1, 1]") for axis in window.entries},
     )
 
 

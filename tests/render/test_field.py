@@ -1,10 +1,12 @@
 """Scalar fields: what is large is bright, lengths are equal in x and y, cells that are not finite are gray."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.render.resample import resample, samples
+from simkit.render.resample import cell_edges, resample, samples
 from simkit.render.style import MISSING, WALL
 from simkit.render.views import new_painter
 
@@ -146,8 +148,8 @@ def test_round_off_around_a_constant_is_not_colored(settings, window_of):
 def test_interpolation_is_exact_for_linear_fields_on_stretched_grids():
     edges = np.tanh(np.linspace(-1.5, 1.5, 33)) / np.tanh(1.5)
     centers = (edges[1:] + edges[:-1]) / 2
-    line = samples(centers, 50)
-    pixels = resample(np.broadcast_to(3 * centers, (4, 32)), samples(np.arange(4.0), 4), line)[0]
+    line = samples(centers, 50, *cell_edges(centers)[[0, -1]])
+    pixels = resample(np.broadcast_to(3 * centers, (4, 32)), samples(np.arange(4.0), 4, -0.5, 3.5), line)[0]
     # The outer edges are mirrored from the last two centers, so the pixels span slightly other ends than the cells.
     points = np.linspace(1.5 * centers[0] - 0.5 * centers[1], 1.5 * centers[-1] - 0.5 * centers[-2], 51)
     middle = (points[1:] + points[:-1]) / 2
@@ -160,7 +162,7 @@ def test_interpolation_is_exact_for_linear_fields_on_stretched_grids():
 def test_no_cell_is_skipped_where_cells_are_smaller_than_pixels():
     cells = np.zeros((2, 400), np.float32)
     cells[:, 133] = 1.0
-    pixels = resample(cells, samples(np.arange(2.0), 2), samples(np.arange(400.0), 100))
+    pixels = resample(cells, samples(np.arange(2.0), 2, -0.5, 1.5), samples(np.arange(400.0), 100, -0.5, 399.5))
     # Four cells to a pixel: the bright one gives a quarter, however the samples fall on it.
     assert pixels[0].sum() == pytest.approx(0.25, rel=1e-6)
 
@@ -185,3 +187,39 @@ def test_every_size_is_met_exactly(field_run, settings, size):
     image = painter.image(1)
     assert image.shape == (size[1], size[0], 3)
     assert image.dtype == np.uint8
+
+
+def test_a_window_shows_its_part_of_the_field(field_run, settings, window_of):
+    frames, diagnostics, coordinates = field_run(1)
+    walls = coordinates | {"walls": np.array(True)}
+    part = dataclasses.replace(settings("field", "speed", limits=(0.0, 1.2)), window={"x": (1.0, 2.0), "y": (0.0, 1.0)})
+    painter = new_painter(frames, diagnostics, walls, "part", part)
+    assert tuple(painter.sheet.window) == (1, 2, 0, 1)
+    # The same cells alone; only those at the ends of the window have other neighbors.
+    alone = {"speed": frames["speed"][:, 32:64, 32:]}
+    near = {"x": coordinates["x"][32:64], "y": coordinates["y"][32:], "walls": np.array(True)}
+    whole = dataclasses.replace(part, window={})
+    other = new_painter(
+        alone, diagnostics, near | {"sides": ["periodic", "periodic", "periodic", "wall"]}, "part", whole
+    )
+    inside = (slice(20, -20), slice(20, -20))
+    np.testing.assert_array_equal(
+        window_of(painter, painter.image(0))[inside], window_of(other, other.image(0))[inside]
+    )
+    # The upper wall is in the window, and the lower one is not.
+    assert painter.sheet.box == other.sheet.box
+
+
+@pytest.mark.parametrize(
+    ("window", "words"),
+    [
+        ({"x": (-1.0, 2.0)}, r"render.window.x = \[-1, 2\] is not within the field; choose from 0 to 4"),
+        ({"y": (0.0, 1.5)}, r"render.window.y = \[0, 1.5\] is not within the field; choose from -1 to 1"),
+    ],
+)
+def test_a_window_beyond_the_field_is_refused(window, words, field_run, settings):
+    frames, diagnostics, coordinates = field_run(1)
+    with pytest.raises(UserError, match=words):
+        new_painter(
+            frames, diagnostics, coordinates, "", dataclasses.replace(settings("field", "speed"), window=window)
+        )

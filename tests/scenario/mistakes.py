@@ -220,6 +220,21 @@ MISTAKES = {
         'camera = "side"',
         'toy.toml: render.camera goes with view = "bodies" only; remove it',
     ),
+    "window of disks": (
+        'view = "field"',
+        'view = "particles"\nwindow = { x = [0, 1] }',
+        'toy.toml: render.window goes with view = "field" only; remove it',
+    ),
+    "window along z": (
+        'view = "field"',
+        'view = "field"\nwindow = { z = [0, 1] }',
+        "toy.toml: render.window.z is not a known key",
+    ),
+    "window": (
+        'view = "field"',
+        'view = "field"\nwindow = { x = [1, 0] }',
+        "toy.toml: render.window.x = [1, 0]",
+    ),
     "camera": (
         'view = "field"',
         'view = "bodies"\ncamera = "front"',

@@ -11,6 +11,7 @@ from simkit.errors import UserError
 from simkit.render.clip import Clip
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.labels import plain, shown_unit, with_unit
+from simkit.render.layout import Window
 from simkit.render.particles import particle_colors
 from simkit.render.resample import cell_edges
 from simkit.render.select import observed, periodic_box, together
@@ -78,6 +79,8 @@ def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
         if line.shape != (cells,):
             raise UserError(f"the field view needs the {cells} cell centers of '{name}' as coordinate '{axis}'")
     edges = [cell_edges(line) for line in centers]
+    whole = Window(*(float(edge) for line in edges for edge in (line[0], line[-1])))
+    window = whole.cut(settings.window)
     values = together(clip.runs, name, axes=3)
     scale = color_scale(values, settings.colormap, settings.limits, default="inferno", signed=True)
     names = [str(label) for label in np.ravel(coordinates.get("axis_labels", ("x", "y")))]
@@ -87,11 +90,11 @@ def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
         "quantity": name,
         "x": centers[0].tolist(),
         "y": centers[1].tolist(),
-        "window": [float(edge) for line in edges for edge in (line[0], line[-1])],
+        "window": list(window),
         "scale": scale_data(scale),
         "label": label_of(clip),
         "labels": [plain_text(with_unit(*pair)) for pair in zip(names, units, strict=True)],
-        "sides": list(read_sides(coordinates)),
+        "sides": list(read_sides(coordinates).of_part(whole, window)),
         "ticks": [_ticks(coordinates.get(f"{axis}_ticks")) for axis in "xy"],
     }
     for gap in ("x_gap", "y_gap"):
