@@ -197,7 +197,7 @@ def test_a_window_shows_its_part_of_the_field(field_run, settings, window_of):
     assert tuple(painter.sheet.window) == (1, 2, 0, 1)
     # The same cells alone; only those at the ends of the window have other neighbors.
     alone = {"speed": frames["speed"][:, 32:64, 32:]}
-    near = {"x": coordinates["x"][32:64], "y": coordinates["y"][32:], "walls": np.array(True)}
+    near = {"x": coordinates["x"][32:64], "y": coordinates["y"][32:]}
     whole = dataclasses.replace(part, window={})
     other = new_painter(
         alone, diagnostics, near | {"sides": ["periodic", "periodic", "periodic", "wall"]}, "part", whole
