@@ -21,6 +21,7 @@ VERBS = {
     "sweep": "run a scenario over parameter values and seeds, as one vmapped program",
     "grad": "differentiate a scenario's objective",
     "optimize": "choose parameters so that an objective is smallest",
+    "launch": "run or resume one simulation in several processes",
     "resume": "finish an interrupted run, sweep or optimization",
     "status": "how far a run, sweep or optimization is, from another shell",
     "render": "draw a stored run as gif, mp4 or png",

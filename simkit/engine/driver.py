@@ -34,9 +34,15 @@ class Program:
     advance: Any
 
     @classmethod
-    def of(cls, simulation: Simulation, plan: Plan) -> "Program":
-        """Return the program of a simulation; each part is compiled when it is first called."""
-        return cls(simulation, jax.jit(_beginning(simulation)), jax.jit(_segment(simulation, plan)))
+    def of(cls, simulation: Simulation, plan: Plan, jit: Callable[..., Any] = jax.jit) -> "Program":
+        """Return the program of a simulation; each part is compiled when it is first called.
+
+        Args:
+            simulation: what it runs.
+            plan: steps and frames.
+            jit: compiles a function that returns a state and its frames.
+        """
+        return cls(simulation, jit(_beginning(simulation)), jit(_segment(simulation, plan)))
 
     def roomy(
         self, call: "Callable[[Program, State], tuple[State, Frames]]", start: State = None

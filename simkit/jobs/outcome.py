@@ -19,12 +19,15 @@ from simkit.storage.regular_files import check_regular
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import xarray
 
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
     from simkit.engine.loop import Piece
     from simkit.engine.plan import Plan
+    from simkit.storage.store import Store
 
 
 NOT_FINITE = (
@@ -164,19 +167,14 @@ class DrivenJob[Result: Outcome](Job[Result]):
 
     def execute(self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn) -> Result:
         """Drive the simulation and write a summary."""
-        import jax
-
-        from simkit.engine.driver import Drive, final_status
-        from simkit.engine.loop import run_all
+        from simkit.engine.driver import final_status
 
         simulation, plan = prepared.simulation, self.plan
-        key = jax.random.key(self.scenario.run.seed)
 
         def on_piece(piece: "Piece") -> None:
             report(piece.index / plan.segments, self.words(piece))
 
-        work = Drive(prepared.program, simulation.params, key, plan)
-        pieces, last = run_all(work, directory.store if directory else None, warn, on_piece)
+        pieces, last = self.driven(prepared, directory.store if directory else None, warn, on_piece)
         outcome = self.result(
             arrays=datasets.join(pieces),
             labels=datasets.labels_of(simulation),
@@ -188,6 +186,25 @@ class DrivenJob[Result: Outcome](Job[Result]):
         if directory:
             write_sealed_json(directory.path / SUMMARY, outcome.summary(), directory.identity)
         return cast(Result, outcome)
+
+    def driven(
+        self, prepared: Prepared, store: "Store | None", warn: Warn, report: "Callable[[Piece], None]"
+    ) -> "tuple[list[dict[str, np.ndarray]], Piece]":
+        """Drive the simulation, and return what is stored of it and the last piece, see `simkit.engine.loop.run_all`.
+
+        Args:
+            prepared: what it runs.
+            store: where segments go; ``None`` keeps nothing on disk.
+            warn: told in one line what was damaged.
+            report: told of each piece.
+        """
+        import jax
+
+        from simkit.engine.driver import Drive
+        from simkit.engine.loop import run_all
+
+        key = jax.random.key(self.scenario.run.seed)
+        return run_all(Drive(prepared.program, prepared.simulation.params, key, self.plan), store, warn, report)
 
     def words(self, piece: "Piece") -> str:
         """Return what is worth knowing of a segment while work goes on."""

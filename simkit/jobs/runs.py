@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.core.compilation import use_compilation_cache
 from simkit.jobs.fitting import check_declared, check_frames, fewer
-from simkit.jobs.job import Prepared, begin, returned
+from simkit.jobs.job import Prepared, Warn, begin, prepared_of, returned
 from simkit.jobs.outcome import DrivenJob, Outcome
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
     import xarray
 
     from simkit.core.simulation import Simulation
+    from simkit.engine.driver import Program
+    from simkit.engine.loop import Piece
+    from simkit.engine.processes import ProcessGroup
+    from simkit.storage.store import Store
 
 
 def run(
@@ -40,11 +47,17 @@ def run(
 
 @dataclasses.dataclass(frozen=True)
 class Run(DrivenJob[Outcome]):
-    """A run of a scenario."""
+    """A run of a scenario.
+
+    Attributes:
+        group: of the processes that run it together, of which this is one; ``None`` if this is the only one.
+    """
 
     kind = "run"
     noun = "a run"
     has_frames = True
+
+    group: "ProcessGroup | None" = None
 
     @property
     def progress(self) -> dict[str, Any]:
@@ -58,7 +71,33 @@ class Run(DrivenJob[Outcome]):
         plan = self.plan
         return build(self.scenario, examine=lambda made: check_declared(made, plan.frames + 1, fewer(plan)))
 
+    def program(self, simulation: "Simulation") -> "Program":
+        """Return the program of the simulation, or of the parts of it that the processes of a group have."""
+        return self.group.program(simulation, self.plan) if self.group else super().program(simulation)
+
     def fitted(self, prepared: Prepared, output: Path | None) -> "Run":
         """Return itself if its frames fit."""
         check_frames(*prepared.shapes, self.plan, output)
         return self
+
+    def driven(
+        self, prepared: Prepared, store: "Store | None", warn: Warn, report: "Callable[[Piece], None]"
+    ) -> "tuple[list[dict[str, np.ndarray]], Piece]":
+        """Drive the simulation, together with the other processes of a group if there is one."""
+        if self.group is None:
+            return super().driven(prepared, store, warn, report)
+        import jax
+
+        from simkit.engine.loop import run_all
+        from simkit.engine.processes import SharedDrive, SharedStore
+
+        key = jax.random.key(self.scenario.run.seed)
+        work = SharedDrive.of(self.group, prepared.program, prepared.simulation.params, key, self.plan)
+        return run_all(work, SharedStore(self.group, store), warn, report)
+
+    def follow(self) -> None:
+        """Compute this process's part of what the first process of the group stores, as far as that one goes."""
+        from simkit.core.precision import precision
+
+        with precision(self.scenario.run.precision):
+            self.driven(prepared_of(self, new=False), None, lambda message: None, lambda piece: None)

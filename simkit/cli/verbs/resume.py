@@ -6,6 +6,7 @@ import sys
 from functools import partial
 
 from simkit.cli.arguments import add_picture, add_workers
+from simkit.cli.processes import add_processes, follow, group_of, run_of, together
 from simkit.cli.work import carry_out
 
 
@@ -14,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="the run directory")
     add_picture(parser)
     add_workers(parser)
+    add_processes(parser)
     parser.add_argument("--no-render", action="store_true", help="draw nothing")
 
 
@@ -28,11 +30,14 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.storage.run_directory import RunDirectory
 
     size = None if arguments.no_render else parse_size(arguments.size)
+    group = group_of(arguments)
     directory = RunDirectory.open(arguments.run)
     job = kind_of(directory.kind).of(directory)
-    job = with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline)
-    remove_abandoned(directory.path)
+    job = run_of(with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline), group)
     use_compilation_cache()
+    if group and not group.is_first:
+        return follow(job, group)
+    remove_abandoned(directory.path)
 
     def warn(message: str) -> None:
         print(f"simkit: warning: {message}", file=sys.stderr)
@@ -41,4 +46,6 @@ def main(arguments: argparse.Namespace) -> int:
         elsewhere = "; draw elsewhere with render --output" if job.has_frames else ""
         warn(f"{directory.path} cannot be written, so nothing is drawn{elsewhere}")
         size = None
-    return carry_out(job, directory.path, arguments, size, partial(proceed, job, directory, warn))
+    work = partial(proceed, job, directory, warn)
+    work = together(group, directory.path, work) if group else work
+    return carry_out(job, directory.path, arguments, size, work)

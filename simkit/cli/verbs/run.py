@@ -4,6 +4,7 @@ import argparse
 from functools import partial
 
 from simkit.cli.arguments import add_output, add_picture, add_scenario, output_of, scenario_of
+from simkit.cli.processes import add_processes, follow, group_of, together
 from simkit.cli.work import carry_out
 
 
@@ -12,6 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scenario(parser)
     add_output(parser)
     add_picture(parser)
+    add_processes(parser)
     parser.add_argument("--no-render", action="store_true", help="store frames only; draw them later with render")
 
 
@@ -23,11 +25,15 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.render.animate import parse_size
     from simkit.render.color import check_scenario
 
-    job = Run(scenario_of(arguments))
+    group = group_of(arguments)
+    job = Run(scenario_of(arguments), group)
     size = parse_size(arguments.size)
     if not arguments.no_render:
         check_scenario(job.scenario)
     output = output_of(arguments, job.scenario.name)
     use_compilation_cache()
+    if group and not group.is_first:
+        return follow(job, group)
     work = partial(begin, job, output, arguments.overwrite)
+    work = together(group, output, work) if group else work
     return carry_out(job, output, arguments, None if arguments.no_render else size, work)
