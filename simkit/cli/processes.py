@@ -41,7 +41,7 @@ def group_of(arguments: argparse.Namespace) -> "ProcessGroup | None":
                 f"--{name.replace('_', '-')} is missing; several processes need all of "
                 "--processes N --process-id I --coordinator HOST:PORT"
             )
-    # Read when JAX is imported: without it the compiler tells of each transform that it does not divide.
+    # Read when JAX is imported; without it the compiler writes of each transform that it does not divide.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from simkit.engine.processes import ProcessGroup
 
@@ -114,6 +114,9 @@ def follow(job: "Job[Any]", group: "ProcessGroup") -> int:
         pass
     except jax.errors.JaxRuntimeError as error:
         _end_if_lost(error, "process 0 tells how to go on")
+        raise
+    except UserError:  # which the first process meets, too
+        group.leave()
         raise
     group.leave()
     return FINE

@@ -5,10 +5,13 @@ the transposes that it needs (`jax.sharding`). The first process stores what is 
 same whatever the number of processes, and any number of them can go on from it.
 """
 
+import contextlib
 import dataclasses
 import functools
+import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -81,7 +84,13 @@ class ProcessGroup:
         if index:
             for number in STOPS:
                 signal.signal(number, signal.SIG_IGN)
-        return cls(count, index)
+        group = cls(count, index)
+        try:
+            with _quiet_output():
+                group.from_first(np.bool_(True))
+        except jax.errors.JaxRuntimeError as error:
+            raise UserError(f"the {count} processes found no way to one another ({one_line(error)})") from None
+        return group
 
     @property
     def is_first(self) -> bool:
@@ -196,6 +205,20 @@ class ProcessGroup:
         from jax.experimental.multihost_utils import broadcast_one_to_all
 
         return broadcast_one_to_all(tree, is_source=self.is_first)
+
+
+@contextlib.contextmanager
+def _quiet_output() -> Iterator[None]:
+    """Keep what the library that connects processes prints from standard output, which may be read by a machine."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 class _HeldSignals:

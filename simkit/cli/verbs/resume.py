@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Resume and report like the verb that began the work."""
+    group = group_of(arguments)
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import proceed
     from simkit.jobs.reopening import with_executor
@@ -30,7 +31,6 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.storage.run_directory import RunDirectory
 
     size = None if arguments.no_render else parse_size(arguments.size)
-    group = group_of(arguments)
     directory = RunDirectory.open(arguments.run)
     job = kind_of(directory.kind).of(directory)
     job = run_of(with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline), group)

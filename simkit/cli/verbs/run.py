@@ -19,13 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run and report."""
+    group = group_of(arguments)
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import begin
     from simkit.jobs.runs import Run
     from simkit.render.animate import parse_size
     from simkit.render.color import check_scenario
 
-    group = group_of(arguments)
     job = Run(scenario_of(arguments), group)
     size = parse_size(arguments.size)
     if not arguments.no_render:
