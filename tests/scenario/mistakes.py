@@ -220,6 +220,11 @@ MISTAKES = {
         'camera = "side"',
         'toy.toml: render.camera goes with view = "bodies" only; remove it',
     ),
+    "colors of a chart": (
+        'view = "field"',
+        'view = "chart"',
+        'render.colormap has no meaning with view = "chart", which has lines; remove it',
+    ),
     "camera": (
         'view = "field"',
         'view = "bodies"\ncamera = "front"',

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from simkit.render.figure import Size
     from simkit.scenario.scenario import Scenario
 
+# Options of pictures that it heeds: its chart has no more than one form.
+PICTURES = ("no_render",)
 # A table wider than this does not fit a terminal.
 COLUMNS = 6
 # A sample may have thousands of points.
@@ -35,7 +37,7 @@ def finish(
         result: of the sweep.
         job: what was asked.
         folder: its directory.
-        arguments: with ``json``.
+        arguments: with ``json``, and ``no_render`` where work goes on.
         size: of pictures; its chart has one of its own.
     """
     from simkit.core.status import failed
@@ -54,7 +56,8 @@ def finish(
     first = [objective.quantity for objective in scenario.objectives.values()]
     varying = dict(sorted(varying.items(), key=lambda item: item[0] not in first))
     bad = failed(result["status"].values)
-    chart = _chart(result, varying, folder, scenario) if os.access(folder, os.W_OK) else None
+    is_drawn = os.access(folder, os.W_OK) and not getattr(arguments, "no_render", False)
+    chart = _chart(result, varying, folder, scenario) if is_drawn else None
     if arguments.json:
         report = {
             "scenario": scenario.name,
