@@ -74,7 +74,9 @@ def sweep(
         **values: other parameters, config or run settings.
 
     Returns:
-        Diagnostics with dimensions (swept parameters..., seed, frame), final frames without ``frame``, and ``status``.
+        Diagnostics with dimensions (swept parameters..., seed, frame); without ``frame`` final frames, ``status``, and
+        the objectives that are more than the last value of a diagnostic; the attribute ``objectives_left_out`` names
+        those that need arrays at every frame.
         Parameters that walk together, are sampled or come from a table are coordinates along ``point``. Values of the
         configuration come first; arrays whose size depends on them are in the data sets of ``output/config_NNNN``.
 
