@@ -42,7 +42,7 @@ def objective_values(
 
     from simkit.core.status import asked_at_every_step, stops
 
-    counted = _stored(diagnosed, stops(status)) if asked_at_every_step(simulation) else None
+    counted = _stored(diagnosed, stops(status)) if diagnosed and asked_at_every_step(simulation) else None
     values, left_out = {}, []
     for name, settings in scenario.objectives.items():
         if not settings.expression and settings.reduce == "final" and not settings.square:
