@@ -26,6 +26,12 @@ quantity = "speed"
 MISTAKES = {
     "unknown verb": (["rnu"], ["unknown verb 'rnu'", "did you mean 'run'"]),
     "unknown scenario": (["run", "chanel_flow"], ["unknown scenario", "chanel_flow", "did you mean 'channel_flow'"]),
+    "beginning of a scenario's name": (
+        ["run", "couet"],
+        ["unknown scenario 'couet'; did you mean 'couette_poiseuille'? `simkit list` shows every name"],
+    ),
+    "word of scenarios' names": (["show", "cylinder"], ["did you mean 'cylinder_in_channel' or ", "simkit list"]),
+    "no scenario's name": (["run", "zzz"], ["unknown scenario 'zzz'; `simkit list` shows every name"]),
     "a simulation": (["run", "flow.channel"], ["is a simulation, not a scenario", "channel_flow", "simkit show"]),
     "nearly a simulation": (["show", "flow.chanel"], ["flow.chanel", "did you mean 'flow.channel'"]),
     "missing file": (["run", "nowhere/mine.toml"], ["nowhere/mine.toml", "does not exist"]),
