@@ -73,6 +73,28 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)), None)
 
 
+def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Return the names that may have been meant, the likeliest first: those alike, that begin with it, or have it.
+
+    Args:
+        name: what the user wrote.
+        known: the names that exist.
+        count: at most so many.
+    """
+    import difflib
+
+    names, text = list(known), name.lower()
+    if len(text) < 3:
+        return [one for one in names if one.startswith(text)][:count] if text else []
+    alike = difflib.get_close_matches(text, names, n=count, cutoff=0.6)
+    # A word of a long name, cut short or misspelled, is not like the whole of it.
+    parts = {one: one.replace(".", "_").split("_") for one in names}
+    begin = [one for one in names if any(part.startswith(text) for part in [one, *parts[one]])]
+    near = [one for one in names if difflib.get_close_matches(text, parts[one], n=1, cutoff=0.75)]
+    have = [one for one in names if text in one]
+    return list(dict.fromkeys([*alike, *begin, *near, *have]))[:count]
+
+
 def one_line(message: object, limit: int = 200) -> str:
     """Return a message's text on one printable line of at most ``limit`` characters."""
     text = "".join(character if character.isprintable() else " " for character in str(message)[: 4 * limit])

@@ -9,6 +9,9 @@ from simkit.scenario.catalog import find_scenario
 from simkit.scenario.overrides import apply_overrides
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from simkit.render.figure import Size
     from simkit.scenario.scenario import Scenario
 
 FORMATS = ("gif", "mp4", "png")
@@ -52,11 +55,38 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", default="shortest", choices=modes, help=usual)
 
 
-def add_picture(parser: argparse.ArgumentParser) -> None:
-    """Add how pictures are made."""
-    parser.add_argument("--format", default="gif", choices=FORMATS, help="animation or still picture (default: gif)")
+def add_picture(parser: argparse.ArgumentParser, *, animated: bool = True) -> None:
+    """Add how pictures are made: as what, if there may be an animation, and how large."""
+    if animated:
+        parser.add_argument("--format", choices=FORMATS, help="animation or still picture (default: gif)")
     shape = "in pixels (default: a shape that suits the picture, of as many pixels as 640x360)"
     parser.add_argument("--size", metavar="WxH", help=shape)
+
+
+def add_no_render(parser: argparse.ArgumentParser, meaning: str = "draw nothing") -> None:
+    """Add that nothing is drawn."""
+    parser.add_argument("--no-render", action="store_true", help=meaning)
+
+
+def size_of(arguments: argparse.Namespace) -> "Size | None":
+    """Return the size of pictures, ``None`` if nothing is drawn, and set the format where none was asked for.
+
+    Raises:
+        UserError: if the size is not possible, or something is said about pictures that are not to be drawn.
+    """
+    from simkit.render.animate import parse_size
+
+    if arguments.no_render and (given := given_of(arguments, ("format", "size"))):
+        raise UserError(f"{given} is for pictures, and --no-render draws none; leave one of them out")
+    size = parse_size(arguments.size)
+    arguments.format = getattr(arguments, "format", None) or FORMATS[0]
+    return None if arguments.no_render else size
+
+
+def given_of(arguments: argparse.Namespace, names: "Iterable[str]") -> str:
+    """Return the first option of these that was given, as it is written; empty if none was."""
+    given = (name for name in names if getattr(arguments, name, None) not in (None, False))
+    return next((f"--{name.replace('_', '-')}" for name in given), "")
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:

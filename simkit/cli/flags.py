@@ -7,6 +7,8 @@ _FLAGS = {
     "overwrite=True": "--overwrite",
     "final_frames=False": "--no-frames",
     'mode="forward"': "--mode forward",
+    'method="adam"': "--method adam",
+    "learning_rate=": "--learning-rate",
     'KEY=Path("...")': "--set KEY=@path",
     "output=": "--output",
     "runtime=": "--runtime",

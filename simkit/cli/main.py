@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from simkit.cli.flags import with_flags
 from simkit.cli.interrupt import Stops, Terminated, word_of
@@ -36,8 +37,37 @@ REGISTERED = Registry("verb", {verb: f"simkit.cli.verbs.{verb}" for verb in VERB
 FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 
+class Once(argparse.Action):
+    """Stores the value of an option, which may be given once."""
+
+    is_given = False
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value.
+
+        Raises:
+            UserError: if an option is given again, whose first value would be lost.
+        """
+        if option_string and self.is_given:
+            raise UserError(f"{option_string} is given twice; keep one of them")
+        self.is_given = True
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
+    """An argument parser whose errors are one line, and which takes no option twice."""
+
+    def __init__(self, **options: Any) -> None:
+        """Take the options of argparse's own."""
+        super().__init__(**options)
+        for name in (None, "store"):
+            self.register("action", name, Once)
 
     def error(self, message: str) -> None:  # type: ignore[override]
         """Raise instead of printing the usage.

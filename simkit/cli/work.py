@@ -6,12 +6,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simkit.cli.arguments import given_of
 from simkit.cli.interrupt import resumable
 from simkit.cli.progress import Progress
+from simkit.errors import UserError
 
 if TYPE_CHECKING:
     from simkit.jobs.job import Job, Report
     from simkit.render.figure import Size
+
+
+def check_pictures(job: "Job[Any]", arguments: argparse.Namespace) -> None:
+    """Refuse what was asked about pictures that the report of a job does not draw.
+
+    Args:
+        job: what is gone on with.
+        arguments: of the command line.
+
+    Raises:
+        UserError: that names the option.
+    """
+    heeded = importlib.import_module(job.report).PICTURES
+    if given := given_of(arguments, [name for name in ("format", "size", "no_render") if name not in heeded]):
+        raise UserError(f"{given} is not for {job.noun}, whose charts are PNG files; leave it out")
 
 
 def carry_out(

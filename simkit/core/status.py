@@ -31,6 +31,7 @@ class Status(enum.IntEnum):
     STOPPED = 12
     BODY_TOO_NEAR = 13
     UNRESOLVED = 14
+    CELL_TOO_SMALL = 15
 
 
 MESSAGES = {
@@ -55,6 +56,8 @@ MESSAGES = {
     Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them were others "
     "at its end, as from a start that overlaps; reduce the time step, relax the start first, or place particles "
     "farther apart and from walls",
+    Status.CELL_TOO_SMALL: "shrank its cell to less than twice the cut-off of its forces, where pairs would be missed; "
+    "take a larger cell of more particles, a shorter cut-off, or a lower pressure",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
@@ -69,6 +72,7 @@ FAILURES = (
     Status.JOINTS_APART,
     Status.DISK_OUT_OF_PLANE,
     Status.BODY_TOO_NEAR,
+    Status.CELL_TOO_SMALL,
 )
 # The run goes on, but it, or derivatives of it, may not be those of the physics.
 CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET, Status.UNRESOLVED)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.jobs.sweep_objectives import LEFT_OUT, PREFIX, objective_values
 from simkit.storage import datasets
 from simkit.storage.labels import annotate, attributes_of, components, oriented
 
@@ -68,9 +69,11 @@ def assembled(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[
 
     from simkit.core.status import Status, failed
 
+    def in_a_row(name: str) -> np.ndarray:
+        return np.moveaxis(joined(name, [chunk[name] for chunk in chunks], plan.members), member_axis(name), 0)
+
     def members(name: str) -> np.ndarray:
-        every = joined(name, [chunk[name] for chunk in chunks], plan.members)
-        every = np.moveaxis(every, member_axis(name), 0)
+        every = in_a_row(name)
         return every.reshape(plan.shape + every.shape[1:])
 
     grid = plan.axes
@@ -85,10 +88,20 @@ def assembled(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[
         named = simulation.dimensions.get(name) or tuple(f"{name}_{axis}" for axis in range(array.ndim - 1))
         free = f"final_{name}" if name in taken or name in variables else name
         variables[free] = oriented((*grid, *named), members(f"observed.{name}"))
+    measured, left_out = objective_values(
+        simulation,
+        plan.scenario,
+        {name: in_a_row(f"observed.{name}") for name in observed},
+        {name: in_a_row(f"diagnosed.{name}") for name in diagnosed},
+        in_a_row("status"),
+    )
+    objectives = {(f"{PREFIX}{n}" if n in taken or n in variables else n): n for n in measured}
+    for free, name in objectives.items():
+        variables[free] = (grid, measured[name].reshape(plan.shape), {"long_name": plan.scenario.objectives[name].doc})
     names = np.array([status.name.lower() for status in Status])
     status = members("status")
     variables["status"] = (grid, names[status])
-    used = {dimension for names, _ in variables.values() for dimension in names}
+    used = {dimension for names, *_ in variables.values() for dimension in names}
     coordinates: dict[str, Any] = {
         **plan.points.coordinates,
         "seed": np.arange(plan.scenario.run.seed, plan.scenario.run.seed + plan.seeds, dtype=np.int32),
@@ -96,6 +109,8 @@ def assembled(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[
     }
     counts = {"members": plan.members, "failed": int(failed(status).sum())}
     attributes = attributes_of(plan.scenario, without=tuple(plan.over)) | counts
+    if left_out:
+        attributes[LEFT_OUT] = ", ".join(left_out)
     if plan.origin:
         attributes["points"] = plan.origin
     dataset = xarray.Dataset(variables, coords=coordinates, attrs=attributes)

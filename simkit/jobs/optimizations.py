@@ -49,7 +49,7 @@ def optimize(
     objective: str | None = None,
     method: Method = "lbfgs",
     iterations: int = 50,
-    learning_rate: float = 0.1,
+    learning_rate: float | None = None,
     mode: Mode = "shortest",
     output: Path | str | None = None,
     overwrite: bool = False,
@@ -63,7 +63,8 @@ def optimize(
         objective: which objective; ``None`` takes the first in the file.
         method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy ones.
         iterations: at most this many updates.
-        learning_rate: of Adam, in units of the bounded coordinate (see `simkit.core.optimization.optimization`).
+        learning_rate: of Adam, in units of the bounded coordinate (see `simkit.core.optimization.optimization`);
+            ``None`` is 0.1.
         mode: how derivatives propagate, see `simkit.core.gradient.with_derivative`.
         output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
@@ -79,9 +80,27 @@ def optimize(
     """
     use_compilation_cache()
     found = load(scenario, values)
-    names, count, rate = tuple(names_of(wrt)), checks.unwrapped(iterations), checks.unwrapped(learning_rate)
+    names, count = tuple(names_of(wrt)), checks.unwrapped(iterations)
+    rate = learning_rate_of(method, checks.unwrapped(learning_rate))
     job = Optimization(found, names, objective_name(found, objective), method, count, rate, mode)
     return returned(job, partial(begin, job, output, overwrite))
+
+
+def learning_rate_of(method: str, given: Any) -> Any:
+    """Return the learning rate of an optimization.
+
+    Args:
+        method: of the optimization.
+        given: the one that was asked for, if any.
+
+    Raises:
+        UserError: if the method has none.
+    """
+    if given is not None and method == "lbfgs":
+        raise UserError(
+            'learning_rate= is of adam, and lbfgs searches along lines; pass method="adam", or leave it out'
+        )
+    return 0.1 if given is None else given
 
 
 class Optimized(Outcome):

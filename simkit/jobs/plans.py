@@ -1,13 +1,13 @@
 """Sweep plans: grids, lists, samples and tables of parameters, and values of the configuration, as one job."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from simkit.core.compilation import use_compilation_cache
-from simkit.errors import UserError
+from simkit.errors import UserError, one_line
 from simkit.jobs.config_sweeps import ConfigSweep
 from simkit.jobs.executors.choice import executor_of
 from simkit.jobs.job import begin, returned
@@ -16,6 +16,7 @@ from simkit.jobs.sweeps import Sweep
 from simkit.jobs.tables import tabulated
 from simkit.scenario import checks
 from simkit.scenario.loading import Source, load
+from simkit.scenario.overrides import place_of
 from simkit.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def sweep(
         **values: other parameters, config or run settings.
 
     Returns:
-        Diagnostics with dimensions (swept parameters..., seed, frame), final frames without ``frame``, and ``status``.
+        Diagnostics with dimensions (swept parameters..., seed, frame); without ``frame`` final frames, ``status``, and
+        the objectives that are more than the last value of a diagnostic; the attribute ``objectives_left_out`` names
+        those that need arrays at every frame.
         Parameters that walk together, are sampled or come from a table are coordinates along ``point``. Values of the
         configuration come first; arrays whose size depends on them are in the data sets of ``output/config_NNNN``.
 
@@ -88,6 +91,7 @@ def sweep(
     job = planned(
         load(scenario, values),
         over,
+        beside=values,
         zip=zip,
         sample=sample,
         members=members,
@@ -109,6 +113,7 @@ def planned(
     members: int | None = None,
     table: Path | str | None = None,
     memory: int | str | None = None,
+    beside: Iterable[str] = (),
     **asked: Any,
 ) -> Sweep:
     """Return the job of a sweep.
@@ -121,6 +126,7 @@ def planned(
         members: number of points of a sample.
         table: a file of points.
         memory: how much a program may take.
+        beside: keys of the overrides that were applied, none of which may be swept.
         **asked: further fields of `Sweep`.
 
     Raises:
@@ -146,7 +152,19 @@ def planned(
         points, origin = tabulated(scenario, table)
     elif zip and len(points) < 2:
         raise UserError("zip=True makes values of several parameters walk together; give at least 2 parameters")
+    _check_unset(scenario, (*configs, *(f"params.{name}" for name in points)), beside)
     asked |= {"zip": bool(given), "origin": origin, "memory": None if memory is None else size_given(memory)}
     if configs:
         return ConfigSweep(scenario, points, configs=configs, **asked)
     return Sweep(scenario, points, **asked)
+
+
+def _check_unset(scenario: Scenario, swept: Iterable[str], keys: Iterable[str]) -> None:
+    """Refuse a value for what is swept, or for a part of it, which the values of the sweep would replace."""
+    for key in keys:
+        place = place_of(scenario, key)
+        if taken := next((name for name in swept if f"{place}.".startswith(f"{name}.")), None):
+            name = taken.removeprefix("params.")
+            raise UserError(
+                f"'{name}' is swept, so the value given for {one_line(key, 80)} has no effect; leave it out"
+            )

@@ -30,6 +30,11 @@ class LinePainter:
 
     def __init__(self, clip: Clip, size: Size) -> None:
         diagnostics, settings = clip.diagnostics, clip.settings
+        if settings.quantity not in diagnostics and not any(np.ndim(one) == 1 for one in diagnostics.values()):
+            raise UserError(
+                "there is nothing to draw: no number is diagnosed, and no field, particles or bodies are observed; "
+                "add a number with simulation.with_quantities(NAME=function of (state, params))"
+            )
         if settings.quantity not in diagnostics:
             raise UserError(f"no diagnostic is '{settings.quantity}'{nearest(settings.quantity, list(diagnostics))}")
         values = np.asarray(diagnostics[settings.quantity], float)

@@ -53,7 +53,8 @@ def new_painter(
     drawn = diagnostics if settings.view == "chart" else frames
     if settings.view not in VIEWS.own:  # which may draw either
         drawn = frames or diagnostics
-    if not drawn or not all(len(array) for array in drawn.values()):
+    # A chart says itself that there is nothing to draw.
+    if not (drawn or settings.view == "chart") or not all(len(array) for array in drawn.values()):
         raise UserError("there are no frames to draw; run at least one frame interval")
     clocks = {name: diagnostics[name] for name in ("time", "iteration") if name in diagnostics}
     lengths = {name: len(array) for name, array in {**frames, **clocks}.items()}

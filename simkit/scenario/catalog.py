@@ -4,7 +4,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from simkit.errors import UserError, nearest
+from simkit.errors import UserError, likeliest, nearest
 from simkit.scenario.checks import show
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
@@ -86,11 +86,9 @@ def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
         raise UserError(_twice(text, *found[:2]))
     if not found:
         _refuse_simulation(text)
-        hint = nearest(text[:64], [path.stem for path in files])
-        raise UserError(
-            f"unknown scenario {show(text)}{hint}{'' if hint.endswith('?') else ';'} "
-            "`simkit list` shows every name, and a path ends in .toml"
-        )
+        alike = likeliest(text[:64], [path.stem for path in files])
+        hint = f"; did you mean {' or '.join(map(show, alike))}?" if alike else ";"
+        raise UserError(f"unknown scenario {show(text)}{hint} `simkit list` shows every name, and a path ends in .toml")
     return found[0], True
 
 

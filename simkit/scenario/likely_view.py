@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from simkit.scenario.build import VIEW_ARRAYS
+from simkit.scenario.build import NOTHING, VIEW_ARRAYS
 
 CLOCKS = ("time", "iteration")
 
@@ -22,14 +22,14 @@ def likely_view(
 
     Args:
         observed: arrays, or their shapes, of one frame.
-        diagnosed: of one frame.
+        diagnosed: of one frame; without a number a chart is of `NOTHING`.
         coordinates: ``{name: shape}``.
         view: the view, if it is known.
         quantity: what it draws, if that is known.
     """
     possible = {each: _drawn(each, observed, diagnosed, coordinates) for each in VIEW_ARRAYS}
     view = view or next((each for each, names in possible.items() if names), "chart")
-    return view, quantity or next(iter(possible.get(view, ())), "time")
+    return view, quantity or next(iter(possible.get(view, ())), NOTHING)
 
 
 def _drawn(

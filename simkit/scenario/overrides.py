@@ -35,6 +35,18 @@ def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
     Raises:
         UserError: if a key is unknown, ambiguous or given twice, or a value is out of bounds or of the wrong kind.
     """
+    return with_values(scenario, parse_settings(settings), lambda key: f"--set {one_line(key, 80)}")
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """Return the values of ``key=value`` settings by key, as plain data, of ``@path`` as a ``Path``.
+
+    Args:
+        settings: as for `apply_overrides`.
+
+    Raises:
+        UserError: if a setting has no value, a key is given twice, or a value is not TOML.
+    """
     values: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -50,7 +62,20 @@ def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
             # A condition is text with or without quotes.
             is_bare = key.removeprefix("run.") == "stop" and text[:1] not in ("'", '"')
             values[key] = text if is_bare else parse_value(text, label)
-    return with_values(scenario, values, lambda key: f"--set {one_line(key, 80)}")
+    return values
+
+
+def place_of(scenario: Scenario, key: str) -> str:
+    """Return where the value of a key is, ``params.KEY``, ``config.KEY`` or ``run.KEY``.
+
+    Args:
+        scenario: with the values.
+        key: as for `apply_overrides`, and allowed.
+    """
+    prefix, dot, _ = key.partition(".")
+    if (dot and prefix in ("config", "params", "run")) or key in RUN_KEYS:
+        return key if dot else f"run.{key}"
+    return f"{'config' if key in scenario.config or (dot and prefix in scenario.config) else 'params'}.{key}"
 
 
 def with_values(
@@ -88,8 +113,8 @@ def with_values(
         label = where(key)
         section, located = _locate(scenario, key, label)
         for name, entry in _entries(scenario, section, located, value, label).items():
-            if (section, name) in seen:
-                raise UserError(f"{label} names {section}.{name} twice; keep one of them")
+            if other := next((one for place, one in seen if place == section and _overlap(name, one)), None):
+                raise UserError(f"{label} names {section}.{max(name, other, key=len)} twice; keep one of them")
             seen.add((section, name))
             if section == "run":
                 run[name] = checks.run_setting(name, entry, label)
@@ -108,6 +133,11 @@ def with_values(
         run=settings,
         given=known if settings.precision == scenario.run.precision else None,
     )
+
+
+def _overlap(name: str, other: str) -> bool:
+    """Tell whether two paths are the same, or one lies inside the other."""
+    return f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}.")
 
 
 def _needed(scenario: Scenario) -> list[str]:

@@ -259,6 +259,9 @@ def _render(table: Table) -> RenderSettings:
     view = table.read("view", _registered_view, example='view = "field"')
     quantity = table.read("quantity", checks.label, example='quantity = "speed"')
     camera = table.read("camera", partial(checks.choice, allowed=CAMERAS), None)
+    with table.mistakes.kept():
+        if view == "chart" and "colormap" in table.entries:
+            raise UserError(f'{table.where("colormap")} has no meaning with view = "chart", which has lines; remove it')
     for key in CAMERA_KEYS:
         with table.mistakes.kept():
             if key in table.entries and view != "bodies":

@@ -26,6 +26,12 @@ quantity = "speed"
 MISTAKES = {
     "unknown verb": (["rnu"], ["unknown verb 'rnu'", "did you mean 'run'"]),
     "unknown scenario": (["run", "chanel_flow"], ["unknown scenario", "chanel_flow", "did you mean 'channel_flow'"]),
+    "beginning of a scenario's name": (
+        ["run", "couet"],
+        ["unknown scenario 'couet'; did you mean 'couette_poiseuille'? `simkit list` shows every name"],
+    ),
+    "word of scenarios' names": (["show", "cylinder"], ["did you mean 'cylinder_in_channel' or ", "simkit list"]),
+    "no scenario's name": (["run", "zzz"], ["unknown scenario 'zzz'; `simkit list` shows every name"]),
     "a simulation": (["run", "flow.channel"], ["is a simulation, not a scenario", "channel_flow", "simkit show"]),
     "nearly a simulation": (["show", "flow.chanel"], ["flow.chanel", "did you mean 'flow.channel'"]),
     "missing file": (["run", "nowhere/mine.toml"], ["nowhere/mine.toml", "does not exist"]),
@@ -89,6 +95,44 @@ MISTAKES = {
     "wrt twice": (["grad", "channel_flow", "--wrt", "reynolds,reynolds"], ["once"]),
     "maximum frames": (["render", "nowhere", "--max-frames", "few"], ["--max-frames", "few"]),
     "no verb's flag": (["--fast"], ["unknown verb '--fast'"]),
+    "swept and set": (
+        ["sweep", "channel_flow", *SMALL, "--set", "reynolds=3", "--over", "reynolds=1,2"],
+        ["'reynolds' is swept", "has no effect; leave it out"],
+    ),
+    "swept and set by its section": (
+        ["sweep", "channel_flow", *SMALL, "--set", "params.reynolds=3", "--over", "reynolds=1,2"],
+        ["'reynolds' is swept", "value given for params.reynolds"],
+    ),
+    "config swept and set": (
+        ["sweep", "channel_flow", "--set", "cells=[8, 8]", "--over", "config.cells=[8, 8], [8, 16]"],
+        ["'config.cells' is swept", "value given for cells"],
+    ),
+    "config swept and set inside": (
+        ["sweep", "channel_flow", "--set", "cells.0=8", "--over", "config.cells=[8, 8], [8, 16]"],
+        ["'config.cells' is swept", "value given for cells.0"],
+    ),
+    "sampled and set": (
+        ["sweep", "channel_flow", "--set", "reynolds=3", "--over", "reynolds=1:2", "--sample", "sobol", "--members", 4],
+        ["'reynolds' is swept"],
+    ),
+    "set as a whole and inside": (
+        ["run", "channel_flow", "--set", "cells.0=8", "--set", "cells=[16, 8]"],
+        ["--set cells names config.cells.0 twice"],
+    ),
+    "wrt given twice": (["grad", "channel_flow", "--wrt", "reynolds", "--wrt", "forcing"], ["--wrt is given twice"]),
+    "seed given twice": (["run", "channel_flow", "--seed", "1", "--seed", "2"], ["--seed is given twice"]),
+    "output given twice": (["run", "channel_flow", "-o", "a", "--output", "b"], ["--output is given twice"]),
+    "shape of no picture": (["run", "channel_flow", "--no-render", "--size", "99x99"], ["--size", "--no-render"]),
+    "format of no picture": (["run", "channel_flow", "--no-render", "--format", "gif"], ["--format", "--no-render"]),
+    "format of an optimization": (["optimize", "channel_flow", "--wrt", "reynolds", "--format", "gif"], ["--format"]),
+    "learning rate of lbfgs": (
+        ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--learning-rate", "0.5"],
+        ["--learning-rate is of adam", "--method adam"],
+    ),
+    "frame of an animation": (["render", "nowhere", "--frame", "3"], ["--frame", "--format png"]),
+    "frames of a picture": (["render", "nowhere", "--format", "png", "--max-frames", "3"], ["--max-frames"]),
+    "another file than its format": (["render", "x", "--format", "png", "-o", "x.gif"], ["x.gif", "name it x.png"]),
+    "a file of no format": (["render", "nowhere", "-o", "x"], ["x is not the name of a gif file; name it x.gif"]),
     "list tag": (["list", "--tag", "nonsense"], ["nonsense", "tags"]),
 }
 
@@ -176,11 +220,18 @@ def test_a_run_whose_words_have_changed_is_one_line(simkit, tmp_path, verb):
     assert "has changed" in ran.line
 
 
-def test_what_is_no_single_run_has_no_animation(simkit):
+def test_what_is_no_single_run_has_no_animation(simkit, tmp_path):
     simkit("sweep", "channel_flow", *SMALL, "--over", "reynolds=1,2", "--output", "swept")
     ran = simkit("render", "swept")
     assert ran.code == 2
     assert "holds a sweep" in ran.line
+    for option in (("--format", "png"), ("--size", "640x360")):
+        ran = simkit("resume", "swept", *option)
+        assert ran.code == 2
+        assert f"{option[0]} is not for a sweep" in ran.line
+    (chart := tmp_path / "swept/sweep.png").unlink()
+    assert simkit("resume", "swept", "--no-render").code == 0
+    assert not chart.exists()
 
 
 @pytest.mark.parametrize(

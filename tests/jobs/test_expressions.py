@@ -49,6 +49,10 @@ expression = "largest(max(abs(fluctuation)))"
 doc = "at any place and time"
 goal = "maximize"
 
+[objectives.last_fluctuation]
+expression = "final(max(abs(fluctuation))) + final(intensity)"
+doc = "at the end"
+
 [objectives.intensity]
 doc = "at the end"
 
@@ -118,6 +122,17 @@ def test_sweeps_optimizations_and_stopped_work_take_them(eddies, tmp_path, capsy
     for reynolds in (50.0, 200.0):
         run = simkit.run(eddies, reynolds=reynolds)
         np.testing.assert_allclose(swept["intensity"].sel(reynolds=reynolds).squeeze(), run["intensity"], rtol=1e-9)
+        assert float(swept["late_intensity"].sel(reynolds=reynolds).squeeze()) == pytest.approx(late(run), rel=1e-9)
+        # Of all frames of a field a sweep keeps the last.
+        last = float(np.abs(run["fluctuation"][-1]).max() + run["intensity"][-1])
+        assert float(swept["last_fluctuation"].sel(reynolds=reynolds).squeeze()) == pytest.approx(last, rel=1e-9)
+    bare = simkit.sweep(eddies, {"reynolds": [50.0, 200.0]}, final_frames=False)
+    assert bare.attrs["objectives_left_out"] == "largest_fluctuation, last_fluctuation"
+    assert bare["late_intensity"].equals(swept["late_intensity"])
+    assert swept.attrs["objectives_left_out"] == "largest_fluctuation" and "largest_fluctuation" not in swept
+    assert main(["sweep", str(eddies), "--over", "reynolds=50,200", "-o", str(tmp_path / "sweep")]) == 0
+    told = capsys.readouterr().out
+    assert "late_intensity" in told.split("\n", 1)[0] and "not shown: largest_fluctuation: " in told
     text = "(final(bulk_velocity) - 0.004)**2*1e6"
     job = Optimization(load(eddies), ("forcing",), text, "adam", 4)
     begin(job, tmp_path / "whole")

@@ -316,6 +316,30 @@ def test_objective_must_be_named_where_there_are_several():
         simkit.value_and_grad(without, "gravity", steps=2)
 
 
+def test_simulation_without_diagnostics_runs_and_is_not_drawn(tmp_path, capsys):
+    bare = simkit.Simulation(
+        init=lambda params, key: {"x": params["scale"] * jnp.ones(3)},
+        step=lambda state, params: {"x": 0.5 * state["x"]},
+        observe=lambda state, params: {"x": state["x"]},
+        diagnose=lambda state, params: {},
+        params={"scale": 2.0},
+    )
+    run = simkit.run(bare, steps=2, every=1, output=tmp_path / "run")
+    np.testing.assert_array_equal(run["x"][:, 0], [2.0, 1.0, 0.5])
+    assert simkit.open_run(tmp_path / "run").equals(run)
+    assert simkit.sweep(bare, {"scale": [1.0, 4.0]}, steps=2)["x"].values[:, 0, 0].tolist() == [0.25, 1.0]
+    value, derivative = simkit.value_and_grad(bare, "scale", objective=lambda frames, _: frames["x"][-1].sum(), steps=2)
+    assert (value, derivative["scale"]) == (1.5, 0.75)
+    message = "there is nothing to draw: no number is diagnosed, and no field, particles or bodies are observed; add"
+    with pytest.raises(simkit.UserError, match=message):
+        simkit.picture(run)
+    assert main(["render", str(tmp_path / "run")]) == 2
+    assert message in capsys.readouterr().err
+    assert "<img" not in run._repr_html_()
+    with pytest.raises(simkit.UserError, match=r"render\.quantity = 'y' is not a diagnostic of"):
+        simkit.run(bare, steps=2, quantity="y")
+
+
 def test_something_else_is_refused():
     with pytest.raises(simkit.UserError, match=r"int is no scenario; give a name, .* or a simkit.Simulation"):
         simkit.run(3)

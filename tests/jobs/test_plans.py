@@ -7,6 +7,7 @@ import pytest
 import xarray
 
 import simkit
+from simkit import Simulation
 from simkit.errors import UserError
 from simkit.jobs.job import begin
 from simkit.jobs.plans import planned
@@ -108,6 +109,9 @@ def test_a_stopped_sweep_of_configurations_goes_on(tmp_path):
         ({"over": RANGES, "sample": "sobol", "members": 4, "zip": True}, "two ways to make points"),
         ({"over": {"config.sizes": [2, 3]}}, "sizes"),
         ({"over": {"config.size": []}}, "size"),
+        ({"over": {"frequency": [1.0, 2.0]}, "frequency": 3.0}, "'frequency' is swept"),
+        ({"over": RANGES, "sample": "sobol", "members": 4, "time_step": 0.1}, "'time_step' is swept"),
+        ({"over": {"config.size": [2, 3]}, "config.size": 4}, "'config.size' is swept"),
     ],
 )
 def test_plans_that_make_no_sense_are_one_line(asked, message):
@@ -137,6 +141,26 @@ def test_tables_that_are_wrong_name_row_and_column(text, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         simkit.sweep(toy(), table=written(tmp_path, text))
     assert "\n" not in str(caught.value) and "members.csv" in str(caught.value)
+
+
+def test_a_value_beside_a_column_of_a_table_is_refused(tmp_path):
+    with pytest.raises(UserError, match="'time_step' is swept, so the value given for time_step has no effect"):
+        simkit.sweep(toy(), table=written(tmp_path, TABLE), time_step=0.1)
+
+
+def test_a_branch_may_be_set_and_one_of_its_parameters_swept():
+    nested = Simulation(
+        init=lambda params, key: {"x": params["closure"]["scale"] + params["closure"]["offset"]},
+        step=lambda state, params: state,
+        observe=lambda state, params: {},
+        params={"closure": {"scale": 1.0, "offset": 0.5}},
+        diagnose=lambda state, params: {"x": state["x"]},
+    )
+    closure = {"scale": 9.0, "offset": 2.0}
+    swept = simkit.sweep(nested, {"closure.scale": [1.0, 3.0]}, closure=closure, steps=1)
+    assert swept["x"][:, 0, -1].values.tolist() == [3.0, 5.0]
+    with pytest.raises(UserError, match=r"'closure\.scale' is swept"):
+        simkit.sweep(nested, {"closure.scale": [1.0, 3.0]}, **{"closure.scale": 2.0}, steps=1)
 
 
 def test_files_that_are_no_tables_are_one_line(tmp_path):

@@ -10,8 +10,10 @@ import pytest
 import xarray
 
 import simkit
+from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.job import begin
+from simkit.jobs.plans import planned
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario.loading import load
 from simkit.scenario.schema import parse_scenario
@@ -19,7 +21,7 @@ from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.run_directory import RunDirectory
 from tests.scenarios.small import NAMES, small
 from tests.stopping import StopAfter, Stopped
-from tests.toys import toy
+from tests.toys import PENDULUMS, toy
 
 OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
 
@@ -171,6 +173,39 @@ def test_relaxations_that_stop_early_repeat_their_last_frame():
         iterations = result["iteration"].isel(seed=0)
         assert int(iterations[0, -1]) < int(iterations[1, -1]) < 4000
         assert (iterations.diff("frame") >= 0).all()
+
+
+SQUARED = PENDULUMS.replace(
+    "[render]",
+    """
+[objectives.mean_time]
+doc = "mean of the time"
+quantity = "time"
+reduce = "mean"
+
+[objectives.spread]
+doc = "of the last angles"
+expression = "final(rms(position)) / time_mean(energy)"
+
+[render]""",
+).replace('doc = "energy at the end"', 'doc = "energy at the end"\nsquare = true')
+
+
+@pytest.mark.parametrize("stop", ["", "time > 0.07"])
+def test_objectives_of_members_are_those_of_single_runs(stop, tmp_path, capsys):
+    values = {"stop": stop} if stop else {}
+    job = planned(toy(SQUARED, **values), {"frequency": [1.0, 2.0]}, seeds=2, chunk=3)
+    swept = begin(job, tmp_path / "sweep")
+    names = {"objective_energy": "energy", "mean_time": "mean_time", "spread": "spread"}
+    for variable, name in names.items():
+        for member in ({"frequency": 1.0, "seed": 0}, {"frequency": 2.0, "seed": 1}):
+            value, _ = simkit.value_and_grad(toy(SQUARED, **values, **member), "frequency", objective=name)
+            assert float(swept[variable].sel(member)) == pytest.approx(value, rel=1e-12)
+    assert swept["spread"].attrs["long_name"] == "of the last angles"
+    xarray.testing.assert_identical(simkit.resume(tmp_path / "sweep"), swept)
+    assert main(["resume", str(tmp_path / "sweep")]) == 0
+    told = capsys.readouterr().out
+    assert told.split("\n", 1)[0].split()[3:5] == ["objective_energy", "spread"]
 
 
 def test_final_frames_can_be_left_out():

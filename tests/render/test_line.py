@@ -42,8 +42,10 @@ def test_what_is_no_number_over_time_is_refused(settings, tmp_path):
         new_painter(*run_of([1, 2]), "Title", settings("chart", "enrgy"), (320, 180))
     with pytest.raises(UserError, match="'energy' has 1 axes per frame"):
         new_painter({}, {"energy": np.zeros((2, 3))}, {}, "Title", settings("chart", "energy"), (320, 180))
-    with pytest.raises(UserError, match="no frames to draw"):
+    with pytest.raises(UserError, match="there is nothing to draw: no number is diagnosed"):
         render({}, {}, {}, "Title", settings("chart", "energy"), tmp_path / "a.gif")
+    with pytest.raises(UserError, match="no frames to draw"):
+        render({}, {"energy": np.zeros(0)}, {}, "Title", settings("chart", "energy"), tmp_path / "a.gif")
 
 
 def test_the_axis_of_time_has_its_unit(settings):

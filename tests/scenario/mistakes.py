@@ -235,6 +235,11 @@ MISTAKES = {
         'view = "field"\nwindow = { x = [1, 0] }',
         "toy.toml: render.window.x = [1, 0]",
     ),
+    "colors of a chart": (
+        'view = "field"',
+        'view = "chart"',
+        'render.colormap has no meaning with view = "chart", which has lines; remove it',
+    ),
     "camera": (
         'view = "field"',
         'view = "bodies"\ncamera = "front"',

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from simkit.jobs.outcome import Outcome
     from simkit.render.figure import Size
 
+# Options of pictures that it heeds.
+PICTURES = ("size", "no_render")
 # About a dozen lines show how the loss falls, however many iterations there were.
 ROWS = 12
 

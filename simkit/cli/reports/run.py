@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from simkit.render.figure import Size
 
 
+# Options of pictures that it heeds.
+PICTURES = ("format", "size", "no_render")
+
+
 def finish(outcome: "Outcome", job: "Run", folder: Path, arguments: argparse.Namespace, size: "Size | None") -> int:
     """Draw and report a run.
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from simkit.render.figure import Size
     from simkit.scenario.scenario import Scenario
 
+# Options of pictures that it heeds: its chart has no more than one form.
+PICTURES = ("no_render",)
 # A table wider than this does not fit a terminal.
 COLUMNS = 6
 # A sample may have thousands of points.
@@ -35,10 +37,11 @@ def finish(
         result: of the sweep.
         job: what was asked.
         folder: its directory.
-        arguments: with ``json``.
+        arguments: with ``json``, and ``no_render`` where work goes on.
         size: of pictures; its chart has one of its own.
     """
     from simkit.core.status import failed
+    from simkit.jobs.sweep_objectives import LEFT_OUT, objectives_in
     from simkit.jobs.sweep_results import RESULT, columns_of, failures
 
     axes, columns, scenario = result["status"].dims, columns_of(result), job.scenario
@@ -47,20 +50,23 @@ def finish(
         for name, array in result.data_vars.items()
         if "frame" in array.dims and array.dims[: len(axes)] == axes
     }
+    objectives = objectives_in(result, scenario)
     # What does not vary over the sweep (the end time, say) or repeats a swept parameter tells nothing.
-    telling = {name: array for name, array in final.items() if name.removeprefix("diagnosed_") not in columns}
+    telling = objectives | {n: array for n, array in final.items() if n.removeprefix("diagnosed_") not in columns}
     varying = {name: array for name, array in telling.items() if np.ptp(np.asarray(array, float)) != 0} or telling
     # What the scenario is about comes first.
-    first = [objective.quantity for objective in scenario.objectives.values()]
+    first = [*objectives, *(objective.quantity for objective in scenario.objectives.values())]
     varying = dict(sorted(varying.items(), key=lambda item: item[0] not in first))
     bad = failed(result["status"].values)
-    chart = _chart(result, varying, folder, scenario) if os.access(folder, os.W_OK) else None
+    is_drawn = os.access(folder, os.W_OK) and not getattr(arguments, "no_render", False)
+    chart = _chart(result, varying, folder, scenario) if is_drawn else None
     if arguments.json:
         report = {
             "scenario": scenario.name,
             "members": int(result["status"].size),
             "axes": {str(axis): result[axis].values for axis in axes},
             "points": {name: values for name, values in columns.items() if name not in axes},
+            "objectives": {name: array.values for name, array in objectives.items()},
             "final": {name: array.values for name, array in final.items()},
             "status": result["status"].values,
             "failed": failures(result),
@@ -74,6 +80,11 @@ def finish(
         print(f"\nresult:    {folder / RESULT}   (read it with simkit.open_run('{folder}'))")
         if chart:
             print(f"chart:     {chart}")
+        if left := result.attrs.get(LEFT_OUT):
+            print(
+                f"not shown: {left}: of arrays at times at which a sweep does not keep them; in a formula that reduces"
+            )
+            print("           frames, name [quantities] that reduce these arrays, or write final(...)")
         if apart := result.attrs.get("apart"):
             print(f"by config: {apart} differ in size; read them with simkit.open_run('{folder / 'config_0000'}'), ...")
     for line in failures(result):

@@ -116,18 +116,24 @@ def _page(arguments: argparse.Namespace) -> int:
 def _tell_page(report: "PageReport", as_json: bool) -> None:
     from dataclasses import asdict
 
+    from simkit.export.programs.comparison import not_compared, worst_of
+
     if as_json:
         print_json({**asdict(report), "file": str(report.file), "passed": report.passed})
         return
-    worst = {
-        form: max(found, key=lambda one: one.error / one.allowed if one.allowed else one.error)
-        for form, found in report.differences.items()
-    }
+    worst = {form: worst_of(found) for form, found in report.differences.items()}
     rows = [
         (form, report.nodes[form], _rough(one.error), one.output, _rough(one.allowed)) for form, one in worst.items()
     ]
     print(f"{report.file}: a page of {report.size / 1e6:.1f} MB; its programs, compared with JAX\n")
     print_table(("program", "nodes", "largest error", "of", "allowed"), rows)
+    for form, found in report.differences.items():
+        _tell_not_compared(f"'{form}'", not_compared(found))
+
+
+def _tell_not_compared(owner: str, outputs: list[str]) -> None:
+    if outputs:
+        print(f"\nnot compared in {owner}, since rounding alone changes them too much: {', '.join(outputs)}")
 
 
 def _verified(arguments: argparse.Namespace) -> int:
@@ -172,6 +178,8 @@ def _told(report: "Report", arguments: argparse.Namespace) -> int:
         ]
         print(f"{report.folder}: {report.form}, compared with JAX\n")
         print_table(header, rows)
+        for one in report.runtimes:
+            _tell_not_compared(f"{one.file}", one.not_compared)
     for miss in report.misses:
         print(f"simkit: {miss}", file=sys.stderr)
     return FINE if report.passed else DIFFERS

@@ -5,6 +5,7 @@ from functools import partial
 
 from simkit.cli.arguments import (
     add_mode,
+    add_no_render,
     add_output,
     add_picture,
     add_scenario,
@@ -12,6 +13,7 @@ from simkit.cli.arguments import (
     names_of,
     output_of,
     scenario_of,
+    size_of,
 )
 from simkit.cli.work import carry_out
 
@@ -21,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scenario(parser)
     add_wrt(parser)
     add_output(parser, "_optimize")
-    add_picture(parser)
+    add_picture(parser, animated=False)
     parser.add_argument(
         "--method",
         default="lbfgs",
@@ -29,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lbfgs for smooth objectives, adam for noisy ones (default: lbfgs)",
     )
     parser.add_argument("--iterations", type=int, default=50, help="at most this many updates (default: 50)")
-    parser.add_argument("--learning-rate", type=float, default=0.1, help="of adam (default: 0.1)")
+    parser.add_argument("--learning-rate", type=float, help="of adam (default: 0.1)")
     add_mode(parser)
-    parser.add_argument("--no-render", action="store_true", help="draw nothing")
+    add_no_render(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -39,21 +41,20 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.derivatives import objective_name
     from simkit.jobs.job import begin
-    from simkit.jobs.optimizations import Optimization
-    from simkit.render.animate import parse_size
+    from simkit.jobs.optimizations import Optimization, learning_rate_of
 
     scenario = scenario_of(arguments)
-    size = parse_size(arguments.size)
+    size = size_of(arguments)
     job = Optimization(
         scenario,
         tuple(names_of(arguments.wrt)),
         objective_name(scenario, arguments.objective),
         arguments.method,
         arguments.iterations,
-        arguments.learning_rate,
+        learning_rate_of(arguments.method, arguments.learning_rate),
         arguments.mode,
     ).checked()
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
     work = partial(begin, job, output, arguments.overwrite)
-    return carry_out(job, output, arguments, None if arguments.no_render else size, work)
+    return carry_out(job, output, arguments, size, work)

@@ -3,21 +3,21 @@
 import argparse
 from pathlib import Path
 
-from simkit.cli.arguments import add_picture
+from simkit.cli.arguments import FORMATS, add_picture, given_of
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
 from simkit.cli.progress import Progress
 from simkit.errors import UserError
+
+MOST_FRAMES = 150
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("run", metavar="RUN", help="the run directory")
     add_picture(parser)
-    parser.add_argument("--frame", type=int, default=-1, help="which frame a png shows (default: -1, the last)")
-    parser.add_argument(
-        "--max-frames", type=int, default=150, help="thin an animation to about this many (default: 150)"
-    )
+    parser.add_argument("--frame", type=int, help="which frame a png shows (default: -1, the last)")
+    parser.add_argument("--max-frames", type=int, help=f"thin an animation to about this many (default: {MOST_FRAMES})")
     parser.add_argument("-o", "--output", type=Path, help="file to write (default: inside the run directory)")
 
 
@@ -27,19 +27,23 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.jobs.reopening import open_frames
     from simkit.render.animate import parse_size
 
-    size = parse_size(arguments.size)
-    if arguments.max_frames < 1:
-        raise UserError(f"--max-frames = {arguments.max_frames} is not allowed; give at least 1")
+    size, kind = parse_size(arguments.size), _kind(arguments)
+    frame, most = (
+        usual if given is None else given
+        for given, usual in ((arguments.frame, -1), (arguments.max_frames, MOST_FRAMES))
+    )
+    if most < 1:
+        raise UserError(f"--max-frames = {most} is not allowed; give at least 1")
     outcome = open_frames(arguments.run, "animation")
-    output = arguments.output or Path(arguments.run) / f"{outcome.scenario.name}.{arguments.format}"
+    output = arguments.output or Path(arguments.run) / f"{outcome.scenario.name}.{kind}"
     with Progress(outcome.scenario.name, doing="drawing") as progress:
         draw(
             outcome,
             output,
-            arguments.format,
+            kind,
             size,
-            arguments.frame,
-            arguments.max_frames,
+            frame,
+            most,
             lambda done: progress.update(done, "drawing"),
         )
     if arguments.json:
@@ -47,3 +51,15 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         print(output)
     return FINE
+
+
+def _kind(arguments: argparse.Namespace) -> str:
+    """Return the format of the picture: the one that was asked for, or that of the file's name."""
+    named = arguments.output.suffix.lower().removeprefix(".") if arguments.output else ""
+    kind = arguments.format or (named if named in FORMATS else FORMATS[0])
+    if arguments.output and named != kind:
+        raise UserError(f"{arguments.output} is not the name of a {kind} file; name it {arguments.output.stem}.{kind}")
+    if given := given_of(arguments, ["max_frames" if kind == "png" else "frame"]):
+        needed = "an animation; leave it out" if kind == "png" else "a picture; write --format png as well"
+        raise UserError(f"{given} is for {needed}")
+    return kind

@@ -5,9 +5,9 @@ import os
 import sys
 from functools import partial
 
-from simkit.cli.arguments import add_picture, add_workers
+from simkit.cli.arguments import add_no_render, add_picture, add_workers, size_of
 from simkit.cli.processes import add_processes, follow, group_of, run_of, together
-from simkit.cli.work import carry_out
+from simkit.cli.work import carry_out, check_pictures
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_picture(parser)
     add_workers(parser)
     add_processes(parser)
-    parser.add_argument("--no-render", action="store_true", help="draw nothing")
+    add_no_render(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -25,14 +25,14 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import proceed
     from simkit.jobs.reopening import with_executor
-    from simkit.render.animate import parse_size
     from simkit.render.files import remove_abandoned
     from simkit.storage.kinds import kind_of
     from simkit.storage.run_directory import RunDirectory
 
-    size = None if arguments.no_render else parse_size(arguments.size)
     directory = RunDirectory.open(arguments.run)
     job = kind_of(directory.kind).of(directory)
+    check_pictures(job, arguments)
+    size = size_of(arguments)
     job = run_of(with_executor(job, arguments.workers, arguments.scheduler, arguments.deadline), group)
     use_compilation_cache()
     if group and not group.is_first:

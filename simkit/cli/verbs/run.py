@@ -3,7 +3,15 @@
 import argparse
 from functools import partial
 
-from simkit.cli.arguments import add_output, add_picture, add_scenario, output_of, scenario_of
+from simkit.cli.arguments import (
+    add_no_render,
+    add_output,
+    add_picture,
+    add_scenario,
+    output_of,
+    scenario_of,
+    size_of,
+)
 from simkit.cli.processes import add_processes, follow, group_of, together
 from simkit.cli.work import carry_out
 
@@ -14,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
     add_picture(parser)
     add_processes(parser)
-    parser.add_argument("--no-render", action="store_true", help="store frames only; draw them later with render")
+    add_no_render(parser, "store frames only; draw them later with render")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -23,12 +31,11 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.core.compilation import use_compilation_cache
     from simkit.jobs.job import begin
     from simkit.jobs.runs import Run
-    from simkit.render.animate import parse_size
     from simkit.render.color import check_scenario
 
     job = Run(scenario_of(arguments), group)
-    size = parse_size(arguments.size)
-    if not arguments.no_render:
+    size = size_of(arguments)
+    if size:
         check_scenario(job.scenario)
     output = output_of(arguments, job.scenario.name)
     use_compilation_cache()
@@ -36,4 +43,4 @@ def main(arguments: argparse.Namespace) -> int:
         return follow(job, group)
     work = partial(begin, job, output, arguments.overwrite)
     work = together(group, output, work) if group else work
-    return carry_out(job, output, arguments, None if arguments.no_render else size, work)
+    return carry_out(job, output, arguments, size, work)

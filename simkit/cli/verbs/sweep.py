@@ -12,6 +12,7 @@ from simkit.cli.flags import with_flags
 from simkit.cli.work import carry_out
 from simkit.errors import UserError
 from simkit.scenario.over import parse_over
+from simkit.scenario.overrides import parse_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
             final_frames=not arguments.no_frames,
             memory=arguments.memory,
             executor=executor_of(arguments.workers, arguments.scheduler, arguments.deadline),
+            beside=parse_settings(arguments.set),
         )
     for warning in told:
         print(f"simkit: warning: {with_flags(str(warning.message))}", file=sys.stderr)

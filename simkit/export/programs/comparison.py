@@ -14,6 +14,10 @@ ROUNDINGS = 100.0
 PERTURBATIONS = 3
 # Outputs smaller than this many roundings of the largest number of all outputs are nothing but round-off.
 ROUND_OFF = 16.0
+# An output that may differ by more than this share of its largest number is not compared: it may be anything.
+LARGEST_ALLOWED = 0.1
+# What is that small beside the other outputs (a divergence that is zero but for rounding) must stay so.
+LARGEST_BESIDE_OTHERS = 1e-3
 
 type Arrays = Sequence[np.ndarray]
 
@@ -26,13 +30,20 @@ class Difference:
         output: its name.
         error: largest difference relative to the largest number of the reference; of integers and truth values the
             share of those that differ; infinite where one is not finite and the other is.
-        allowed: the largest error that is not a miss; ``None`` where rounding the inputs changes integers, so that
-            nothing can be asked for.
+        allowed: the largest error that is not a miss; ``None`` where it is not compared, because rounding the inputs
+            changes integers, or numbers by more than `LARGEST_ALLOWED`.
+        beside_others: whether both are relative to the largest number of all outputs, beside which it is round-off.
     """
 
     output: str
     error: float
     allowed: float | None
+    beside_others: bool = False
+
+    @property
+    def compared(self) -> bool:
+        """Whether an error can be too large."""
+        return self.allowed is not None
 
     @property
     def passed(self) -> bool:
@@ -142,9 +153,39 @@ def differences(names: Sequence[str], expected: Arrays, found: Arrays, allowed: 
         found: of another runtime.
         allowed: of `allowed_errors`.
     """
+    largest = max((largest_of(array) for array in expected if array.dtype.kind == "f"), default=0.0)
     return [
-        Difference(name, error_of(a, b), most) for name, a, b, most in zip(names, expected, found, allowed, strict=True)
+        _difference(name, largest_of(a) / largest if largest and a.dtype.kind == "f" else 0.0, error_of(a, b), most)
+        for name, a, b, most in zip(names, expected, found, allowed, strict=True)
     ]
+
+
+def _difference(name: str, share: float, error: float, allowed: float | None) -> Difference:
+    """Return how an output compares, of which its largest number is that share of the largest of all."""
+    if allowed is None or allowed <= LARGEST_ALLOWED:
+        return Difference(name, error, allowed)
+    if 0 < share * allowed <= LARGEST_BESIDE_OTHERS:
+        return Difference(name, share * error, share * allowed, beside_others=True)
+    # What may not even become infinite where the reference is finite is asked for, always.
+    return Difference(name, error, None if np.isfinite(error) else allowed)
+
+
+def worst_of(found: Sequence[Difference]) -> Difference:
+    """Return the output that comes nearest to a miss, or misses most; one that is compared, if there is any.
+
+    Args:
+        found: at least one.
+    """
+    return max(found, key=lambda one: (one.compared, one.error / one.allowed if one.allowed else one.error))
+
+
+def not_compared(found: Sequence[Difference]) -> list[str]:
+    """Return the names of outputs that were not compared, each once.
+
+    Args:
+        found: of any number of cases.
+    """
+    return list(dict.fromkeys(one.output for one in found if not one.compared))
 
 
 def _rounded(array: np.ndarray, time: int) -> np.ndarray:

@@ -66,8 +66,12 @@ class Request:
             raise UserError(f"batch = {self.batch!r:.60} is neither a size nor 'symbolic'")
         if self.batch == runtimes.SYMBOLIC and self.to != "stablehlo":
             raise UserError('an ONNX model has fixed shapes; write batch=16 for instance, or to="stablehlo"')
-        if self.tolerance is not None and not 0 < self.tolerance < 1:
-            raise UserError(f"tolerance = {self.tolerance!r:.60} is not between 0 and 1; give 1e-5 for instance")
+        most = comparison.LARGEST_ALLOWED
+        if self.tolerance is not None and not 0 < self.tolerance <= most:
+            raise UserError(
+                f"tolerance = {self.tolerance!r:.60} is not above 0 and at most {most}, beyond which "
+                "nothing is compared; give 1e-5 for instance"
+            )
         if self.operators is not None and self.to == "stablehlo":
             raise UserError('a list of operators is for ONNX models; write to="onnx", or leave it out')
 

@@ -11,7 +11,7 @@ from simkit.core.precision import precision
 from simkit.errors import UserError
 from simkit.export.programs import folder as folders
 from simkit.export.programs import runtimes
-from simkit.export.programs.comparison import Difference, differences
+from simkit.export.programs.comparison import Difference, differences, not_compared, worst_of
 from simkit.storage.files import write_json
 
 
@@ -42,12 +42,17 @@ class RuntimeReport:
     @property
     def worst(self) -> Difference:
         """The output that comes nearest to a miss, or misses most."""
-        return max(self.differences, key=lambda one: one.error / one.allowed if one.allowed else one.error)
+        return worst_of(self.differences)
 
     @property
     def largest_error(self) -> float:
-        """Of all outputs."""
-        return max(one.error for one in self.differences)
+        """Of all outputs that are compared."""
+        return max((one.error for one in self.differences if one.compared), default=0.0)
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Outputs of which nothing can be asked in one case at least, because rounding alone changes them too much."""
+        return not_compared(self.differences)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +83,11 @@ class Report:
             for runtime in self.runtimes
             for one in runtime.differences
             if not one.passed
+        ]
+        found += [
+            f"{self.folder / runtime.file}: no output can be compared: rounding alone changes each of them too much"
+            for runtime in self.runtimes
+            if not any(one.compared for one in runtime.differences)
         ]
         for operator, told in self.outside.items():
             lines = ", ".join(told["lines"][:3])
@@ -174,7 +184,11 @@ def as_plain(report: Report) -> dict[str, Any]:
             {
                 **dataclasses.asdict(runtime),
                 "largest_error": runtime.largest_error,
-                "differences": [dataclasses.asdict(one) | {"passed": one.passed} for one in runtime.differences],
+                "not_compared": runtime.not_compared,
+                "differences": [
+                    dataclasses.asdict(one) | {"compared": one.compared, "passed": one.passed}
+                    for one in runtime.differences
+                ],
             }
             for runtime in report.runtimes
         ],

@@ -37,12 +37,15 @@ class Block:
         """Return the positions of all, (cells N, d), and the cell of the block."""
         assert cell is not None  # nothing repeats in free space
         corners = np.stack(np.meshgrid(*map(np.arange, self.repeats), indexing="ij"), axis=-1).reshape(self.cells, -1)
-        counts = jnp.asarray(self.repeats, cell.dtype)
         # Along a side without images there is one cell, whose infinite length times zero would be NaN.
         finite = jnp.where(jnp.isinf(cell), 0, cell)
         shifts = jnp.asarray(corners, cell.dtype) @ spaces.lattice_vectors(finite)
-        block = cell * (counts if cell.ndim == 1 else counts[:, None])
-        return (shifts[:, None] + position).reshape(-1, position.shape[1]), block
+        return (shifts[:, None] + position).reshape(-1, position.shape[1]), self.block(cell)
+
+    def block(self, cell: jax.Array) -> jax.Array:
+        """Return the cell of the block."""
+        counts = jnp.asarray(self.repeats, cell.dtype)
+        return cell * (counts if cell.ndim == 1 else counts[:, None])
 
     def tied(self) -> Interaction:
         """Return the interaction of the particles of one cell."""
@@ -63,7 +66,7 @@ class Block:
         def stress(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
             return inner.stress(*self.repeated(position, cell), params, neighbors)
 
-        resize = inner.sized_like
+        resize, fits = inner.sized_like, inner.fits
         return Interaction(
             prepare=prepare,
             refresh=refresh,
@@ -72,4 +75,5 @@ class Block:
             stress=stress,
             sized_like=resize and (lambda neighbors: Block(resize(neighbors), self.repeats).tied()),
             is_translation_invariant=inner.is_translation_invariant,
+            fits=fits and (lambda cell, params: fits(self.block(cell), params)),
         )

@@ -14,7 +14,7 @@ def seen_by(interaction: Interaction, view: Callable[[Params], Params]) -> Inter
         interaction: that takes other params.
         view: ``params -> params`` of that interaction.
     """
-    resize = interaction.sized_like
+    resize, fits = interaction.sized_like, interaction.fits
     return Interaction(
         prepare=lambda position, cell, params: interaction.prepare(position, cell, view(params)),
         refresh=lambda neighbors, position, cell, params: interaction.refresh(neighbors, position, cell, view(params)),
@@ -23,6 +23,7 @@ def seen_by(interaction: Interaction, view: Callable[[Params], Params]) -> Inter
         stress=lambda position, cell, params, neighbors: interaction.stress(position, cell, view(params), neighbors),
         sized_like=resize and (lambda neighbors: seen_by(resize(neighbors), view)),
         is_translation_invariant=interaction.is_translation_invariant,
+        fits=fits and (lambda cell, params: fits(cell, view(params))),
     )
 
 

@@ -154,7 +154,9 @@ class MolecularDynamics:
         """Return the `simkit.core.status.Status` code, but for an overflow of lists."""
         finite = is_finite((state.position, state.velocity, state.force))
         resolved = jnp.where(state.unresolved, jnp.int32(Status.UNRESOLVED), jnp.int32(Status.OK))
-        return jnp.where(finite, resolved, jnp.int32(Status.NON_FINITE))
+        too_small = self.method.moves_cell & self.interaction.misses_pairs(self.cell_of(state, params), params)
+        failed = jnp.where(too_small, jnp.int32(Status.CELL_TOO_SMALL), jnp.int32(Status.NON_FINITE))
+        return jnp.where(finite, resolved, failed)
 
     def observed(self, state: DynamicsState, params: Params) -> Arrays:
         """Return what a frame stores."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.molecular.spaces import Cell
@@ -30,6 +31,8 @@ class Interaction(NamedTuple):
             any size.
         is_translation_invariant: whether by construction the energy stays the same when all particles move together;
             where false, molecular dynamics measures along which directions the total momentum is conserved.
+        fits: ``(cell, params) -> boolean``, whether a periodic cell is wide enough for the cut-offs; ``None`` where any
+            cell is.
     """
 
     prepare: Callable[[jax.Array, Cell, Params], Any]
@@ -39,6 +42,19 @@ class Interaction(NamedTuple):
     stress: Callable[[jax.Array, Cell, Params, Any], jax.Array]
     sized_like: "Callable[[Any], Interaction] | None" = None
     is_translation_invariant: bool = False
+    fits: Callable[[Cell, Params], jax.Array] | None = None
+
+    def misses_pairs(self, cell: Cell, params: Params, margin: float = 0.0) -> jax.Array:
+        """Tell whether a cell is too small for the cut-offs, so that energy, force and stress are NaN.
+
+        Args:
+            cell: as for `simkit.molecular.spaces.of_cell`; one that is not finite is no smaller than any other.
+            params: parameters.
+            margin: relative; tells also whether a cell smaller by that would be.
+        """
+        if self.fits is None or cell is None:
+            return jnp.bool_(False)
+        return ~jnp.isnan(cell).any() & ~self.fits(cell * (1 - margin), params)
 
 
 def combined(*interactions: Interaction) -> Interaction:
@@ -62,6 +78,7 @@ def combined(*interactions: Interaction) -> Interaction:
             *(part.sized_like(n) if part.sized_like else part for part, n in zip(interactions, neighbors, strict=True))
         )
 
+    needs = [part.fits for part in interactions if part.fits is not None]
     return Interaction(
         prepare=lambda position, cell, params: tuple(part.prepare(position, cell, params) for part in interactions),
         refresh=lambda neighbors, position, cell, params: tuple(
@@ -72,4 +89,5 @@ def combined(*interactions: Interaction) -> Interaction:
         stress=summed("stress"),
         sized_like=sized_like,
         is_translation_invariant=all(part.is_translation_invariant for part in interactions),
+        fits=(lambda cell, params: jnp.stack([fits(cell, params) for fits in needs]).all()) if needs else None,
     )

@@ -103,6 +103,7 @@ class PairInteraction:
             stress=self.stress,
             sized_like=self.sized_like,
             is_translation_invariant=True,
+            fits=None if self.cutoff is None else self.fits,
         )
 
     def uses_list(self, position: jax.Array) -> bool:
@@ -114,6 +115,11 @@ class PairInteraction:
     def cutoff_of(self, params: Params, position: jax.Array) -> jax.Array:
         """Return the cut-off in the precision of the positions."""
         return jnp.asarray(self.cutoff(params) if callable(self.cutoff) else self.cutoff, position.dtype)
+
+    def fits(self, cell: Cell, params: Params) -> jax.Array:
+        """Tell whether a cell is at least twice as wide as the cut-off."""
+        assert cell is not None  # no cut-off is too long for free space
+        return _fits(self.cutoff_of(params, cell), spaces.of_cell(cell, len(cell)))
 
     def reach_of(self, params: Params, position: jax.Array, cell: Cell) -> jax.Array:
         """Return how far pairs are listed."""

@@ -111,10 +111,12 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
     def refresh(neighbors: NeighborList, position: jax.Array, cell: Cell, params: Params) -> NeighborList:
         return neighbor_list.refresh(neighbors, position, cell, cutoff(params), reach(params, cell))
 
+    def fits(cell: Cell, params: Params) -> jax.Array:
+        return 2 * cutoff(params) <= spaces.of_cell(cell, 3).widths.min()
+
     def right_or_nan(value: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
         # Better no number than a wrong one.
-        fits = 2 * cutoff(params) <= spaces.of_cell(cell, 3).widths.min()
-        return jnp.where(fits & ~neighbors.overflowed, value, jnp.nan)
+        return jnp.where(fits(cell, params) & ~neighbors.overflowed, value, jnp.nan)
 
     def energy(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
         value = energy_per_particle(position, cell, params, neighbors, shape).sum()
@@ -138,6 +140,7 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
         stress=stress,
         sized_like=lambda neighbors: stillinger_weber(capacity=neighbors.capacity, skin=skin, shape=shape),
         is_translation_invariant=True,
+        fits=fits,
     )
 
 

@@ -22,6 +22,9 @@ from simkit.molecular.relaxation.landscape import Landscape
 from simkit.molecular.relaxation.solution import Loose, Solution
 from simkit.molecular.spaces import Cell
 
+# By how much, in units of its width, a cell may miss the smallest that fits and still be held by that.
+NEARLY = 1e-5
+
 type Measure = Callable[[jax.Array, Cell, Params], Arrays]
 
 
@@ -141,14 +144,22 @@ class Relaxation:
 
     def status(self, state: RelaxationState, params: Params) -> jax.Array:
         """Return the `simkit.core.status.Status` code, but for an overflow of lists."""
-        code = jnp.where(state.idle >= self.minimizer.patience, jnp.int32(Status.STALLED), jnp.int32(Status.OK))
+        stalled, failed = jnp.int32(Status.STALLED), jnp.int32(Status.NON_FINITE)
+        if self.landscape.relax_cell:
+            fits_not = self.landscape.interaction.misses_pairs
+            # A minimizer that takes no step uphill ends within round-off of the smallest cell that it may take.
+            held = fits_not(self.landscape.arrangement(state.descent.position, params)[1], params, NEARLY)
+            tried = fits_not(self.landscape.arrangement(state.descent.trial, params)[1], params)
+            stalled = jnp.where(held, jnp.int32(Status.CELL_TOO_SMALL), stalled)
+            failed = jnp.where(held | tried, jnp.int32(Status.CELL_TOO_SMALL), failed)
+        code = jnp.where(state.idle >= self.minimizer.patience, stalled, jnp.int32(Status.OK))
         code = jnp.where(self.is_at_rest(state, params), jnp.int32(Status.CONVERGED), code)
         # Asked at every step, so what a minimizer remembers is left out: it shows in the next trial.
         descent = state.descent
         finite = is_finite((descent.position, descent.force, descent.trial))
         if self.minimizer.monotone:
             finite &= jnp.isfinite(descent.energy)
-        return jnp.where(finite, code, jnp.int32(Status.NON_FINITE))
+        return jnp.where(finite, code, failed)
 
     def current(self, state: RelaxationState, params: Params) -> tuple[jax.Array, Cell, Any]:
         """Return position, cell and neighbors where the walk stands."""
