@@ -10,7 +10,8 @@ from simkit.cli.interrupt import resumable
 from simkit.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from simkit.jobs.job import Job, Report
+    from simkit.jobs.callbacks import Report
+    from simkit.jobs.job import Job
     from simkit.render.figure import Size
 
 

@@ -13,7 +13,7 @@ from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.pressure_sides import PressureOnSides, pushed_along
 from simkit.flow.boundary.surroundings import surround
 from simkit.flow.equations import Equations
-from simkit.flow.obstacles.method import Inertia
+from simkit.flow.obstacles.stage import Inertia
 from simkit.flow.operators.advection import LAYERS, advection
 from simkit.flow.operators.differences import with_ends
 from simkit.flow.operators.diffusion import laplacian

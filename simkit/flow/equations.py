@@ -13,7 +13,7 @@ from simkit.flow.boundary.domain import Domain, same
 from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.pressure_sides import PressureOnSides, SidePressure, pressure_on_sides
 from simkit.flow.boundary.side_velocity import velocity_on_sides
-from simkit.flow.obstacles.method import Obstacle
+from simkit.flow.obstacles.stage import Inertia, Stage
 from simkit.flow.operators.advection import LAYERS
 from simkit.flow.viscosity import Uniform, Viscosity, is_field, uniform
 
@@ -35,6 +35,72 @@ class Scalar(Protocol):
 
         ``solve(change, scalar, params, time, part, share)`` returns the change over the time ``part`` from ``time``,
         see `simkit.flow.stepping.implicit.friction_solver`.
+        """
+        ...
+
+
+class Obstacle(Protocol):
+    """A body in the flow, or several."""
+
+    @property
+    def loads(self) -> int:
+        """Length of the vector of forces that `hold` returns."""
+        ...
+
+    @property
+    def moves(self) -> bool:
+        """Whether it is elsewhere at other times."""
+        ...
+
+    def check_equations(self, equations: "Equations") -> None:
+        """Refuse equations that the method does not serve."""
+        ...
+
+    def prepare(self, params: Params, parts: jax.Array, project: Callable) -> Any:
+        """Return what `at` takes, made once for a run from its first parameters; ``parts``: lengths of the stages."""
+        ...
+
+    def at(self, params: Params, hold: Any) -> Any:
+        """Return what `hold` needs under the parameters of a step, from what `prepare` returned."""
+        ...
+
+    def inertia(self, params: Params, time: jax.Array) -> Inertia | None:
+        """Return what is carried of the velocity at a time; None for all of it."""
+        ...
+
+    def source(self, params: Params, time: jax.Array) -> jax.Array | None:
+        """Return the divergence of the velocity at the cell centers; None for zero."""
+        ...
+
+    def hold(
+        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: Any, stage: Stage
+    ) -> tuple[Velocity, jax.Array, jax.Array]:
+        """Return the solenoidal velocity with that of the body in it, the pressure, and the momentum that this took.
+
+        ``velocity`` is that at the end of the stage but for the pressure, ``before`` and ``pressure`` those at its
+        start, ``held`` what `at` returned; momentum is force times time.
+        """
+        ...
+
+    def hold_scalar(
+        self, scalar: Any, before: Any, diffusivity: Any, params: Params, time: jax.Array
+    ) -> tuple[Any, jax.Array]:
+        """Return the scalar at the end of a stage as the body makes it, or several, and how much of each it added."""
+        ...
+
+    def kept(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array:
+        """Return how much of each scalar that the body added in a step the fluid inside it keeps.
+
+        ``before`` and ``after``: time and scalar, or several by name, at the start and the end of a step.
+        """
+        ...
+
+    def gained(
+        self, params: Params, before: tuple[jax.Array, Velocity], after: tuple[jax.Array, Velocity]
+    ) -> jax.Array | None:
+        """Return how much of the momentum that `hold` took the fluid inside the body gave; None for nothing.
+
+        ``before`` and ``after``: time and velocity at the start and the end of a step.
         """
         ...
 

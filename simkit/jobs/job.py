@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from simkit.core.precision import precision
 from simkit.errors import UserError
+from simkit.jobs.callbacks import Report, Warn
+from simkit.jobs.notebook import progress_of
 from simkit.jobs.so_far import SoFar
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
@@ -29,11 +31,6 @@ if TYPE_CHECKING:
 
     from simkit.core.simulation import Arrays, Simulation
     from simkit.engine.driver import Program
-
-type Report = Callable[[float, str], None]
-"""Told the fraction done and a few words."""
-type Warn = Callable[[str], None]
-"""Told in one line what was damaged or has changed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,8 +262,6 @@ def returned(job: Job[Any], work: Callable[[Report], Any]) -> "xarray.Dataset":
     Raises:
         RunFailedError: if all of the result turned non-finite.
     """
-    from simkit.jobs.notebook import progress_of
-
     with progress_of(job.scenario.name, **job.progress) as update:
         result = work(update)
     if warning := job.warning(result):

@@ -12,13 +12,13 @@ from simkit.errors import Mistakes, UserError, nearest
 from simkit.scenario import checks, inlined
 from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
 from simkit.scenario.registry import VIEWS
-from simkit.scenario.scenario import (
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import (
     Difference,
     ObjectiveSettings,
     QuantitySettings,
     RenderSettings,
     RunSettings,
-    Scenario,
     Validation,
     file_label,
 )

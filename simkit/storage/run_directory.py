@@ -164,7 +164,7 @@ class RunDirectory:
                 for sections in (("config", "run"), ("params",))
             )
             declared = declared_in(self.manifest, scenario)
-            scenario = dataclasses.replace(with_values(scenario, settings), given=declared)
+            scenario = dataclasses.replace(with_values(scenario, settings), known_parameters=declared)
             scenario = with_values(scenario, params)
             return scenario if self.made is None else handed_over(scenario, self.made, self.path)
         except (DamagedFileError, UnicodeDecodeError) as error:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.export.page.drawing import label_of, scale_data
+from simkit.export.page.labels import label_of, scale_data
 from simkit.render.bodies.camera import usual_direction
 from simkit.render.bodies.ground import nice_length
 from simkit.render.bodies.motion import BodyFrames, body_colors, flat_motion_of_balls, read_bodies

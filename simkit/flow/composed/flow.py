@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import jax
-
 from simkit.core.expressions.names import CONSTANTS, FUNCTIONS
 from simkit.core.expressions.scope import Formula, Scope, scope
 from simkit.core.settings import Settings
@@ -25,7 +23,6 @@ from simkit.flow.composed.sides import (
     conditions_on_sides,
     velocities_on_sides,
 )
-from simkit.flow.composed.start import check_start
 from simkit.flow.composed.terms import flow_rate_of, force_of, viscosity_of
 from simkit.flow.equations import Equations
 from simkit.flow.scalar import TransportedScalar
@@ -154,14 +151,6 @@ class ComposedFlow:
             largest_speed=None if largest is None else known.formula(largest),
             equations=equations,
         )
-
-    def check(self, params: Params, key: jax.Array) -> None:
-        """Refuse parameters with which a formula is not finite at the start, or the time step too long.
-
-        Raises:
-            UserError: that names the formula, or the limit of the time step.
-        """
-        check_start(self, params, key)
 
 
 def _scope(told: Settings, params: Params, fields: tuple[str, ...]) -> Scope:

@@ -1,6 +1,6 @@
 """Checks of a flow that is told as data, before a run: finite formulas, and a time step that is short enough."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +9,9 @@ import numpy as np
 from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_non_finite
 from simkit.core.simulation import Params
 from simkit.flow.boundary.side_velocity import velocity_on_sides
+from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.parts_of_sides import check_parts
 from simkit.flow.stepping.time_step import check_time_step
-
-if TYPE_CHECKING:
-    from simkit.flow.composed.flow import ComposedFlow
 
 # Powers of two of the time step at which sides and obstacles are looked at besides the start.
 LOOKS = 7
@@ -21,7 +19,7 @@ LOOKS = 7
 FASTER = 1.5
 
 
-def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
+def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
     """Refuse parameters with which a formula is not finite at the start, or the time step too long.
 
     Args:
@@ -94,7 +92,7 @@ def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
     )
 
 
-def _speeds_of_obstacles(flow: "ComposedFlow", params: Params, times: list[float]) -> tuple[float, ...]:
+def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
     """Return the largest size of each component of the velocity of obstacles, once they fit into the domain."""
     bodies = flow.equations.obstacle
     for one in flow.obstacles.values():
@@ -110,7 +108,7 @@ def _speeds_of_obstacles(flow: "ComposedFlow", params: Params, times: list[float
     return tuple(found)
 
 
-def _speeds_on_sides(flow: "ComposedFlow", params: Params, times: list[float]) -> tuple[float, ...]:
+def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
     """Return the largest size of each component of the velocity on the sides, at the given times."""
     found = np.zeros(len(flow.places.axes))
     for (axis, side, component), formula in flow.on_sides.items():

@@ -1,5 +1,6 @@
 """Flows that are told as data: the factory of ``flow.domain``."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from simkit.core.simulation import Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.settings import SETTINGS
+from simkit.flow.composed.start import check_start
 from simkit.flow.composed.told import Told, unit_of_time
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.room import have_room
@@ -106,7 +108,7 @@ def system(
         params=flow.parameters,
         status=status if isinstance(bodies, Bodies) and bodies.moves else None,
         watched=False,
-        check=flow.check,
+        check=functools.partial(check_start, flow),
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,
         quantities=seen.quantities,

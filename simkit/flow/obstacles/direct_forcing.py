@@ -13,9 +13,9 @@ from simkit.flow.grid import Grid
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import distance_and_normal, positions
-from simkit.flow.obstacles.method import Stage
 from simkit.flow.obstacles.neighbors import Neighbors
 from simkit.flow.obstacles.parabola import shell_weight, with_value
+from simkit.flow.obstacles.stage import Stage
 from simkit.flow.operators.differences import gradient, inside
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import positions
 from simkit.flow.obstacles.indicator import distance_in_cells
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction
-from simkit.flow.obstacles.method import Inertia, Stage
 from simkit.flow.obstacles.outline import Outline, check_outline, farthest_corner, moved_outline, outline
+from simkit.flow.obstacles.stage import Inertia, Stage
 from simkit.flow.obstacles.transfer import across_and_along, along_axes, kernels_at, read, smearing_at, spread
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.flow.viscosity import Uniform, uniform

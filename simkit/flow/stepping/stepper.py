@@ -17,7 +17,7 @@ from simkit.flow.boundary.domain import prescribe
 from simkit.flow.boundary.pressure_sides import pushed
 from simkit.flow.diagnosis.measures import integral, mean_velocity
 from simkit.flow.equations import Equations
-from simkit.flow.obstacles.method import Stage
+from simkit.flow.obstacles.stage import Stage
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.several_scalars import TransportedScalars

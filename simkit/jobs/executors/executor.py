@@ -10,8 +10,8 @@ import numpy as np
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
+    from simkit.jobs.callbacks import Report, Warn
     from simkit.jobs.chunks import Chunks
-    from simkit.jobs.job import Report, Warn
 
 # A chunk is given up when it failed so often.
 MOST_TRIES = 3

@@ -11,7 +11,7 @@ from simkit.render.color import ColorScale, color_scale
 from simkit.render.select import observed
 from simkit.render.spin import rotation
 from simkit.render.style import BODIES
-from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.sections import RenderSettings
 
 _SIGNS = np.array(list(np.ndindex(2, 2, 2))) * 2 - 1
 
