@@ -86,8 +86,8 @@ class Queue:
 
         Args:
             store: where segments and checkpoints go, or ``None``.
-            report: told the fraction done and a few words.
-            warn: told in one line of damaged files.
+            report: called with the fraction done and a few words.
+            warn: called with one line about damaged files.
         """
 
         def on_piece(piece: Piece) -> None:

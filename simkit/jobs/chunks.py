@@ -134,7 +134,7 @@ class Chunks:
 
         Args:
             index: of the chunk.
-            warn: told in one line of damage.
+            warn: called with one line about damage.
         """
         file = self.file(index)
         found = file.read(warn) if file else None
@@ -160,8 +160,8 @@ class Chunks:
 
         Args:
             index: of the chunk.
-            report: told of progress within the chunk.
-            warn: told in one line what was damaged.
+            report: called with the progress within the chunk.
+            warn: called with one line that says what was damaged.
             parts: into how many the chunk is divided to take less memory; what is left of a chunk that was begun whole
                 is then not gone on with, and its last digits may differ.
             keeps_segments: whether segments are stored on the way, from which the chunk goes on if it is interrupted;

@@ -180,7 +180,7 @@ def begin[Result](
         job: what is asked for.
         output: run directory to write, or ``None``.
         overwrite: replace an existing run directory.
-        report: told of progress.
+        report: called with the progress.
 
     Raises:
         UserError: if the job cannot be done or the output cannot be written; nothing is left half-written.
@@ -207,8 +207,8 @@ def proceed[Result](
     Args:
         job: that of the directory.
         directory: where it is kept.
-        warn: told in one line what was damaged, or which software has changed since the job began.
-        report: told of progress.
+        warn: called with one line that says what was damaged, or which software has changed since the job began.
+        report: called with the progress.
 
     Raises:
         UserError: if the directory cannot be read back.

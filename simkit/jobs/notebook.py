@@ -9,7 +9,7 @@ from simkit.jobs.callbacks import Report
 
 
 def in_notebook() -> bool:
-    """Tell whether this process is the kernel of a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     shell = sys.modules.get("IPython")
     running = shell.get_ipython() if shell else None
     return hasattr(running, "kernel")

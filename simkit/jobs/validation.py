@@ -58,7 +58,7 @@ def validate(scenario: Scenario, report: Report = lambda fraction, words: None) 
 
     Args:
         scenario: overrides applied.
-        report: told the fraction done of a run, after every segment of it.
+        report: called with the fraction done of a run, after every segment of it.
 
     Raises:
         UserError: if the scenario cannot be built, or does not have what a validation sets or differentiates by.

@@ -169,5 +169,5 @@ def color_scale(
 
 
 def _has_two_signs(low: float, high: float) -> bool:
-    """Tell whether a range goes well below zero and well above it."""
+    """Return whether a range goes well below zero and well above it."""
     return low < 0 < high and min(-low, high) > LEAST_SHARE * max(-low, high)

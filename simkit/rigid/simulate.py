@@ -90,7 +90,7 @@ def simulate(scene: Scene) -> Simulation:
         scene: bodies, loads and method.
 
     Raises:
-        UserError: for a part of the scene that its method does not serve, or a parameter that is missing; ``check``
+        UserError: for a part of the scene that its method does not support, or a parameter that is missing; ``check``
             looks at the numbers again.
     """
 

@@ -213,7 +213,7 @@ def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
 
 
 def _is_named(name: str, value: Any) -> bool:
-    """Tell whether a text in a configuration names a parameter."""
+    """Return whether a text in a configuration names a parameter."""
     if isinstance(value, Mapping):
         return any(_is_named(name, inner) for inner in value.values())
     if isinstance(value, list | tuple):

@@ -88,7 +88,7 @@ def merged(scenario: ScenarioFile, declared: Mapping[str, Parameter]) -> dict[st
 
 
 def has_own_parameters(scenario: ScenarioFile) -> bool:
-    """Tell whether the file of a scenario may declare parameters of its own.
+    """Return whether the file of a scenario may declare parameters of its own.
 
     Args:
         scenario: any.

@@ -72,7 +72,7 @@ def make_folder(folder: Path) -> None:
 
 
 def is_leftover(name: str) -> bool:
-    """Tell whether a file's name is one that `write_bytes` gives to what it has not finished."""
+    """Return whether a file's name is one that `write_bytes` gives to what it has not finished."""
     return _LEFTOVER.fullmatch(name) is not None
 
 

@@ -253,7 +253,7 @@ def _lock(file: BinaryIO) -> None:
 
 
 def is_held(folder: Path) -> bool:
-    """Tell whether a process is writing to a run directory.
+    """Return whether a process is writing to a run directory.
 
     Args:
         folder: the run directory.
@@ -313,7 +313,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
 
 
 def _holds_run(folder: Path) -> bool:
-    """Tell whether a folder is a run directory; any manifest.json will not do, since its folder may be deleted."""
+    """Return whether a folder is a run directory; any manifest.json will not do, since its folder may be deleted."""
     try:
         manifest = read_json(folder / "manifest.json")
     except (DamagedFileError, UserError):
@@ -322,7 +322,7 @@ def _holds_run(folder: Path) -> bool:
 
 
 def _same(stored: Scenario, scenario: Scenario) -> bool:
-    """Tell whether two scenarios run alike, wherever their parameters' values and declarations stand."""
+    """Return whether two scenarios run alike, wherever their parameters' values and declarations stand."""
     apart = {"source": scenario.source, "differences": {}}
     return stored.parameters == scenario.parameters and (
         dataclasses.replace(stored, **apart) == dataclasses.replace(scenario, **apart)

@@ -111,7 +111,7 @@ class Formula:
     taken: tuple[str, ...]
 
     def takes(self, *names: str) -> bool:
-        """Tell whether it depends on any of some names."""
+        """Return whether it depends on any of some names."""
         return any(name in self.taken for name in names)
 
     @property

@@ -63,7 +63,7 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
 
 
 def _is_drawn(clip: Clip, bodies: BodyFrames, name: str) -> bool:
-    """Tell whether an array is there and has anything to show."""
+    """Return whether an array is there and has anything to show."""
     return name in clip.frames and (name == clip.settings.quantity or clip.frames[name].size > 0)
 
 

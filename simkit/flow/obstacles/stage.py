@@ -1,4 +1,4 @@
-"""What the equations and time steps of a flow exchange with a method that holds bodies in it."""
+"""Data exchanged between the time step of a flow and a method that imposes the conditions of bodies."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,15 +7,15 @@ import jax
 
 
 class Stage(NamedTuple):
-    """A stage of a time step, as obstacles are told of it.
+    """A stage of a time step.
 
     Attributes:
-        number: of the stage, from 0.
+        number: index of the stage, from 0.
         part: length of time that it covers.
         time: at its end.
         project: ``(velocity, part, source=None) -> velocity, pressure``, the velocity whose divergence is ``source``,
-            zero for None, and the pressure that makes it so in the time ``part``.
-        source: what the obstacle's `Obstacle.source` returned for the end of the stage.
+            zero for None, and the pressure that achieves this in the time ``part``.
+        source: result of `Obstacle.source` for the end of the stage.
     """
 
     number: jax.Array
@@ -26,13 +26,13 @@ class Stage(NamedTuple):
 
 
 class Inertia(NamedTuple):
-    """What of a flow is carried on by itself, where a body holds it.
+    """Reduced advection of the velocity near a body.
 
         div(u u) - div((1 - fluid) (u - body) (u - body))
 
     Attributes:
-        fluid: on the faces of each component, part of the velocity relative to the body that is carried.
-        body: on the faces of each component, the velocity of the bodies; None where all are at rest.
+        fluid: on the faces of each component, fraction of the velocity relative to the body that is advected.
+        body: on the faces of each component, the velocity of the bodies; None if all are at rest.
     """
 
     fluid: tuple[jax.Array, ...]

@@ -17,6 +17,7 @@ from simkit.molecular.composed.cells import SystemCell, cell_of
 from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker
 from simkit.molecular.composed.fields import field_of, wall_of
 from simkit.molecular.composed.interactions import Acting, acting, images_of
+from simkit.molecular.composed.measurements import DIMENSIONS, observer, quantities, shown
 from simkit.molecular.composed.names import Names, names_of
 from simkit.molecular.composed.particles import Particles, numbers_of, species_by_count, species_by_symbol, value_names
 from simkit.molecular.composed.phases import Phases
@@ -24,7 +25,6 @@ from simkit.molecular.composed.placing import Placing, placing_of
 from simkit.molecular.composed.scale import scale_of
 from simkit.molecular.composed.settings import SETTINGS
 from simkit.molecular.composed.starts import Places, check_start, lattice_or_structure, places_of
-from simkit.molecular.composed.told import DIMENSIONS, observer, quantities, shown
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.structures.structures import Structure
 

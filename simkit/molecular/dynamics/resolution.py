@@ -14,7 +14,7 @@ LEAST_STEP = 1e3
 
 
 def is_unresolved(before: DynamicsState, after: DynamicsState, mass: jax.Array, time_step: jax.Array) -> jax.Array:
-    """Tell whether forces changed in a step by more than the step can follow.
+    """Return whether forces changed in a step by more than the step can follow.
 
         dt^2 |change of F/m| > |displacement|
 

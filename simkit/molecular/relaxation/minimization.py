@@ -128,7 +128,7 @@ class Relaxation:
         return self.force_tolerance * (stiffness * length if self.force_unit is None else self.force_unit(params))
 
     def is_at_rest(self, state: RelaxationState, params: Params) -> jax.Array:
-        """Tell whether forces, and stresses where the cell relaxes, are within the tolerance."""
+        """Return whether forces, and stresses where the cell relaxes, are within the tolerance."""
         # What was relaxed under other parameters is not done under these, whatever its kept force says.
         is_current = (state.relaxed_for == _vector(params)).all()
         landscape, coordinates, force = self.landscape, state.descent.position, state.descent.force

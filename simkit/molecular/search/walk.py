@@ -123,7 +123,7 @@ class BasinHopping:
         return (self.model.radius + CLEARANCE * self.model.bond) * params["sigma"]
 
     def is_searching(self, state: BasinHoppingState) -> jax.Array:
-        """Tell whether trials are left."""
+        """Return whether trials are left."""
         return state.quenches <= self.hops
 
     def shaken(self, minimum: jax.Array, chance: jax.Array, params: Params) -> jax.Array:

@@ -153,7 +153,7 @@ class Events:
         check_apart(setting.bodies, motion, setting.planes)
 
     def status(self, memory: Standing) -> jax.Array:
-        """Tell whether the step held more events than its budget."""
+        """Return whether the step held more events than its budget."""
         return jnp.where(memory.overflowed, jnp.int32(Status.IMPACT_OVERFLOW), jnp.int32(Status.OK))
 
     def _onward(

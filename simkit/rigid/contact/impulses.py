@@ -167,7 +167,7 @@ class Impulses:
         }
 
     def status(self, memory: Pressed) -> jax.Array:
-        """Tell whether there ever was an impact, through which derivatives are not those of the physics."""
+        """Return whether there ever was an impact, through which derivatives are not those of the physics."""
         return jnp.where(memory.struck, jnp.int32(Status.STEPPED_IMPACT), jnp.int32(Status.OK))
 
     def check(self, motion: Motion, setting: Setting) -> None:
