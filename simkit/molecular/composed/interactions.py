@@ -14,6 +14,7 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.converted_params import with_converted_params, without_time
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.images import Block
 from simkit.molecular.composed.jax_md_terms import JaxMdTerm, jax_md_term
@@ -21,7 +22,6 @@ from simkit.molecular.composed.names import Names
 from simkit.molecular.composed.pair_terms import PairTerm, pair_term
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.tails import tail_of
-from simkit.molecular.composed.views import seen_by, without_time
 from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.interactions.stillinger_weber import STANDARD, stillinger_weber
@@ -72,11 +72,11 @@ class Acting:
                 )
             )
         for parameters in self.silicon:
-            repeated.append(seen_by(stillinger_weber(), parameters))
+            repeated.append(with_converted_params(stillinger_weber(), parameters))
         if images is not None and cells > 1:
             repeated = [Block(each, images).tied() for each in repeated]
-        timeless = [seen_by(each, without_time) for each in (*repeated, *self.tails)]
-        timeless += [seen_by(each.interaction, without_time) for each in self.others]
+        timeless = [with_converted_params(each, without_time) for each in (*repeated, *self.tails)]
+        timeless += [with_converted_params(each.interaction, without_time) for each in self.others]
         parts = [*timeless, *(field.interaction() for field in self.fields)]
         return parts[0] if len(parts) == 1 else combined(*parts)
 

@@ -12,9 +12,9 @@ from simkit.core.expressions.scope import precision_of
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
 from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.converted_params import with_converted_params
 from simkit.molecular.composed.names import Names
 from simkit.molecular.composed.particles import Particles
-from simkit.molecular.composed.views import seen_by
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.jax_md import from_jax_md
 
@@ -83,7 +83,9 @@ def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: Sy
     make = getattr(jax_md.energy, f"{settings['jax_md']}_pair")
     energy = make(displacement, **dict.fromkeys(taken, one), **ends)
     interaction = from_jax_md(energy, box=box, parameters=list(taken))
-    seen = seen_by(interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()})
+    seen = with_converted_params(
+        interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()}
+    )
     end, sigma = ends.get("r_cutoff"), formulas["sigma"]
     return JaxMdTerm(
         seen, lambda params: sigma.number(params) if end is None else jnp.asarray(end, precision_of(params))

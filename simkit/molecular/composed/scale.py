@@ -8,12 +8,12 @@ import numpy as np
 
 from simkit.core.simulation import Params
 from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.converted_params import without_time
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.interactions import Acting
 from simkit.molecular.composed.names import TIME
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles
-from simkit.molecular.composed.views import without_time
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.spaces import Cell

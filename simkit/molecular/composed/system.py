@@ -15,12 +15,12 @@ from simkit.errors import UserError
 from simkit.molecular.composed import tasks
 from simkit.molecular.composed.cells import SystemCell, cell_of
 from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker
+from simkit.molecular.composed.dynamics_then_relaxation import DynamicsThenRelaxation
 from simkit.molecular.composed.fields import field_of, wall_of
 from simkit.molecular.composed.interactions import Acting, acting, images_of
 from simkit.molecular.composed.measurements import DIMENSIONS, observer, quantities, shown
 from simkit.molecular.composed.names import Names, names_of
 from simkit.molecular.composed.particles import Particles, numbers_of, species_by_count, species_by_symbol, value_names
-from simkit.molecular.composed.phases import Phases
 from simkit.molecular.composed.placing import Placing, placing_of
 from simkit.molecular.composed.scale import scale_of
 from simkit.molecular.composed.settings import SETTINGS
@@ -282,4 +282,4 @@ def _with_task(body: tasks.System, made: Composition) -> Simulation:
         assert body.interaction.sized_like is not None  # called only where there is
         return made.simulation(body.interaction.sized_like(neighbors))
 
-    return Phases(body, motion, rest, dynamics["steps"], resized).simulation()
+    return DynamicsThenRelaxation(body, motion, rest, dynamics["steps"], resized).simulation()

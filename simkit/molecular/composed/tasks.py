@@ -11,8 +11,8 @@ from simkit.core.barrier import computed_once
 from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.molecular.composed.converted_params import with_converted_params
 from simkit.molecular.composed.names import TIME, Names
-from simkit.molecular.composed.views import seen_by
 from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_cell_rescaling, velocity_verlet
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
@@ -94,7 +94,7 @@ def relaxed(
         return params if ends_at is None else {**params, TIME: ends_at(params)}
 
     return relaxation(
-        seen_by(system.interaction, view),
+        with_converted_params(system.interaction, view),
         system.start,
         params=system.params,
         scale=lambda params: system.scale(view(params)),
@@ -213,7 +213,7 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
         options["barostat"] = stochastic_cell_rescaling(pressure=schedule("pressure"))
     if method == "velocity_verlet" and has_barostat:
         raise settings.refuse("pressure", "of a barostat needs a thermostat; choose langevin, nose_hoover or bussi")
-    interaction = seen_by(system.interaction, lambda params: params[OWN])
+    interaction = with_converted_params(system.interaction, lambda params: params[OWN])
 
     def start(params: Params, key: jax.Array) -> jax.Array:
         return system.start(_timeless(params[OWN]), key)

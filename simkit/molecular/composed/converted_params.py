@@ -7,7 +7,7 @@ from simkit.molecular.composed.names import TIME
 from simkit.molecular.interactions.interaction import Interaction
 
 
-def seen_by(interaction: Interaction, view: Callable[[Params], Params]) -> Interaction:
+def with_converted_params(interaction: Interaction, view: Callable[[Params], Params]) -> Interaction:
     """Return an interaction that is given what a function makes of the params.
 
     Args:
@@ -21,7 +21,7 @@ def seen_by(interaction: Interaction, view: Callable[[Params], Params]) -> Inter
         energy=lambda position, cell, params, neighbors: interaction.energy(position, cell, view(params), neighbors),
         force=lambda position, cell, params, neighbors: interaction.force(position, cell, view(params), neighbors),
         stress=lambda position, cell, params, neighbors: interaction.stress(position, cell, view(params), neighbors),
-        sized_like=resize and (lambda neighbors: seen_by(resize(neighbors), view)),
+        sized_like=resize and (lambda neighbors: with_converted_params(resize(neighbors), view)),
         is_translation_invariant=interaction.is_translation_invariant,
     )
 
