@@ -1,4 +1,4 @@
-"""Interactions that see other params than they are given."""
+"""Interactions whose params are converted by a function before they are passed on."""
 
 from collections.abc import Callable
 
@@ -8,10 +8,10 @@ from simkit.molecular.interactions.interaction import Interaction
 
 
 def with_converted_params(interaction: Interaction, view: Callable[[Params], Params]) -> Interaction:
-    """Return an interaction that is given what a function makes of the params.
+    """Return an interaction whose params are first converted by a function.
 
     Args:
-        interaction: that takes other params.
+        interaction: interaction with params of its own.
         view: ``params -> params`` of that interaction.
     """
     resize = interaction.sized_like
@@ -27,5 +27,5 @@ def with_converted_params(interaction: Interaction, view: Callable[[Params], Par
 
 
 def without_time(params: Params) -> Params:
-    """Return the parameters of a system without the time, which fields take besides."""
+    """Return the params of a system without the time, which only fields use."""
     return {name: value for name, value in params.items() if name != TIME}

@@ -31,7 +31,7 @@ class JaxMdTerm:
     """A pair energy of jax-md.
 
     Attributes:
-        interaction: over all pairs, each at its nearest image.
+        interaction: sum over all pairs, each at its nearest image.
         reach: ``params -> `` distance beyond which no pair interacts.
     """
 
@@ -63,13 +63,13 @@ def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: Sy
     formulas = names.of_one_species(settings, taken)
     if has_end != (settings["cutoff"] is not None):
         raise settings.refuse("cutoff", "is missing; give a number" if has_end else "has no effect; leave it out")
-    # Importing it takes seconds and warns of what does not concern us.
+    # The import takes seconds and issues warnings about other packages.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import jax_md
     box = None if cell.is_free else np.ones(cell.dimension)
     displacement, _ = jax_md.space.free() if box is None else jax_md.space.periodic(jnp.asarray(box, float))
-    # From anything but arrays of JAX, jax-md keeps single precision, and with it what replaces them later.
+    # jax-md converts values that are not JAX arrays to float32, and later values to the same type.
     one = jnp.asarray(1.0, dtype=float)
     ends = {}
     if has_end:
