@@ -52,7 +52,7 @@ WRONG = {
         {"interactions": [{"energy": "epsilon/r"}]},
         "interactions[0].cutoff is missing; in a cell that repeats an energy must end",
     ),
-    "two kinds": ({"interactions": [LJ | {"potential": "morse"}]}, "says energy and potential; give one of"),
+    "two kinds": ({"interactions": [LJ | {"potential": "morse"}]}, "gives energy and potential; give one of"),
     "no species": ({"particles": {}}, "particles names no species"),
     "no count": ({"particles": {"A": {}, "B": {"count": 2}}}, "particles.A.count is missing"),
     "counts and sites": (
