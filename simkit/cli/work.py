@@ -1,4 +1,4 @@
-"""Jobs done from the command line: with progress, an orderly stop, and a report."""
+"""Jobs run from the command line: with progress, an orderly stop, and a report."""
 
 import argparse
 import importlib

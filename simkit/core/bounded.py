@@ -1,4 +1,4 @@
-"""Unbounded coordinates of bounded parameters, and the bounds that hold a parameter."""
+"""Unbounded coordinates of bounded parameters, and the active bounds of a parameter."""
 
 import math
 from collections.abc import Collection, Mapping

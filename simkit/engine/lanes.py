@@ -1,4 +1,4 @@
-"""A sweep of simulations that converge: a member that ends leaves its lane to the next member in line."""
+"""Sweeps of converging simulations in lanes: a member that ends is replaced by the next in the queue."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence

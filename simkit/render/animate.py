@@ -1,4 +1,4 @@
-"""From stored frames to a file: the one entry point of rendering."""
+"""Rendering of stored frames to a file: the entry point of this package."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Still pictures that compare: diagnostics over a parameter or over time, and a run before and after."""
+"""Charts of diagnostics over a parameter or over time, and comparisons of a run before and after."""
 
 from collections.abc import Mapping
 from pathlib import Path

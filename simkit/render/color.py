@@ -1,4 +1,4 @@
-"""From values to colors: limits, color maps and the color bar's scale."""
+"""Mapping of values to colors: limits, color maps and the scale of the color bar."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Parts of a scene that a method of time stepping serves, and refusal by name of those it would drop."""
+"""Parts of a scene that a method of time stepping supports; unsupported parts are refused by name."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A scene: bodies, where they start, what acts on them, and how they are followed in time."""
+"""A scene: bodies, their initial motion, planes, loads, and the method of time stepping."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping

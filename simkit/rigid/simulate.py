@@ -1,4 +1,4 @@
-"""From a scene to a simulation: the record of pure functions that everything else acts on."""
+"""The `Simulation` record of a scene of rigid bodies."""
 
 import dataclasses
 from collections.abc import Callable

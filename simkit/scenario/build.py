@@ -1,4 +1,4 @@
-"""From a scenario to a simulation: call the factory and check that the two fit."""
+"""Simulation of a scenario: made by its factory, and checked against the scenario."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What a factory of simulations takes, told by its signature."""
+"""Arguments of a factory of simulations, from its signature."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The scenario of a simulation that was made in Python: what its file would say."""
+"""Scenario of a simulation that was made in Python."""
 
 import dataclasses
 import hashlib

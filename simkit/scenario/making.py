@@ -1,4 +1,4 @@
-"""From a scenario's configuration to its simulation: call the factory, and tell in one line why it refuses."""
+"""Call of a simulation's factory with a scenario's configuration; refusals become errors of one line."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any

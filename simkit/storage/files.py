@@ -1,4 +1,4 @@
-"""Files that are either whole or absent: atomic writes, and JSON that notices any damage."""
+"""Atomic writes of files, and JSON with checksums."""
 
 import hashlib
 import json

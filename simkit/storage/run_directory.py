@@ -1,4 +1,4 @@
-"""The folder a run lives in: what was asked (manifest and scenario), what came of it (segments, summary)."""
+"""Run directories: manifest and scenario of a job, and its results (segments, summary)."""
 
 import dataclasses
 import errno

@@ -1,4 +1,4 @@
-"""Formulas of a system: expressions of its parameters, of values derived of them, and of what a place adds."""
+"""Formulas of a system: expressions of its parameters, derived values, and names such as coordinates."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
