@@ -51,7 +51,7 @@ def render_scenario(
     Args:
         scenario: what to run.
         folder: the gallery; ``folder/NAME`` is written.
-        report: told the fraction done, half of it for the run and half for its pictures, and what is done now.
+        report: called with the fraction done, half of it for the run and half for its pictures, and what is done now.
 
     Raises:
         UserError: if the folder cannot be written, or no animation under 3 MB can be made.

@@ -1,4 +1,4 @@
-"""Jobs done from the command line: with progress, an orderly stop, and a report."""
+"""Jobs run from the command line: with progress, an orderly stop, and a report."""
 
 import argparse
 import importlib
@@ -12,7 +12,8 @@ from simkit.cli.progress import Progress
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
-    from simkit.jobs.job import Job, Report
+    from simkit.jobs.callbacks import Report
+    from simkit.jobs.job import Job
     from simkit.render.figure import Size
 
 

@@ -1,4 +1,4 @@
-"""The barrier that keeps the compiler from computing the same numbers again, see docs/compiler.md."""
+"""Optimization barrier that keeps the compiler from recomputing values, see docs/compiler.md."""
 
 import jax
 

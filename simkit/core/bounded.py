@@ -1,4 +1,4 @@
-"""Unbounded coordinates of bounded parameters, and the bounds that hold a parameter."""
+"""Unbounded coordinates of bounded parameters, and the active bounds of a parameter."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -103,7 +103,7 @@ def rate_of(position: jax.Array, bounds: Bounds, name: str) -> jax.Array:
 
 
 def inward(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str) -> jax.Array:
-    """Tell whether a step against the gradient leads away from the nearest bound; arguments as for `rate_of`."""
+    """Return whether a step against the gradient leads away from the nearest bound; arguments as for `rate_of`."""
     _, _, below, above = _ends(bounds, name)
     # With one bound only, it is where the coordinate goes to minus infinity.
     return gradient * position > 0 if below and above else gradient < 0

@@ -1,4 +1,4 @@
-"""Derivatives that fit in so much memory: as many states held as that allows, the others computed again."""
+"""Derivatives within a memory budget: states that fit are stored, the others are recomputed."""
 
 import dataclasses
 from collections.abc import Sequence

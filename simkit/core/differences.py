@@ -1,4 +1,4 @@
-"""Central differences with an estimate of their own error, to hold derivatives against."""
+"""Central differences with an estimate of their own error, for comparison with derivatives."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

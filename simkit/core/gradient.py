@@ -142,7 +142,7 @@ def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: P
 
 
 def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array) -> bool:
-    """Tell whether `jitted` differentiates in forward mode, which holds no states.
+    """Return whether `jitted` differentiates in forward mode, which holds no states.
 
     Args:
         objective: as for `jitted`, and the others.
@@ -256,7 +256,7 @@ def check_gradient(
 
 
 def verdict_of(derivative: np.ndarray, difference: Difference) -> Verdict:
-    """Tell whether a derivative is right, as far as its difference can tell, entry by entry.
+    """Return whether a derivative is right, as far as its difference can tell, entry by entry.
 
     They agree if they are no further apart than three times the difference's error and a few steps' worth of rounding,
     and that is far less than the derivative.

@@ -1,4 +1,4 @@
-"""Runs on the host that begin again with larger buffers where one overflowed its capacity."""
+"""Repetition of a run with larger buffers after one overflowed its capacity, on the host."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Many members through few slots: a member that is done makes room, so a slow one does not hold the rest."""
+"""In-flight batching: a member that has converged is replaced in its lane by the next, so that none waits."""
 
 from collections.abc import Callable, Collection
 

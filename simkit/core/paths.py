@@ -116,7 +116,7 @@ def given(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
 
 
 def is_branch(name: str, known: Collection[str]) -> bool:
-    """Tell whether a name is that of a branch.
+    """Return whether a name is that of a branch.
 
     Args:
         name: of anything.

@@ -1,4 +1,4 @@
-"""The precision that is computed in, and states in another one."""
+"""Floating-point precision of computations, and conversion of states to another."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A simulation beside the noisy recording of another, and how badly it explains what was recorded."""
+"""Misfit between a simulation and the noisy recording of another, for parameter estimation."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 

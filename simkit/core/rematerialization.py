@@ -1,4 +1,4 @@
-"""Which states of a loop reverse mode holds, and which it computes again."""
+"""Rematerialization: the states of a loop that reverse mode stores, and those that it recomputes."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Second derivatives of objectives: Hessians, and products with them that never form one."""
+"""Second derivatives of objectives: Hessians, and Hessian-vector products without the matrix."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

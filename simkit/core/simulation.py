@@ -251,7 +251,7 @@ def as_arrays(params: Any) -> Params:
 
 
 def _is_array(_: str, value: Any) -> bool:
-    """Tell whether a list or tuple is an array, of plain numbers, and not a branch."""
+    """Return whether a list or tuple is an array, of plain numbers, and not a branch."""
     if type(value) not in (list, tuple):
         return False
     return all(isinstance(entry, int | float | np.generic) or _is_array(_, entry) for entry in value)
@@ -269,7 +269,7 @@ def _like(name: str, value: Any, default: Any) -> jax.Array:
 
 
 def draws(simulation: Simulation) -> bool:
-    """Tell whether a simulation's start depends on its random key.
+    """Return whether a simulation's start depends on its random key.
 
     Args:
         simulation: whose ``init`` is traced; nothing is computed.

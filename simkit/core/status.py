@@ -98,7 +98,7 @@ def failed(status: jax.Array | np.ndarray) -> Any:
 
 
 def stops(status: jax.Array | np.ndarray) -> Any:
-    """Tell whether a simulation with this status takes no further step: it converged or failed.
+    """Return whether a simulation with this status takes no further step: it converged or failed.
 
     Args:
         status: codes of `Status`, of any shape, in compiled code or on the host. A caution such as ``BRIEF_CONTACT``
@@ -114,7 +114,7 @@ def stops(status: jax.Array | np.ndarray) -> Any:
 
 
 def asked_at_every_step(simulation: Simulation) -> bool:
-    """Tell whether a run asks for the status after every step, so that it stops there, or at frames only.
+    """Return whether a run asks for the status after every step, so that it stops there, or at frames only.
 
     Args:
         simulation: any.
@@ -123,7 +123,7 @@ def asked_at_every_step(simulation: Simulation) -> bool:
 
 
 def is_finite(tree: State) -> jax.Array:
-    """Tell whether every floating-point number in ``tree`` is finite.
+    """Return whether every floating-point number in ``tree`` is finite.
 
     Args:
         tree: any pytree of arrays; integers and random keys do not count.

@@ -1,4 +1,4 @@
-"""Linear systems with a symmetric operator that is known by its products only, such as a Hessian at a minimum."""
+"""Linear systems with a symmetric operator given by its products with vectors, such as a Hessian at a minimum."""
 
 from collections.abc import Callable
 from typing import Any

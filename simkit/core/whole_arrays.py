@@ -1,4 +1,4 @@
-"""Whether a program is traced for a runtime that computes array by array, such as one of ONNX, or for XLA."""
+"""Context that marks programs traced for runtimes without fusion of operations, such as those of ONNX."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

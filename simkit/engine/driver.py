@@ -1,4 +1,4 @@
-"""A simulation compiled for a plan, and driven from its start to its end."""
+"""Compiled program of a simulation for a plan, and its execution from start to end."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""A sweep of simulations that converge: a member that ends leaves its lane to the next member in line."""
+"""Sweeps of converging simulations in lanes: a member that ends is replaced by the next in the queue."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -86,8 +86,8 @@ class Queue:
 
         Args:
             store: where segments and checkpoints go, or ``None``.
-            report: told the fraction done and a few words.
-            warn: told in one line of damaged files.
+            report: called with the fraction done and a few words.
+            warn: called with one line about damaged files.
         """
 
         def on_piece(piece: Piece) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from simkit.errors import UserError, nearest
 from simkit.scenario.likely_view import CLOCKS, likely_view
-from simkit.scenario.scenario import RenderSettings
 from simkit.scenario.schema import RENDER_KEYS, parse_render
+from simkit.scenario.sections import RenderSettings
 from simkit.storage import datasets
 from simkit.storage.labels import ALONG_X, ALONG_Y
 

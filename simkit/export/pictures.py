@@ -1,4 +1,4 @@
-"""From a finished run to the file that shows it."""
+"""Pictures and animations of finished runs, in memory and as files."""
 
 import dataclasses
 from collections.abc import Callable

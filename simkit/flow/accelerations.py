@@ -1,4 +1,4 @@
-"""Accelerations of a flow: advection, friction, forces and the pressure on open sides, on all faces."""
+"""Acceleration on all faces of a flow: advection, friction, forces, and the pressure on open sides."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from simkit.core.barrier import computed_once
 from simkit.core.simulation import Params
 from simkit.flow.arrays import Velocity, end
 from simkit.flow.boundary.domain import Domain, no_motion
+from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.pressure_sides import PressureOnSides, pushed_along
-from simkit.flow.boundary.surroundings import surround
 from simkit.flow.equations import Equations
-from simkit.flow.obstacles.method import Inertia
+from simkit.flow.obstacles.stage import Inertia
 from simkit.flow.operators.advection import LAYERS, advection
 from simkit.flow.operators.differences import with_ends
 from simkit.flow.operators.diffusion import laplacian
@@ -42,7 +42,7 @@ def explicit_terms(
         equations: of the flow.
         params: parameters.
         time: time.
-        inertia: what advection carries, see `Obstacle.inertia`; None for all of the velocity.
+        inertia: the velocity that advection carries, see `Obstacle.inertia`; None for all of it.
     """
     domain, boundary = equations.domain, equations.on_sides(params, time)
     around = surround(velocity, boundary, domain, LAYERS[equations.scheme])
@@ -71,7 +71,7 @@ def implicit_friction(velocity: Velocity, boundary: BoundaryVelocity, equations:
 def _advected(
     velocity: Velocity, around: Velocity, boundary: BoundaryVelocity, equations: Equations, inertia: Inertia | None
 ) -> Velocity:
-    """Return the divergence of the flux of momentum on the faces of each component that the equations move."""
+    """Return the divergence of the momentum flux on the faces of each component where it is an unknown."""
     domain, scheme = equations.domain, equations.scheme
     layers = LAYERS[scheme]
     if inertia is None:
@@ -79,7 +79,7 @@ def _advected(
     if inertia.body is None:
         moved = jax.tree.map(jnp.multiply, velocity, inertia.fluid)
         return advection(around, domain, scheme, surround(moved, boundary, domain, layers))
-    # Bodies are so far from the sides that nothing of this reaches them.
+    # Bodies keep clear of the sides, so that the correction vanishes there.
     relative = jax.tree.map(jnp.subtract, velocity, inertia.body)
     still = jax.tree.map(lambda f, part: (1 - part) * f, relative, inertia.fluid)
     relative, still = (surround(f, no_motion(domain), domain, layers) for f in (relative, still))
@@ -95,7 +95,7 @@ def _with_friction(
     params: Params,
     carried: tuple[Any, jax.Array],
 ) -> Velocity:
-    """Return the acceleration on the moving faces with the viscous one, less what implicit friction has of it."""
+    """Return the acceleration with that of explicit friction added, on the faces where velocity is an unknown."""
     domain = equations.domain
     if not equations.varies:
         viscosity = equations.implicit_part(params)
@@ -112,7 +112,7 @@ def _with_friction(
 def _on_all_faces(
     acceleration: jax.Array, velocity: Velocity, i: int, domain: Domain, given: PressureOnSides | None
 ) -> jax.Array:
-    """Return one component on all faces, with what moves the sides: outflow, and the pressure given on open ones."""
+    """Return one component on all faces, with the accelerations on outflow sides and on open sides."""
     if not any(side.leaves for side in domain.sides[i] or ()):
         acceleration = on_all_faces(acceleration, i, domain)
         return acceleration if given is None else pushed_along(i, acceleration, given, domain)

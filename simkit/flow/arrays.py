@@ -1,4 +1,4 @@
-"""Arrays of a grid: constants in their precision, and the layers at their ends."""
+"""Array helpers: constants in the precision of an array, and its first and last layers along an axis."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ def end(f: jax.Array, axis: int, side: int) -> jax.Array:
 
 
 def with_end(f: jax.Array, layer: jax.Array, axis: int, side: int) -> jax.Array:
-    """Return an array with another first (side 0) or last (side 1) layer along an axis."""
+    """Return an array whose first (side 0) or last (side 1) layer along an axis is replaced."""
     return jax.lax.dynamic_update_slice_in_dim(f, layer, f.shape[axis] - 1 if side else 0, axis=axis)
 
 

@@ -1,4 +1,4 @@
-"""Random eddies between two walls, to start a flow with."""
+"""Random eddies between two walls, as an initial velocity."""
 
 import math
 

@@ -13,7 +13,7 @@ from simkit.flow.boundary.domain import Domain, same
 from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.pressure_sides import PressureOnSides, SidePressure, pressure_on_sides
 from simkit.flow.boundary.side_velocity import velocity_on_sides
-from simkit.flow.obstacles.method import Obstacle
+from simkit.flow.obstacles.stage import Inertia, Stage
 from simkit.flow.operators.advection import LAYERS
 from simkit.flow.viscosity import Uniform, Viscosity, is_field, uniform
 
@@ -21,17 +21,17 @@ METHODS = ("runge_kutta", "adams_bashforth")
 
 
 class Scalar(Protocol):
-    """What the flow carries, such as a temperature, or several scalars by name; it lives at the cell centers.
+    """One scalar that the flow carries, such as a temperature, or several by name, at the cell centers.
 
     ``scalar`` is one array, or any pytree of them.
     """
 
     def rate(self, scalar: Any, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]) -> Any:
-        """Return its rate of change, with the diffusion along the axes ``explicit`` alone."""
+        """Return its rate of change, with diffusion along the axes ``explicit`` only."""
         ...
 
     def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., Any] | None:
-        """Return the function that adds the diffusion along ``axes`` to an explicit change; None without any.
+        """Return the function that adds implicit diffusion along ``axes`` to an explicit change; None if there is none.
 
         ``solve(change, scalar, params, time, part, share)`` returns the change over the time ``part`` from ``time``,
         see `simkit.flow.stepping.implicit.friction_solver`.
@@ -39,9 +39,75 @@ class Scalar(Protocol):
         ...
 
 
+class Obstacle(Protocol):
+    """A body in the flow, or several."""
+
+    @property
+    def loads(self) -> int:
+        """Length of the vector of forces that `hold` returns."""
+        ...
+
+    @property
+    def moves(self) -> bool:
+        """Whether its position depends on time."""
+        ...
+
+    def check_equations(self, equations: "Equations") -> None:
+        """Refuse equations that the method does not support."""
+        ...
+
+    def prepare(self, params: Params, parts: jax.Array, project: Callable) -> Any:
+        """Return the input of `at`, computed once per run; ``parts``: lengths of time of the stages."""
+        ...
+
+    def at(self, params: Params, hold: Any) -> Any:
+        """Return the input ``held`` of `hold` for the parameters of a step, from the result of `prepare`."""
+        ...
+
+    def inertia(self, params: Params, time: jax.Array) -> Inertia | None:
+        """Return the velocity that advection carries at a time; None for all of it."""
+        ...
+
+    def source(self, params: Params, time: jax.Array) -> jax.Array | None:
+        """Return the divergence of the velocity at the cell centers; None for zero."""
+        ...
+
+    def hold(
+        self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: Any, stage: Stage
+    ) -> tuple[Velocity, jax.Array, jax.Array]:
+        """Return the solenoidal velocity with the body's condition imposed, the pressure, and the momentum removed.
+
+        ``velocity`` is the velocity at the end of the stage before projection, ``before`` and ``pressure`` are those at
+        its start, ``held`` is the result of `at`; momentum is force times time.
+        """
+        ...
+
+    def hold_scalar(
+        self, scalar: Any, before: Any, diffusivity: Any, params: Params, time: jax.Array
+    ) -> tuple[Any, jax.Array]:
+        """Return the scalar (or scalars) at the end of a stage with the body's condition imposed, and what it added."""
+        ...
+
+    def kept(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array:
+        """Return the part of each scalar's amount added in a step that stays in the fluid inside the body.
+
+        ``before`` and ``after``: time and scalar, or several by name, at the start and the end of a step.
+        """
+        ...
+
+    def gained(
+        self, params: Params, before: tuple[jax.Array, Velocity], after: tuple[jax.Array, Velocity]
+    ) -> jax.Array | None:
+        """Return the part of the momentum removed by `hold` that came from fluid inside the body; None for zero.
+
+        ``before`` and ``after``: time and velocity at the start and the end of a step.
+        """
+        ...
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Equations:
-    """What moves a flow, as functions of the parameters, and the scheme that integrates it.
+    """Terms of the equations of motion as functions of the parameters, and the scheme that integrates them.
 
         du/dt + div(u u) = -grad(p) + div(2 viscosity S) + force,    div(u) = 0
 
@@ -50,34 +116,32 @@ class Equations:
     Attributes:
         domain: the domain.
         viscosity: a number; the name of a parameter; ``params -> number``; or a field, ``(velocity, params) -> array``
-            of one positive number for each cell, such as that of a model of turbulence or of a fluid that is not
-            Newtonian, see `simkit.flow.operators.stress`; ``(velocity, params, scalar, time) -> array`` where it
-            depends on what the flow carries, or on the time.
+            of one positive number per cell, for turbulence models and non-Newtonian fluids, see
+            `simkit.flow.operators.stress`; or ``(velocity, params, scalar, time) -> array`` if it depends on a scalar
+            or on time.
         time_step: ``(velocity, params) -> number``.
         boundary: ``(params, time) -> velocity on the sides``, see `simkit.flow.boundary.domain.Domain`; at rest by
             default.
-        side_pressure: ``(params, time) -> ((lower, upper), ...)``, the pressure over density on the sides that give it,
-            numbers or arrays of one layer at the centers of their faces; 0.0 for other sides, None for a periodic axis.
-            By default it is zero.
-        force: ``(velocity, scalar, params, time) -> components`` per unit mass, numbers or arrays that fit the faces
-            that the equations move, see `simkit.flow.operators.open_sides.moving`; ``scalar`` is ``()`` where there is
-            none.
-        flow_rate: ``(params, time) -> number``, the mean of the first component that a uniform acceleration holds; or
+        side_pressure: ``(params, time) -> ((lower, upper), ...)``, the pressure over density on sides of kind
+            ``pressure``, numbers or arrays of one layer at the centers of their faces; 0.0 for other sides, None for a
+            periodic axis. Zero by default.
+        force: ``(velocity, scalar, params, time) -> components`` per unit mass, numbers or arrays on the faces where
+            velocity is an unknown, see `simkit.flow.operators.open_sides.moving`; ``scalar`` is ``()`` without one.
+        flow_rate: ``(params, time) -> number``, the mean of the first component, kept by a uniform acceleration; or
             None.
-        scalar: what the flow carries; or None.
+        scalar: the scalar or scalars that the flow carries; or None.
         obstacle: a body in the flow; or None.
         method: "runge_kutta" or "adams_bashforth".
         implicit: the axes along which viscosity and the diffusion of the scalar are treated implicitly
             (Crank-Nicolson).
-        implicit_viscosity: where the viscosity is a field, the part of it that is treated implicitly, as a number, a
-            name or ``params -> number``. What the field differs from it is explicit: the time step has no limit from
-            friction across the implicit axes where it is at least the largest value of the field; errors in time grow
-            with it.
+        implicit_viscosity: if the viscosity is a field, the part treated implicitly: a number, a name or
+            ``params -> number``. The difference of the field from it is explicit. If it is at least the largest value
+            of the field, friction along the implicit axes does not limit the time step; errors in time grow with it.
         scheme: advection, "central" or "upwind".
 
     Raises:
-        UserError: if a name or an axis is unknown, or one part does not serve another: an inflow has no velocity, a
-            pressure is given and no side takes it, a flow rate is held between sides, a viscosity that varies is
+        UserError: if a name or an axis is unknown, or parts are incompatible: an inflow has no velocity, a pressure is
+            given and no side takes it, a flow rate is prescribed on a bounded axis, a viscosity that varies is
             treated implicitly, by Runge-Kutta stages or without `implicit_viscosity`, or the scalar or the obstacle is
             on another domain.
     """
@@ -97,7 +161,7 @@ class Equations:
     scheme: str = "central"
 
     def __post_init__(self) -> None:
-        """Refuse parts that do not serve one another."""
+        """Refuse incompatible parts."""
         for name, value, known in (("method", self.method, METHODS), ("scheme", self.scheme, tuple(LAYERS))):
             if value not in known:
                 raise UserError(
@@ -110,10 +174,10 @@ class Equations:
         if self.boundary is None and self.domain.entrances():
             raise UserError("boundary is None, so that the inflow has no velocity; give boundary(params, time)")
         if self.side_pressure is not None and not self.domain.open_sides():
-            raise UserError("side_pressure is given, and no side is of kind 'pressure'; leave it away")
+            raise UserError("side_pressure is given, and no side is of kind 'pressure'; remove it")
         if self.flow_rate is not None and self.domain.sides[0] is not None:
             raise UserError(
-                "flow_rate is given, but axis x is bounded, where what flows in is what flows; leave flow_rate away, "
+                "flow_rate is given, but axis x is bounded, so that the inflow determines it; remove flow_rate, "
                 "or make x periodic"
             )
         for name, part in (("scalar", self.scalar), ("obstacle", self.obstacle)):
@@ -125,17 +189,17 @@ class Equations:
         wanted = is_field(self.viscosity) and bool(self.implicit)
         if not wanted and self.implicit_viscosity is not None:
             raise UserError(
-                "implicit_viscosity is given, but the viscosity is one number, or no axis is implicit; leave it away"
+                "implicit_viscosity is given, but the viscosity is one number, or no axis is implicit; remove it"
             )
         if wanted and self.implicit_viscosity is None:
             raise UserError(
-                "viscosity is a field, of which implicit friction serves a number alone; give implicit_viscosity, at "
+                "viscosity is a field, and implicit friction needs a number; give implicit_viscosity, at "
                 "least the largest value of the field, or implicit = ()"
             )
         if wanted and self.method != "adams_bashforth":
             raise UserError(
-                f"method '{self.method}' does not serve implicit friction where the viscosity is a field: long steps, "
-                "for which friction is made implicit, are not stable; choose method adams_bashforth, or implicit = ()"
+                f"method '{self.method}' does not support implicit friction with a viscosity field: long steps, "
+                "the purpose of implicit friction, are unstable; choose method adams_bashforth, or implicit = ()"
             )
 
     @property
@@ -156,14 +220,14 @@ class Equations:
         """Return the velocity on the sides.
 
         Raises:
-            UserError: if a side does not use what it is given.
+            UserError: if a side is given data that its kind does not use.
         """
         return velocity_on_sides(self.boundary, self.domain, params, time)
 
     def pressure_on_sides(self, params: Params, time: jax.Array) -> PressureOnSides:
-        """Return the pressure on the sides, zero on those that do not give it.
+        """Return the pressure on the sides, zero on those of other kinds.
 
         Raises:
-            UserError: if a side does not use what it is given.
+            UserError: if a side is given data that its kind does not use.
         """
         return pressure_on_sides(self.side_pressure, self.domain, params, time)

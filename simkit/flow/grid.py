@@ -9,7 +9,7 @@ import numpy as np
 
 from simkit.errors import UserError
 
-# Direct solvers hold matrices of an axis: at this number of cells one takes 2 GiB.
+# Direct solvers store a dense matrix per axis; at this number of cells it takes 2 GiB.
 MAX_CELLS = 16_384
 
 
@@ -59,7 +59,7 @@ class Axis:
 
     @property
     def uniform(self) -> bool:
-        """Whether all cells are equal but for rounding."""
+        """Whether all cells are equal up to rounding."""
         return bool(np.ptp(self.widths) <= 1e-12 * self.length)
 
 
@@ -104,7 +104,7 @@ class Grid:
 
 
 def coordinates_along(**axes: Axis) -> dict[str, np.ndarray]:
-    """Return the centers of the cells along axes, as coordinates of a simulation; of unequal cells the widths, too.
+    """Return the cell centers along axes as coordinates of a simulation, and the widths of unequal cells.
 
     Args:
         **axes: by name.
@@ -122,7 +122,7 @@ def periodic_axis(cells: int, length: float, origin: float = 0.0) -> Axis:
         origin: position of its first face.
 
     Raises:
-        UserError: if an argument is not of that kind.
+        UserError: if an argument is out of range.
     """
     return Axis(_equal_faces(cells, length, origin), periodic=True)
 
@@ -139,7 +139,7 @@ def bounded_axis(cells: int, length: float, origin: float = 0.0, stretching: flo
         stretching: 0 for equal cells; 2 makes those at the ends about 4 times as fine as the mean; at most 6.
 
     Raises:
-        UserError: if an argument is not of that kind.
+        UserError: if an argument is out of range.
     """
     faces = _equal_faces(cells, length, origin)
     if isinstance(stretching, bool) or not isinstance(stretching, int | float) or not 0 <= stretching <= 6:
@@ -156,18 +156,18 @@ def bounded_axis(cells: int, length: float, origin: float = 0.0, stretching: flo
 def refined_axis(cell: float, around: tuple[float, float], length: float, growth: float, origin: float = 0.0) -> Axis:
     """Return an axis between two boundaries with equal cells in one part of it, and longer ones away from there.
 
-    A cell at the distance d from that part is ``cell + growth d`` long, but for the little that makes their number an
-    integer.
+    A cell at the distance d from that part is ``cell + growth d`` long, adjusted slightly to make the number of cells
+    an integer.
 
     Args:
         cell: width of the cells in that part, positive.
-        around: its ends, between those of the axis; a multiple of ``cell`` apart.
+        around: ends of that part, inside the axis; a multiple of ``cell`` apart.
         length: distance between the boundaries, positive.
-        growth: from 0, all cells alike, to 1.
+        growth: growth of the cell width per distance, from 0 (equal cells) to 1.
         origin: position of the lower boundary.
 
     Raises:
-        UserError: if an argument is not of that kind.
+        UserError: if an argument is out of range.
     """
     numbers = (cell, *around, length, growth, origin)
     if any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers):
@@ -191,7 +191,7 @@ def refined_axis(cell: float, around: tuple[float, float], length: float, growth
 
 
 def _away(cell: float, distance: float, growth: float) -> np.ndarray:
-    """Return the distances of the faces of cells that grow, from 0 to the given one."""
+    """Return the distances of the faces of growing cells, from 0 to the given distance."""
     if distance <= 0:
         return np.zeros(1)
     # The solution of d' = cell + growth d, as a function of the number of cells passed.

@@ -33,7 +33,7 @@ SCHEMES = ("central", "bounded")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TransportedScalar:
-    """A scalar c at the cell centers, as `simkit.flow.equations.Equations` takes it.
+    """A scalar c at the cell centers, carried by the flow of `simkit.flow.equations.Equations`.
 
         dc/dt + div(u c) = D laplacian(c) + source
 
@@ -45,31 +45,31 @@ class TransportedScalar:
     insulated   none                                                  the value in the nearest cells
     ==========  ====================================================  ============================================
 
-    On an open side of the flow, where the pressure is given, a value is that of the fluid outside: what flows in brings
-    it, what flows out carries what is in the nearest cells, and nothing diffuses.
+    On an open side of the flow, where the pressure is given, a value is that of the fluid outside: inflow carries it,
+    outflow carries the value in the nearest cells, and nothing diffuses.
 
     These kinds are known by name; others are objects, see `simkit.flow.boundary.scalar_sides.side.ScalarSide`.
 
-    Diffusion is implicit along the axes along which friction is, see `simkit.flow.equations.Equations`; along the
-    others it limits the time step, see `simkit.flow.stepping.time_step.check_time_step`.
+    Diffusion is implicit along the same axes as friction, see `simkit.flow.equations.Equations`; along the others it
+    limits the time step, see `simkit.flow.stepping.time_step.check_time_step`.
 
-    Sides through which the flow enters have a value, those through which it leaves are best insulated.
+    Sides through which the flow enters need a value; sides through which it leaves are best insulated.
 
-    Advection is the divergence of a flux through the faces, so that the mean over the volume changes only through the
-    sides. ``central`` takes the plain mean of both neighbors there: of second order, and without diffusion it keeps the
-    variance too, in a solenoidal flow on any grid. ``bounded`` takes van Leer's limited line from upstream: of second
-    order where the scalar is smooth, and a largest value never grows nor a smallest one falls, but for what the time
-    step adds; for fronts that the grid does not resolve, at the price of some variance.
+    Advection is the divergence of a flux through the faces, so that the mean over the volume changes only by fluxes
+    through the sides. ``central`` takes the plain mean of both neighbors on each face: of second order, and without
+    diffusion it conserves the variance too, in a solenoidal flow on any grid. ``bounded`` takes van Leer's limited
+    linear reconstruction from upstream: of second order where the scalar is smooth, and free of new extrema up to
+        errors
+    of the time step; for fronts that the grid does not resolve, at the cost of some variance.
 
     Attributes:
         domain: that of the flow.
         sides: for each axis its lower and upper side, names of kinds or objects; ``None`` where it is periodic.
         diffusivity: ``params -> D``.
-        values: ``(params, time) -> ((lower, upper), ...)``, numbers or arrays of one layer, what the sides of kind
-            ``value`` and ``flux`` are given; ``None`` for a periodic axis, 0.0 for an insulated side. By default all
-            are zero.
-        source: ``(scalar, velocity, params, time) -> array``, what is added per volume and time; or None. Of several
-            scalars, see `simkit.flow.several_scalars`, ``scalar`` has all of them by name.
+        values: ``(params, time) -> ((lower, upper), ...)``, numbers or arrays of one layer, the data of sides of kind
+            ``value`` and ``flux``; ``None`` for a periodic axis, 0.0 for an insulated side. Zero by default.
+        source: ``(scalar, velocity, params, time) -> array``, the rate of production per volume; or None. With several
+            scalars, see `simkit.flow.several_scalars`, ``scalar`` is a dictionary of all of them by name.
         scheme: of advection, "central" or "bounded".
 
     Raises:
@@ -111,7 +111,7 @@ class TransportedScalar:
     ) -> jax.Array:
         """Return the rate of change at the cell centers, without diffusion along implicit axes.
 
-        Args are those of `transport`.
+        Arguments are those of `transport`.
         """
         change = self.transport(scalar, velocity, params, time, explicit)
         return change if self.source is None else change + self.source(scalar, velocity, params, time)
@@ -126,7 +126,7 @@ class TransportedScalar:
             velocity: components on their faces.
             params: parameters.
             time: time.
-            explicit: axes along which it diffuses.
+            explicit: axes along which diffusion is explicit.
         """
         grid, values = self.domain.grid, self.on_sides(params, time)
         change = jnp.zeros_like(scalar)
@@ -142,12 +142,12 @@ class TransportedScalar:
         return change
 
     def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., jax.Array] | None:
-        """Return the function that adds the diffusion along some axes to an explicit change; None without any.
+        """Return the function that adds implicit diffusion along some axes to an explicit change; None without any.
 
             change - s part D L change = explicit change + part D L scalar
 
-        ``solve(change, scalar, params, time, part, share)`` returns the change. Values and fluxes on the sides act with
-        the weight 1 - s as they are at ``time`` and with the share s as at ``time + part``.
+        ``solve(change, scalar, params, time, part, share)`` returns the change, with s = ``share``. Values and fluxes
+        on the sides are weighted: 1 - s times those at ``time`` plus s times those at ``time + part``.
 
         Args:
             axes: along which diffusion is implicit.
@@ -174,7 +174,7 @@ class TransportedScalar:
         return solve
 
     def on_sides(self, params: Params, time: jax.Array) -> SideValues:
-        """Return what the sides are given, and their own values."""
+        """Return the boundary data of the sides, with their own values."""
         if self.values is None:
             values = tuple(None if pair is None else (0.0, 0.0) for pair in self.sides)
         else:
@@ -199,13 +199,13 @@ class TransportedScalar:
         return values
 
     def side_flux(self, scalar: jax.Array, params: Params, time: jax.Array, axis: int, side: int) -> jax.Array:
-        """Return what diffuses into the fluid through one side, per area and time, as an array of one layer.
+        """Return the diffusive flux into the fluid through one side, per area and time, as an array of one layer.
 
         Args:
             scalar: at the cell centers.
             params: parameters.
             time: time.
-            axis: across the side, a bounded one.
+            axis: bounded axis normal to the side.
             side: 0 for the lower, 1 for the upper one.
         """
         return self._entering(scalar, self.on_sides(params, time), params, axis, side)
@@ -244,11 +244,11 @@ class TransportedScalar:
         return self.domain.place(axis, side).layer(scalar, given)
 
     def _is_outside(self, axis: int, side: int) -> bool:
-        """Return whether what one side gives is the scalar outside an open side."""
+        """Return whether a side is open and its value is that of the fluid outside."""
         return self._side(axis, side).is_given and self.domain.side(axis, side).gives_pressure
 
     def _carried(self, scalar: jax.Array, velocity: Velocity, values: SideValues, axis: int, side: int) -> jax.Array:
-        """Return what a flow through one side carries."""
+        """Return the scalar that a flow through one side carries."""
         place = self.domain.place(axis, side)
         carried = self._side(axis, side).carried(scalar, self._given(scalar, values, axis, side), place)
         if not self._is_outside(axis, side):
@@ -270,7 +270,7 @@ def scalar_variance(scalar: jax.Array, grid: Grid) -> jax.Array:
 
 
 def _carried(scalar: jax.Array, flow: jax.Array, axis: int, grid: Grid, scheme: str) -> jax.Array:
-    """Return the scalar on the inner faces across an axis (all if periodic), where ``flow`` crosses them."""
+    """Return the scalar carried by ``flow`` through the inner faces of an axis (all if periodic)."""
     if scheme == "central":
         return mean_at_faces(scalar, axis, grid)
     lower, upper = neighbors(scalar, axis, grid)
@@ -286,6 +286,6 @@ def _carried(scalar: jax.Array, flow: jax.Array, axis: int, grid: Grid, scheme: 
 
 
 def _limited(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Return the harmonic mean of two steps, zero where they differ in sign."""
+    """Return the harmonic mean of two differences, zero where they differ in sign (van Leer's limiter)."""
     same = a * b > 0
     return jnp.where(same, 2 * a * b / jnp.where(same, a + b, 1), 0)

@@ -1,4 +1,4 @@
-"""Several scalars carried by one flow, by name, whose sources may depend on all of them."""
+"""Several scalars carried by one flow, by name; their sources may depend on all of them."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -16,10 +16,10 @@ type Scalars = dict[str, jax.Array]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TransportedScalars:
-    """Scalars by name, as `simkit.flow.equations.Equations` takes them.
+    """Scalars by name, carried by the flow of `simkit.flow.equations.Equations`.
 
-    The scalar of the state, of ``Equations.force`` and of every `TransportedScalar.source` is then the dictionary of
-    all of them.
+    The scalar of the state, of ``Equations.force`` and of every `TransportedScalar.source` is then a dictionary of all
+    of them.
 
     Attributes:
         scalars: by name, at least one, all in one domain.
@@ -33,7 +33,7 @@ class TransportedScalars:
     def __post_init__(self) -> None:
         """Refuse scalars of different domains."""
         if not self.scalars:
-            raise UserError("scalars is empty; give at least one, or leave the scalar away")
+            raise UserError("scalars is empty; give at least one, or remove the scalar")
         for name, one in self.scalars.items():
             if not same(one.domain, self.domain):
                 first = next(iter(self.scalars))
@@ -60,7 +60,7 @@ class TransportedScalars:
             velocity: components on their faces.
             params: parameters.
             time: time.
-            explicit: axes along which they diffuse.
+            explicit: axes along which diffusion is explicit.
         """
         rates = {}
         for name, one in self.scalars.items():
@@ -70,7 +70,7 @@ class TransportedScalars:
         return rates
 
     def implicit_diffusion(self, axes: tuple[int, ...]) -> Callable[..., Scalars] | None:
-        """Return the function that adds the diffusion along some axes to explicit changes; None without any.
+        """Return the function that adds implicit diffusion along some axes to explicit changes; None if there are none.
 
         Args:
             axes: along which diffusion is implicit, see `TransportedScalar.implicit_diffusion`.

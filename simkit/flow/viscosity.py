@@ -1,4 +1,4 @@
-"""The viscosity of a flow: one number, or a field that follows from the velocity."""
+"""Viscosity of a flow: one number, or a field that depends on the velocity."""
 
 import inspect
 from collections.abc import Callable
@@ -15,7 +15,7 @@ type Uniform = float | str | Callable[[Params], jax.Array]
 type Viscosity = Uniform | Callable[[Velocity, Params], jax.Array] | Callable[[Velocity, Params, Any, Any], jax.Array]
 
 REMEDY = "give a number, the name of a parameter, params -> number, or (velocity, params) -> array"
-# Of a field: of the velocity and the parameters; or of the scalar and the time too.
+# Numbers of arguments of a field: velocity and parameters; or also scalar and time.
 ARGUMENTS = (2, 4)
 
 
@@ -50,7 +50,7 @@ def uniform(viscosity: Viscosity, params: Params, what: str = "this part") -> An
     Args:
         viscosity: as for `is_field`.
         params: parameters.
-        what: what needs it, for the message.
+        what: the part that needs a uniform viscosity, for the message.
 
     Raises:
         UserError: if it is a field, or its name is not that of a parameter.
@@ -60,7 +60,7 @@ def uniform(viscosity: Viscosity, params: Params, what: str = "this part") -> An
             raise UserError(f"viscosity = '{viscosity}' is no parameter{nearest(viscosity, list(params))}")
         return params[viscosity]
     if is_field(viscosity):
-        raise UserError(f"{what} does not serve a viscosity that is a field; give a number, a name or params -> number")
+        raise UserError(f"{what} needs a uniform viscosity, not a field; give a number, a name or params -> number")
     return cast(Callable[[Params], jax.Array], viscosity)(params) if callable(viscosity) else viscosity
 
 
@@ -78,7 +78,7 @@ def field_at_centers(
         velocity: components on their faces.
         params: parameters.
         cells: number of cells along each axis.
-        carried: the scalar and the time; None where they are not known.
+        carried: the scalar and the time; None if they are not known.
 
     Raises:
         UserError: if the array has another shape than the cells, or takes the scalar and the time, unknown here.
@@ -86,7 +86,7 @@ def field_at_centers(
     field = cast(Callable[..., jax.Array], viscosity)
     wanted = _arguments(field) == max(ARGUMENTS)
     if wanted and carried is None:
-        raise UserError("viscosity takes the scalar and the time, which a time step that changes does not serve")
+        raise UserError("viscosity takes the scalar and the time, which an adaptive time step does not support")
     found = jnp.asarray(field(velocity, params, *(carried if wanted and carried else ())), velocity[0].dtype)
     if found.shape not in ((), cells):
         raise UserError(f"viscosity returns an array of shape {found.shape}; give one number for each cell, {cells}")

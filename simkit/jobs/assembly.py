@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.jobs.members import Members
 from simkit.jobs.sweep_objectives import LEFT_OUT, PREFIX, objective_values
 from simkit.storage import datasets
 from simkit.storage.labels import annotate, attributes_of, components, oriented
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     import xarray
 
     from simkit.core.simulation import Simulation
-    from simkit.jobs.sweeps import Sweep
 
 
 def member_axis(name: str) -> int:
@@ -57,7 +57,7 @@ def frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str,
     return kept
 
 
-def assembled(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
+def assembled(simulation: "Simulation", plan: Members, chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":
     """Return the labeled result of a sweep.
 
     Args:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 from simkit.core import paths
 from simkit.errors import UserError
 from simkit.jobs.chunks import cut_of, spread_of
+from simkit.jobs.executors.executor import Executor
 from simkit.jobs.fitting import check_disk
 from simkit.jobs.job import Prepared
+from simkit.jobs.members import Members
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
-    from simkit.jobs.sweeps import Sweep
 
 
-def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int:
+def fitting_chunk(plan: Members, prepared: Prepared, output: Path | None, executor: Executor) -> int:
     """Return how many members run as one program; what they need comes from the compiler.
 
     As many as the sweep asks for; or else as many as fit, no more than are faster together, and few enough that every
@@ -24,6 +25,7 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
         plan: the sweep.
         prepared: the member, and the program of a chunk; what is compiled here to measure it is what runs.
         output: the run directory to be, or ``None``.
+        executor: computes the chunks.
 
     Raises:
         UserError: if the chunk asked for, one member, or the results of all members do not fit.
@@ -35,8 +37,8 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     from simkit.engine.memory import SHARE, available_bytes, frame_bytes, show_size
 
     simulation, shapes, chunk = prepared.simulation, prepared.shapes, plan.chunk
-    places, devices = plan.executor.places, len(jax.local_devices())
-    limit = plan.memory or int(SHARE * available_bytes()) // (places if plan.executor.shares_memory else 1)
+    places, devices = executor.places, len(jax.local_devices())
+    limit = plan.memory or int(SHARE * available_bytes()) // (places if executor.shares_memory else 1)
 
     def needed(members: int) -> int:
         return program_bytes(plan, prepared, members)
@@ -82,7 +84,7 @@ def fitting_chunk(plan: "Sweep", prepared: Prepared, output: Path | None) -> int
     return fitting
 
 
-def program_bytes(plan: "Sweep", prepared: Prepared, members: int) -> int:
+def program_bytes(plan: Members, prepared: Prepared, members: int) -> int:
     """Return the memory that a segment of members takes, by compiling it.
 
     Args:
@@ -102,7 +104,7 @@ def program_bytes(plan: "Sweep", prepared: Prepared, members: int) -> int:
     return each * len(jax.local_devices()) if shared else each
 
 
-def _shapes(simulation: "Simulation", plan: "Sweep", members: int) -> tuple[Any, Any]:
+def _shapes(simulation: "Simulation", plan: Members, members: int) -> tuple[Any, Any]:
     """Return the shapes of a chunk's params and keys, without taking the memory that they would."""
     import jax
 

@@ -9,7 +9,9 @@ import numpy as np
 from simkit.core import paths
 from simkit.engine.plan import plan_of
 from simkit.jobs.assembly import frozen, joined
-from simkit.jobs.job import Prepared, Report, Warn
+from simkit.jobs.callbacks import Report, Warn
+from simkit.jobs.job import Prepared
+from simkit.jobs.members import Members
 from simkit.storage import datasets
 from simkit.storage.archives import write_arrays
 from simkit.storage.chunk_files import ChunkFile, chunk_layout, lanes_layout
@@ -22,10 +24,9 @@ if TYPE_CHECKING:
     from simkit.engine.driver import Program
     from simkit.engine.loop import Piece
     from simkit.engine.plan import Plan
-    from simkit.jobs.sweeps import Sweep
 
 
-def program_of_chunk(simulation: "Simulation", plan: "Sweep") -> "Program":
+def program_of_chunk(simulation: "Simulation", plan: Members) -> "Program":
     """Return the program of a chunk of members, which observes nothing on its way."""
     from simkit.core.ensemble import ensemble
     from simkit.engine.driver import Program
@@ -35,7 +36,7 @@ def program_of_chunk(simulation: "Simulation", plan: "Sweep") -> "Program":
     return Program.of(many, cut_of(simulation, plan))
 
 
-def cut_of(simulation: "Simulation", plan: "Sweep") -> "Plan":
+def cut_of(simulation: "Simulation", plan: Members) -> "Plan":
     """Return how the run of a member is cut into segments."""
     from simkit.engine.lanes import SEGMENTS
 
@@ -54,7 +55,7 @@ def spread_of(members: int) -> "jax.sharding.Sharding | None":
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
 
 
-def inputs_of(simulation: "Simulation", plan: "Sweep", members: np.ndarray) -> tuple["Params", "jax.Array"]:
+def inputs_of(simulation: "Simulation", plan: Members, members: np.ndarray) -> tuple["Params", "jax.Array"]:
     """Return the params and keys of members.
 
     Args:
@@ -87,7 +88,7 @@ class Chunks:
         directory: where chunks are stored, or ``None``.
     """
 
-    plan: "Sweep"
+    plan: Members
     prepared: Prepared
     directory: RunDirectory | None
 
@@ -133,7 +134,7 @@ class Chunks:
 
         Args:
             index: of the chunk.
-            warn: told in one line of damage.
+            warn: called with one line about damage.
         """
         file = self.file(index)
         found = file.read(warn) if file else None
@@ -159,8 +160,8 @@ class Chunks:
 
         Args:
             index: of the chunk.
-            report: told of progress within the chunk.
-            warn: told in one line what was damaged.
+            report: called with the progress within the chunk.
+            warn: called with one line that says what was damaged.
             parts: into how many the chunk is divided to take less memory; what is left of a chunk that was begun whole
                 is then not gone on with, and its last digits may differ.
             keeps_segments: whether segments are stored on the way, from which the chunk goes on if it is interrupted;

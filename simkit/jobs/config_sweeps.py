@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from simkit.errors import UserError, one_line
-from simkit.jobs.job import Prepared, Report, Warn, begin, proceed
+from simkit.jobs.callbacks import Report, Warn
+from simkit.jobs.job import Prepared, begin, proceed
 from simkit.jobs.so_far import SoFar
 from simkit.jobs.sweep_results import store_result
 from simkit.jobs.sweeps import Sweep

@@ -16,7 +16,8 @@ from simkit.core.precision import precision
 from simkit.errors import UserError, nearest
 from simkit.scenario.build import build
 from simkit.scenario.loading import Source, load
-from simkit.scenario.scenario import ObjectiveSettings, Scenario
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import ObjectiveSettings
 
 if TYPE_CHECKING:
     import jax

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from simkit.core.precision import precision
 from simkit.errors import UserError
+from simkit.jobs.callbacks import Report, Warn
+from simkit.jobs.notebook import progress_of
 from simkit.jobs.so_far import SoFar
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
@@ -29,11 +31,6 @@ if TYPE_CHECKING:
 
     from simkit.core.simulation import Arrays, Simulation
     from simkit.engine.driver import Program
-
-type Report = Callable[[float, str], None]
-"""Told the fraction done and a few words."""
-type Warn = Callable[[str], None]
-"""Told in one line what was damaged or has changed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,7 +180,7 @@ def begin[Result](
         job: what is asked for.
         output: run directory to write, or ``None``.
         overwrite: replace an existing run directory.
-        report: told of progress.
+        report: called with the progress.
 
     Raises:
         UserError: if the job cannot be done or the output cannot be written; nothing is left half-written.
@@ -210,8 +207,8 @@ def proceed[Result](
     Args:
         job: that of the directory.
         directory: where it is kept.
-        warn: told in one line what was damaged, or which software has changed since the job began.
-        report: told of progress.
+        warn: called with one line that says what was damaged, or which software has changed since the job began.
+        report: called with the progress.
 
     Raises:
         UserError: if the directory cannot be read back.
@@ -265,8 +262,6 @@ def returned(job: Job[Any], work: Callable[[Report], Any]) -> "xarray.Dataset":
     Raises:
         RunFailedError: if all of the result turned non-finite.
     """
-    from simkit.jobs.notebook import progress_of
-
     with progress_of(job.scenario.name, **job.progress) as update:
         result = work(update)
     if warning := job.warning(result):

@@ -12,6 +12,7 @@ from simkit.core.compilation import use_compilation_cache
 from simkit.core.parameter import shown_bound
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
+from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.derivatives import (
     Mode,
     chosen_by,
@@ -22,7 +23,7 @@ from simkit.jobs.derivatives import (
     objective_settings,
     status_of_run,
 )
-from simkit.jobs.job import Prepared, Report, Warn, begin, returned
+from simkit.jobs.job import Prepared, begin, returned
 from simkit.jobs.outcome import NOT_FINITE, DrivenJob, Outcome, describe
 from simkit.scenario import checks
 from simkit.scenario.build import build

@@ -9,7 +9,8 @@ import numpy as np
 from simkit.core.parameter import MOST_SHOWN, count
 from simkit.engine.plan import plan_of
 from simkit.errors import UserError
-from simkit.jobs.job import Job, Prepared, Report, Warn
+from simkit.jobs.callbacks import Report, Warn
+from simkit.jobs.job import Job, Prepared
 from simkit.jobs.so_far import SoFar, times_of
 from simkit.scenario.scenario import Scenario
 from simkit.storage import datasets
@@ -120,7 +121,7 @@ class Outcome:
     def dataset(self) -> "xarray.Dataset":
         """Return frames and diagnostics as a labeled data set."""
         from simkit.core.status import Status
-        from simkit.jobs.notebook import RunDataset
+        from simkit.jobs.run_dataset import RunDataset
 
         attributes = attributes_of(self.scenario, version=self.version)
         stands = {

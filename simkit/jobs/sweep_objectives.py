@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from simkit.core.expressions.syntax import dotted, parse
-from simkit.scenario.scenario import ObjectiveSettings, Scenario
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import ObjectiveSettings
 
 if TYPE_CHECKING:
     import jax

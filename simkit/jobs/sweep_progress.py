@@ -1,27 +1,25 @@
 """Progress of a sweep, read from the files of its chunks: finished members and failed ones."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simkit.engine.plan import plan_of
+from simkit.jobs.members import Members
 from simkit.jobs.so_far import SoFar, times_of
 from simkit.jobs.sweep_results import named
 from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory
 
-if TYPE_CHECKING:
-    from simkit.jobs.sweeps import Sweep
 
-
-def chunks_so_far(plan: "Sweep", directory: RunDirectory) -> SoFar:
+def chunks_so_far(plan: Members, directory: RunDirectory, repair: str) -> SoFar:
     """Return what the chunks of a sweep say.
 
     Args:
         plan: the sweep.
         directory: where it is kept; another process may be writing to it.
+        repair: what resuming does to a damaged chunk, in words.
     """
     from simkit.core.status import MESSAGES, Status, failed
 
@@ -35,7 +33,7 @@ def chunks_so_far(plan: "Sweep", directory: RunDirectory) -> SoFar:
         try:
             status = ChunkFile(directory, index, frames).read_whole()["status"]
         except DamagedFileError as error:
-            lines.append(f"{error}; {plan.repair} with: simkit resume {directory.path}")
+            lines.append(f"{error}; {repair} with: simkit resume {directory.path}")
             continue
         status = status[: plan.members - index * size]
         done += len(status)
@@ -58,7 +56,7 @@ def chunks_so_far(plan: "Sweep", directory: RunDirectory) -> SoFar:
     return SoFar(min((done + under_way) / plan.members, 1.0), words, lines, times_of(paths))
 
 
-def _named(plan: "Sweep", members: Sequence[int] | np.ndarray) -> Iterator[tuple[int, str]]:
+def _named(plan: Members, members: Sequence[int] | np.ndarray) -> Iterator[tuple[int, str]]:
     """Return members with their values, in words."""
     values, seeds = plan.values_of(np.asarray(members, int))
     for place, (member, seed) in enumerate(zip(members, seeds, strict=True)):

@@ -1,22 +1,21 @@
 """Sweeps: many members of one scenario as one vmapped program, in chunks that fit in memory."""
 
 import dataclasses
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
 
 from simkit.engine.plan import plan_of
 from simkit.errors import UserError
 from simkit.jobs.assembly import assembled
+from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import fitting_chunk
 from simkit.jobs.chunks import Chunks, program_of_chunk
 from simkit.jobs.executors.executor import IN_THIS_PROCESS, Executor
 from simkit.jobs.fitting import check_declared
-from simkit.jobs.job import Job, Prepared, Report, Warn
+from simkit.jobs.job import Job, Prepared
+from simkit.jobs.members import Members
 from simkit.jobs.outcome import RunFailedError
-from simkit.jobs.points import Axes, Points, check_axes, check_counts, check_extremes
+from simkit.jobs.points import check_axes, check_counts, check_extremes
 from simkit.jobs.so_far import SoFar
 from simkit.jobs.sweep_progress import chunks_so_far
 from simkit.jobs.sweep_results import RESULT, failures, read_result, store_result
@@ -36,21 +35,10 @@ BLOCKS_PER_PLACE = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Sweep(Job["xarray.Dataset"]):
-    """What to sweep.
+class Sweep(Members, Job["xarray.Dataset"]):
+    """What to sweep, see `Members`, and where its chunks are computed.
 
     Attributes:
-        scenario: overrides applied.
-        over: values by parameter.
-        seeds: how many random seeds per grid point, counted up from the scenario's seed.
-        chunk: members per program: one chunk after another, or, of simulations that end when they are done, as many
-            lanes as that; ``None`` until `fitted` chooses.
-        final_frames: whether the last frame of every member is kept beside its diagnostics.
-        memory: bytes a program may take; ``None`` takes a share of what is free.
-        zip: whether values at one place in all lists make a point; otherwise every combination does.
-        origin: how the points were made, in words, if they are a sample or a table.
-        blocks: into how many ranges members of simulations that end when they are done are divided, each with lanes of
-            its own; chosen by `fitted`.
         executor: computes the chunks.
     """
 
@@ -73,47 +61,7 @@ class Sweep(Job["xarray.Dataset"]):
     report = "simkit.cli.reports.sweep"
     repair = "make it again"
 
-    over: Axes
-    seeds: int = 1
-    chunk: int | None = None
-    final_frames: bool = True
-    memory: int | None = None
-    zip: bool = False
-    origin: str = ""
-    blocks: int = 1
     executor: Executor = IN_THIS_PROCESS
-
-    @property
-    def points(self) -> Points:
-        """Where members are run."""
-        return Points(self.over, self.zip)
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """Names of the axes along which members are arranged."""
-        return (*self.points.axes, "seed")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Points along each of their axes, then seeds."""
-        return (*self.points.shape, self.seeds)
-
-    @property
-    def members(self) -> int:
-        """Number of simulations."""
-        return math.prod(self.shape)
-
-    def chunk_length(self, *, converges: bool) -> int:
-        """Return the number of members in each chunk but the last: of members that end when they are done, of a block.
-
-        Args:
-            converges: whether they do.
-        """
-        return -(-self.members // self.blocks) if converges else self.chunk or self.members
-
-    def values_of(self, members: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the swept values and the seeds of members, given by their numbers."""
-        return self.points.values_of(members // self.seeds), self.scenario.run.seed + members % self.seeds
 
     def checked(self) -> "Sweep":
         """Return the same, its values as tuples of numbers.
@@ -152,7 +100,7 @@ class Sweep(Job["xarray.Dataset"]):
     def fitted(self, prepared: Prepared, output: Path | None) -> "Sweep":
         """Return the sweep in chunks that fit."""
         self.check_folder(output)
-        chunk, places = fitting_chunk(self, prepared, output), self.executor.places
+        chunk, places = fitting_chunk(self, prepared, output, self.executor), self.executor.places
         if places == 1 or not prepared.simulation.converges:
             return dataclasses.replace(self, chunk=chunk)
         # Several blocks for each place, since some end early; and none that leaves lanes empty from the beginning.
@@ -185,7 +133,7 @@ class Sweep(Job["xarray.Dataset"]):
 
     def so_far(self, directory: RunDirectory) -> SoFar:
         """Return how many members are stored, and those that failed."""
-        return chunks_so_far(self, directory)
+        return chunks_so_far(self, directory, self.repair)
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the files of all chunks."""

@@ -11,13 +11,15 @@ from simkit.core.compilation import use_compilation_cache
 from simkit.core.expressions.measures import measure_of
 from simkit.core.precision import precision
 from simkit.core.reductions import Reduce, reduced
+from simkit.jobs.callbacks import Report
 from simkit.jobs.derivatives import value_and_grad
-from simkit.jobs.job import Report, begin
+from simkit.jobs.job import begin
 from simkit.jobs.outcome import Outcome
 from simkit.jobs.runs import Run
 from simkit.scenario.build import build
 from simkit.scenario.loading import load
-from simkit.scenario.scenario import Scenario, Validation
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import Validation
 from simkit.scenario.validations import check_validations
 
 
@@ -56,7 +58,7 @@ def validate(scenario: Scenario, report: Report = lambda fraction, words: None) 
 
     Args:
         scenario: overrides applied.
-        report: told the fraction done of a run, after every segment of it.
+        report: called with the fraction done of a run, after every segment of it.
 
     Raises:
         UserError: if the scenario cannot be built, or does not have what a validation sets or differentiates by.

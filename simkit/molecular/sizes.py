@@ -9,7 +9,7 @@ MAX_PARTICLES_IN_PAIRS = 2**14
 
 
 def check_particles(count: int, given: str, most: int = MAX_PARTICLES) -> None:
-    """Refuse more particles than can be simulated, before anything is made of them.
+    """Refuse more particles than can be simulated, before arrays are allocated.
 
     Args:
         count: how many.

@@ -1,4 +1,4 @@
-"""The geometry particles live in: which image of a pair counts, and where a particle is drawn."""
+"""Geometry of free space and periodic cells: nearest images, wrapping, volume and widths."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""From stored frames to a file: the one entry point of rendering."""
+"""Rendering of stored frames to a file: the entry point of this package."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from simkit.render.figure import USUAL, Size
 from simkit.render.pace import choose_pace
 from simkit.render.video import write_gif, write_mp4, write_png
 from simkit.render.views import Pictures, new_painter
-from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.sections import RenderSettings
 
 _SMALLEST, _LARGEST = 64, 4096
 _ANIMATIONS: dict[str, Callable] = {"gif": write_gif, "mp4": write_mp4}

@@ -1,4 +1,4 @@
-"""The color bar: what the colors mean."""
+"""The color bar."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Still pictures that compare: diagnostics over a parameter or over time, and a run before and after."""
+"""Charts of diagnostics over a parameter or over time, and comparisons of a run before and after."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from simkit.render.labels import drawable, fit, plain, with_unit
 from simkit.render.style import BODIES, INK, MUTED, house_style
 from simkit.render.video import write_png
 from simkit.render.views import new_painter
-from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.sections import RenderSettings
 
 # Pixels before enlargement.
 _PANEL = (300, 210)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.sections import RenderSettings
 
 type Arrays = Mapping[str, np.ndarray]
 

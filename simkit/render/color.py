@@ -1,4 +1,4 @@
-"""From values to colors: limits, color maps and the color bar's scale."""
+"""Mapping of values to colors: limits, color maps and the scale of the color bar."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -169,5 +169,5 @@ def color_scale(
 
 
 def _has_two_signs(low: float, high: float) -> bool:
-    """Tell whether a range goes well below zero and well above it."""
+    """Return whether a range goes well below zero and well above it."""
     return low < 0 < high and min(-low, high) > LEAST_SHARE * max(-low, high)

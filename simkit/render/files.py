@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Atomic writing of picture files."""
 
 import fcntl
 import glob

@@ -109,7 +109,7 @@ def _characters() -> frozenset[int]:
 
 
 def _is_mathematics(text: str) -> bool:
-    """Tell whether Matplotlib can draw the mathematics in a text, or finds none in it."""
+    """Return whether Matplotlib can draw the mathematics in a text, or finds none in it."""
     if not is_math_text(text):
         return True
     try:

@@ -9,7 +9,7 @@ from simkit.errors import UserError
 from simkit.render.clip import Clip
 from simkit.render.figure import USUAL, Size
 from simkit.scenario.registry import VIEWS
-from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.sections import RenderSettings
 
 
 class Painter(Protocol):

@@ -1,4 +1,4 @@
-"""Bodies that never touch: any integrator, and nothing else."""
+"""Free bodies without contacts, followed by any integrator."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Parts of a scene that a method of time stepping serves, and refusal by name of those it would drop."""
+"""Parts of a scene that a method of time stepping supports; unsupported parts are refused by name."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ ROUNDING = 1e-5
 def check_structure(
     dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes, joints: Joints
 ) -> None:
-    """Refuse shapes, planes and joints that a method does not serve; looks at no number.
+    """Refuse shapes, planes and joints that a method does not support; looks at no number.
 
     Args:
         dynamics: the method.
@@ -51,7 +51,7 @@ def check_structure(
 
 
 def check_numbers(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes) -> None:
-    """Refuse friction, restitution and moments of inertia that a method does not serve; on the host, with numbers.
+    """Refuse friction, restitution and moments of inertia that a method does not support; on the host, with numbers.
 
     Args:
         dynamics: as for `check_structure`, like the others.
@@ -177,7 +177,7 @@ def check_planes(planes: Planes) -> None:
 
 
 def is_concrete(tree: object) -> bool:
-    """Tell whether a tree holds numbers, and nothing that is being traced."""
+    """Return whether a tree holds numbers, and nothing that is being traced."""
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
@@ -188,4 +188,4 @@ def _refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, found: s
     name = repr(dynamics) if name in serving else name
     *first, last = serving
     either = f"{', '.join(first)} or {last}" if first else last
-    return UserError(f"{found}; {name} does not serve {part}: choose dynamics = {either}, or leave {part} out")
+    return UserError(f"{found}; {name} does not support {part}: choose dynamics = {either}, or leave {part} out")

@@ -1,4 +1,4 @@
-"""A scene: bodies, where they start, what acts on them, and how they are followed in time."""
+"""A scene: bodies, their initial motion, planes, loads, and the method of time stepping."""
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
@@ -125,7 +125,7 @@ class Dynamics(Protocol):
 class Scene:
     """What `simkit.rigid.simulate` makes a simulation of: pure functions of the parameters, and a method.
 
-    What the method does not serve (joints, planes, a shape, friction, restitution) is refused by name.
+    What the method does not support (joints, planes, a shape, friction, restitution) is refused by name.
 
     Attributes:
         params: default parameters, numbers, arrays or `simkit.core.parameter.Parameter`; ``time_step`` is one of them.

@@ -1,4 +1,4 @@
-"""From a scene to a simulation: the record of pure functions that everything else acts on."""
+"""The `Simulation` record of a scene of rigid bodies."""
 
 import dataclasses
 from collections.abc import Callable
@@ -90,7 +90,7 @@ def simulate(scene: Scene) -> Simulation:
         scene: bodies, loads and method.
 
     Raises:
-        UserError: for a part of the scene that its method does not serve, or a parameter that is missing; ``check``
+        UserError: for a part of the scene that its method does not support, or a parameter that is missing; ``check``
             looks at the numbers again.
     """
 

@@ -1,4 +1,4 @@
-"""From a scenario to a simulation: call the factory and check that the two fit."""
+"""Simulation of a scenario: made by its factory, and checked against the scenario."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -109,7 +109,7 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
 
     known = paths.leaves(simulation.params)
     # Of a stored run they are what it began with, whatever its file and its simulation say today.
-    stored = {name: parameter for name, parameter in (scenario.given or {}).items() if name in known}
+    stored = {name: parameter for name, parameter in (scenario.known_parameters or {}).items() if name in known}
     parameters = merged(scenario, declared_in(simulation) | stored)
     said = [name for name in parameters if name in scenario.differences or name in stored]
     for name in said:
@@ -205,7 +205,7 @@ def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
     """Refuse parameters of a package or of the file's own that change nothing; those of simkit are tested."""
     from simkit.core.dependence import idle_parameters
 
-    if scenario.configured:  # which may leave out what the file's own settings used
+    if scenario.is_reconfigured:  # which may leave out what the file's own settings used
         return
     for name in idle_parameters(simulation):
         # A formula may serve a check alone, such as the largest speed that is expected of a flow.
@@ -217,7 +217,7 @@ def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
 
 
 def _is_named(name: str, value: Any) -> bool:
-    """Tell whether a text in a configuration names a parameter."""
+    """Return whether a text in a configuration names a parameter."""
     if isinstance(value, Mapping):
         return any(_is_named(name, inner) for inner in value.values())
     if isinstance(value, list | tuple):

@@ -12,7 +12,8 @@ from simkit.scenario.build import build
 from simkit.scenario.factories import arguments_of, needed_arguments
 from simkit.scenario.making import make
 from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.scenario import RenderSettings, RunSettings, Scenario
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import RenderSettings, RunSettings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,13 +12,13 @@ from simkit.scenario import checks
 from simkit.scenario.factories import takes_parameters
 from simkit.scenario.making import make, refuse_unknown
 from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.scenario import IN_PYTHON, Difference, Scenario
+from simkit.scenario.sections import IN_PYTHON, Difference, ScenarioFile
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 
-def declared_by(scenario: Scenario) -> dict[str, Parameter]:
+def declared_by(scenario: ScenarioFile) -> dict[str, Parameter]:
     """Return the parameters of a scenario's simulation, which is made for that.
 
     Args:
@@ -54,7 +54,7 @@ def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
     return found
 
 
-def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, Parameter]:
+def merged(scenario: ScenarioFile, declared: Mapping[str, Parameter]) -> dict[str, Parameter]:
     """Return the parameters of a scenario: as declared, but for what its file says.
 
     Args:
@@ -65,7 +65,7 @@ def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, P
         UserError: if the file names another one, or gives a value of another shape or out of bounds.
     """
     differences = scenario.differences
-    if scenario.configured:
+    if scenario.is_reconfigured:
         # What the file says of parameters that only its own configuration has.
         differences = {name: said for name, said in differences.items() if name in declared}
     has_own = has_own_parameters(scenario)
@@ -87,8 +87,8 @@ def merged(scenario: Scenario, declared: Mapping[str, Parameter]) -> dict[str, P
     return found
 
 
-def has_own_parameters(scenario: Scenario) -> bool:
-    """Tell whether the file of a scenario may declare parameters of its own.
+def has_own_parameters(scenario: ScenarioFile) -> bool:
+    """Return whether the file of a scenario may declare parameters of its own.
 
     Args:
         scenario: any.
@@ -97,7 +97,7 @@ def has_own_parameters(scenario: Scenario) -> bool:
     return is_registered and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
 
 
-def _as_said(scenario: Scenario, name: str, known: Parameter, difference: Difference) -> Parameter:
+def _as_said(scenario: ScenarioFile, name: str, known: Parameter, difference: Difference) -> Parameter:
     """Return a parameter with what the file says of it."""
     where = f"{scenario.file}: params.{name}"
     low, high = known.bounds

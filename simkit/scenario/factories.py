@@ -1,4 +1,4 @@
-"""What a factory of simulations takes, told by its signature."""
+"""Arguments of a factory of simulations, from its signature."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ def needed_arguments(factory: Callable[..., Any]) -> list[str]:
 
 
 def takes_parameters(factory: Callable[..., Any]) -> bool:
-    """Tell whether a factory takes parameters of the user's own besides those that it declares.
+    """Return whether a factory takes parameters of the user's own besides those that it declares.
 
     Args:
         factory: of simulations.
@@ -35,7 +35,7 @@ def takes_parameters(factory: Callable[..., Any]) -> bool:
 
 
 def takes_any(factory: Callable[..., Any]) -> bool:
-    """Tell whether a factory takes arguments of any name.
+    """Return whether a factory takes arguments of any name.
 
     Args:
         factory: of simulations.

@@ -1,4 +1,4 @@
-"""Files that a scenario names: their text is taken in when the scenario is read, so that nothing it needs can be lost.
+"""Files named in a scenario: their text is inlined when the scenario is read, so that a run is self-contained.
 
 A scenario says ``{ file = "start.xyz" }`` in place of a text. The texts are kept at the end of its own, in the table
 ``[files]``; a scenario that has this table needs no other file.

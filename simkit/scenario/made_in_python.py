@@ -1,4 +1,4 @@
-"""The scenario of a simulation that was made in Python: what its file would say."""
+"""Scenario of a simulation that was made in Python."""
 
 import dataclasses
 import hashlib
@@ -15,8 +15,9 @@ from simkit.errors import UserError
 from simkit.scenario.declared import shortest
 from simkit.scenario.likely_view import CLOCKS, likely_view
 from simkit.scenario.record_checks import check_record
-from simkit.scenario.scenario import IN_PYTHON, Scenario
+from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import parse_scenario
+from simkit.scenario.sections import IN_PYTHON
 from simkit.scenario.toml import to_toml
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""From a scenario's configuration to its simulation: call the factory, and tell in one line why it refuses."""
+"""Call of a simulation's factory with a scenario's configuration; refusals become errors of one line."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -7,13 +7,13 @@ from simkit.errors import Mistakes, UserError, nearest, one_line
 from simkit.scenario import checks
 from simkit.scenario.factories import PARAMETERS, arguments_of, needed_arguments, takes_any, takes_parameters
 from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.scenario import IN_PYTHON, Scenario
+from simkit.scenario.sections import IN_PYTHON, ScenarioFile
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 
-def make(scenario: Scenario) -> "Simulation":
+def make(scenario: ScenarioFile) -> "Simulation":
     """Return the simulation with its own defaults: the one that was handed over, or what the factory makes.
 
     Args:
@@ -32,7 +32,7 @@ def make(scenario: Scenario) -> "Simulation":
     return _call(scenario, SIMULATIONS.resolve(scenario.simulation))
 
 
-def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
+def _call(scenario: ScenarioFile, factory: Callable[..., Any]) -> "Simulation":
     """Return what the factory makes of the configuration."""
     needed, config, mistakes = needed_arguments(factory), scenario.config, Mistakes()
     if not takes_any(factory):
@@ -51,7 +51,7 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
     if takes_parameters(factory):
         # A file may declare parameters of its own, those to which it gives a value. What a factory draws at these
         # values (random places) must not change with those of a run, or a member of a sweep would not be that run.
-        said = (scenario.differences if scenario.written is None else scenario.written).items()
+        said = scenario.file_differences.items()
         own[PARAMETERS] = {name: one.in_full for name, one in said if one.default is not None}
     if mistakes.found:
         # What else is wrong is told with it.
@@ -61,7 +61,7 @@ def _call(scenario: Scenario, factory: Callable[..., Any]) -> "Simulation":
     return _made(scenario, factory, config | own)
 
 
-def _made(scenario: Scenario, factory: Callable[..., Any], arguments: dict[str, Any]) -> "Simulation":
+def _made(scenario: ScenarioFile, factory: Callable[..., Any], arguments: dict[str, Any]) -> "Simulation":
     """Return what the factory makes of arguments."""
     from simkit.core.simulation import Simulation
 
@@ -85,7 +85,7 @@ def _made(scenario: Scenario, factory: Callable[..., Any], arguments: dict[str, 
     return simulation
 
 
-def refused(scenario: Scenario, error: Exception) -> UserError:
+def refused(scenario: ScenarioFile, error: Exception) -> UserError:
     """Return the error of a configuration that cannot be made.
 
     Args:
@@ -97,7 +97,9 @@ def refused(scenario: Scenario, error: Exception) -> UserError:
     return UserError(f"{scenario.file}: [config] ({given}) is refused by {scenario.simulation}: {reason}")
 
 
-def refuse_unknown(scenario: Scenario, label: str, problem: str, names: Iterable[str], known: Iterable[str]) -> None:
+def refuse_unknown(
+    scenario: ScenarioFile, label: str, problem: str, names: Iterable[str], known: Iterable[str]
+) -> None:
     """Refuse names that a simulation does not have.
 
     Args:

@@ -13,7 +13,8 @@ from simkit.errors import UserError, closest, nearest, one_line
 from simkit.scenario import checks, inlined
 from simkit.scenario.factories import arguments_of, needed_arguments
 from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.scenario import Difference, RunSettings, Scenario
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import Difference, RunSettings
 from simkit.scenario.toml import parse_value
 
 RUN_KEYS = ("steps", "every", "precision", "seed", "stop")
@@ -104,9 +105,10 @@ def with_values(
             config[step] = _inside(config[step], inner, value, label)
         elif key != name or (name not in RUN_KEYS and name in _needed(scenario)):
             config[checks.name(name, label)] = checks.plain(value, label)
+    original = scenario.original or scenario
     # On the configuration depends what parameters there are.
     if config != scenario.config:
-        scenario = dataclasses.replace(scenario, config=config, given=None, configured=True)
+        scenario = dataclasses.replace(scenario, config=config, known_parameters=None, original=original)
     run, differences = {}, dict(scenario.differences)
     seen: set[tuple[str, str]] = set()
     for key, value in values.items():
@@ -125,13 +127,13 @@ def with_values(
     settings = dataclasses.replace(scenario.run, **run)
     if settings.steps % settings.every:
         raise UserError(_indivisible(settings, "steps" if "steps" in run else "every", where))
-    known = scenario.declared if differences != scenario.differences else scenario.given
+    known = scenario.declared if differences != scenario.differences else scenario.known_parameters
     return dataclasses.replace(
         scenario,
         differences=differences,
-        written=scenario.differences if scenario.written is None else scenario.written,
+        original=original,
         run=settings,
-        given=known if settings.precision == scenario.run.precision else None,
+        known_parameters=known if settings.precision == scenario.run.precision else None,
     )
 
 

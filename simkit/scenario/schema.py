@@ -12,13 +12,13 @@ from simkit.errors import Mistakes, UserError, nearest
 from simkit.scenario import checks, inlined
 from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
 from simkit.scenario.registry import VIEWS
-from simkit.scenario.scenario import (
+from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import (
     Difference,
     ObjectiveSettings,
     QuantitySettings,
     RenderSettings,
     RunSettings,
-    Scenario,
     Validation,
     file_label,
 )
@@ -176,7 +176,7 @@ def _said(params: Table, key: str, value: Any, name: str) -> dict[str, Differenc
 
 
 def _is_branch(table: Mapping[str, Any]) -> bool:
-    """Tell whether a table holds parameters: no key of it describes one, however it is misspelled."""
+    """Return whether a table holds parameters: no key of it describes one, however it is misspelled."""
     values = {key: value for key, value in table.items() if key in PARAMETER_KEYS}
     if any(not isinstance(value, dict) for value in values.values()):
         return False

@@ -1,4 +1,4 @@
-"""A table of a scenario file that knows where it stands, so that every error names its key in full."""
+"""A table of a scenario file with its path, so that every error names its key in full."""
 
 import re
 from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""Files: whole or not there, sealed, and read back as labeled data."""
+"""Files of runs: written atomically, sealed by checksums, and read back as labeled data."""

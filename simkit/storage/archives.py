@@ -1,4 +1,4 @@
-"""Archives of arrays that notice any damage, and say which file of which run they are."""
+"""Archives of arrays with checksums and the identity of their run and file."""
 
 import dataclasses
 import io

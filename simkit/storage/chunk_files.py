@@ -55,7 +55,7 @@ class ChunkFile:
         """Return what is kept, or ``None`` if it is not finished or damaged.
 
         Args:
-            warn: told in one line of damage.
+            warn: called with one line about damage.
 
         Raises:
             UserError: if something else than a file is in its place.

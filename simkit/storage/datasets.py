@@ -46,7 +46,7 @@ def check_labels(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any], pa
 
 
 def _fit(values: Any, length: int | None) -> bool:
-    """Tell whether coordinates are one number per index of a dimension; others, for pictures, may be words or tables.
+    """Return whether coordinates are one number per index of a dimension; others, for pictures, may be words or tables.
 
     Args:
         values: from a manifest.

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent: atomic writes, and JSON that notices any damage."""
+"""Atomic writes of files, and JSON with checksums."""
 
 import hashlib
 import json
@@ -72,7 +72,7 @@ def make_folder(folder: Path) -> None:
 
 
 def is_leftover(name: str) -> bool:
-    """Tell whether a file's name is one that `write_bytes` gives to what it has not finished."""
+    """Return whether a file's name is one that `write_bytes` gives to what it has not finished."""
     return _LEFTOVER.fullmatch(name) is not None
 
 

@@ -98,7 +98,7 @@ def check_manifest(manifest: Mapping[str, Any], text: str, path: Path) -> None:
 
 
 def is_manifest(manifest: Mapping[str, Any]) -> bool:
-    """Tell whether a JSON object is the manifest of a run of this or an earlier format, changed or not."""
+    """Return whether a JSON object is the manifest of a run of this or an earlier format, changed or not."""
     return {"format", "scenario", "values", "request"} <= set(manifest) and manifest.get("kind") in tuple(KINDS)
 
 

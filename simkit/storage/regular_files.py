@@ -20,7 +20,7 @@ _GUARDED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def check_regular(path: Path) -> bool:
-    """Tell whether there is a file; nothing but a regular file may be in its place.
+    """Return whether there is a file; nothing but a regular file may be in its place.
 
     Args:
         path: of the file; its folder may be missing.
@@ -32,7 +32,7 @@ def check_regular(path: Path) -> bool:
 
 
 def check_folder(path: Path) -> bool:
-    """Tell whether there is a folder; nothing but a folder may be in its place, nor a link to one.
+    """Return whether there is a folder; nothing but a folder may be in its place, nor a link to one.
 
     Args:
         path: of the folder.

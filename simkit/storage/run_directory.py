@@ -1,4 +1,4 @@
-"""The folder a run lives in: what was asked (manifest and scenario), what came of it (segments, summary)."""
+"""Run directories: manifest and scenario of a job, and its results (segments, summary)."""
 
 import dataclasses
 import errno
@@ -164,7 +164,7 @@ class RunDirectory:
                 for sections in (("config", "run"), ("params",))
             )
             declared = declared_in(self.manifest, scenario)
-            scenario = dataclasses.replace(with_values(scenario, settings), given=declared)
+            scenario = dataclasses.replace(with_values(scenario, settings), known_parameters=declared)
             scenario = with_values(scenario, params)
             return scenario if self.made is None else handed_over(scenario, self.made, self.path)
         except (DamagedFileError, UnicodeDecodeError) as error:
@@ -253,7 +253,7 @@ def _lock(file: BinaryIO) -> None:
 
 
 def is_held(folder: Path) -> bool:
-    """Tell whether a process is writing to a run directory.
+    """Return whether a process is writing to a run directory.
 
     Args:
         folder: the run directory.
@@ -313,7 +313,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
 
 
 def _holds_run(folder: Path) -> bool:
-    """Tell whether a folder is a run directory; any manifest.json will not do, since its folder may be deleted."""
+    """Return whether a folder is a run directory; any manifest.json will not do, since its folder may be deleted."""
     try:
         manifest = read_json(folder / "manifest.json")
     except (DamagedFileError, UserError):
@@ -322,7 +322,7 @@ def _holds_run(folder: Path) -> bool:
 
 
 def _same(stored: Scenario, scenario: Scenario) -> bool:
-    """Tell whether two scenarios run alike, wherever their parameters' values and declarations stand."""
+    """Return whether two scenarios run alike, wherever their parameters' values and declarations stand."""
     apart = {"source": scenario.source, "differences": {}}
     return stored.parameters == scenario.parameters and (
         dataclasses.replace(stored, **apart) == dataclasses.replace(scenario, **apart)

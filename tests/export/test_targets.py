@@ -17,7 +17,7 @@ from simkit.errors import UserError
 from simkit.export.onnx.graph import Graph
 from simkit.export.onnx.model import OPSET, model_of
 from simkit.export.onnx.runtime import Session, convert
-from simkit.export.programs.onnx_model import graphs_of
+from simkit.export.programs.nested_graphs import graphs_of
 from simkit.export.targets.graph import TargetGraph
 from simkit.export.targets.model import fit
 from simkit.export.targets.operators import Operators, read_operators

@@ -177,7 +177,7 @@ def test_surfaces_that_are_not_of_the_scalars_of_a_flow_are_refused_by_name(surf
 @pytest.mark.parametrize(
     ("surface", "carried", "message"),
     [
-        (None, True, "the flow carries a scalar, but body 'disk' says nothing of it; give the body scalar = "),
+        (None, True, "the flow carries a scalar, but body 'disk' has no condition for it; give it scalar = "),
         (VALUE, False, "body 'disk' acts on a scalar, but the flow carries none"),
         (VALUE, "other", "a body acts on a TransportedScalar or on TransportedScalars only"),
     ],

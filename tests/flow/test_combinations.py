@@ -126,7 +126,7 @@ def test_combination_conserves_what_it_should(row):
         scheme=scheme,
     )
     if body and scalar is not None:
-        with pytest.raises(UserError, match="body 'ball' says nothing of it"):
+        with pytest.raises(UserError, match="body 'ball' has no condition for it"):
             stepper(equations)
         scalar, equations = None, dataclasses.replace(equations, scalar=None)
     start, step = stepper(equations)

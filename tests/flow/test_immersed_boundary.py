@@ -132,7 +132,7 @@ def test_what_is_not_served_is_refused_by_name():
             stepper(equations)
     forced = DirectForcing(plane, body(plane).bodies)
     for held in (body(plane), forced):
-        with pytest.raises(UserError, match="body 'body' says nothing of it"):
+        with pytest.raises(UserError, match="body 'body' has no condition for it"):
             stepper(Equations(plane, lambda p: 0.02, fixed_time_step, scalar=object(), obstacle=held))
     with pytest.raises(UserError, match="method 'immersed_boundry' is unknown; did you mean 'immersed_boundary'"):
         cylinder_in_channel(method="immersed_boundry")

@@ -65,9 +65,9 @@ def case(method, dimension, moving, surface, friction, scheme):
 def refused(row):
     method, dimension, _, _, friction, _ = row
     if method == "immersed_boundary" and dimension == 3:
-        return "an immersed boundary does not serve three axes; choose method direct_forcing"
+        return "an immersed boundary does not support three axes; choose method direct_forcing"
     if method == "immersed_boundary" and friction == "implicit":
-        return "an immersed boundary does not serve implicit friction; choose method direct_forcing"
+        return "an immersed boundary does not support implicit friction; choose method direct_forcing"
     return None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simkit.flow.boundary.domain import domain, no_motion
-from simkit.flow.boundary.surroundings import surround
+from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.diagnosis.measures import control_volumes, magnitude, vorticity
 from simkit.flow.grid import bounded_axis, periodic_axis
 from simkit.flow.operators.advection import LAYERS, advection

@@ -387,7 +387,7 @@ def test_sides_that_a_part_does_not_serve_are_refused_by_name():
     _, step = stepper(
         Equations(cube, lambda p: p["viscosity"], fixed_time_step, method="adams_bashforth", implicit=(0, 1, 2))
     )
-    with pytest.raises(UserError, match=r"sides of the axes y and z depend on parameters.* serve one such axis"):
+    with pytest.raises(UserError, match=r"sides of the axes y and z depend on parameters.* support one such axis"):
         jax.eval_shape(step, jax.eval_shape(stepper(equations_of(cube))[0], still(cube), params_of()), params_of())
 
 

@@ -11,7 +11,7 @@ from simkit.core.ensemble import ensemble
 from simkit.core.rollout import segment
 from simkit.core.simulation import Simulation
 from simkit.errors import UserError
-from simkit.flow.boundary.surroundings import surround
+from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.diagnosis.measures import kinetic_energy, mean_velocity
 from simkit.flow.diagnosis.statistics import ChannelStatistics, with_statistics
 from simkit.flow.equations import Equations

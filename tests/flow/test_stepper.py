@@ -9,7 +9,7 @@ import pytest
 
 from simkit.flow.accelerations import explicit_terms
 from simkit.flow.boundary.domain import no_motion
-from simkit.flow.boundary.surroundings import surround
+from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.diagnosis.measures import kinetic_energy
 from simkit.flow.eddies import random_eddies
 from simkit.flow.equations import Equations

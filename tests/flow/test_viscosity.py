@@ -10,7 +10,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.flow.accelerations import explicit_terms
 from simkit.flow.boundary.domain import domain, no_motion, prescribe
-from simkit.flow.boundary.surroundings import surround
+from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.diagnosis.statistics import ChannelStatistics
 from simkit.flow.equations import Equations
 from simkit.flow.grid import bounded_axis, periodic_axis
@@ -263,8 +263,12 @@ def one(velocity, params):
 @pytest.mark.parametrize(
     ("viscosity", "options", "message"),
     [
-        (one, {"implicit": (1,)}, r"implicit friction serves a number alone; give implicit_viscosity"),
-        (one, {"implicit": (1,), "implicit_viscosity": 1.0}, r"method 'runge_kutta' does not serve implicit friction"),
+        (one, {"implicit": (1,)}, r"implicit friction needs a number; give implicit_viscosity"),
+        (
+            one,
+            {"implicit": (1,), "implicit_viscosity": 1.0},
+            r"method 'runge_kutta' does not support implicit friction",
+        ),
         (one, {"implicit_viscosity": 1.0}, "implicit_viscosity is given, but the viscosity is one number, or no axis"),
         (0.1, {"implicit_viscosity": 1.0, "implicit": (1,)}, "implicit_viscosity is given"),
         (lambda a, b, c: 1.0, {}, "viscosity is a function of 3 arguments; give a number, the name of a parameter"),
@@ -290,7 +294,7 @@ def test_viscosities_that_do_not_fit_are_refused_when_they_are_used():
             explicit_terms(
                 still(place), (), Equations(place, viscosity, fixed_time_step), {"viscosity": 1.0}, jnp.zeros(())
             )
-    with pytest.raises(UserError, match="the balance of a channel's statistics does not serve a viscosity that is a f"):
+    with pytest.raises(UserError, match="the balance of a channel's statistics needs a uniform viscosity, not a f"):
         ChannelStatistics(place, one).numbers({}, {})
 
 
@@ -307,5 +311,5 @@ def test_direct_forcing_serves_a_field_and_the_immersed_boundary_refuses_it():
     assert jnp.max(jnp.abs(loads[0])) > 1e-3
     np.testing.assert_allclose(loads[1], loads[0], rtol=1e-10, atol=1e-12)
     immersed = ImmersedBoundary(place, bodies, 0.05)
-    with pytest.raises(UserError, match="an immersed boundary does not serve a viscosity that varies; choose"):
+    with pytest.raises(UserError, match="an immersed boundary does not support a viscosity that varies; choose"):
         immersed.check_equations(Equations(place, one, fixed_time_step))

@@ -9,7 +9,7 @@ import pytest
 
 from simkit.errors import UserError
 from simkit.flow.boundary.domain import domain, no_motion
-from simkit.flow.boundary.surroundings import surround
+from simkit.flow.boundary.ghost_layers import surround
 from simkit.flow.operators.differences import difference_at_centers, inside
 from simkit.flow.operators.diffusion import laplacian, second_difference, shear
 from simkit.flow.scalar import TransportedScalar, mean_scalar

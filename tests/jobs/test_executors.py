@@ -56,6 +56,20 @@ def results(folder):
     }
 
 
+@dataclasses.dataclass(frozen=True)
+class LastChunkFirst:
+    """An executor defined outside of the package: chunks in this process, the last one first."""
+
+    places: int = 1
+    shares_memory: bool = True
+    in_this_process: bool = True
+
+    def run(self, chunks, indices, report, warn):
+        for count, index in enumerate(reversed(indices), 1):
+            yield index, chunks.compute(index, lambda fraction, words: None, warn)
+            report(count / len(indices), f"chunk {index}")
+
+
 def forgotten(folder, *names):
     """Remove what a finished sweep has beside its chunks, and some of those."""
     for name in (*names, "sweep.nc", "summary.json"):
@@ -79,6 +93,15 @@ def again(folder, executor):
     said = []
     proceed(dataclasses.replace(job, executor=executor), opened, said.append)
     return said
+
+
+def test_an_executor_from_outside_writes_the_bytes_of_this_process(tmp_path):
+    sweep, order = Sweep(load(own(), {"steps": 20, "every": 10}), {"rate": (1.0, 2.0, 3.0, 4.0)}, chunk=1), []
+    other = dataclasses.replace(sweep, executor=LastChunkFirst())
+    begin(sweep, tmp_path / "one")
+    begin(other, tmp_path / "other", report=lambda fraction, words: order.append(words))
+    assert order == ["chunk 3", "chunk 2", "chunk 1", "chunk 0"]
+    assert results(tmp_path / "other") == results(tmp_path / "one")
 
 
 @pytest.mark.thorough

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.sections import RenderSettings
 
 
 @pytest.fixture

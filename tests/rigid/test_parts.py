@@ -189,7 +189,7 @@ def change(one, other):
 
 
 def scene_with(name, part):
-    """Return the scene of a method with one part that it does not serve."""
+    """Return the scene of a method with one part that it does not support."""
     bodies = repeat(sphere(1.0, 0.1), 2)
     if part in KINDS:
         bodies = gather([sphere(1.0, 0.1), SHAPES[part]])
@@ -223,7 +223,7 @@ def test_the_table_is_what_the_methods_declare():
 
 @pytest.mark.parametrize("method, part", [cell for cell in CELLS if cell[1] not in TABLE[cell[0]]])
 def test_a_part_that_a_method_does_not_serve_is_refused_by_name(method, part):
-    with pytest.raises(UserError, match=f"{method} does not serve {part}") as caught:
+    with pytest.raises(UserError, match=f"{method} does not support {part}") as caught:
         simulation = simulate(scene_with(method, part))
         simulation.check(simulation.params, jax.random.key(0))
     # The remedy is another method that does.
@@ -236,7 +236,9 @@ def test_a_part_that_a_method_does_not_serve_is_refused_by_name(method, part):
 def test_every_kind_of_joint_is_refused_by_methods_without_joints(method, kind):
     scene = scene_with(method, None)
     held = joint(kind, 0, 1, anchor=(3, 0, 0), length=1.0)
-    with pytest.raises(UserError, match=f"joint 0 \\({kind} of body 0 with body 1\\); {method} does not serve joints"):
+    with pytest.raises(
+        UserError, match=f"joint 0 \\({kind} of body 0 with body 1\\); {method} does not support joints"
+    ):
         simulate(dataclasses.replace(scene, joints=lambda params: (held,)))
 
 

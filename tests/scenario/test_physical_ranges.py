@@ -8,7 +8,7 @@ from simkit.errors import UserError
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.registry import FACTORIES
-from simkit.scenario.scenario import Difference
+from simkit.scenario.sections import Difference
 from tests.scenarios.small import NAMES, small
 
 FLOWS = [name for name in NAMES if find_scenario(name).domain == "flow"]
@@ -17,9 +17,9 @@ NUMBERS = ("reynolds", "friction_reynolds", "womersley", "rayleigh", "prandtl", 
 
 def with_value(name, parameter, value):
     scenario = small(name, precision="float32")
-    return dataclasses.replace(
-        scenario, differences={**scenario.differences, parameter: Difference(value)}, written=None
-    )
+    differences = {**scenario.differences, parameter: Difference(value)}
+    original = dataclasses.replace(scenario.original or scenario, differences=differences)
+    return dataclasses.replace(scenario, differences=differences, original=original)
 
 
 @pytest.mark.parametrize("value", [0.0, -0.01])

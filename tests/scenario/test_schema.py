@@ -11,8 +11,8 @@ import pytest
 
 from simkit.core import reductions
 from simkit.errors import UserError
-from simkit.scenario.scenario import Difference
 from simkit.scenario.schema import REDUCTIONS, parse_scenario, read_scenario
+from simkit.scenario.sections import Difference
 from simkit.scenario.validations import check_validations
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS

@@ -1,4 +1,4 @@
-"""Tell all that is wrong in a scenario file, without running it."""
+"""Show all mistakes in a scenario file, without running it."""
 
 import argparse
 import dataclasses

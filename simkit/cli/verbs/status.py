@@ -1,4 +1,4 @@
-"""Tell how far stored work is and what failed, while it runs in another shell or after it was interrupted."""
+"""Show the progress and the failures of stored work, while it runs in another shell or after an interruption."""
 
 import argparse
 import dataclasses

@@ -1,4 +1,4 @@
-"""Values of a field between its points: ``at(u, x=0.5)``."""
+"""Interpolation of fields between grid points: ``at(u, x=0.5)``."""
 
 import jax
 import jax.numpy as jnp

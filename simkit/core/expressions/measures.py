@@ -1,4 +1,4 @@
-"""Objectives that are said by expressions of all that a run observes and diagnoses."""
+"""Objectives given by expressions of the observed arrays and diagnostics of a run."""
 
 import ast
 import dataclasses

@@ -1,4 +1,4 @@
-"""One moment of a simulation by the names that expressions take: quantities, parameters and coordinates."""
+"""Values of one state by the names in expressions: quantities, parameters and coordinates."""
 
 from collections.abc import Collection
 

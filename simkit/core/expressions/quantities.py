@@ -1,4 +1,4 @@
-"""Quantities of a simulation that are said by expressions of its parameters, its quantities and its coordinates."""
+"""Quantities given by expressions of a simulation's parameters, quantities and coordinates."""
 
 import dataclasses
 from collections.abc import Callable, Mapping

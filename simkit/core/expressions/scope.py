@@ -1,4 +1,4 @@
-"""Formulas of a system: expressions of its parameters, of values derived of them, and of what a place adds."""
+"""Formulas of a system: expressions of its parameters, derived values, and names such as coordinates."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -111,7 +111,7 @@ class Formula:
     taken: tuple[str, ...]
 
     def takes(self, *names: str) -> bool:
-        """Tell whether it depends on any of some names."""
+        """Return whether it depends on any of some names."""
         return any(name in self.taken for name in names)
 
     @property

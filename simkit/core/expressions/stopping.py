@@ -1,4 +1,4 @@
-"""A condition at which a run stops, said by an expression."""
+"""Stop condition of a run, given by an expression."""
 
 import dataclasses
 

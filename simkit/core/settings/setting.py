@@ -1,4 +1,4 @@
-"""Settings of a system as data: tables whose keys are declared once, read and checked all together."""
+"""A declared setting: its kind, default and meaning; and the reading of tables of settings."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.onnx.nodes import NodeGraph, Tensor
 
 # Length of an axis up to which its product with a matrix is faster than slices and sums, as measured on 64 x 48 cells.
 LONGEST = 72
@@ -17,7 +17,7 @@ LONGEST = 72
 type Maps = dict[str, tuple[Tensor, np.ndarray]]
 
 
-def combined(graph: Graph, operator: str, x: Tensor, y: Tensor) -> Tensor | None:
+def combined(graph: NodeGraph, operator: str, x: Tensor, y: Tensor) -> Tensor | None:
     """Return the sum or difference of two maps of one array as one map, or ``None``.
 
     Args:
@@ -37,7 +37,7 @@ def combined(graph: Graph, operator: str, x: Tensor, y: Tensor) -> Tensor | None
     return None
 
 
-def scaled(graph: Graph, x: Tensor, operator: str, number: np.ndarray) -> Tensor | None:
+def scaled(graph: NodeGraph, x: Tensor, operator: str, number: np.ndarray) -> Tensor | None:
     """Return a product or quotient with known numbers as part of the map whose result it scales, or ``None``.
 
     Args:
@@ -53,7 +53,7 @@ def scaled(graph: Graph, x: Tensor, operator: str, number: np.ndarray) -> Tensor
     return None
 
 
-def joined_maps(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor | None:
+def joined_maps(graph: NodeGraph, parts: Sequence[Tensor], axis: int) -> Tensor | None:
     """Return several maps of one array, one behind the other along the axis, as one map, or ``None``.
 
     Args:
@@ -70,7 +70,7 @@ def joined_maps(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor | No
     return _applied(graph, base, matrix, axis)
 
 
-def product(graph: Graph, x: Tensor, matrix: np.ndarray, axis: int) -> Tensor | None:
+def product(graph: NodeGraph, x: Tensor, matrix: np.ndarray, axis: int) -> Tensor | None:
     """Return the product of a known matrix with a map as one map, or ``None``.
 
     Args:
@@ -83,7 +83,7 @@ def product(graph: Graph, x: Tensor, matrix: np.ndarray, axis: int) -> Tensor | 
     return _applied(graph, own[0], matrix @ own[1], axis) if own is not None and max(matrix.shape) <= LONGEST else None
 
 
-def maps(graph: Graph, x: Tensor, axis: int) -> Maps:
+def maps(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
     """Return the arrays of which a tensor is a linear map along an axis, with the matrices ``(own, theirs)``."""
     found: Maps = {x.name: (x, np.eye(x.shape[axis]))}
     known = x.value
@@ -96,7 +96,7 @@ def maps(graph: Graph, x: Tensor, axis: int) -> Maps:
     return found
 
 
-def _inner(graph: Graph, x: Tensor, axis: int) -> Maps:
+def _inner(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
     maker = x.maker
     assert maker is not None
     inputs = [tensor for tensor in maker.inputs if tensor is not None]
@@ -199,7 +199,7 @@ def _is_zero(tensor: Tensor) -> bool:
     return value is not None and not value.any()
 
 
-def _applied(graph: Graph, base: Tensor, matrix: np.ndarray, axis: int) -> Tensor:
+def _applied(graph: NodeGraph, base: Tensor, matrix: np.ndarray, axis: int) -> Tensor:
     """Return the map of an array."""
     shape = [len(matrix) if place == axis else size for place, size in enumerate(base.shape)]
     if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix))):

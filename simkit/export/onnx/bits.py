@@ -4,11 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from simkit.errors import UserError
 from simkit.export.onnx.arithmetic import scalar
 from simkit.export.onnx.comparisons import choose
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
+
+_TOTAL = {"lt_to": "Less", "le_to": "LessOrEqual"}
 
 
 def shifted(graph: Graph, x: Tensor, distance: Tensor, direction: str) -> Tensor:
@@ -129,6 +132,15 @@ def ordered_bits(graph: Graph, x: Tensor) -> Tensor:
     # Of negative numbers the larger bits are the smaller number.
     flipped = graph.elementwise("BitwiseXor", bits, scalar(graph, np.iinfo(integer).max, bits))
     return graph.elementwise("Where", negative, flipped, bits)
+
+
+@primitive(*_TOTAL, "eq_to")
+def total_order(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """The order of IEEE 754 in which -0 is below 0 and NaN is above all."""
+    if x.dtype.kind != "f":
+        raise UserError(f"{graph.origin}: the total order of {x.dtype} has no ONNX form; compare with <")
+    operator = _TOTAL.get(equation.name, "Equal")
+    return graph.elementwise(operator, ordered_bits(graph, x), ordered_bits(graph, y), dtype=bool)
 
 
 @primitive("convert_element_type")

@@ -2,13 +2,11 @@
 
 import functools
 
-from simkit.errors import UserError
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
 
 _ORDER = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
-_TOTAL = {"lt_to": "Less", "le_to": "LessOrEqual"}
 
 
 @primitive("eq")
@@ -75,14 +73,3 @@ def logic(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
 def negation(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """Bit by bit, or logical."""
     return graph.elementwise("Not" if x.dtype == bool else "BitwiseNot", x)
-
-
-@primitive(*_TOTAL, "eq_to")
-def total_order(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """The order of IEEE 754 in which -0 is below 0 and NaN is above all."""
-    from simkit.export.onnx.bits import ordered_bits
-
-    if x.dtype.kind != "f":
-        raise UserError(f"{graph.origin}: the total order of {x.dtype} has no ONNX form; compare with <")
-    operator = _TOTAL.get(equation.name, "Equal")
-    return graph.elementwise(operator, ordered_bits(graph, x), ordered_bits(graph, y), dtype=bool)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.export.page.drawing import label_of, scale_data
+from simkit.export.page.labels import label_of, scale_data
 from simkit.render.bodies.camera import usual_direction
 from simkit.render.bodies.ground import nice_length
 from simkit.render.bodies.motion import BodyFrames, body_colors, flat_motion_of_balls, read_bodies
@@ -63,7 +63,7 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
 
 
 def _is_drawn(clip: Clip, bodies: BodyFrames, name: str) -> bool:
-    """Tell whether an array is there and has anything to show."""
+    """Return whether an array is there and has anything to show."""
     return name in clip.frames and (name == clip.settings.quantity or clip.frames[name].size > 0)
 
 

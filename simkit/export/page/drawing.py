@@ -1,15 +1,15 @@
 """What a page draws, as plain data: the view, its colors and its window, chosen as for the pictures of a run."""
 
-import base64
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from simkit.errors import UserError
+from simkit.export.page.bodies import drawing_of_bodies
+from simkit.export.page.labels import label_of, plain_text, scale_data
 from simkit.render.clip import Clip
-from simkit.render.color import ColorScale, color_scale
+from simkit.render.color import color_scale
 from simkit.render.labels import plain, shown_unit, with_unit
 from simkit.render.layout import Window
 from simkit.render.particles import particle_colors
@@ -38,37 +38,6 @@ def drawing_of(clip: Clip) -> tuple[dict[str, Any], list[str]]:
             f"render.view = '{clip.settings.view}' is not drawn in a page; choose {', '.join(sorted(_VIEWS))}"
         )
     return view(clip)
-
-
-def plain_text(text: str) -> str:
-    """Return a label without the signs of mathematics: ``"$u_x$"`` becomes ``"u_x"``.
-
-    Args:
-        text: of a scenario file or a simulation.
-    """
-    return re.sub(r"\$([^$]*)\$", lambda match: re.sub(r"[\\{}]", "", match[1]), text)
-
-
-def scale_data(scale: ColorScale) -> dict[str, Any]:
-    """Return a color scale as plain data: its range, its whole numbers and 257 colors, the last for what is no number.
-
-    Args:
-        scale: any.
-    """
-    middles = np.append(scale.low + (np.arange(256) + 0.5) / 256 * (scale.high - scale.low), np.nan)
-    places = np.append((np.arange(256) + 0.5), np.nan)
-    return {
-        "low": scale.low,
-        "high": scale.high,
-        "levels": None if scale.levels is None else list(scale.levels),
-        "words": None if scale.levels is None else [plain_text(scale.word(level)) for level in scale.levels],
-        "table": base64.b64encode(scale.colors(places[: len(middles)]).tobytes()).decode(),
-    }
-
-
-def label_of(clip: Clip) -> str:
-    """Return what stands beside the color bar."""
-    return plain_text(with_unit(clip.settings.label, clip.settings.unit))
 
 
 def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
@@ -140,12 +109,6 @@ def _particles(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     return {"kind": "spheres", **camera, **drawing}, names
 
 
-def _bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
-    from simkit.export.page.bodies import drawing_of_bodies
-
-    return drawing_of_bodies(clip)
-
-
 def _chart(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     name, settings = clip.settings.quantity, clip.settings
     if name not in clip.diagnostics or clip.diagnostics[name].ndim != 1:
@@ -190,6 +153,6 @@ def diagnostics_of(clip: Clip, docs: dict[str, str]) -> list[dict[str, str]]:
 _VIEWS: dict[str, Callable[[Clip], tuple[dict[str, Any], list[str]]]] = {
     "field": _field,
     "particles": _particles,
-    "bodies": _bodies,
+    "bodies": drawing_of_bodies,
     "chart": _chart,
 }

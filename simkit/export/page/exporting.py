@@ -126,7 +126,8 @@ def _programs(scenario: "Scenario", preview: "Preview", names: list[str]) -> dic
 def _model(program: Program, scenario: "Scenario") -> _Model:
     """Return the model of a program, compared with JAX in onnxruntime at the start of the run and at its next frame."""
     from simkit.export.programs.exporting import Request, references
-    from simkit.export.programs.onnx_model import count_of, graphs_of, to_onnx
+    from simkit.export.programs.nested_graphs import count_of, graphs_of
+    from simkit.export.programs.onnx_model import to_onnx
 
     request = Request("onnx", program.form)
     tolerance = comparison.usual_tolerance(program.form, scenario.run.precision)

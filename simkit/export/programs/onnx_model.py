@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import simkit
 from simkit.errors import UserError, one_line
 from simkit.export.programs.functions import Program
+from simkit.export.programs.nested_graphs import graphs_of
 from simkit.export.programs.runtimes import batched, shapes_of
 
 if TYPE_CHECKING:
@@ -86,21 +87,6 @@ def rename(model: Any, old: Sequence[str], new: Sequence[str]) -> None:
             node.output[:] = [names.get(name, name) for name in node.output]
         for port in (*graph.input, *graph.output):
             port.name = names.get(port.name, port.name)
-
-
-def graphs_of(graph: Any) -> list[Any]:
-    """Return a graph of a model, and the bodies of its loops and branches."""
-    found = [graph]
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                found += graphs_of(attribute.g)
-    return found
-
-
-def count_of(model: Any) -> int:
-    """Return the number of nodes of a model, with those of all bodies."""
-    return sum(len(graph.node) for graph in graphs_of(model.graph))
 
 
 def _shorten_origins(graph: Any) -> None:

@@ -139,7 +139,8 @@ def compared(folder: Path, card: folders.Card, cases: Mapping[str, folders.Case]
             continue
         data, where, nodes = folders.read_program(folder, file), str(folder / file), None
         if file == runtimes.ONNX:
-            from simkit.export.programs.onnx_model import count_of, loaded
+            from simkit.export.programs.nested_graphs import count_of
+            from simkit.export.programs.onnx_model import loaded
 
             nodes = count_of(loaded(data, where))
             run, seconds = runtimes.timed(lambda data=data, where=where: runtimes.run_onnx(data, names, where))

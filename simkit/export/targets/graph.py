@@ -48,7 +48,7 @@ class TargetGraph(Graph):
         return super().node(operator, inputs, outputs, **attrs)
 
     def _has(self, operator: str, inputs: Sequence[Tensor | None]) -> bool:
-        """Tell whether the target has an operator for numbers of the types of its inputs."""
+        """Return whether the target has an operator for numbers of the types of its inputs."""
         types = tuple("" if tensor is None else tensor.dtype.name for tensor in inputs)
         return operator in self.operators.names and _takes(operator, types, self.operators.opset)
 
@@ -68,7 +68,7 @@ class TargetGraph(Graph):
 
 @functools.cache
 def _takes(operator: str, types: tuple[str, ...], opset: int) -> bool:
-    """Tell whether a version of ONNX defines an operator for these types, an empty one for what is left out."""
+    """Return whether a version of ONNX defines an operator for these types, an empty one for what is left out."""
     schema = onnx_package().defs.get_schema(operator, opset, "")
     constraints = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
     names = {"float32": "float", "float64": "double"}

@@ -6,7 +6,7 @@ import numpy as np
 
 from simkit.errors import one_line
 from simkit.export.onnx.model import onnx_package
-from simkit.export.programs.onnx_model import graphs_of
+from simkit.export.programs.nested_graphs import graphs_of
 from simkit.export.targets.operators import Operators
 
 MOST_LINES = 8

@@ -1,1 +1,1 @@
-"""Boundary conditions at the sides of a domain, and the values laid around its fields."""
+"""Boundary conditions at the sides of a domain, and ghost layers around its fields."""

@@ -1,4 +1,4 @@
-"""A grid with what happens on each of its sides."""
+"""Domain of a flow: a grid, and the kind of each of its sides."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Domain:
     inflow      the given profile                              the given profile
     outflow     carried out by the mean outflow (Orlanski);    no change across the side
                 all inflow leaves through it, to round-off
-    pressure    whatever follows from the given pressure       no change across the side
+    pressure    from the equations, with the given pressure    no change across the side
     ==========  =============================================  ==================================
 
     These kinds are known by name; others are objects, see `simkit.flow.boundary.sides.side.Side`.
@@ -77,7 +77,7 @@ class Domain:
         return pair[side]
 
     def place(self, axis: int, side: int) -> Place:
-        """Return where the lower (0) or upper (1) side of a bounded axis is."""
+        """Return the position of the lower (0) or upper (1) side of a bounded axis."""
         return Place(self.grid, axis, side, self.wall_slope)
 
     def entrances(self) -> list[tuple[int, int]]:
@@ -85,7 +85,7 @@ class Domain:
         return [(i, s) for i in self.bounded() for s in (0, 1) if self.side(i, s).enters]
 
     def exits(self) -> list[tuple[int, int]]:
-        """Return (axis, 0 or 1) of the sides through which what enters leaves."""
+        """Return (axis, 0 or 1) of the sides through which the flow leaves."""
         return [(i, s) for i in self.bounded() for s in (0, 1) if self.side(i, s).leaves]
 
     def open_sides(self) -> list[tuple[int, int]]:
@@ -98,7 +98,7 @@ class Domain:
         return (False, False) if pair is None else (pair[0].gives_pressure, pair[1].gives_pressure)
 
     def drawn_sides(self) -> np.ndarray:
-        """Return how to draw the left, right, lower and upper side (4,), for pictures of the plane of x and y."""
+        """Return names (4,) of how pictures of the x-y plane draw the left, right, lower and upper side."""
         drawn = [("periodic",) * 2 if pair is None else [side.drawn_as for side in pair] for pair in self.sides[:2]]
         return np.array([word for pair in drawn for word in pair])
 
@@ -165,7 +165,7 @@ def known_sides[T](
     Args:
         pair: the lower and the upper side, names or objects.
         axis: the axis.
-        of: what has the sides, for messages: "" or " of the scalar".
+        of: owner of the sides in messages: "" or " of the scalar".
         known: sides by name.
         kind: class of the objects.
 
@@ -197,7 +197,7 @@ def same(one: Domain, other: Domain) -> bool:
 
 
 def no_motion(domain: Domain) -> BoundaryVelocity:
-    """Return the boundary velocity of sides that rest."""
+    """Return the boundary velocity of sides at rest."""
     rest = (0.0,) * domain.grid.dimension
     return tuple(None if sides is None else (rest, rest) for sides in domain.sides)
 
@@ -205,13 +205,13 @@ def no_motion(domain: Domain) -> BoundaryVelocity:
 def prescribe(
     velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, made: jax.Array | float = 0.0
 ) -> Velocity:
-    """Return the velocity with what the sides prescribe through them, and as much flowing out as in.
+    """Return the velocity with its prescribed values on the sides, and with the outflow balancing the inflow.
 
     Args:
         velocity: any velocity; its values on outflow sides are shifted by one constant.
         boundary: velocity on the sides.
         domain: the domain.
-        made: volume per time that is made inside.
+        made: volume per time that sources add inside.
     """
     components = list(velocity)
     for axis, side in domain.entrances():

@@ -10,11 +10,11 @@ from simkit.errors import UserError
 
 
 class Given(NamedTuple):
-    """What a side is given that has values of its own, see `simkit.flow.boundary.sides.side.Side.values`.
+    """Boundary data of a side that holds values of its own, see `simkit.flow.boundary.sides.side.Side.values`.
 
     Attributes:
-        given: the velocity on the side, one number or array per component; or the number that a scalar's side takes.
-        values: what the side returned for the parameters and the time.
+        given: the velocity on the side, one number or array per component; or the number given for a scalar's side.
+        values: the side's own values at the parameters and the time.
     """
 
     given: Any
@@ -36,7 +36,7 @@ class OwnValues:
         return type(self).values is not OwnValues.values
 
     def values(self, params: Params, time: jax.Array) -> Any:
-        """Return what the side holds at a time: a tree of arrays and numbers."""
+        """Return the values that the side holds at a time: a pytree of arrays and numbers."""
         return None
 
 
@@ -47,15 +47,15 @@ type SideValues = tuple[tuple[jax.Array | float | Given, jax.Array | float | Giv
 
 
 def known_share(kind: str, share: jax.Array | float | None, method: str) -> jax.Array | float:
-    """Return the share of a side, which has one.
+    """Return the share of a side, after checking that it is defined.
 
     Args:
         kind: of the side.
-        share: its share, or None.
-        method: that the side defines where it has none.
+        share: the share of the side, or None.
+        method: name of the method that a side without a share must define.
 
     Raises:
-        UserError: if there is none.
+        UserError: if the share is None.
     """
     if share is None:
         raise UserError(f"side '{kind}' has the share None and no {method} of its own; define either in its class")
@@ -63,10 +63,10 @@ def known_share(kind: str, share: jax.Array | float | None, method: str) -> jax.
 
 
 def with_values(given: tuple, sides: tuple, params: Params, time: jax.Array) -> tuple:
-    """Return what sides are given, joined with the values of those that have their own.
+    """Return the boundary data of all sides, with the own values of those that hold some.
 
     Args:
-        given: for each axis a pair, or None.
+        given: boundary data, a pair for each axis, or None.
         sides: for each axis a pair of sides, or None.
         params: parameters.
         time: the time.
@@ -85,7 +85,7 @@ def with_values(given: tuple, sides: tuple, params: Params, time: jax.Array) -> 
 
 
 def on_side(given: BoundaryVelocity | SideValues, axis: int, side: int) -> Any:
-    """Return the velocity, or the number, that one side of a bounded axis is given."""
+    """Return the velocity, or for a scalar the number, given on one side of a bounded axis."""
     pair = given[axis]
     assert pair is not None, "a periodic axis has no sides"
     entry = pair[side]
@@ -93,11 +93,11 @@ def on_side(given: BoundaryVelocity | SideValues, axis: int, side: int) -> Any:
 
 
 def values_on(given: BoundaryVelocity | SideValues, axis: int, side: int, what: OwnValues) -> Any:
-    """Return the own values of one side of a bounded axis, None for those that have none.
+    """Return the own values of one side of a bounded axis; None if it holds none.
 
     Args:
-        given: what the sides are given.
-        axis: a bounded one.
+        given: boundary data of the sides.
+        axis: index of a bounded axis.
         side: 0 for the lower, 1 for the upper.
         what: the side.
 

@@ -14,7 +14,7 @@ from simkit.flow.grid import Grid
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Place:
-    """The lower or upper end of a bounded axis, as sides are told where they are.
+    """Position of a side: the lower or upper end of a bounded axis.
 
     Attributes:
         grid: the grid.
@@ -30,7 +30,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """The side in words."""
+        """Name of the side in messages."""
         return f"the {('lower', 'upper')[self.side]} side of axis {'xyz'[self.axis]}"
 
     @property
@@ -52,8 +52,8 @@ class Place:
     def weights(self) -> tuple[float, float]:
         """Weights (near, far) of the one-sided derivative.
 
-        With a the first and b the second center from the side, the slope into the domain of what has the value f_0 on
-        the side is ``near (f_a - f_0) - far (f_b - f_0)``.
+        A field f that is f_0 on the side, and f_a and f_b at the first and second center from it, has the slope
+        ``near (f_a - f_0) - far (f_b - f_0)`` into the domain.
         """
         a = self.grid.axes[self.axis]
         near, far = a.faces[-1] - a.centers[:-3:-1] if self.side else a.centers[:2] - a.faces[0]
@@ -66,7 +66,7 @@ class Place:
 
         Args:
             f: the field, at the cell centers along the axis.
-            value: on the side.
+            value: value of the field on the side.
         """
         near, far = self.weights
         slope = near * (end(f, self.axis, self.side) - value)
@@ -81,7 +81,7 @@ class Place:
         return jnp.broadcast_to(like(f, value), tuple(1 if i == self.axis else n for i, n in enumerate(f.shape)))
 
     def nearest(self, f: jax.Array) -> jax.Array:
-        """Return the layer of a field that is nearest to the side, or on it."""
+        """Return the layer of a field nearest to the side, or on it."""
         return end(f, self.axis, self.side)
 
     def flux(self, velocity: Sequence[jax.Array]) -> jax.Array:

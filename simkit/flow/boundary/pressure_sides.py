@@ -17,7 +17,7 @@ type SidePressure = Callable[[Params, jax.Array], PressureOnSides]
 
 
 def pressure_on_sides(given: SidePressure | None, domain: Domain, params: Params, time: jax.Array) -> PressureOnSides:
-    """Return the pressure on the sides at a time: what is given, checked, or zero.
+    """Return the pressure on the sides at a time, checked; zero by default.
 
     Args:
         given: ``(params, time) -> pressure``; None for zero on every open side.
@@ -26,7 +26,7 @@ def pressure_on_sides(given: SidePressure | None, domain: Domain, params: Params
         time: the time.
 
     Raises:
-        UserError: that names the side, if an entry is missing, or a side does not use it.
+        UserError: if an entry is missing, or given for a side that does not use it; names the side.
     """
     if given is None:
         return tuple(None if pair is None else (0.0, 0.0) for pair in domain.sides)
@@ -53,10 +53,10 @@ def pressure_on_sides(given: SidePressure | None, domain: Domain, params: Params
 
 
 def pushed(acceleration: Velocity, pressure: PressureOnSides, domain: Domain) -> Velocity:
-    """Return an acceleration on all faces with that of the pressure on the open sides.
+    """Return an acceleration on all faces, with the part due to the pressure on the open sides added.
 
-    Between a side and the nearest centers lies half a cell, so that the pressure P on the side adds ``2 P/width`` to
-    the velocity into the domain. What the pressure at the centers takes is the part of
+    The distance between a side and the nearest centers is half a cell, so that the pressure P on the side adds
+    ``2 P/width`` to the acceleration into the domain. The part due to the pressure at the centers is subtracted by
     `simkit.flow.operators.differences.gradient`.
 
     Args:
@@ -68,7 +68,7 @@ def pushed(acceleration: Velocity, pressure: PressureOnSides, domain: Domain) ->
 
 
 def pushed_along(axis: int, f: jax.Array, pressure: PressureOnSides, domain: Domain) -> jax.Array:
-    """Return one component of `pushed`, that along an axis."""
+    """Return the component of `pushed` along an axis."""
     for side in (0, 1):
         pair = pressure[axis]
         if pair is None or not domain.is_open(axis)[side]:

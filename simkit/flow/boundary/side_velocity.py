@@ -1,4 +1,4 @@
-"""Velocities given on the sides of a domain, checked against what each kind of side uses of them."""
+"""Velocities given on the sides of a domain; components that a kind of side does not use are refused."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from simkit.flow.boundary.given import Boundary, BoundaryVelocity, with_values
 
 
 def velocity_on_sides(boundary: Boundary | None, domain: Domain, params: Params, time: jax.Array) -> BoundaryVelocity:
-    """Return the velocity on the sides at a time, what is given, checked, or rest; and the sides' own values.
+    """Return the checked velocity on the sides at a time, with the sides' own values; at rest by default.
 
     Args:
         boundary: ``(params, time) -> velocity on the sides``; ``None`` for sides at rest.
@@ -22,18 +22,18 @@ def velocity_on_sides(boundary: Boundary | None, domain: Domain, params: Params,
         time: the time.
 
     Raises:
-        UserError: if a side does not use what it is given.
+        UserError: if a side is given a component that its kind does not use.
     """
     given = no_motion(domain) if boundary is None else checked_boundary(boundary(params, time), domain)
     return with_values(given, domain.sides, params, time)
 
 
 def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelocity:
-    """Return the velocity on the sides as it is, once every number of it has a use.
+    """Return the velocity on the sides, after checking that each given number is used by its side.
 
-    A wall takes the velocity along it, an inflow the whole velocity; a free-slip side and an outflow take none, see
-    `simkit.flow.boundary.sides.side.Side`. What a side does not take must be the number 0, known while the program is
-    traced.
+    A wall uses the tangential velocity, an inflow the whole velocity; a free-slip side and an outflow use none, see
+    `simkit.flow.boundary.sides.side.Side`. A component that a side does not use must be the Python number 0, not a
+    traced array.
 
     Args:
         boundary: ``boundary[axis] = (lower, upper)``, for each side one number or array per component; None where the
@@ -41,7 +41,7 @@ def checked_boundary(boundary: BoundaryVelocity, domain: Domain) -> BoundaryVelo
         domain: the domain.
 
     Raises:
-        UserError: that names the side, if an entry is missing, is too much, or would not be used.
+        UserError: if an entry is missing, superfluous or unused; names the side.
     """
     dimension = domain.grid.dimension
     if not isinstance(boundary, tuple | list) or len(boundary) != dimension:

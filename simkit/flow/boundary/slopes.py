@@ -13,11 +13,11 @@ def side_slope(
 ) -> jax.Array | None:
     """Return the derivative of a component of the velocity along an axis on one of its sides, as one layer.
 
-    None where there is no shear.
+    None if there is no shear.
 
     Args:
         f: the component, on its faces.
-        component: which one.
+        component: index of the velocity component.
         axis: another axis, bounded.
         side: 0 for the lower, 1 for the upper.
         boundary: velocity on the sides.

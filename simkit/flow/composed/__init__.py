@@ -1,1 +1,1 @@
-"""Flows that are told as data: axes, sides, forces, scalars and obstacles by declared keys and formulas."""
+"""Flows that are described as data: axes, sides, forces, scalars and obstacles by declared keys and formulas."""

@@ -1,10 +1,8 @@
-"""A flow that is told as data: its checked formulas, and the equations they make."""
+"""A flow described as data: its checked formulas, and the equations made of them."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
-
-import jax
 
 from simkit.core.expressions.names import CONSTANTS, FUNCTIONS
 from simkit.core.expressions.scope import Formula, Scope, scope
@@ -25,14 +23,13 @@ from simkit.flow.composed.sides import (
     conditions_on_sides,
     velocities_on_sides,
 )
-from simkit.flow.composed.start import check_start
 from simkit.flow.composed.terms import flow_rate_of, force_of, viscosity_of
 from simkit.flow.equations import Equations
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.stepping.time_step import fixed_time_step
 
-# Names of what frames, diagnostics and data sets have, which no scalar or obstacle may take.
+# Names of arrays in frames, diagnostics and data sets, which no scalar or obstacle may have.
 TAKEN = (
     *("pressure", "vorticity", "drive", "sides", "divergence", "kinetic_energy", "courant_number", "speed"),
     *("largest_velocity", "side_velocity", "body_distance", "mean_u", "mean_v", "mean_w", "iteration"),
@@ -42,27 +39,27 @@ TAKEN = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ComposedFlow:
-    """A flow that is told as data.
+    """A flow described as data.
 
     Attributes:
-        told: all settings.
+        settings: checked settings of the flow.
         parameters: default values, or `simkit.core.parameter.Parameter`, by name.
-        places: points of its domain.
+        places: points of the grid at which formulas are evaluated.
         on_sides: formulas of the velocity on the sides.
-        conditions: of the parts of sides that consist of several, by (axis, side).
+        conditions: formulas that say where the parts of a side are, for sides of several parts, by (axis, side).
         pressures: formulas of the pressure on open sides, by (axis, side).
         force: formulas of the forces, by component.
-        flow_rate: that of the held flow rate; or None.
-        viscosity: that of the viscosity.
+        flow_rate: formula of the prescribed flow rate; or None.
+        viscosity: formula of the viscosity.
         initial: velocity at the start.
         scalars: formulas of the scalars, by name.
         obstacles: formulas of the obstacles, by name.
-        carried: the scalars, by name.
+        carried: the scalars as the equations take them, by name.
         largest_speed: formula of the largest speed expected; or None.
-        equations: that all of this makes.
+        equations: the equations made of all of these.
     """
 
-    told: Settings
+    settings: Settings
     parameters: Mapping[str, Any]
     places: Places
     on_sides: OnSides
@@ -79,48 +76,50 @@ class ComposedFlow:
     equations: Equations
 
     @classmethod
-    def of(cls, told: Settings, parameters: Mapping[str, Any]) -> "ComposedFlow":
-        """Return the flow that settings tell.
+    def of(cls, settings: Settings, parameters: Mapping[str, Any]) -> "ComposedFlow":
+        """Return the flow described by settings.
 
         Args:
-            told: checked settings.
+            settings: checked settings.
             parameters: all of them.
 
         Raises:
-            UserError: that names the key of what does not fit.
+            UserError: if settings contradict each other; names the key.
         """
-        domain = built_domain(told["axes"], told["wall_slope"])
+        domain = built_domain(settings["axes"], settings["wall_slope"])
         places = Places(domain)
         dimension = len(places.axes)
-        names = tuple(told["scalars"])
+        names = tuple(settings["scalars"])
         moving = (*places.axes, TIME, *places.components, *names)
         fields = (*moving, "speed", SHEAR_RATE)
         defaults = as_arrays(dict(parameters))
-        known = _scope(told, defaults, fields)
-        known.refuse_unknown(told, (*fields, INSULATED))
+        known = _scope(settings, defaults, fields)
+        known.refuse_unknown(settings, (*fields, INSULATED))
         formulas = {
-            i: known.formula(told["force"][name], moving)
+            i: known.formula(settings["force"][name], moving)
             for i, name in enumerate(AXES[:dimension])
-            if told["force"][name] is not None
+            if settings["force"][name] is not None
         }
-        if dimension == 2 and told["force"]["z"] is not None:
-            raise told["force"].refuse("z", "is given, and the flow is plane; remove it, or give axes.z")
-        on_sides = velocities_on_sides(told["axes"], known, dimension)
+        if dimension == 2 and settings["force"]["z"] is not None:
+            raise settings["force"].refuse("z", "is given, and the flow is plane; remove it, or give axes.z")
+        on_sides = velocities_on_sides(settings["axes"], known, dimension)
         boundary = boundary_of(on_sides, places)
-        pressures = pressures_on_sides(told["axes"], known, dimension)
+        pressures = pressures_on_sides(settings["axes"], known, dimension)
         scalars = {
-            name: ScalarFormulas(one, known, places, (*moving, "speed")) for name, one in told["scalars"].items()
+            name: ScalarFormulas(one, known, places, (*moving, "speed")) for name, one in settings["scalars"].items()
         }
         carried = {name: carried_scalar(name, one, places) for name, one in scalars.items()}
-        viscosity = known.formula(told["viscosity"], fields)
-        flow_rate = None if told["flow_rate"] is None else known.formula(told["flow_rate"], (TIME,))
+        viscosity = known.formula(settings["viscosity"], fields)
+        flow_rate = None if settings["flow_rate"] is None else known.formula(settings["flow_rate"], (TIME,))
         nu = viscosity_of(viscosity, boundary, places, fields)
-        part = told["implicit_viscosity"]
+        part = settings["implicit_viscosity"]
         inner = None if part is None else known.formula(part)
         varies = viscosity.takes(*fields)
-        obstacles = {name: ObstacleFormulas(one, known, dimension, names) for name, one in told["obstacles"].items()}
-        immersed = dimension == 2 and not varies and flow_rate is None and not told["implicit"]
-        way = told["obstacle_method"] or (IMMERSED if immersed else FORCED)
+        obstacles = {
+            name: ObstacleFormulas(one, known, dimension, names) for name, one in settings["obstacles"].items()
+        }
+        immersed = dimension == 2 and not varies and flow_rate is None and not settings["implicit"]
+        way = settings["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(
             domain=domain,
             viscosity=nu,
@@ -131,23 +130,23 @@ class ComposedFlow:
             flow_rate=flow_rate_of(flow_rate),
             scalar=TransportedScalars(carried) if carried else None,
             obstacle=obstacles_of(obstacles, way, domain, nu, defaults),
-            method=told["method"],
-            implicit=_implicit(told, places, varies),
+            method=settings["method"],
+            implicit=_implicit(settings, places, varies),
             implicit_viscosity=None if inner is None else lambda params: inner.number(params),
-            scheme=told["scheme"],
+            scheme=settings["scheme"],
         )
-        largest = told["largest_speed"]
+        largest = settings["largest_speed"]
         return cls(
-            told=told,
+            settings=settings,
             parameters=parameters,
             places=places,
             on_sides=on_sides,
-            conditions=conditions_on_sides(told["axes"], known, dimension),
+            conditions=conditions_on_sides(settings["axes"], known, dimension),
             pressures=pressures,
             force=formulas,
             flow_rate=flow_rate,
             viscosity=viscosity,
-            initial=InitialVelocity(told["initial"], known, places),
+            initial=InitialVelocity(settings["initial"], known, places),
             scalars=scalars,
             carried=carried,
             obstacles=obstacles,
@@ -155,34 +154,26 @@ class ComposedFlow:
             equations=equations,
         )
 
-    def check(self, params: Params, key: jax.Array) -> None:
-        """Refuse parameters with which a formula is not finite at the start, or the time step too long.
 
-        Raises:
-            UserError: that names the formula, or the limit of the time step.
-        """
-        check_start(self, params, key)
-
-
-def _scope(told: Settings, params: Params, fields: tuple[str, ...]) -> Scope:
-    """Return what formulas may take, once no name has two meanings."""
+def _scope(settings: Settings, params: Params, fields: tuple[str, ...]) -> Scope:
+    """Return the names that formulas may use, after checking that no name has two meanings."""
     reserved = {*AXES, *COMPONENTS, TIME, SHEAR_RATE, *TAKEN, *FUNCTIONS, *CONSTANTS, *params}
     walls = (f"{axis}_{end}" for axis in AXES for end in ENDS)
-    for table, taken in (("scalars", reserved), ("obstacles", {*reserved, *walls, *told["scalars"]})):
-        for name in told[table]:
+    for table, taken in (("scalars", reserved), ("obstacles", {*reserved, *walls, *settings["scalars"]})):
+        for name in settings[table]:
             if name in taken:
                 raise UserError(f"{table}.{name}: the name '{name}' is taken; choose another")
-    return scope(params, told["derived"], fields)
+    return scope(params, settings["derived"], fields)
 
 
-def _implicit(told: Settings, places: Places, varies: bool) -> tuple[int, ...]:
-    """Return the axes of implicit friction: those that are said, or those with a wall."""
-    domain, said = places.domain, told["implicit"]
+def _implicit(settings: Settings, places: Places, varies: bool) -> tuple[int, ...]:
+    """Return the axes of implicit friction: those in the settings, by default those with a wall."""
+    domain, said = places.domain, settings["implicit"]
     if said is not None:
         for name in said:
             if name not in places.axes:
-                raise told.refuse("implicit", f"names '{name}', and the flow is plane; remove it")
+                raise settings.refuse("implicit", f"names '{name}', and the flow is plane; remove it")
         return tuple(AXES.index(name) for name in dict.fromkeys(said))
-    if told["obstacles"] or (varies and told["implicit_viscosity"] is None):
+    if settings["obstacles"] or (varies and settings["implicit_viscosity"] is None):
         return ()
     return tuple(i for i in domain.bounded() if any(domain.side(i, side).sticks for side in (0, 1)))

@@ -1,4 +1,4 @@
-"""The velocity at the start of a flow that is told as data, without divergence and as the sides want it."""
+"""Initial velocity of a flow described as data, projected so that it is divergence-free and fits the sides."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,59 +23,59 @@ class InitialVelocity:
     """Formulas of the velocity at the start.
 
     Attributes:
-        components: by component.
-        stream: stream function in their place; or None.
-        eddies: speed of random eddies; or None.
+        components: formulas of velocity components, by index of the component.
+        stream: formula of a stream function in place of components; or None.
+        eddies: formula of the speed of random eddies; or None.
     """
 
-    def __init__(self, told: Settings, scope: Scope, places: Places) -> None:
+    def __init__(self, settings: Settings, scope: Scope, places: Places) -> None:
         """Check the settings.
 
         Args:
-            told: settings of the start.
+            settings: settings of the start.
             scope: of formulas.
             places: of the domain.
 
         Raises:
-            UserError: that names the key of what does not fit.
+            UserError: if settings contradict each other; names the key.
         """
         self._places = places
         dimension = len(places.axes)
         self.components: dict[int, Formula] = {}
         for i, name in enumerate(COMPONENTS):
-            if told[name] is None:
+            if settings[name] is None:
                 continue
             if i >= dimension:
-                raise told.refuse(name, "is a velocity along z, and the flow is plane; remove it, or give axes.z")
-            self.components[i] = scope.formula(told[name], places.axes)
+                raise settings.refuse(name, "is a velocity along z, and the flow is plane; remove it, or give axes.z")
+            self.components[i] = scope.formula(settings[name], places.axes)
         self.stream: Formula | None = None
-        if told["stream_function"] is not None:
+        if settings["stream_function"] is not None:
             if dimension == 3 or self.components:
-                raise told.refuse(
+                raise settings.refuse(
                     "stream_function",
                     "is given in space; give the components"
                     if dimension == 3
                     else "is given beside components; give one",
                 )
-            self.stream = scope.formula(told["stream_function"], places.axes)
+            self.stream = scope.formula(settings["stream_function"], places.axes)
         self.eddies: Formula | None = None
-        if told["eddies"] is not None:
+        if settings["eddies"] is not None:
             kinds = places.domain.sides
             if dimension == 3 or kinds[0] is not None or kinds[1] is None:
-                raise told.refuse("eddies", "need a plane flow, periodic along x and bounded along y; leave them away")
-            self.eddies = scope.formula(told["eddies"])
+                raise settings.refuse("eddies", "need a plane flow, periodic along x and bounded along y; remove them")
+            self.eddies = scope.formula(settings["eddies"])
         open_sides = places.domain.open_sides()
         self._solve = pressure_solver(places.domain.grid, open_sides=open_sides) if self.needs_projection else None
 
     @property
     def needs_projection(self) -> bool:
-        """Whether what is said may have a divergence, or not be what the sides want."""
+        """Whether the velocity of the formulas may have a divergence or differ from the boundary conditions."""
         domain = self._places.domain
         through_walls = self.stream is not None and bool(domain.bounded())
         return bool(self.components) or bool(domain.entrances()) or through_walls
 
     def said(self, params: Params) -> Velocity:
-        """Return the velocity as it is said, without eddies."""
+        """Return the velocity of the formulas, without eddies and before projection."""
         places, grid = self._places, self._places.domain.grid
         dtype = precision_of(params)
         if self.stream is not None:
@@ -92,7 +92,7 @@ class InitialVelocity:
         return tuple(found)
 
     def __call__(self, params: Params, key: jax.Array, boundary: Callable[[Params, Any], Any] | None) -> Velocity:
-        """Return the velocity without divergence.
+        """Return the divergence-free initial velocity.
 
         Args:
             params: parameters.
@@ -115,7 +115,7 @@ class InitialVelocity:
 
 
 def _closed(velocity: Velocity, places: Places) -> Velocity:
-    """Return the velocity with none through sides that let nothing pass."""
+    """Return the velocity with zero normal component on impermeable sides."""
     components = list(velocity)
     for axis in places.domain.bounded():
         for side in (0, 1):

@@ -1,4 +1,4 @@
-"""The obstacles of a flow that is told as data: shapes, places and motions."""
+"""Obstacles of a flow described as data: shapes, positions and motions."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -27,7 +27,7 @@ from simkit.flow.obstacles.shapes import Shape, rotate, translate
 from simkit.flow.viscosity import Viscosity
 
 IMMERSED, FORCED = "immersed_boundary", "direct_forcing"
-# Points on the outline by which its length is measured.
+# Number of points at which the length of an outline is measured.
 MEASURED = 64
 
 
@@ -35,65 +35,67 @@ class ObstacleFormulas:
     """Formulas of one obstacle.
 
     Attributes:
-        shape: around the origin, by parameters.
-        position: one for each axis, of the time too.
-        angle: of the time too; or None.
-        size: of the time too; or None.
-        spin: by parameters; or None.
-        moves: whether any takes the time.
-        conditions: what it does to each scalar, by name.
-        points: number of points on the outline; None to find it.
+        shape: shape around the origin, a function of parameters.
+        position: formulas of the coordinates, one for each axis; may depend on time.
+        angle: formula of the angle; may depend on time; or None.
+        size: formula of the scale factor; may depend on time; or None.
+        spin: formula of the surface's angular velocity; or None.
+        moves: whether any of these formulas depends on time.
+        conditions: boundary condition of each scalar on its surface, by name.
+        points: number of points on the outline; None derives it from the cell width.
     """
 
-    def __init__(self, told: Settings, scope: Scope, dimension: int, scalars: Collection[str] = ()) -> None:
+    def __init__(self, settings: Settings, scope: Scope, dimension: int, scalars: Collection[str] = ()) -> None:
         """Check the settings of one obstacle.
 
         Args:
-            told: its settings.
+            settings: its settings.
             scope: of formulas.
             dimension: number of axes.
-            scalars: names of what the flow carries.
+            scalars: names of the scalars that the flow carries.
 
         Raises:
-            UserError: that names the key of what does not fit.
+            UserError: if settings contradict each other; names the key.
         """
-        self.told = told
-        self.shape = shape_of(told, scope, dimension)
-        if len(told["position"]) != dimension:
-            raise told.refuse("position", f"has {len(told['position'])} entries; write {dimension}, one for each axis")
-        self.position = tuple(scope.formula(one, (TIME,)) for one in told["position"])
+        self.settings = settings
+        self.shape = shape_of(settings, scope, dimension)
+        if len(settings["position"]) != dimension:
+            raise settings.refuse(
+                "position", f"has {len(settings['position'])} entries; write {dimension}, one for each axis"
+            )
+        self.position = tuple(scope.formula(one, (TIME,)) for one in settings["position"])
 
         def maybe(key: str, names: tuple[str, ...] = ()) -> Formula | None:
-            return None if told[key] is None else scope.formula(told[key], names)
+            return None if settings[key] is None else scope.formula(settings[key], names)
 
         self.angle, self.size, self.spin = maybe("angle", (TIME,)), maybe("size", (TIME,)), maybe("spin")
-        self.points = told["points"]
+        self.points = settings["points"]
         places = (*self.position, *(one for one in (self.angle, self.size) if one is not None))
         self.moves = any(one.takes(TIME) for one in places)
-        for name in told["scalars"]:
+        for name in settings["scalars"]:
             if name not in scalars:
                 raise UserError(
-                    f"{told.path('scalars')}.{name} is not a scalar of this flow{nearest(name, list(scalars))}"
+                    f"{settings.path('scalars')}.{name} is not a scalar of this flow{nearest(name, list(scalars))}"
                 )
         if scalars and self.size is not None and self.size.takes(TIME):
-            raise told.refuse(
+            raise settings.refuse(
                 "size", "changes in time, which obstacles beside scalars do not; leave the time out of it"
             )
         self.conditions: dict[str, End] = {
-            name: condition(told["scalars"][name], f"{told.path('scalars')}.{name}", scope, (TIME,))
-            if name in told["scalars"]
+            name: condition(settings["scalars"][name], f"{settings.path('scalars')}.{name}", scope, (TIME,))
+            if name in settings["scalars"]
             else (INSULATED, None)
             for name in scalars
         }
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
-        """Those of the place and of what it does to scalars, of the time too."""
+        """The formulas of position, angle, size, spin and scalars."""
         given = (self.angle, self.size, *(formula for _, formula in self.conditions.values()))
         return (*self.position, *(one for one in given if one is not None))
 
     def at(self, params: Params, time: Any) -> tuple[jax.Array, ...]:
-        """Return where it is at a time."""
+        """Return its position at a time, one coordinate per axis."""
         return computed_once(tuple(one.number(params, time=time) for one in self.position))
 
     def body(self, domain: Domain, params: Params) -> Body:
@@ -124,7 +126,7 @@ class ObstacleFormulas:
         return Body(self.shape, lambda params: origin, turns, motion, self._count(self.shape, domain, params), surfaces)
 
     def _placed(self, params: Params) -> Shape:
-        """Return the shape where it is, for an obstacle that does not move."""
+        """Return the shape at its position, for an obstacle that does not move."""
         shape = self.shape(params)
         if self.size is not None:
             shape = _scaled(shape, self.size.number(params, time=0.0))
@@ -153,17 +155,17 @@ class ObstacleFormulas:
 def obstacles_of(
     formulas: Mapping[str, ObstacleFormulas], method: str, domain: Domain, viscosity: Viscosity, params: Params
 ) -> Any:
-    """Return the obstacles as the equations take them; None without any.
+    """Return the bodies that the equations take; None if there are no obstacles.
 
     Args:
-        formulas: by name.
+        formulas: formulas of the obstacles, by name.
         method: "immersed_boundary" or "direct_forcing".
         domain: the domain.
-        viscosity: that of the equations.
+        viscosity: viscosity of the equations.
         params: default parameters.
 
     Raises:
-        UserError: if the method does not serve them.
+        UserError: if the method does not support them.
     """
     if not formulas:
         return None
@@ -172,7 +174,7 @@ def obstacles_of(
 
 
 def _surface(kind: str, formula: Formula | None) -> ScalarSurface:
-    """Return what an obstacle does to a scalar as its body takes it."""
+    """Return the boundary condition of a scalar on an obstacle."""
     if formula is None:
         return ScalarSurface(flux=lambda params, time: 0.0)
 

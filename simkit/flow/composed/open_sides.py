@@ -1,4 +1,4 @@
-"""The pressure on the open sides of a flow that is told as data."""
+"""Pressure on the open sides of a flow described as data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from simkit.flow.composed.sides import ENDS, kind_of
 
 
 def pressures_on_sides(axes: Settings, scope: Scope, dimension: int) -> dict[tuple[int, int], Formula]:
-    """Return the formulas of the pressure on open sides by (axis, side); those without one have the pressure zero.
+    """Return the formulas of the pressure on open sides by (axis, side); without a formula the pressure is zero.
 
     Args:
         axes: settings of the axes.

@@ -1,4 +1,4 @@
-"""Sides of several parts, such as a wall with a slot through which fluid comes in, in a flow that is told as data.
+"""Sides of several parts in a flow described as data, such as a wall with a slot through which fluid enters.
 
 Walls and inflows both give the velocity on a side, so that a side of such parts is one whose velocity differs from
 place to place: conditions may take parameters and the time, and nothing of the program depends on them.
@@ -19,29 +19,29 @@ from simkit.flow.composed.places import COMPONENTS, Places
 
 PARTS = ("wall", "inflow")
 
-# What is said of a part: its kind, its table, and the path of its key.
+# Settings of a part: its kind, its table, and the path of its key.
 type Part = tuple[str, Mapping[str, Any], str]
 # Conditions of the parts of a side, as numbers: 1 where they hold and 0 elsewhere.
 type Conditions = dict[tuple[int, int], list[Formula]]
 
 
-def parts_of(told: Any, where: str) -> list[Part]:
+def parts_of(settings: Any, where: str) -> list[Part]:
     """Return the parts of a side; one for a side that is a word or a table.
 
     Args:
-        told: the setting of the side.
+        settings: the setting of the side.
         where: path of its key.
 
     Raises:
         UserError: if several are not walls and inflows, the first of them has a condition, or another has none.
     """
-    entries = told if isinstance(told, tuple) else (told,)
+    entries = settings if isinstance(settings, tuple) else (settings,)
     found: list[Part] = []
     for index, one in enumerate(entries):
-        path = f"{where}[{index}]" if isinstance(told, tuple) else where
+        path = f"{where}[{index}]" if isinstance(settings, tuple) else where
         given: Mapping[str, Any] = one if isinstance(one, Settings) else {}
         found.append((one["kind"] if isinstance(one, Settings) else one, given, path))
-    if not isinstance(told, tuple):
+    if not isinstance(settings, tuple):
         return found
     if len(found) < 2:
         raise UserError(f"{where} is a list of {len(found)}; write the rest of the side and a part of it, or no list")

@@ -1,4 +1,4 @@
-"""Names that formulas take at the points of a grid: coordinates, time, velocity and scalars."""
+"""Values of the names in formulas at the points of a grid: coordinates, time, velocity and scalars."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -50,8 +50,8 @@ class Places:
 
         Args:
             component: which one; None for the centers.
-            params: parameters, whose precision counts.
-            where_moving: whether of those faces alone that the equations move: inner ones, and on open sides.
+            params: parameters; their floating-point type is that of the result.
+            where_moving: only the faces whose velocity is an unknown: inner faces, and those on open sides.
         """
         found: Given = {}
         for i, (name, axis) in enumerate(zip(self.axes, self.domain.grid.axes, strict=True)):
@@ -63,20 +63,20 @@ class Places:
         return found
 
     def on_side(self, axis: int, side: int, component: int | None, params: Params) -> Given:
-        """Return the coordinates of the points of a side: a number across it.
+        """Return the coordinates of the points of a side; the one normal to it is a single number.
 
         Args:
             axis: across the side.
             side: 0 for the lower, 1 for the upper one.
-            component: of the velocity, whose points count; None for the centers of the faces.
-            params: parameters, whose precision counts.
+            component: component of the velocity whose points are taken; None for the centers of the faces.
+            params: parameters; their floating-point type is that of the result.
         """
         found = self.coordinates(None if component == axis else component, params)
         face = self.domain.grid.axes[axis].faces[-1 if side else 0]
         return {**found, self.axes[axis]: jnp.asarray(face, precision_of(params))}
 
     def at_faces(self, formula: Formula, i: int, velocity: Velocity, scalars: Any, params: Params, time: Any) -> Any:
-        """Return a formula on the faces of a component of the velocity that the equations move.
+        """Return the values of a formula on the faces where a component of the velocity is an unknown.
 
         Args:
             formula: of coordinates, time, velocity and scalars.
@@ -102,7 +102,7 @@ class Places:
     def at_centers(
         self, formula: Formula, velocity: Velocity, scalars: Any, params: Params, time: Any, boundary: Any = None
     ) -> jax.Array:
-        """Return a formula at the cell centers.
+        """Return the values of a formula at the cell centers.
 
         Args:
             formula: of coordinates, time, velocity, shear rate and scalars.
@@ -110,7 +110,7 @@ class Places:
             scalars: at the cell centers, by name; ``()`` without any.
             params: parameters.
             time: the time.
-            boundary: velocity on the sides, ``() -> values``, which the shear rate needs.
+            boundary: velocity on the sides, ``() -> values``, needed for the shear rate.
         """
         grid = self.domain.grid
         known: dict[str, Callable[..., jax.Array]] = {
@@ -126,6 +126,6 @@ class Places:
     def _value(
         self, formula: Formula, known: Mapping[str, Callable[[], jax.Array]], given: Given, params: Params, time: Any
     ) -> jax.Array:
-        """Return a formula as an array; only what it takes is computed."""
+        """Return the values of a formula; only the names it uses are computed."""
         fields = {name: Named(make(), self.axes) for name, make in known.items() if formula.takes(name)}
         return formula.on(self.axes, params, **{**given, **fields, TIME: time})

@@ -1,4 +1,4 @@
-"""The scalars of a flow that is told as data."""
+"""Scalars of a flow described as data."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from simkit.flow.composed.sides import ENDS
 from simkit.flow.scalar import TransportedScalar
 
 INSULATED = "insulated"
-# The kind of a side, and the formula of what it is given; None for an insulated one.
+# The kind of a side, and the formula of its value or flux; None for an insulated side.
 type End = tuple[str, Formula | None]
 
 
@@ -24,41 +24,41 @@ class ScalarFormulas:
     """Formulas of one scalar.
 
     Attributes:
-        ends: for each axis those of its lower and upper side; None where it is periodic.
-        diffusivity: by parameters.
-        initial: by the coordinates.
-        source: by coordinates, time, velocity and scalars; or None.
+        ends: kind and formula of the lower and upper side of each axis; None for a periodic axis.
+        diffusivity: formula of parameters.
+        initial: formula of the coordinates.
+        source: formula of coordinates, time, velocity and scalars; or None.
     """
 
-    def __init__(self, told: Settings, scope: Scope, places: Places, names: tuple[str, ...]) -> None:
+    def __init__(self, settings: Settings, scope: Scope, places: Places, names: tuple[str, ...]) -> None:
         """Check the settings of one scalar.
 
         Args:
-            told: its settings.
+            settings: its settings.
             scope: of formulas.
             places: of the domain.
-            names: what its source may take besides parameters.
+            names: names that the source may use besides parameters.
 
         Raises:
-            UserError: that names the key of what does not fit.
+            UserError: if settings contradict each other; names the key.
         """
-        self.told = told
-        self.ends = tuple(_ends(told, axis, scope, places) for axis in range(len(places.axes)))
+        self.settings = settings
+        self.ends = tuple(_ends(settings, axis, scope, places) for axis in range(len(places.axes)))
         for name in AXES[len(places.axes) :]:
-            if told["sides"].said & {name}:
-                raise told["sides"].refuse(name, "is given, and the flow is plane; remove it, or give axes.z")
-        self.diffusivity = scope.formula(told["diffusivity"])
-        self.initial = scope.formula(told["initial"], places.axes)
-        self.source = None if told["source"] is None else scope.formula(told["source"], names)
+            if settings["sides"].said & {name}:
+                raise settings["sides"].refuse(name, "is given, and the flow is plane; remove it, or give axes.z")
+        self.diffusivity = scope.formula(settings["diffusivity"])
+        self.initial = scope.formula(settings["initial"], places.axes)
+        self.source = None if settings["source"] is None else scope.formula(settings["source"], names)
 
     def start(self, places: Places, params: Params) -> jax.Array:
-        """Return its values at the start, at the cell centers."""
+        """Return the initial values at the cell centers."""
         field = self.initial.on(places.axes, params, **places.coordinates(None, params))
         return jnp.broadcast_to(field, places.domain.grid.cells)
 
 
 def carried_scalar(name: str, one: ScalarFormulas, places: Places) -> TransportedScalar:
-    """Return a scalar as the equations take it.
+    """Return the transported scalar that the equations take.
 
     Args:
         name: its name.
@@ -89,7 +89,7 @@ def carried_scalar(name: str, one: ScalarFormulas, places: Places) -> Transporte
             diffusivity=lambda params: one.diffusivity.number(params),
             values=values if given else None,
             source=None if formula is None else source,
-            scheme=one.told["scheme"],
+            scheme=one.settings["scheme"],
         )
     except UserError as error:
         raise UserError(f"scalars.{name}: {error}") from None
@@ -102,8 +102,8 @@ def _given(end: End, places: Places, axis: int, side: int, params: Params, time:
     return formula.on(places.axes, params, **places.on_side(axis, side, None, params), time=time)
 
 
-def _ends(told: Settings, axis: int, scope: Scope, places: Places) -> tuple[End, End] | None:
-    name, sides = AXES[axis], told["sides"]
+def _ends(settings: Settings, axis: int, scope: Scope, places: Places) -> tuple[End, End] | None:
+    name, sides = AXES[axis], settings["sides"]
     if places.domain.sides[axis] is None:
         if name in sides.said:
             raise sides.refuse(name, "is given, and the axis is periodic; remove it")
@@ -119,13 +119,13 @@ def _ends(told: Settings, axis: int, scope: Scope, places: Places) -> tuple[End,
 
 
 def condition(given: Said | Settings, where: str, scope: Scope, names: tuple[str, ...]) -> End:
-    """Return what a side or an obstacle does to a scalar.
+    """Return the boundary condition of a scalar on a side or an obstacle: its kind and formula.
 
     Args:
         given: a value, "insulated", or a table of a value or a flux.
         where: path of its key.
         scope: of formulas.
-        names: what formulas may take besides parameters.
+        names: names that formulas may use besides parameters.
 
     Raises:
         UserError: that names the key, if a table has both or neither.

@@ -1,4 +1,4 @@
-"""Declared keys of a flow that is told as data."""
+"""Declared settings of a flow described as data."""
 
 import dataclasses
 from typing import Any
@@ -40,7 +40,7 @@ def _side() -> Setting:
         "", keys | {"where": condition("where on the side it is, by the coordinates, parameters and time", None)}
     )
     parts = several(either("a part of the side", kinds, part), "the rest of the side, then parts of it")
-    one = either("what is at an end of the axis", kinds, table("", keys), parts, default=None)
+    one = either("the side at an end of the axis", kinds, table("", keys), parts, default=None)
 
     def check(value: Any, where: str) -> Any:
         if isinstance(value, dict) and "where" in value:
@@ -65,8 +65,8 @@ AXIS = {
     "length": number("its length, in place of where it ends", None, POSITIVE),
     "stretching": number("0 for equal cells, about 2 for finer ones at both ends", 0.0, (0.0, 6.0)),
     "refined": table("a part of fine cells, which grow away from there, in place of a number of cells", REFINED),
-    "faces": several(number("a position"), "positions of all faces, in place of all that", default=None),
-    "periodic": flag("whether what leaves at one end enters at the other; there are no sides then"),
+    "faces": several(number("a position"), "positions of all faces, in place of the keys above", default=None),
+    "periodic": flag("periodic: both ends are joined, and there are no sides"),
     "lower": _side(),
     "upper": _side(),
 }
@@ -97,7 +97,7 @@ SCALAR_END = either(
         "",
         {
             "value": formula("its value there, by x, y, z and time", None),
-            "flux": formula("what diffuses in, per area and time", None),
+            "flux": formula("flux into the fluid, per area and time", None),
         },
     ),
     default="insulated",
@@ -106,9 +106,9 @@ ENDS = {"lower": SCALAR_END, "upper": SCALAR_END}
 SCALAR = {
     "diffusivity": formula("its diffusivity, by parameters"),
     "initial": formula("its values at the start, by the coordinates", 0.0),
-    "source": formula("what is added per volume and time, by coordinates, time, velocity and scalars", None),
+    "source": formula("amount added per volume and time, by coordinates, time, velocity and scalars", None),
     "sides": table(
-        "what its sides are; insulated where nothing is said",
+        "boundary conditions on the sides; insulated by default",
         {name: table(f"along {name}", ENDS, {}) for name in "xyz"},
         {},
     ),
@@ -117,22 +117,22 @@ SCALAR = {
     "doc": text("what it is", ""),
 }
 SURFACE = either(
-    "what is at the surface of an obstacle",
+    "boundary condition at the surface of an obstacle",
     formula('the value of the scalar there, by parameters and time; or "insulated"'),
     table(
         "",
         {
             "value": formula("its value there, by parameters and time", None),
-            "flux": formula("what the obstacle gives, per area and time", None),
+            "flux": formula("flux from the obstacle into the fluid, per area and time", None),
         },
     ),
 )
 OBSTACLE = {
-    "shape": word("what it is, around its position", tuple(SHAPES), None),
+    "shape": word("its shape, around its position", tuple(SHAPES), None),
     "distance": formula(
         "in place of a shape, negative inside: by x, y and z from the position, along axes that turn with it", None
     ),
-    "position": several(formula("a coordinate"), "where it is, by parameters and time", (2, 3)),
+    "position": several(formula("a coordinate"), "its position, by parameters and time", (2, 3)),
     "angle": formula("by which it is turned counterclockwise in the x-y plane, by parameters and time", None),
     "size": formula("by which it is larger than its shape, by parameters and time", None),
     "spin": formula("angular velocity of the surface of a round body, besides that of the angle", None),
@@ -149,7 +149,7 @@ OBSTACLE = {
     "half_axes": several(formula("a length"), "of an ellipse or an ellipsoid, along each axis", (2, 3), None),
     "half_widths": several(formula("a length"), "of a box, along each axis", (2, 3), None),
     "rounding": formula("radius of the edges of a box", None),
-    "scalars": named("what it does to a scalar, by its name; insulated where nothing is said", SURFACE),
+    "scalars": named("boundary conditions of scalars on its surface, by name; insulated by default", SURFACE),
     "points": whole("on the outline of an immersed boundary; by default as many as the cells there ask for", None, 8),
 }
 UNITS = {
@@ -164,8 +164,8 @@ SETTINGS = {
     ),
     "force": table("forces", FORCE, {}),
     "flow_rate": formula("mean velocity along x that a uniform acceleration holds, by the time", None),
-    "initial": table("velocity at the start; at rest where nothing is said", INITIAL, {}),
-    "scalars": named("what the flow carries", table("", SCALAR)),
+    "initial": table("velocity at the start; at rest by default", INITIAL, {}),
+    "scalars": named("scalars that the flow carries", table("", SCALAR)),
     "obstacles": named("bodies in the flow", table("", OBSTACLE)),
     "obstacle_method": word(
         "how obstacles hold the flow; by default the first for plane obstacles that it serves",

@@ -1,4 +1,4 @@
-"""Shapes of obstacles that are told as data, around the origin of their own coordinates."""
+"""Shapes of obstacles described as data, around the origin of their own coordinates."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from simkit.flow.composed.places import AXES
 from simkit.flow.obstacles.polygons import airfoil, polygon
 from simkit.flow.obstacles.shapes import Shape, ball, box, capsule, cylinder, superellipse, translate
 
-# By word: the number of axes, or None for any; the keys that it needs, and those that it may have.
+# For each shape: the number of axes, or None for any; its required keys, and its optional keys.
 SHAPES: dict[str, tuple[int | None, tuple[str, ...], tuple[str, ...]]] = {
     "circle": (2, ("radius",), ()),
     "sphere": (3, ("radius",), ()),
@@ -30,35 +30,35 @@ KEYS = tuple(dict.fromkeys(key for _, needed, allowed in SHAPES.values() for key
 type Shaped = Callable[[Params], Shape]
 
 
-def shape_of(told: Settings, scope: Scope, dimension: int) -> Shaped:
+def shape_of(settings: Settings, scope: Scope, dimension: int) -> Shaped:
     """Return the shape of an obstacle as a function of the parameters, around the origin.
 
     Args:
-        told: settings of the obstacle.
+        settings: settings of the obstacle.
         scope: of formulas.
         dimension: number of axes.
 
     Raises:
-        UserError: that names the key of what does not fit.
+        UserError: if settings contradict each other; names the key.
     """
-    word, distance = told["shape"], told["distance"]
+    word, distance = settings["shape"], settings["distance"]
     if (word is None) == (distance is None):
         ways = "both a shape and a distance are given" if word else "neither a shape nor a distance is given"
-        raise told.refuse("shape", f": {ways}; give one")
+        raise settings.refuse("shape", f": {ways}; give one")
     axes, needed, allowed = SHAPES.get(word, (None, (), ()))
     if axes not in (None, dimension):
         fitting = ", ".join(name for name, (count, _, _) in SHAPES.items() if count in (None, dimension))
-        raise told.refuse("shape", f"= '{word}' is not for a flow of {dimension} axes; choose one of {fitting}")
+        raise settings.refuse("shape", f"= '{word}' is not for a flow of {dimension} axes; choose one of {fitting}")
     for key in needed:
-        if told[key] is None:
-            raise told.refuse(key, f"is missing; a shape '{word}' needs it")
+        if settings[key] is None:
+            raise settings.refuse(key, f"is missing; a shape '{word}' needs it")
     for key in KEYS:
-        if told[key] is not None and key not in (*needed, *allowed):
-            raise told.refuse(key, f"is given, which a {f"shape '{word}'" if word else 'distance'} does not take")
+        if settings[key] is not None and key not in (*needed, *allowed):
+            raise settings.refuse(key, f"is given, which a {f"shape '{word}'" if word else 'distance'} does not take")
     if distance is not None:
         return _by_distance(scope.formula(distance, AXES[:dimension]), dimension)
-    given = [key for key in (*needed, *allowed) if told[key] is not None and key != "digits"]
-    numbers = {key: _formulas(told, key, scope, dimension) for key in given}
+    given = [key for key in (*needed, *allowed) if settings[key] is not None and key != "digits"]
+    numbers = {key: _formulas(settings, key, scope, dimension) for key in given}
 
     def shape(params: Params) -> Shape:
         values = {key: tuple(formula.number(params) for formula in formulas) for key, formulas in numbers.items()}
@@ -79,7 +79,7 @@ def shape_of(told: Settings, scope: Scope, dimension: int) -> Shaped:
                 return polygon(jnp.stack(values["corners"]).reshape(-1, 2))
             case "airfoil":
                 chord = values["chord"][0]
-                return translate(airfoil(told["digits"], chord), (-chord / 4, 0.0))
+                return translate(airfoil(settings["digits"], chord), (-chord / 4, 0.0))
             case "ellipse" | "ellipsoid":
                 return superellipse(center, values["half_axes"])
         return box(center, values["half_widths"], *values.get("rounding", ()))
@@ -87,14 +87,14 @@ def shape_of(told: Settings, scope: Scope, dimension: int) -> Shaped:
     return shape
 
 
-def _formulas(told: Settings, key: str, scope: Scope, dimension: int) -> tuple[Formula, ...]:
-    said = told[key]
+def _formulas(settings: Settings, key: str, scope: Scope, dimension: int) -> tuple[Formula, ...]:
+    said = settings[key]
     if isinstance(said, Said):
         return (scope.formula(said),)
     if key == "corners":
         return tuple(scope.formula(one) for corner in said for one in corner)
     if len(said) != dimension:
-        raise told.refuse(key, f"has {len(said)} entries; write {dimension}, one for each axis")
+        raise settings.refuse(key, f"has {len(said)} entries; write {dimension}, one for each axis")
     return tuple(scope.formula(one) for one in said)
 
 

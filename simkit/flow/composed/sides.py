@@ -1,4 +1,4 @@
-"""The domain of a flow that is told as data: its axes, and what is on each of their sides."""
+"""Domain of a flow described as data: axes, and the kind of each side."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,28 +22,28 @@ type OnSides = dict[tuple[int, int, int], Formula]
 
 
 def built_domain(axes: Settings, wall_slope: str) -> Domain:
-    """Return the domain that the settings of its axes say.
+    """Return the domain described by the settings of its axes.
 
     Args:
         axes: settings of ``x``, ``y`` and ``z``.
         wall_slope: "parabola" or "symmetric".
 
     Raises:
-        UserError: that names the key of what does not fit.
+        UserError: if settings contradict each other; names the key.
     """
     for name in "xy":
         if axes[name] is None:
             raise UserError(
                 f"{axes.path(name)} is missing; give its cells and where it ends, a flow has two axes or three"
             )
-    told = [axes[name] for name in AXES if axes[name] is not None]
-    for one in told:
+    settings = [axes[name] for name in AXES if axes[name] is not None]
+    for one in settings:
         for end in ENDS:
             if one["periodic"] and one[end] is not None:
                 raise one.refuse(end, "is given, and the axis is periodic; remove it, or 'periodic'")
-    pairs = [None if one["periodic"] else (kind_of(one, "lower"), kind_of(one, "upper")) for one in told]
+    pairs = [None if one["periodic"] else (kind_of(one, "lower"), kind_of(one, "upper")) for one in settings]
     _check_passage(pairs, axes)
-    return domain(tuple(map(_axis, told)), tuple(pairs), wall_slope)
+    return domain(tuple(map(_axis, settings)), tuple(pairs), wall_slope)
 
 
 def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides:
@@ -55,7 +55,7 @@ def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides
         dimension: number of axes.
 
     Raises:
-        UserError: if a side does not take one that is given, or an inflow has none through it.
+        UserError: if a side is given a velocity that its kind does not use, or an inflow has no normal velocity.
     """
     found: OnSides = {}
     for axis in range(dimension):
@@ -101,7 +101,7 @@ def drawn_sides(axes: Settings, domain: Domain) -> np.ndarray:
 
     Args:
         axes: settings of the axes.
-        domain: that they make.
+        domain: the domain of these axes.
     """
     drawn = domain.drawn_sides()
     for place, (axis, end) in enumerate((axis, end) for axis in AXES[:2] for end in ENDS):
@@ -140,53 +140,55 @@ def boundary_of(formulas: Mapping, places: Places) -> Callable[[Params, Any], Bo
     return boundary
 
 
-def _axis(told: Settings) -> Axis:
+def _axis(settings: Settings) -> Axis:
     """Return one axis."""
-    ways = [key for key in ("cells", "refined", "faces") if told[key] is not None]
+    ways = [key for key in ("cells", "refined", "faces") if settings[key] is not None]
     if len(ways) != 1:
         given = f"{' and '.join(ways)} are given" if ways else "nothing says its cells"
-        raise UserError(f"{told.where}: {given}; give one of cells, refined and faces")
-    if told["faces"] is not None:
+        raise UserError(f"{settings.where}: {given}; give one of cells, refined and faces")
+    if settings["faces"] is not None:
         for key in ("from", "to", "length", "stretching", "periodic"):
-            if key in told.said:
-                raise told.refuse(key, "is given beside faces, which say all; leave it away")
-        return _made(told, "faces", axis_of_faces, told["faces"])
-    start = told["from"]
-    if (told["to"] is None) == (told["length"] is None):
-        raise UserError(f"{told.where}: give either where the axis ends, 'to', or its 'length'")
-    length = told["length"] if told["to"] is None else told["to"] - start
+            if key in settings.said:
+                raise settings.refuse(key, "is given beside faces, which fix all cells; remove it")
+        return _made(settings, "faces", axis_of_faces, settings["faces"])
+    start = settings["from"]
+    if (settings["to"] is None) == (settings["length"] is None):
+        raise UserError(f"{settings.where}: give either where the axis ends, 'to', or its 'length'")
+    length = settings["length"] if settings["to"] is None else settings["to"] - start
     if length <= 0:
-        raise told.refuse("to", f"= {told['to']:g} is not above 'from' = {start:g}; choose a larger one")
-    if told["periodic"]:
+        raise settings.refuse("to", f"= {settings['to']:g} is not above 'from' = {start:g}; choose a larger one")
+    if settings["periodic"]:
         for key in ("stretching", "refined"):
-            if told[key]:
-                raise told.refuse(key, "is given, and cells of a periodic axis are equal; leave it away")
-        return _made(told, "cells", periodic_axis, told["cells"], length, start)
-    if told["refined"] is None:
-        return _made(told, "cells", bounded_axis, told["cells"], length, start, told["stretching"])
-    if told["stretching"]:
-        raise told.refuse("stretching", "is given beside refined; leave one of them away")
-    part = told["refined"]
-    return _made(told, "refined", refined_axis, part["cell"], (part["from"], part["to"]), length, part["growth"], start)
+            if settings[key]:
+                raise settings.refuse(key, "is given, and cells of a periodic axis are equal; remove it")
+        return _made(settings, "cells", periodic_axis, settings["cells"], length, start)
+    if settings["refined"] is None:
+        return _made(settings, "cells", bounded_axis, settings["cells"], length, start, settings["stretching"])
+    if settings["stretching"]:
+        raise settings.refuse("stretching", "is given beside refined; remove one of them")
+    part = settings["refined"]
+    return _made(
+        settings, "refined", refined_axis, part["cell"], (part["from"], part["to"]), length, part["growth"], start
+    )
 
 
-def _made(told: Settings, key: str, make: Callable[..., Axis], *arguments: Any) -> Axis:
+def _made(settings: Settings, key: str, make: Callable[..., Axis], *arguments: Any) -> Axis:
     try:
         return make(*arguments)
     except UserError as error:
-        raise UserError(f"{told.path(key)}: {error}") from None
+        raise UserError(f"{settings.path(key)}: {error}") from None
 
 
-def kind_of(told: Settings, end: str) -> str:
+def kind_of(settings: Settings, end: str) -> str:
     """Return the kind of one side of a bounded axis."""
-    if told[end] is None:
-        raise told.refuse(end, f"is missing; give one of {', '.join(SIDES)}, or {told.path('periodic')} = true")
-    kinds = [kind for kind, *_ in parts_of(told[end], told.path(end))]
+    if settings[end] is None:
+        raise settings.refuse(end, f"is missing; give one of {', '.join(SIDES)}, or {settings.path('periodic')} = true")
+    kinds = [kind for kind, *_ in parts_of(settings[end], settings.path(end))]
     return "inflow" if "inflow" in kinds else kinds[0]
 
 
 def conditions_on_sides(axes: Settings, scope: Scope, dimension: int) -> Conditions:
-    """Return the conditions of the parts of sides that consist of several, by (axis, side).
+    """Return the formulas of where the parts of a side are, for sides of several parts, by (axis, side).
 
     Args:
         axes: settings of the axes.
@@ -197,10 +199,10 @@ def conditions_on_sides(axes: Settings, scope: Scope, dimension: int) -> Conditi
         UserError: if a condition takes a name that is not known there.
     """
     return {
-        (axis, side): conditions_of(parts_of(told, axes[AXES[axis]].path(end)), scope, (*AXES[:dimension], TIME))
+        (axis, side): conditions_of(parts_of(settings, axes[AXES[axis]].path(end)), scope, (*AXES[:dimension], TIME))
         for axis in range(dimension)
         for side, end in enumerate(ENDS)
-        if isinstance(told := axes[AXES[axis]][end], tuple)
+        if isinstance(settings := axes[AXES[axis]][end], tuple)
     }
 
 

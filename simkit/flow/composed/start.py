@@ -1,6 +1,6 @@
-"""Checks of a flow that is told as data, before a run: finite formulas, and a time step that is short enough."""
+"""Checks of a flow described as data before a run: finite formulas, and a stable time step."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,24 +9,22 @@ import numpy as np
 from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_non_finite
 from simkit.core.simulation import Params
 from simkit.flow.boundary.side_velocity import velocity_on_sides
+from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.parts_of_sides import check_parts
 from simkit.flow.stepping.time_step import check_time_step
 
-if TYPE_CHECKING:
-    from simkit.flow.composed.flow import ComposedFlow
-
-# Powers of two of the time step at which sides and obstacles are looked at besides the start.
+# Sides and obstacles are checked at time 0 and at this many times, the time step times powers of two.
 LOOKS = 7
-# How much faster than the stream the flow beside an obstacle is, about.
+# Estimated ratio of the speed beside an obstacle to that of the undisturbed stream.
 FASTER = 1.5
 
 
-def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
-    """Refuse parameters with which a formula is not finite at the start, or the time step too long.
+def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
+    """Raise if a formula is not finite at the start, or if the time step is above the stability limit.
 
     Args:
         flow: the flow.
-        params: as the run begins.
+        params: parameters at the start of the run.
         key: random key of the start.
 
     Raises:
@@ -94,8 +92,8 @@ def check_start(flow: "ComposedFlow", params: Params, key: jax.Array) -> None:
     )
 
 
-def _speeds_of_obstacles(flow: "ComposedFlow", params: Params, times: list[float]) -> tuple[float, ...]:
-    """Return the largest size of each component of the velocity of obstacles, once they fit into the domain."""
+def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
+    """Return the largest absolute value of each velocity component of obstacles, after checking that they fit."""
     bodies = flow.equations.obstacle
     for one in flow.obstacles.values():
         for formula in one.formulas:
@@ -110,8 +108,8 @@ def _speeds_of_obstacles(flow: "ComposedFlow", params: Params, times: list[float
     return tuple(found)
 
 
-def _speeds_on_sides(flow: "ComposedFlow", params: Params, times: list[float]) -> tuple[float, ...]:
-    """Return the largest size of each component of the velocity on the sides, at the given times."""
+def _speeds_on_sides(flow: ComposedFlow, params: Params, times: list[float]) -> tuple[float, ...]:
+    """Return the largest absolute value of each component of the velocity on the sides, at the given times."""
     found = np.zeros(len(flow.places.axes))
     for (axis, side, component), formula in flow.on_sides.items():
         given = flow.places.on_side(axis, side, component, params)

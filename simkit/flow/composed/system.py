@@ -1,5 +1,6 @@
-"""Flows that are told as data: the factory of ``flow.domain``."""
+"""Flows described as data: the factory of ``flow.domain``."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +12,11 @@ from simkit.core.settings import declares, read
 from simkit.core.simulation import Params, Simulation
 from simkit.core.status import Status, is_finite
 from simkit.flow.composed.flow import ComposedFlow
+from simkit.flow.composed.measurements import Measurements, unit_of_time
 from simkit.flow.composed.settings import SETTINGS
-from simkit.flow.composed.told import Told, unit_of_time
+from simkit.flow.composed.start import check_start
 from simkit.flow.obstacles.bodies import Bodies
-from simkit.flow.obstacles.room import have_room
+from simkit.flow.obstacles.clearance import are_clear
 from simkit.flow.stepping.stepper import FlowState, stepper
 
 _LIMIT = "keep courant_number below 1.7 (runge_kutta), 0.5 (adams_bashforth)"
@@ -44,7 +46,7 @@ def system(
     units: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Simulation:
-    """Return an incompressible flow that is told as data: axes, sides, forces, scalars, obstacles and start.
+    """Return an incompressible flow described as data: axes, sides, forces, scalars, obstacles and start.
 
         du/dt + div(u u) = -grad(p) + 2 div(viscosity S) + force,    div(u) = 0
         dc/dt + div(u c) = diffusivity laplacian(c) + source,        for each scalar c
@@ -58,9 +60,9 @@ def system(
         viscosity: kinematic viscosity, a number or a formula; of the coordinates, the velocity, ``shear_rate`` and
             scalars too.
         force: formulas of its components x, y and z, per unit mass.
-        flow_rate: mean velocity along x, a number or a formula of the time, that a uniform acceleration holds.
+        flow_rate: mean velocity along x, a number or a formula of time, kept by a uniform acceleration.
         initial: formulas of u, v and w, or of the ``stream_function``, at the start.
-        scalars: what the flow carries, by name.
+        scalars: scalars that the flow carries, by name.
         obstacles: bodies in the flow, by name.
         obstacle_method: "immersed_boundary" or "direct_forcing", see `simkit.flow.obstacles.methods.bodies_in`.
         derived: formulas of values that other formulas take, by name.
@@ -69,21 +71,21 @@ def system(
         implicit_viscosity: where the viscosity is a field, the part of it that is implicit, a number or a formula.
         scheme: of advection, "central" or "upwind".
         wall_slope: "parabola" or "symmetric", see `simkit.flow.boundary.domain.Domain`.
-        largest_speed: that is expected, for the check of the time step.
-        plane: where along z the plane is that pictures show.
+        largest_speed: largest speed expected during the run, for the check of the time step.
+        plane: position along z of the plane shown in pictures.
         observed: names of the fields that frames store, by default all.
-        units: of length, velocity and time.
-        parameters: of formulas, numbers or `Parameter` by name, besides ``time_step``.
+        units: units of length, velocity and time.
+        parameters: parameters of the formulas besides ``time_step``: numbers or `Parameter`, by name.
 
     Raises:
-        UserError: if a setting or a formula is wrong, names its key and the column; before a run, if a formula is not
+        UserError: if a setting or a formula is wrong (names its key and the column); before a run, if a formula is not
             finite at the start, or the time step is above the limit of stability.
     """
     given = dict(locals())
     own = given.pop("parameters")
-    told = read({key: value for key, value in given.items() if value is not None}, SETTINGS)
-    flow = ComposedFlow.of(told, joined_parameters(own, unit_of_time(told)))
-    seen = Told(flow)
+    settings = read({key: value for key, value in given.items() if value is not None}, SETTINGS)
+    flow = ComposedFlow.of(settings, joined_parameters(own, unit_of_time(settings)))
+    seen = Measurements(flow)
     start, step = stepper(flow.equations)
 
     def init(params: Params, key: jax.Array) -> FlowState:
@@ -94,7 +96,7 @@ def system(
     bodies = flow.equations.obstacle
 
     def status(state: FlowState, params: Params) -> jax.Array:
-        fits = have_room(bodies, params, state.time[0])  # type: ignore[arg-type]
+        fits = are_clear(bodies, params, state.time[0])  # type: ignore[arg-type]
         code = jnp.where(fits, jnp.int32(Status.OK), jnp.int32(Status.BODY_TOO_NEAR))
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
@@ -106,7 +108,7 @@ def system(
         params=flow.parameters,
         status=status if isinstance(bodies, Bodies) and bodies.moves else None,
         watched=False,
-        check=flow.check,
+        check=functools.partial(check_start, flow),
         dimensions=seen.dimensions,
         coordinates=seen.coordinates,
         quantities=seen.quantities,
@@ -114,11 +116,11 @@ def system(
 
 
 def joined_parameters(own: Mapping[str, Any] | None, time: str = "1") -> dict[str, Any]:
-    """Return all parameters: the declared ones, with what is said of them, and those of the user's own.
+    """Return the declared parameters, with the user's values and declarations applied, and the user's own.
 
     Args:
         own: numbers or `Parameter` by name.
-        time: unit of the time step, where none is said.
+        time: unit of the time step by default.
     """
     found: dict[str, Any] = dict(own or {})
     for name, declared in PARAMETERS.items():

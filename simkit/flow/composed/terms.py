@@ -1,4 +1,4 @@
-"""Viscosity, forces and flow rate of a flow that is told as data."""
+"""Viscosity, forces and flow rate of a flow described as data."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,10 +16,10 @@ type Force = Callable[[Velocity, Any, Params, jax.Array], tuple]
 
 
 def viscosity_of(formula: Formula, boundary: Any, places: Places, fields: tuple[str, ...]) -> Viscosity:
-    """Return the viscosity as the equations take it: a function of parameters, or a field.
+    """Return the viscosity for the equations: a function of parameters, or a field.
 
     Args:
-        formula: its own.
+        formula: formula of the viscosity.
         boundary: velocity on the sides, see `simkit.flow.composed.sides.boundary_of`.
         places: of the domain.
         fields: names that make it a field: coordinates, time, velocity, shear rate and scalars.
@@ -41,7 +41,7 @@ def viscosity_of(formula: Formula, boundary: Any, places: Places, fields: tuple[
 
 
 def force_of(formulas: Mapping[int, Formula], places: Places) -> Force | None:
-    """Return the forces as the equations take them; None without any.
+    """Return the force function of the equations; None if there are no forces.
 
     Args:
         formulas: by component.
@@ -60,9 +60,9 @@ def force_of(formulas: Mapping[int, Formula], places: Places) -> Force | None:
 
 
 def flow_rate_of(formula: Formula | None) -> Callable[[Params, jax.Array], jax.Array] | None:
-    """Return the flow rate that is held, as a function of parameters and time; None where none is.
+    """Return the prescribed flow rate as a function of parameters and time; None if there is none.
 
     Args:
-        formula: of the time; or None.
+        formula: formula of time; or None.
     """
     return None if formula is None else lambda params, time: formula.number(params, time=time)

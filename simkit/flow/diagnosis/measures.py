@@ -23,7 +23,7 @@ def control_volumes(component: int, grid: Grid) -> np.ndarray:
 
 
 def integral(f: jax.Array, grid: Grid) -> jax.Array:
-    """Return the integral over the volume of what lives at the cell centers."""
+    """Return the volume integral of an array at the cell centers."""
     for i, axis in enumerate(grid.axes):
         f = f * like(f, grid.along(axis.widths, i))
     return jnp.sum(f)

@@ -5,13 +5,13 @@ from simkit.core.simulation import Quantity
 
 
 def flow_quantities(length: str = "1", velocity: str = "1", time: str = "", rate: str = "") -> dict[str, Quantity]:
-    """Return what flows observe and diagnose, by name.
+    """Return units and meanings of the quantities that flows have in common, by name.
 
     Args:
         length: unit of length.
         velocity: unit of velocity.
-        time: unit of time; by default that of length over that of velocity.
-        rate: unit of its inverse; by default that of velocity over that of length.
+        time: unit of time; by default length over velocity.
+        rate: unit of inverse time; by default velocity over length.
     """
     time, rate = time or over(length, velocity), rate or over(velocity, length)
     square = raised(velocity, 2)

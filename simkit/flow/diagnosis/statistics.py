@@ -32,7 +32,7 @@ NAMES = "uvw"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ChannelStatistics:
-    """What is averaged in a flow that is periodic along every axis but the second, which has a wall at each end.
+    """Averages of a flow that is periodic along every axis but the second, which has a wall at each end.
 
     With a bar for the mean over time and over x (and z), U = mean(u), u' = u - U::
 
@@ -40,11 +40,11 @@ class ChannelStatistics:
         shear stress        nu dU/dy - mean(u'v')
         dissipation         nu mean(du'_i/dx_j du'_i/dx_j)
 
-    They are those of the discrete equations: ``mean(u'v')`` is the momentum that central advection carries through the
-    faces between the layers of cells, so the balance of momentum, ``dU/dt = d(shear stress)/dy - dp/dx``, holds to
-    round-off; and the dissipation of all that moves, added up, is the work that viscosity takes.
+    They satisfy the discrete balances: ``mean(u'v')`` is the momentum that central advection carries through the faces
+    between the layers of cells, so that ``dU/dt = d(shear stress)/dy - dp/dx`` holds to round-off; and the integral of
+    the dissipation of mean flow and fluctuations is the work done by viscosity.
 
-    Moments are taken of ``u`` less ``reference``: a guess of U, from which float32 then keeps the small differences.
+    Moments are taken of ``u - reference``, with a guess of U, so that float32 resolves the small differences.
 
     Attributes:
         domain: the domain.
@@ -53,7 +53,7 @@ class ChannelStatistics:
         reference: ``(n,)`` profile of the first component; zero by default.
 
     Raises:
-        UserError: if the domain is not of that kind.
+        UserError: if the domain is not a channel.
 
     Reference: Kim, Moin and Moser, J. Fluid Mech. 177, 133 (1987), doi:10.1017/S0022112087000892.
     """
@@ -64,7 +64,7 @@ class ChannelStatistics:
     reference: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        """Refuse other domains."""
+        """Refuse domains that are not channels."""
         across, others = self.domain.sides[1], [pair for i, pair in enumerate(self.domain.sides) if i != 1]
         walls = [side for side in across or () if side.sticks and not side.enters]
         if len(walls) < 2 or any(pair is not None for pair in others):
@@ -73,10 +73,10 @@ class ChannelStatistics:
             )
 
     def sample(self, state: FlowState, params: Params) -> Arrays:
-        """Return the moments of one moment in time, to be averaged.
+        """Return the moments of one state, to be averaged.
 
         Args:
-            state: of the flow.
+            state: state of the flow.
             params: parameters.
         """
         grid, velocity = self.domain.grid, state.velocity
@@ -89,7 +89,7 @@ class ChannelStatistics:
             "u": _planes(u),
             "uu": _planes(u**2),
             "vv": _planes(mean_at_centers(v**2, 1, grid)),
-            # On the inner faces, as advection has it; nothing crosses the walls.
+            # On the inner faces, as in advection; the flux through walls is zero.
             "uv": _planes(flux_at_faces(v[:, 1:-1], 0, grid) * mean_at_faces(u, 1, grid)),
             "slope": _planes(slope),
             "step": _planes(self._steps(velocity[0], 0, boundary)),
@@ -145,7 +145,7 @@ class ChannelStatistics:
         return profile.reshape(self.domain.grid.along(np.empty(len(profile)), 1).shape)
 
     def _steps(self, f: jax.Array, component: int, boundary: BoundaryVelocity) -> jax.Array:
-        """Return differences over distances across y on all faces, at a wall from it to the nearest points."""
+        """Return finite differences along y on all faces; on a wall, between the wall and the nearest points."""
         axis = self.domain.grid.axes[1]
         inner = difference_at_faces(f, 1, self.domain.grid)
         ends = []
@@ -155,7 +155,7 @@ class ChannelStatistics:
         return with_ends(ends[0], inner, ends[1], 1)
 
     def _strain(self, velocity: Velocity, boundary: BoundaryVelocity) -> jax.Array:
-        """Return the sum of squared derivatives, mean over the planes; its integral is ``-<u . laplacian(u)>``."""
+        """Return the plane mean of the sum of squared derivatives; its integral is ``-<u . laplacian(u)>``."""
         grid = self.domain.grid
         total = jnp.zeros((), velocity[0].dtype)
         for i, f in enumerate(velocity):
@@ -173,15 +173,15 @@ class ChannelStatistics:
 
 
 def with_statistics(simulation: Simulation, statistics: ChannelStatistics, *, every: int, skip: int) -> Simulation:
-    """Return a flow with its statistics so far: `simkit.core.averages.averaged` with the samples above.
+    """Return a flow that accumulates its statistics: `simkit.core.averages.averaged` with these samples.
 
     One step of it is ``every`` time steps and a sample. The profiles are observed over ``y`` and ``y_face``.
 
     Args:
         simulation: whose state is a `simkit.flow.stepping.stepper.FlowState`.
-        statistics: of it.
+        statistics: statistics to accumulate.
         every: time steps between samples.
-        skip: samples to leave out at the start, while the flow settles.
+        skip: samples to discard at the start, while the flow settles.
     """
     axis = statistics.domain.grid.axes[1]
     on_faces = ("reynolds_stress_uv", "shear_stress")

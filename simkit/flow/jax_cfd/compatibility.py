@@ -1,4 +1,4 @@
-"""Compatibility of jax-cfd 0.2.1 with current JAX: what it misses is supplied while it is traced."""
+"""Compatibility of jax-cfd 0.2.1 with current JAX: removed functions are supplied while its code is traced."""
 
 import contextlib
 import copy
@@ -16,10 +16,10 @@ import jax
 
 from simkit.errors import UserError
 
-# Taken out of JAX's top level in version 0.6.
+# Removed from JAX's top level in version 0.6.
 MOVED = ("tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten")
 
-# What some functions of jax-cfd 0.2.1 need that a traced step cannot give, and what to use instead.
+# Functions of jax-cfd 0.2.1 that cannot be traced, the reason, and the replacement.
 REASONS = {
     "implicit_evm_solve_with_diffusion": (
         "'implicit_smagorinsky_navier_stokes' multiplies NumPy arrays of objects by traced numbers, which JAX refuses; "
@@ -37,18 +37,18 @@ _one_at_a_time = threading.RLock()
 def on_current_jax() -> Iterator[types.ModuleType]:
     """Return a context in which jax-cfd runs, and in it the package `jax_cfd.base`.
 
-    Two things stop jax-cfd 0.2.1 on JAX 0.6 and later. It calls functions that have left JAX's top level
-    (``jax.tree_map``); here its own modules see a JAX that still has them. And the fluxes of a walled flow carry no
-    value on periodic axes, which ``jnp.pad`` refuses; here they are padded as if it were zero, which nothing reads.
+    jax-cfd 0.2.1 fails on JAX 0.6 and later for two reasons. It calls functions removed from JAX's top level
+    (``jax.tree_map``); its modules are given a JAX that has them. And boundary conditions of fluxes hold None on
+    periodic axes, which ``jnp.pad`` refuses; they are padded with zero, a value that is never read.
 
-    Only jax-cfd's modules are touched, only inside the context, by one thread at a time: ``import jax`` gives the same
-    JAX as ever. Whatever traces jax-cfd's functions must run inside; what is compiled needs it no more.
+    Only jax-cfd's modules are patched, only inside the context, by one thread at a time; ``import jax`` elsewhere is
+    unaffected. Code that traces jax-cfd's functions must run inside; compiled programs need not.
 
     Raises:
         UserError: if jax-cfd is not installed.
     """
     base = load("base")
-    # Loaded now, so that it is among the modules below even where a step is the first to import it.
+    # Imported here, so that it is among the patched modules even if a step would be the first to import it.
     load("collocated")
     with _one_at_a_time, contextlib.ExitStack() as stack:
         lent = _JaxWithMovedNames(jax.__name__)
@@ -77,7 +77,7 @@ def told_in_one_line(part: str) -> Iterator[None]:
     """Return a context in which an error inside jax-cfd becomes one line that names the function and the reason.
 
     Args:
-        part: what is traced, the beginning of the sentence.
+        part: the function being traced, which begins the message.
 
     Raises:
         UserError: in place of any error that jax-cfd's functions raise.
@@ -100,7 +100,7 @@ def told_in_one_line(part: str) -> Iterator[None]:
 
 
 class _JaxWithMovedNames(types.ModuleType):
-    """JAX, and the functions that jax-cfd still looks for in it."""
+    """JAX with the removed functions that jax-cfd calls."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(jax.tree_util if name in MOVED else jax, name)

@@ -37,17 +37,17 @@ def from_jax_cfd(
             from traced parameters.
         grid: a `jax_cfd.base.grids.Grid` of two or three dimensions.
         initial: ``(params, key) -> flow``, for instance one velocity: a tuple of `GridVariable`, one per axis.
-        params: default parameters by name, numbers or arrays, ``time_step`` among them: what may be swept or
-            differentiated.
-        velocity: ``flow -> velocity``, where the flow holds more than its velocity.
-        observe: ``(flow, params) -> {name: array}``, what else a frame stores.
+        params: default parameters by name, numbers or arrays that may be swept and differentiated, among them
+            ``time_step``.
+        velocity: ``flow -> velocity``, needed if the flow holds more than its velocity.
+        observe: ``(flow, params) -> {name: array}``, further arrays of a frame.
         diagnose: ``(flow, params) -> {name: scalar}``, further diagnostics.
-        dimensions: the names of the axes of what ``observe`` returns; ``"x"``, ``"y"``, ``"z"`` are those of the cells.
+        dimensions: names of the axes of the arrays of ``observe``; ``"x"``, ``"y"``, ``"z"`` are those of the cells.
 
     Raises:
-        UserError: if jax-cfd is not installed, ``params`` has no ``time_step``, there is no velocity on that grid, a
-            step does not return what it was given, or calls what of jax-cfd cannot be traced, such as
-            ``implicit_smagorinsky_navier_stokes`` and ``dynamic_time_step``.
+        UserError: if jax-cfd is not installed, ``params`` has no ``time_step``, there is no velocity on that grid, or a
+            step returns another structure than it was given, or calls functions of jax-cfd that cannot be traced, such
+            as ``implicit_smagorinsky_navier_stokes`` and ``dynamic_time_step``.
 
     Reference: Kochkov et al., PNAS 118, e2101784118 (2021), doi:10.1073/pnas.2101784118.
     """
@@ -77,7 +77,7 @@ def from_jax_cfd(
     def divergence(found: Any) -> Any:
         differences = base.finite_differences
         if found[0].offset == grid.cell_center:
-            # That which the projection of jax_cfd.collocated makes zero.
+            # The divergence that the projection of jax_cfd.collocated makes zero.
             return sum(differences.central_difference(u, axis) for axis, u in enumerate(found))
         return differences.divergence(found)
 

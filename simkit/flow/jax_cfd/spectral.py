@@ -36,14 +36,14 @@ def from_jax_cfd_spectral(
             equation and time stepper inside it, from traced parameters.
         grid: a `jax_cfd.base.grids.Grid` of two dimensions.
         initial: ``(params, key) -> vorticity_hat``.
-        params: default parameters by name, ``time_step`` among them: what may be swept or differentiated.
-        observe: ``(vorticity_hat, params) -> {name: array}``, what else a frame stores.
+        params: default parameters by name, which may be swept and differentiated, among them ``time_step``.
+        observe: ``(vorticity_hat, params) -> {name: array}``, further arrays of a frame.
         diagnose: ``(vorticity_hat, params) -> {name: scalar}``, further diagnostics.
-        dimensions: the names of the axes of what ``observe`` returns.
+        dimensions: names of the axes of the arrays of ``observe``.
 
     Raises:
         UserError: if jax-cfd is not installed, ``params`` has no ``time_step``, the vorticity has another shape, or a
-            step does not return what it was given.
+            step returns another structure than it was given.
 
     Reference: Dresdner et al. (2022), arXiv:2207.00556.
     """

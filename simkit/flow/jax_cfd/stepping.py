@@ -19,7 +19,7 @@ AXES = ("x", "y", "z")
 
 @pytree
 class JaxCfdState:
-    """What jax-cfd steps, and how often it did.
+    """State of a step function of jax-cfd, and the number of steps taken.
 
     Attributes:
         flow: the flow as jax-cfd's step takes it; complex arrays as real ones with one more axis in front, for the real
@@ -33,7 +33,7 @@ class JaxCfdState:
 
 @dataclasses.dataclass(frozen=True)
 class Measures:
-    """What is seen of a flow, each a function of ``(flow, params)``, and the names and places that go with it."""
+    """Observed arrays and diagnostics of a flow as functions of ``(flow, params)``, with dimensions and coordinates."""
 
     observe: Callable[[Any, Params], Arrays]
     diagnose: Callable[[Any, Params], Arrays]
@@ -54,11 +54,11 @@ def stepping(
         step: ``(flow, params) -> flow``.
         initial: ``(params, key) -> flow``.
         params: default parameters, ``time_step`` among them.
-        check: raises `UserError` for a flow, of shapes only, that is not what it should be.
-        measures: what to see of such a flow.
+        check: raises `UserError` for an abstract flow of wrong structure or shapes.
+        measures: observed arrays and diagnostics of such a flow.
 
     Raises:
-        UserError: if the parameters lack a time step, the flow is not what it should be, a step changes its kind, or
+        UserError: if the parameters lack a time step, the flow has a wrong structure, a step changes it, or
             a parameter has no effect.
     """
     if "time_step" not in params:
@@ -137,7 +137,7 @@ def places(grid: Any, offset: float) -> dict[str, np.ndarray]:
 
 
 def _of_precision(leaf: Any, kind: jnp.dtype) -> jax.Array:
-    """Return an array of the precision of the parameters; integers stay as they are."""
+    """Return an array in the precision of the parameters; integers are unchanged."""
     leaf = jnp.asarray(leaf)
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
         return jnp.asarray(leaf, leaf.dtype)

@@ -1,4 +1,4 @@
-"""Bodies in a flow: their shapes and motions, how they hold the flow, and what the flow does to them."""
+"""Bodies in a flow: shapes, motions, methods that impose their boundary conditions, and the loads on them."""
 
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing

@@ -1,4 +1,4 @@
-"""Positions of bodies in a flow and the loads on each, for every method that holds them."""
+"""Positions of bodies in a flow and the loads on each, for every method that imposes their boundary conditions."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Bodies:
     def __post_init__(self) -> None:
         """Refuse a flow without bodies."""
         if not self.bodies:
-            raise UserError("bodies is empty; give at least one body, or leave the obstacle away")
+            raise UserError("bodies is empty; give at least one body, or remove the obstacle")
 
     @property
     def turns(self) -> int:
@@ -59,7 +59,7 @@ class Bodies:
 
     @property
     def moves(self) -> bool:
-        """Whether a body is not always where its shape is."""
+        """Whether any body moves."""
         return any(body.motion is not None for body in self.bodies.values())
 
     @property
@@ -72,29 +72,29 @@ class Bodies:
 
         Args:
             name: of the body.
-            load: of all, ``FlowState.load``.
+            load: loads of all bodies, ``FlowState.load``.
         """
         index = list(self.bodies).index(name)
         return load[index * self.turns : (index + 1) * self.turns]
 
     def heat_of(self, name: str, load: jax.Array, scalar: str | None = None) -> jax.Array:
-        """Return how much of a scalar one body gives to the fluid around it per time.
+        """Return the amount of a scalar that one body gives to the surrounding fluid per time.
 
         Args:
             name: of the body.
-            load: of all, ``FlowState.load``.
-            scalar: name of the scalar, where there are several.
+            load: loads of all bodies, ``FlowState.load``.
+            scalar: name of the scalar, if there are several.
         """
         count = len(self.bodies)
         return load[count * (self.turns + self.scalars.index(scalar)) + list(self.bodies).index(name)]
 
     def shapes(self, params: Params, time: jax.Array | float = 0.0) -> dict[str, Shape]:
-        """Return the shapes of all bodies where they are at a time."""
+        """Return the shapes of all bodies at their positions at a time."""
         return {name: body.shape_at(params, body.now(params, time), self.domain) for name, body in self.bodies.items()}
 
     def distance(self, params: Params, time: jax.Array | float) -> jax.Array:
         """Return the signed distance of the cell centers from the nearest body, negative inside."""
-        # The compiler works out constants in other roundings than programs have, and not in every program.
+        # The barrier keeps the compiler from folding constants, with a rounding that differs between programs.
         points = computed_once([jnp.asarray(p, jnp.asarray(time).dtype) for p in positions(None, self.domain.grid)])
         found = [distance_and_normal(shape, points)[0] for shape in self.shapes(params, time).values()]
         nearest = found[0]
@@ -107,10 +107,10 @@ class Bodies:
 
         Args:
             params: the values to run with.
-            times: at which they are looked at, by default the start.
+            times: times of the check, by default the start.
 
         Raises:
-            UserError: says which body, and at what time, if that is not the start.
+            UserError: names the body, and the time if that is not the start.
         """
         for time in times:
             try:
@@ -132,10 +132,10 @@ class Bodies:
         return "obstacle" if len(self.bodies) == 1 else name
 
     def check_equations(self, equations: "Equations") -> None:
-        """Refuse equations that bodies do not serve.
+        """Refuse equations that bodies do not support.
 
         Raises:
-            UserError: names what.
+            UserError: names the unsupported part.
         """
         check_scalar(equations, {name: tuple(body.surfaces) for name, body in self.bodies.items()}, self.swells)
         if self.swells and not (equations.domain.exits() or equations.domain.open_sides()):
@@ -160,7 +160,7 @@ class Bodies:
     def hold_scalar(
         self, scalar: Any, before: Any, diffusivity: Any, params: Params, time: jax.Array
     ) -> tuple[Any, jax.Array]:
-        """Return a scalar as the bodies make it, or several by name, and how much of each every body added.
+        """Return a scalar (or several by name) with the bodies' conditions imposed, and the amount added by each body.
 
         Args:
             scalar: at the cell centers.
@@ -183,7 +183,7 @@ class Bodies:
         return held, jnp.stack(added)
 
     def kept(self, params: Params, before: tuple[jax.Array, Any], after: tuple[jax.Array, Any]) -> jax.Array:
-        """Return by how much more of each scalar the fluid inside each body holds.
+        """Return the increase of the amount of each scalar in the fluid inside each body.
 
         Args:
             params: parameters.
@@ -202,7 +202,7 @@ class Bodies:
     def gained(
         self, params: Params, before: tuple[jax.Array, Velocity], after: tuple[jax.Array, Velocity]
     ) -> jax.Array | None:
-        """Return by how much momentum and angular momentum inside each body grew; None where no body moves.
+        """Return the increase of momentum and angular momentum inside each body; None if no body moves.
 
         Args:
             params: parameters.
@@ -221,5 +221,5 @@ class Bodies:
 
 
 def of_name(scalars: Any, name: str | None) -> Any:
-    """Return what belongs to the scalar of a name; all of it where there is a single one without."""
+    """Return the entry of the scalar of a name; the argument itself for a single scalar without a name."""
     return scalars if name is None else scalars[name]

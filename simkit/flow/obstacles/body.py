@@ -19,13 +19,13 @@ class Body:
 
     Attributes:
         shape: ``params -> shape``, see `simkit.flow.obstacles.shapes`.
-        pivot: ``params -> point``, of the shape, about which the body turns and the torque is taken.
+        pivot: ``params -> point`` in the coordinates of the shape, about which the body turns and torque is taken.
         spin: ``params -> number``, angular velocity of the surface, counterclockwise in the x-y plane, that does not
             turn the shape: for a circle, or a body of revolution about z; or None.
-        motion: how it moves; or None. Without one it is where its shape is.
+        motion: prescribed motion; or None for a body at rest.
         points: number of points on its outline, for an immersed boundary alone, see
             `simkit.flow.obstacles.immersed_boundary.points_around`.
-        scalar: what it does to a scalar that the flow carries, or to each of several by name; None in a flow without.
+        scalar: boundary condition of the scalar that the flow carries, or of several by name; None without scalars.
     """
 
     shape: Callable[[Params], Shape]
@@ -37,24 +37,24 @@ class Body:
 
     @property
     def surfaces(self) -> Mapping[str | None, ScalarSurface]:
-        """What it does to each scalar, by name; to a single one without a name by None."""
+        """The boundary condition of each scalar, by name; the key is None for a single scalar without a name."""
         if self.scalar is None:
             return {}
         if isinstance(self.scalar, ScalarSurface):
             return {None: self.scalar}
-        # In the order in which trees keep them.
+        # In the order of keys in a pytree.
         return dict(sorted(self.scalar.items()))
 
     def now(self, params: Params, time: jax.Array | float) -> Kinematics:
-        """Return where the body is at a time, and how fast."""
+        """Return position and velocity of the body at a time."""
         return kinematics(self.motion, self.pivot(params), self.spin, params, jnp.asarray(time))
 
     def shape_at(self, params: Params, now: Kinematics, domain: Domain) -> Shape:
-        """Return the shape where the body is; if it moves, periodic images of a point are one point.
+        """Return the shape at the body's position; if it moves, periodic images of a point are the same point.
 
         Args:
             params: parameters.
-            now: of `now`.
+            now: position and velocity, see `now`.
             domain: the domain.
         """
         shape = self.shape(params)
@@ -68,7 +68,7 @@ class Body:
 
         Args:
             points: coordinates.
-            now: of `now`.
+            now: position and velocity, see `now`.
             domain: the domain.
         """
         arm = [x - p for x, p in zip(points, now.position, strict=True)]

@@ -17,9 +17,9 @@ from simkit.flow.several_scalars import TransportedScalars
 if TYPE_CHECKING:
     from simkit.flow.equations import Equations
 
-# Cells that must lie between a body and a side, and between two bodies.
+# Least number of cells between a body and a side, and between two bodies.
 CLEAR = 2
-# Cells across the narrowest body that the forced shell can hold: one spacing on either side, and one between.
+# Least thickness of a body in cells: the forced shells on both sides, one spacing each, and one spacing between.
 NARROWEST = 3
 
 
@@ -29,11 +29,11 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
     Args:
         shape: the body, with the values it would run with.
         domain: the domain.
-        across: for a body that moves, its pivot: it may cross the ends of periodic axes, but not meet its own images.
-        name: of the body, for messages.
+        across: pivot of a moving body, which may cross the ends of periodic axes but not meet its own images.
+        name: name of the body in messages.
 
     Raises:
-        UserError: if it is; says which.
+        UserError: names the body and the violated condition.
     """
     grid, what = domain.grid, "the obstacle" if name == "obstacle" else f"obstacle '{name}'"
     centers = [jnp.asarray(p, dtype=float) for p in positions(None, grid)]
@@ -50,7 +50,7 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
     for i, axis in enumerate(grid.axes):
         ends = [(face, float(axis.widths[k])) for face, k in ((axis.faces[0], 0), (axis.faces[-1], -1))]
         if across is not None and axis.periodic:
-            # Halfway to its image the body must leave one cell, so that two are between them.
+            # One cell must be free up to the midpoint to its image, so that two are free between them.
             ends = [(float(across[i]) + axis.length / 2, ends[0][1] / 2)]
         for face, width in ends:
             points = [jnp.full_like(p, face) if k == i else p for k, p in enumerate(centers)]
@@ -72,7 +72,7 @@ def check_obstacle(shape: Shape, domain: Domain, across: Point | None = None, na
                 )
     deepest = tuple(int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
     narrow = min(float(axis.widths[k]) for axis, k in zip(grid.axes, deepest, strict=True))
-    # The deepest point of the grid may be half a cell from the deepest of the body.
+    # The deepest grid point may be half a cell from the deepest point of the body.
     thickness = narrow - 2 * float(distance.min())
     if thickness < NARROWEST * narrow:
         raise UserError(
@@ -89,13 +89,13 @@ def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
         domain: the domain.
 
     Raises:
-        UserError: names two of them.
+        UserError: names the two bodies.
     """
     grid = domain.grid
     centers = [jnp.asarray(p, dtype=float) for p in positions(None, grid)]
     distances = {name: np.asarray(distance_and_normal(shape, centers)[0]) for name, shape in shapes.items()}
     for (one, a), (other, b) in itertools.combinations(distances.items(), 2):
-        # Between two bodies this is their gap; elsewhere it is more.
+        # On the line between two bodies this sum is their gap; elsewhere it is larger.
         between = a + b
         where = tuple(int(k) for k in np.unravel_index(np.argmin(between), between.shape))
         gap, width = float(between.min()), max(float(axis.widths[k]) for axis, k in zip(grid.axes, where, strict=True))
@@ -108,11 +108,11 @@ def check_apart(shapes: Mapping[str, Shape], domain: Domain) -> None:
 
 
 def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, ...]], swells: bool) -> None:
-    """Refuse a scalar of which bodies say nothing, and bodies that say something of none.
+    """Refuse scalars without a condition on a body, and conditions of scalars that the flow does not carry.
 
     Args:
         equations: of a flow with bodies.
-        known: for each body, the names of the scalars of which it says what it does to them; None for a single one.
+        known: names of the scalars for which each body has a condition; None for a single scalar without a name.
         swells: whether a body changes its size.
 
     Raises:
@@ -123,13 +123,13 @@ def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, .
     for name, given in known.items():
         if scalar is not None and not given:
             raise UserError(
-                f"the flow carries a scalar, but body '{name}' says nothing of it; give the body scalar = {surface}"
+                f"the flow carries a scalar, but body '{name}' has no condition for it; give it scalar = {surface}"
             )
         if scalar is None and given:
-            raise UserError(f"body '{name}' acts on a scalar, but the flow carries none; leave its scalar away")
+            raise UserError(f"body '{name}' acts on a scalar, but the flow carries none; remove its scalar")
     if scalar is not None and not isinstance(scalar, TransportedScalar | TransportedScalars):
         raise UserError(
-            "a body acts on a TransportedScalar or on TransportedScalars only; leave the body or this scalar away"
+            "a body acts on a TransportedScalar or on TransportedScalars only; remove the body or this scalar"
         )
     wanted = tuple(sorted(scalar.scalars)) if isinstance(scalar, TransportedScalars) else (None,)
     for name, given in known.items():
@@ -144,4 +144,4 @@ def check_scalar(equations: "Equations", known: Mapping[str, tuple[str | None, .
             f"what it does to them; give the body scalar = {{name: surface, ...}}, each {surface}"
         )
     if scalar is not None and swells:
-        raise UserError("a body that changes its size does not serve a scalar; give its motion no size")
+        raise UserError("a body that changes its size does not support scalars; give its motion no size")

@@ -1,4 +1,4 @@
-"""Bodies that hold the flow at their surfaces by forcing the velocity in thin shells around them."""
+"""Direct forcing: the velocity in thin shells around bodies is replaced so that it matches theirs at the surface."""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -13,15 +13,15 @@ from simkit.flow.grid import Grid
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import distance_and_normal, positions
-from simkit.flow.obstacles.method import Stage
 from simkit.flow.obstacles.neighbors import Neighbors
 from simkit.flow.obstacles.parabola import shell_weight, with_value
+from simkit.flow.obstacles.stage import Stage
 from simkit.flow.operators.differences import gradient, inside
 
 if TYPE_CHECKING:
     from simkit.flow.stepping.stepper import Project
 
-# Part of the old pressure with which the velocity is held. Where a cell has hardly a face that is free, the pressure
+# Fraction of the old pressure used in forcing. With all of it the pressure would slowly grow in cells almost all of
 # would slowly grow if all of it were kept.
 KEPT_PRESSURE = 0.99
 
@@ -37,13 +37,13 @@ class DirectForcing(Bodies):
 
     U is the velocity of the body; ``w`` is 1 for |s - 1/4| < 1/2 and falls smoothly to 0 at |s - 1/4| = 1. The spacing
     is that at which the normal meets the plane through the next neighbors, between which ``u_1`` is interpolated;
-    ``u_2`` is the same one spacing further. Inside the shell fluid moves on, in a container of its own: it exerts no
-    net force on a body at rest, and no cell has all its faces forced, so that the pressure finds a solenoidal velocity
-    everywhere. What a moving body needs to carry it along is taken off the load, see
+    ``u_2`` is the same one spacing further. Inside the shell there is fluid in a closed container: it exerts no net
+    force on a body at rest, and no cell has all its faces forced, so that a solenoidal velocity exists everywhere. The
+    force that accelerates this fluid with a moving body is subtracted from the load, see
     `simkit.flow.obstacles.interior.gained_inside`.
 
-    The force is the momentum that forcing takes from the flow, exactly. All is smooth in the parameters of the shapes
-    and motions. While a body moves across the grid, it wobbles.
+    The force is exactly the momentum that forcing removes from the flow. It is smooth in the parameters of shapes and
+    motions, and fluctuates slightly while a body moves across the grid.
 
     Attributes:
         domain: the domain.
@@ -56,35 +56,35 @@ class DirectForcing(Bodies):
 
     @property
     def reach(self) -> float:
-        """Spacings from the surface within which pressure is disturbed: cells nearer than that are cut."""
+        """Distance from the surface, in spacings, within which the pressure is disturbed by forcing."""
         return 1.5
 
     def prepare(self, params: Params, parts: jax.Array, project: "Project") -> tuple:
-        """Return nothing: this method keeps nothing between steps."""
+        """Return an empty tuple: this method has no data for the whole run."""
         return ()
 
     def at(self, params: Params, hold: tuple) -> tuple:
-        """Return nothing, likewise."""
+        """Return an empty tuple: this method has no data for a step."""
         return hold
 
     def inertia(self, params: Params, time: jax.Array) -> None:
-        """Return None: the velocity carries itself, inside the bodies too."""
+        """Return None: advection acts on all of the velocity, inside the bodies too."""
         return None
 
     def hold(
         self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: tuple, stage: Stage
     ) -> tuple[Velocity, jax.Array, jax.Array]:
-        """Return the solenoidal velocity with the bodies in it, the pressure, and the momentum that this took.
+        """Return the solenoidal velocity with the bodies' conditions imposed, the pressure, and the momentum removed.
 
         Args:
             velocity: at the end of the stage, before projection.
             before: at its start.
-            pressure: at its start; zero where the velocity already has it.
+            pressure: at its start; zero if its gradient is already in the velocity.
             params: parameters.
-            held: not used.
+            held: unused.
             stage: of the time step.
         """
-        # What is forced is the velocity that the old pressure leads to: what the new one adds is of second order.
+        # Forcing acts on the velocity with the old pressure gradient; the change of pressure is of second order.
         grid, part = self.domain.grid, stage.part
         pushed = jax.tree.map(lambda slope: KEPT_PRESSURE * part * slope, gradient(pressure, grid))
         velocity, momentum = self.force(jax.tree.map(jnp.subtract, velocity, pushed), before, params, stage)
@@ -92,7 +92,7 @@ class DirectForcing(Bodies):
         return *stage.project(velocity, part, stage.source), momentum
 
     def force(self, velocity: Velocity, before: Velocity, params: Params, stage: Stage) -> tuple[Velocity, jax.Array]:
-        """Return the velocity with the bodies in it, and the momentum and angular momentum that this took.
+        """Return the velocity with the bodies' conditions imposed, and the momentum and angular momentum removed.
 
         Args:
             velocity: components on their faces.
@@ -113,10 +113,10 @@ class DirectForcing(Bodies):
     def _forced(
         self, body: Body, velocity: Velocity, before: Velocity, params: Params, stage: Stage
     ) -> tuple[list[jax.Array], jax.Array]:
-        """Return what one body changes of the velocity on the inner faces, and the momentum that this took."""
+        """Return the change of the velocity on inner faces due to one body, and the momentum removed."""
         grid = self.domain.grid
         now = body.now(params, stage.time)
-        # The flow from which the parabola is made is that at the start of the stage, relative to the body as it was.
+        # The parabola is fitted to the flow at the start of the stage, relative to the body at that time.
         then = now if body.motion is None else body.now(params, stage.time - stage.part)
         shape = body.shape_at(params, now, self.domain)
         changes, taken, arms = [], [], []

@@ -9,7 +9,7 @@ import numpy as np
 from simkit.flow.grid import Grid
 from simkit.flow.obstacles.shapes import Shape
 
-# Below this slope, per unit length, a shape has no direction: the middle of a circle, the far end of a blend.
+# Below this gradient, per unit length, the normal is undefined (the center of a circle, for instance).
 FLAT = 1e-6
 
 
@@ -28,8 +28,9 @@ def positions(component: int | None, grid: Grid) -> list[np.ndarray]:
 def distance_and_normal(shape: Shape, points: Sequence[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
     """Return the signed distance and the unit vector that leads away from the surface.
 
-    A function that is zero on the surface but no distance is made one, to second order, by its slope. Both are smooth
-    in the parameters of the shape wherever its slope is; where it has none, the vector is zero.
+    A function that is zero on the surface but no distance is divided by its gradient, which makes it a distance to
+    second order. Both results are smooth in the parameters of the shape where the gradient is; where the gradient
+    vanishes, the vector is zero.
 
     Args:
         shape: the body.

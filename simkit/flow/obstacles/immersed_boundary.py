@@ -1,4 +1,4 @@
-"""Plane bodies in a flow, held at their outlines by forces that a smooth kernel spreads over the grid."""
+"""Immersed boundary: plane bodies act on the flow by forces at their outlines, spread by a smooth kernel."""
 
 import dataclasses
 import math
@@ -19,8 +19,8 @@ from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.distance import positions
 from simkit.flow.obstacles.indicator import distance_in_cells
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction
-from simkit.flow.obstacles.method import Inertia, Stage
 from simkit.flow.obstacles.outline import Outline, check_outline, farthest_corner, moved_outline, outline
+from simkit.flow.obstacles.stage import Inertia, Stage
 from simkit.flow.obstacles.transfer import across_and_along, along_axes, kernels_at, read, smearing_at, spread
 from simkit.flow.stepping.time_step import fixed_time_step
 from simkit.flow.viscosity import Uniform, uniform
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from simkit.flow.equations import Equations
     from simkit.flow.stepping.stepper import Project
 
-# Distance of points on the outline, in spacings of the grid. Farther apart, forces ripple along the outline; closer,
+# Distance of points on the outline, in spacings of the grid. At larger distances forces oscillate along the outline;
 # the grid cannot tell them apart.
 POINT_DISTANCE = 1.2
-# Added to the diagonal of the matrix of forces, relative to its mean: the pressure inside a body is arbitrary.
+# Added to the diagonal of the matrix of forces, relative to its mean; without it the matrix is singular, since the
 RIDGE = 1e-4
 
 
 @pytree
 class Hold:
-    """The equations for the forces that hold bodies on a grid, solved once at the start of a run.
+    """The linear equations for the forces on the outlines, inverted once at the start of a run.
 
     Attributes:
         inverse: ``(stages, 2 n, 2 n)`` from the slip across and along the outlines, at n points, to the impulses that
             remove it; of the bodies as they were at the start.
         ridge: added to the diagonal of these equations.
-        made_for: the parameters of the start, in one vector.
+        made_for: the parameters at the start, in one vector.
     """
 
     inverse: jax.Array
@@ -53,7 +53,7 @@ class Hold:
 
 
 class Placed(NamedTuple):
-    """All bodies as they are at one time.
+    """All bodies at one time.
 
     Attributes:
         around: points on their outlines, n of them.
@@ -71,9 +71,9 @@ class Held(NamedTuple):
 
     Attributes:
         outlines: of the shape of each body.
-        placed: where they are; None where one moves.
-        hold: what was solved at the start.
-        is_current: whether the bodies are where they were at the start, bool.
+        placed: their positions; None if any body moves.
+        hold: the inverse computed at the start.
+        is_current: whether the bodies have their positions of the start, bool.
     """
 
     outlines: list[Outline]
@@ -94,24 +94,24 @@ class ImmersedBoundary(Bodies):
 
     U is the velocity of the body, h the spacing, ds the distance of the points; for bodies at rest the momentum carried
     is ``div(u phi u)``. Forces and pressure are found together, so that both conditions and ``div(u) = 0`` hold at the
-    end of every stage. Fluid fills the bodies and exerts no net force on them at rest; what a moving body needs to
-    carry it along is taken off the load, see `simkit.flow.obstacles.interior.gained_inside`. The conditions and phi
-    make up for the width of the kernel. Where v is linear across the boundary layer, the computed velocity is
+    end of every stage. Fluid fills the bodies and exerts no net force on them at rest; the force that accelerates it
+    with a moving body is subtracted from the load, see `simkit.flow.obstacles.interior.gained_inside`. The conditions
+    and phi compensate the width of the kernel. Where v is linear across the boundary layer, the computed velocity is
     ``s g(y)``, with the exact ``s y`` outside the kernel, and
 
     - the kernel reads ``kappa h s`` of it at the wall (see `smearing`), which is therefore asked for in place of 0;
     - with phi = dg/dy, the fluid fraction in the kernel, the flux of momentum ``int v phi v dy`` is ``int s^2 g^2 dg``,
       that of the exact layer.
 
-    What is left is of third order in the spacing over the thickness of the layer.
+    The remaining error is of third order in the spacing over the thickness of the layer.
 
-    The force on the body is minus the sum of F, exactly: every other term is a flux between cells. All is smooth in the
-    parameters of the shapes and motions, and in time: a body that moves across the grid hardly feels it.
+    The force on the body is exactly minus the sum of F: every other term is a flux between cells. Forces are smooth in
+    the parameters of shapes and motions, and in time: they depend little on the position relative to the grid.
 
     Attributes:
         domain: the domain, of two axes.
         bodies: by name, in the order of their loads; the pivot of each is inside it, and each has its ``points``.
-        viscosity: that of the equations, a number, the name of a parameter or ``params -> number``.
+        viscosity: viscosity of the equations: a number, the name of a parameter or ``params -> number``.
 
     References: Taira and Colonius, J. Comput. Phys. 225, 2118 (2007), doi:10.1016/j.jcp.2007.03.005, for forces and
     pressure found together; Breugem, J. Comput. Phys. 231, 4469 (2012), doi:10.1016/j.jcp.2012.02.026, for the effect
@@ -137,20 +137,20 @@ class ImmersedBoundary(Bodies):
 
     @property
     def reach(self) -> float:
-        """Spacings from the outline within which pressure is disturbed: those of the kernel."""
+        """Distance from the outline, in spacings, within which the pressure is disturbed: the radius of the kernel."""
         return SUPPORT
 
     def check_places(self, params: Params, time: float) -> None:
-        """Refuse bodies that do not fit, or whose outlines cannot be followed from their pivots."""
+        """Refuse bodies that do not fit, or whose outlines are not star-shaped about their pivots."""
         super().check_places(params, time)
         for body in self.bodies.values():
             check_outline(body.shape(params), body.pivot(params), self._reach(body, params))
 
     def check_equations(self, equations: "Equations") -> None:
-        """Refuse equations that this method does not serve.
+        """Refuse equations that this method does not support.
 
         Raises:
-            UserError: names what it does not serve.
+            UserError: names the unsupported part.
         """
         super().check_equations(equations)
         refused = {
@@ -162,13 +162,13 @@ class ImmersedBoundary(Bodies):
         }
         for name, given in refused.items():
             if given:
-                raise UserError(f"an immersed boundary does not serve {name}; choose method direct_forcing")
+                raise UserError(f"an immersed boundary does not support {name}; choose method direct_forcing")
 
     def prepare(self, params: Params, parts: jax.Array, project: "Project") -> Hold:
-        """Return what `hold` needs, for the lengths of time ``(stages,)`` that the stages of a step cover.
+        """Return the inverted equations for the forces, for the lengths of time ``(stages,)`` of the stages of a step.
 
-        The matrix has one column for each force: the velocity that it, and the pressure that it causes, give the points
-        of the outlines.
+        Each column of the matrix is the velocity at the points of the outlines due to one force and the pressure that
+        it causes.
         """
         grid = self.domain.grid
         around, kernels, slip = self._placed(self._outlines(params, parts.dtype), params, jnp.zeros((), parts.dtype))
@@ -183,17 +183,17 @@ class ImmersedBoundary(Bodies):
 
         def inverse(part: jax.Array) -> jax.Array:
             total = matrix + jnp.diag(ridge + jnp.concatenate([jnp.zeros_like(slip), slip / part]))
-            # Friction along the outline may be a thousand times as stiff as pressure across it.
+            # Tangential entries may be a thousand times as large as normal ones.
             scale = jax.lax.rsqrt(jnp.diagonal(total))
             factor = jax.scipy.linalg.cho_factor(scale[:, None] * total * scale)
             return scale[:, None] * jax.scipy.linalg.cho_solve(factor, jnp.diag(scale))
 
-        # Its derivative is never asked for: that of a solution follows from the equations.
+        # No derivative is needed: `_forces` differentiates the equations, not their inverse.
         inverses = jax.vmap(inverse)(jax.lax.stop_gradient(parts))
         return Hold(inverse=jax.lax.stop_gradient(inverses), ridge=ridge, made_for=_vector(params, parts.dtype))
 
     def at(self, params: Params, hold: Hold) -> Held:
-        """Return the bodies under the parameters of a step, which may differ from those of the start."""
+        """Return the bodies for the parameters of a step, which may differ from those at the start."""
         dtype = hold.inverse.dtype
         outlines = self._outlines(params, dtype)
         if self.moves:
@@ -202,7 +202,7 @@ class ImmersedBoundary(Bodies):
         return Held(outlines, self._placed(outlines, params, jnp.zeros((), dtype)), hold, is_current)
 
     def _reach(self, body: Body, params: Params) -> jax.Array:
-        """Return how far from its pivot the outline of a body can be."""
+        """Return an upper bound of the distance between the pivot and the outline of a body."""
         if body.motion is None:
             return farthest_corner(body.pivot(params), self.domain)
         diagonal = math.hypot(*(axis.length for axis in self.domain.grid.axes))
@@ -210,7 +210,7 @@ class ImmersedBoundary(Bodies):
         return jnp.asarray(diagonal if size is None else diagonal / size)
 
     def _outlines(self, params: Params, dtype) -> list[Outline]:
-        """Return the outlines of all shapes, not moved."""
+        """Return the outlines of all shapes, before their motions are applied."""
         found = [
             outline(body.shape(params), body.pivot(params), body.points or 0, self._reach(body, params))
             for body in self.bodies.values()
@@ -218,7 +218,7 @@ class ImmersedBoundary(Bodies):
         return jax.tree.map(lambda f: jnp.asarray(f, dtype), found)
 
     def _placed(self, outlines: list[Outline], params: Params, time: jax.Array) -> Placed:
-        """Return the bodies where they are at a time."""
+        """Return the bodies at their positions at a time."""
         moved = [
             found if body.motion is None else moved_outline(found, body.pivot(params), body.now(params, time))
             for body, found in zip(self.bodies.values(), outlines, strict=True)
@@ -256,14 +256,14 @@ class ImmersedBoundary(Bodies):
     def hold(
         self, velocity: Velocity, before: Velocity, pressure: jax.Array, params: Params, held: Held, stage: Stage
     ) -> tuple[Velocity, jax.Array, jax.Array]:
-        """Return the solenoidal velocity with the bodies in it, the pressure, and the momentum that this took.
+        """Return the solenoidal velocity with the bodies' conditions imposed, the pressure, and the momentum removed.
 
         Args:
             velocity: at the end of the stage, before projection.
-            before: not used.
-            pressure: not used.
+            before: unused.
+            pressure: unused.
             params: parameters.
-            held: of `at`.
+            held: the result of `at`.
             stage: of the time step.
         """
         grid = self.domain.grid
@@ -304,11 +304,11 @@ class ImmersedBoundary(Bodies):
         return jnp.stack([part.sum() for parts in zip(*split, strict=True) for part in parts])
 
     def _forces(self, change: jax.Array, placed: Placed, held: Held, stage: Stage) -> jax.Array:
-        """Return the impulses at the outlines that change the velocity there, (2 n,).
+        """Return the impulses at the outlines that cause a given change of velocity there, (2 n,).
 
-        At the parameters of the start the inverse that is kept gives them to bodies at rest. Otherwise it preconditions
-        conjugate gradients, which take some projections more. Derivatives are those of the solution of the equations
-        either way.
+        For bodies at rest, at the parameters of the start, they are a product with the stored inverse. Otherwise the
+        inverse preconditions conjugate gradients, which need a few more projections. Derivatives are those of the
+        solution of the equations in both cases.
         """
         grid, nothing = self.domain.grid, jnp.zeros_like(placed.slip)
         diagonal = held.hold.ridge + jnp.concatenate([nothing, placed.slip / stage.part])

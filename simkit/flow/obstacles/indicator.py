@@ -11,7 +11,7 @@ from simkit.flow.obstacles.shapes import Shape
 # Spacings on either side of the surface over which the indicator of a body falls. The area of a disk of 6 cells is then
 # right to 6e-4 wherever it lies on the grid, of 12 cells to 2e-4; with 1 it is 7e-3 and 2e-3.
 BLUR = 1.75
-# Makes the first moment of (indicator - exact one) across the surface vanish: a curved body keeps its volume.
+# Makes the first moment of (indicator - exact indicator) across the surface vanish, which preserves the volume of
 BALANCE = -45 / 64
 
 
@@ -42,6 +42,6 @@ def distance_in_cells(shape: Shape, component: int | None, grid: Grid, dtype) ->
     distance, normal = distance_and_normal(shape, x)
     lengths = [a.distances if k == component else a.widths for k, a in enumerate(grid.axes)]
     across = sum((n * like(n, grid.along(h, k))) ** 2 for k, (n, h) in enumerate(zip(normal, lengths, strict=True)))
-    # In the middle of a body there is no normal.
+    # At the center of a body the normal is undefined.
     across = jnp.where(across > 0, across, min(float(h.min()) for h in lengths) ** 2)
     return distance * jax.lax.rsqrt(across)

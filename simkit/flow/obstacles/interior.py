@@ -1,4 +1,4 @@
-"""Momentum, and what there is of a scalar, of the fluid inside a body, which forcing changes too."""
+"""Momentum and scalar content of the fluid inside a body, to be subtracted from the loads on the body."""
 
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ def moments(body: Body, now: Kinematics, domain: Domain, params: Params, dtype) 
 
     Args:
         body: the body.
-        now: where it is.
+        now: position and velocity of the body.
         domain: the domain.
         params: parameters.
         dtype: of the result.
@@ -57,7 +57,7 @@ def gained_inside(
     before: tuple[jax.Array, Velocity],
     after: tuple[jax.Array, Velocity],
 ) -> jax.Array:
-    """Return by how much the momentum and angular momentum of the fluid inside a body grew, less what is its motion's.
+    """Return the increase of momentum and angular momentum of the fluid inside a body, less that due to its motion.
 
     The momentum of an incompressible fluid in a closed container follows from the motion of the container alone: it is
     its volume times the velocity of its centroid, whatever the fluid does. The angular momentum about the pivot is that
@@ -65,7 +65,7 @@ def gained_inside(
     moves on, the torque about it is the rate of change of angular momentum plus ``velocity x momentum``.
 
     Args:
-        body: a body that moves.
+        body: a moving body.
         domain: the domain.
         params: parameters.
         before: a time, and the velocity of the flow at that time.
@@ -75,7 +75,8 @@ def gained_inside(
     dtype = after[1][0].dtype
     places = [body.now(params, t) for t in times]
     last = moments(body, places[1], domain, params, dtype)
-    # The same sums over the grid serve both times: those of another place would differ by the noise of the grid.
+    # Moments are summed over the grid once and transformed to the other time: sums at two positions would differ by
+    # discretization errors.
     held = [_transformed(last, places[1], place) for place in places]
     totals = [_rigid(m, place) for m, place in zip(held, places, strict=True)]
     dimension = domain.grid.dimension
@@ -97,7 +98,7 @@ def kept_inside(
     before: tuple[jax.Array, jax.Array],
     after: tuple[jax.Array, jax.Array],
 ) -> jax.Array:
-    """Return by how much more of a scalar the fluid inside a body holds.
+    """Return the increase of the amount of a scalar in the fluid inside a body.
 
     Args:
         body: the body.
@@ -111,12 +112,12 @@ def kept_inside(
         for time, scalar in (before, after)
     ]
     mean = integral(parts[0] * before[1], domain.grid) / integral(parts[0], domain.grid)
-    # Relative to the mean before, so that the volume of a body on the grid, which wobbles as it moves, does not matter.
+    # Relative to the earlier mean, so that errors of the body's volume on the grid, which vary as it moves, drop out.
     return integral(parts[1] * (after[1] - mean), domain.grid)
 
 
 def _transformed(m: Moments, known: Kinematics, wanted: Kinematics) -> Moments:
-    """Return the moments of a body that is moved from one place to another."""
+    """Return the moments of a body moved from one position to another."""
     dimension = len(m.first)
     size = 1.0 if known.size is None or wanted.size is None else wanted.size / known.size
     identity = jnp.eye(dimension, dtype=m.first.dtype)
@@ -134,7 +135,7 @@ def _rigid(m: Moments, now: Kinematics) -> jax.Array:
 
 
 def _relative(body: Body, now: Kinematics, domain: Domain, params: Params, velocity: Velocity) -> jax.Array:
-    """Return the angular momentum about the pivot of what the fluid inside moves relative to the body."""
+    """Return the angular momentum about the pivot of the fluid's motion relative to the body."""
     grid = domain.grid
     shape = body.shape_at(params, now, domain)
     products = []

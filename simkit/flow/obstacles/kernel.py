@@ -2,7 +2,7 @@
 
     B(s) = 1/(p - 1)! sum over k of (-1)^k (p over k) (s + p/2 - k)_+^(p - 1),    p = 5
 
-Its values at integer distances add up to 1 and have their center at 0 wherever it stands, and it has three continuous
+Its values at the grid points sum to 1 with their centroid at its center wherever that is, and it has three continuous
 derivatives: sums over the grid hardly depend on where between the points of the grid a kernel stands.
 
 Reference: Schoenberg, Q. Appl. Math. 4, 45 (1946), doi:10.1090/qam/15914.
@@ -20,7 +20,7 @@ from simkit.flow.obstacles.interpolation import interpolated
 from simkit.flow.operators.differences import total
 
 ORDER = 5
-# Spacings from its center within which a kernel is not zero.
+# Radius of the kernel's support, in spacings.
 SUPPORT = ORDER / 2
 
 
@@ -31,7 +31,7 @@ def kernel(s: jax.Array) -> jax.Array:
 
 def fluid_fraction(s: jax.Array) -> jax.Array:
     """Return the integral of B up to s: the indicator of the fluid at a distance of s spacings, smoothed; 0 to 1."""
-    # The sum of powers is exact where it is small.
+    # The sum of powers is used where it is small, and free of cancellation.
     lower = _powers(jnp.where(s > 0, -s, s), ORDER)
     return jnp.where(s > 0, 1 - lower, lower)
 
@@ -39,8 +39,8 @@ def fluid_fraction(s: jax.Array) -> jax.Array:
 def smearing(s: jax.Array) -> jax.Array:
     """Return half the mean distance, in spacings, of two points of the grid drawn with the weights of one kernel.
 
-    A force spread by the kernel over points of the grid bends a velocity that is linear outside and zero inside, and
-    this, times the slope and the spacing, is what the same kernel reads of that velocity at its center.
+    A force spread by the kernel smooths a velocity profile that is zero inside and linear outside; this value, times
+    slope and spacing, is the average of that smoothed profile that the same kernel reads at its center.
 
     Args:
         s: position of the kernel in spacings; only its distance to the nearest integer matters.

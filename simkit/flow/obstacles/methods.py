@@ -1,4 +1,4 @@
-"""The choice of a method that holds bodies in a flow."""
+"""Bodies in a flow by the name of the method that imposes their boundary conditions."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,14 +20,14 @@ METHODS = ("immersed_boundary", "direct_forcing")
 def bodies_in(
     domain: Domain, method: str, bodies: Mapping[str, Body], viscosity: Uniform
 ) -> ImmersedBoundary | DirectForcing:
-    """Return rigid bodies in a flow, as `simkit.flow.equations.Equations` takes them.
+    """Return rigid bodies in a flow, the obstacle of `simkit.flow.equations.Equations`.
 
     Args:
         domain: the domain.
-        method: "immersed_boundary", for plane bodies whose outline every ray from the pivot meets once: forces are
-            smooth in the place of the body; or "direct_forcing", for any body in two or three dimensions.
+        method: "immersed_boundary", for plane bodies with outlines star-shaped about the pivot, whose forces are smooth
+            functions of position; or "direct_forcing", for any body in two or three dimensions.
         bodies: by name, in the order of their loads.
-        viscosity: that of the equations, a number, the name of a parameter or ``params -> number``.
+        viscosity: viscosity of the equations: a number, the name of a parameter or ``params -> number``.
 
     Raises:
         UserError: if the method is unknown, or a body lacks what it needs.
@@ -57,10 +57,10 @@ def body_in(
         method: as for `bodies_in`.
         shape: ``params -> shape``, see `simkit.flow.obstacles.shapes`.
         pivot: ``params -> point``, about which the torque is taken, and the body turns.
-        viscosity: that of the equations, a number, the name of a parameter or ``params -> number``.
+        viscosity: viscosity of the equations: a number, the name of a parameter or ``params -> number``.
         points: number of points on the outline, see `simkit.flow.obstacles.immersed_boundary.points_around`.
         spin: ``params -> number``, angular velocity, counterclockwise in the x-y plane; or None for a body at rest.
-        motion: how it moves; or None.
+        motion: prescribed motion; or None.
 
     Raises:
         UserError: if the method is unknown.

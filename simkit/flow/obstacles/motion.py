@@ -1,4 +1,4 @@
-"""Prescribed motion of a body: place, angle and size as functions of parameters and time."""
+"""Prescribed motion of a body: position, angle and size as functions of parameters and time."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from simkit.flow.obstacles.shapes import Point, Shape
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Motion:
-    """A motion that carries every point X of a body to x, from the place in which its shape is given.
+    """A motion that maps every point X of a body, in the coordinates of its shape, to x.
 
         x = position(t) + size(t) R(angle(t)) (X - pivot)
 
@@ -21,9 +21,9 @@ class Motion:
     differentiation: give functions of time that are differentiable.
 
     Attributes:
-        position: ``(params, time) -> point``, where the pivot is.
+        position: ``(params, time) -> point``, position of the pivot.
         angle: ``(params, time) -> number``, in radians; or None for a body that does not turn.
-        size: ``(params, time) -> number``, positive, by which the body is larger than its shape; or None.
+        size: ``(params, time) -> number``, positive scale factor of the shape; or None.
     """
 
     position: Callable[[Params, jax.Array], Point]
@@ -32,14 +32,14 @@ class Motion:
 
 
 class Kinematics(NamedTuple):
-    """Where a body is at a time, and how fast.
+    """Position and velocity of a body at a time.
 
         U(x) = velocity + growth (x - position) + turning (-(y - position_y), x - position_x, 0)
 
     Attributes:
         position: of the pivot.
         angle: in radians; None for a body that keeps its angle.
-        size: by which it is larger than its shape; None for one of constant size.
+        size: scale factor of the shape; None for a body of constant size.
         velocity: of the pivot; None for a pivot at rest.
         turning: angular velocity, counterclockwise; None for a body that does not turn.
         growth: rate of the size over the size; None for one of constant size.
@@ -78,11 +78,11 @@ def kinematics(
     params: Params,
     time: jax.Array,
 ) -> Kinematics:
-    """Return where a body is at a time, and how fast.
+    """Return position and velocity of a body at a time.
 
     Args:
         motion: its motion; None for a body at rest.
-        pivot: where the pivot is without a motion.
+        pivot: position of the pivot at rest.
         spin: ``params -> number``, angular velocity of its surface besides that of the motion; or None.
         params: parameters.
         time: time.
@@ -108,12 +108,12 @@ def kinematics(
 
 
 def carried(points: Sequence[jax.Array], pivot: Point, now: Kinematics) -> list[jax.Array]:
-    """Return where points of a body are, from where they are in its shape.
+    """Return positions of points of a body, from their coordinates in its shape.
 
     Args:
         points: coordinates in the shape.
         pivot: in the shape.
-        now: where the body is.
+        now: position of the body.
     """
     arm = turned([x - c for x, c in zip(points, pivot, strict=True)], now.angle)
     size = 1.0 if now.size is None else now.size
@@ -121,12 +121,12 @@ def carried(points: Sequence[jax.Array], pivot: Point, now: Kinematics) -> list[
 
 
 def carried_shape(shape: Shape, pivot: Point, now: Kinematics) -> Shape:
-    """Return the shape of a body where it is, from the shape itself.
+    """Return the shape of a body at its position, from the shape itself.
 
     Args:
         shape: the body.
         pivot: in the shape.
-        now: where the body is.
+        now: position of the body.
     """
 
     def distance(*x: jax.Array) -> jax.Array:
@@ -138,7 +138,7 @@ def carried_shape(shape: Shape, pivot: Point, now: Kinematics) -> Shape:
 
 
 def turned(vector: Sequence[jax.Array], angle: jax.Array | None) -> list[jax.Array]:
-    """Return a vector turned counterclockwise in the x-y plane; as it is for None."""
+    """Return a vector turned counterclockwise in the x-y plane; unchanged for None."""
     if angle is None:
         return list(vector)
     cosine, sine = jnp.cos(angle), jnp.sin(angle)

@@ -1,4 +1,4 @@
-"""The neighbors on a grid that the normals of a surface point to."""
+"""Interpolation one spacing along the normal of a surface, from neighboring grid points."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ import numpy as np
 from simkit.flow.arrays import like
 from simkit.flow.grid import Axis, Grid
 
-# How smoothly the neighbors that a normal points to change where it is along an axis.
+# Width of the smoothed transition between the two neighbors along an axis, where the normal is perpendicular to it.
 ROUNDING = 0.1
 
 
 class Neighbors:
-    """The neighbors that normals point to.
+    """Weights of the neighbors in the direction of the normals.
 
     Along axis i the upper neighbor, at distance h, has the weight ``spacing (n_i + |n_i|)/(2 h)``, the lower one that
     of the opposite direction. Their sum is 1, and they are the plane through the neighbors at ``spacing n`` from here.
@@ -31,7 +31,7 @@ class Neighbors:
         self.spacing = 1 / sum(a + b for a, b in self.weights)
 
     def outward(self, f: jax.Array) -> jax.Array:
-        """Return what is one spacing further along the normal; the ends of bounded axes continue."""
+        """Return values one spacing further along the normal; constant beyond the ends of bounded axes."""
         total = jnp.zeros_like(f)
         for i, (below, above) in enumerate(self.weights):
             lower, upper = self._both(f, i)

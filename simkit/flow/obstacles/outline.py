@@ -15,7 +15,7 @@ from simkit.flow.obstacles.interpolation import interpolated
 from simkit.flow.obstacles.motion import Kinematics, carried, turned
 from simkit.flow.obstacles.shapes import Point, Shape
 
-# Halvings until the interval on a ray is round-off, in float64.
+# Bisections until the interval on a ray is round-off, in float64.
 HALVINGS = 60
 # Rays for each point, along which the length of the outline is measured.
 REFINEMENT = 8
@@ -45,12 +45,12 @@ def outline(shape: Shape, pivot: Point, count: int, reach: jax.Array | float) ->
         shape: the body.
         pivot: (x, y) inside the body.
         count: number of points.
-        reach: distance from the pivot within which the whole outline lies.
+        reach: upper bound of the distance between pivot and outline.
     """
     pivot = tuple(jnp.asarray(p) for p in pivot)
     rays = count * REFINEMENT
-    # Of a body that depends on no parameter all below is constant, and the compiler would work it out in roundings that
-    # differ from program to program.
+    # For a body that depends on no parameter everything below is constant; without the barrier the compiler would fold
+    # it, with a rounding that differs between programs.
     pivot, angles = computed_once((pivot, like(pivot[0], 2 * np.pi * np.arange(rays + 1) / rays)))
     x, y = _on_rays(shape, pivot, angles, reach)
     passed = jnp.pad(jnp.cumsum(jnp.hypot(jnp.diff(x), jnp.diff(y))), (1, 0))
@@ -61,12 +61,12 @@ def outline(shape: Shape, pivot: Point, count: int, reach: jax.Array | float) ->
 
 
 def moved_outline(around: Outline, pivot: Point, now: Kinematics) -> Outline:
-    """Return an outline carried along by a motion.
+    """Return an outline transformed by a motion.
 
     Args:
         around: the outline of the shape.
         pivot: of the shape.
-        now: where the body is.
+        now: position of the body.
     """
     return Outline(
         points=jnp.stack(carried(list(around.points), pivot, now)),
@@ -76,12 +76,12 @@ def moved_outline(around: Outline, pivot: Point, now: Kinematics) -> Outline:
 
 
 def check_outline(shape: Shape, pivot: Point, reach: jax.Array | float) -> None:
-    """Refuse a body whose outline `outline` cannot follow.
+    """Refuse a body whose outline is not star-shaped about its pivot.
 
     Args:
         shape: the body, with the values it would run with.
         pivot: (x, y), with the values it would run with.
-        reach: distance from the pivot within which the whole outline lies.
+        reach: upper bound of the distance between pivot and outline.
 
     Raises:
         UserError: if the pivot is outside the body, or a ray from it meets the outline more than once.

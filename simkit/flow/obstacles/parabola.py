@@ -1,18 +1,18 @@
-"""Forcing of a field near a surface to the parabola along the normal that has a value or a slope on the surface."""
+"""Parabolas along the normal with a given value or slope on a surface, to which a field near it is forced."""
 
 import jax
 import jax.numpy as jnp
 
 from simkit.flow.obstacles.distance import smooth_step
 
-# The shell, in spacings along the normal: the field is set up to this distance from its middle, and from there to one
+# The shell, in spacings along the normal: the weight of forcing is 1 up to this distance from its middle, and falls to
 # spacing in part. The middle lies outside: points deeper inside would be extrapolated so steeply that a flow with the
 # shell around the surface itself, at 0, blew up; at 1/2 errors were no smaller.
 FULL = 0.5
 MIDDLE = 0.25
 
 
-# A parabola of given slope extends inward without turning steep. Setting the field up to this distance inside keeps the
+# A parabola of given slope can be continued inward. Forcing up to this distance inside keeps the kink toward the inner
 # kink between it and the fluid inside out of all stencils of the fluid, which would change the slope by up to 0.4 %
 # however fine the grid is.
 INWARD = -1.0
@@ -37,10 +37,10 @@ def with_value(s: jax.Array, value: jax.Array | float, first: jax.Array, second:
     Args:
         s: distance from the surface in spacings.
         value: on the surface.
-        first: one spacing further out, less the value there that would make no slope.
+        first: the field one spacing further out, less the value for which the slope is zero.
         second: two spacings further out, likewise.
     """
-    # Further inside, where the weight vanishes, the parabola would turn too steep.
+    # Clipped further inside, where the weight vanishes and the parabola becomes steep.
     near = jnp.maximum(s, MIDDLE - FULL)
     return value + 2 * near / (1 + near) * first - near / (2 + near) * second
 

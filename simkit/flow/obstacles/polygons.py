@@ -16,7 +16,7 @@ THICKNESS = (0.2969, -0.1260, -0.3516, 0.2843, -0.1036)
 def polygon(vertices: jax.Array | np.ndarray | list) -> Shape:
     """Return a plane polygon, whose distance is exact everywhere.
 
-    Nearest to an edge it is the distance from its line, nearest to a vertex that from the vertex.
+    The distance is that from the line of the nearest edge, or from the nearest vertex.
 
     Args:
         vertices: (n, 2), in order around it, either way; sides must not cross.
@@ -43,7 +43,7 @@ def polygon(vertices: jax.Array | np.ndarray | list) -> Shape:
             within = (passed > 0) & (passed < 1)
             clipped = jnp.clip(passed, 0, 1)
             away = length([px - clipped * ex, py - clipped * ey])
-            # Positive outside; smooth through the edge, where the distance from it has no direction.
+            # Signed distance from the line, positive outside: smooth across the edge.
             across = turn * (ey * px - ex * py) / jnp.sqrt(square)
             closer = away < nearest
             crossed = ((ay > y) != (by > y)) & (px < py * ex / jnp.where(ey == 0, 1, ey))
@@ -88,10 +88,10 @@ def airfoil(
     if points < 8:
         raise UserError(f"points = {points}; choose at least 8 on each side")
     camber, place, thickness = digits
-    # Closest where the outline bends: at the nose.
+    # Points are densest where the curvature is largest, at the nose.
     s = (1 - np.cos(np.pi * np.arange(points + 1) / points)) / 2
     half = 5 * thickness * sum(c * s**p for c, p in zip(THICKNESS, (0.5, 1, 2, 3, 4), strict=True))
-    # Without camber there is no place of the largest.
+    # Without camber the position of the largest camber is undefined.
     place = jnp.where(jnp.asarray(camber) == 0, 0.5, place)
     before, after = camber / place**2, camber / (1 - place) ** 2
     front = s < place

@@ -17,11 +17,11 @@ from simkit.flow.obstacles.shapes import Shape
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ScalarSurface:
-    """A scalar at the surface of a body: its value, or how much of it enters the fluid.
+    """Boundary condition of a scalar at the surface of a body: its value, or its flux into the fluid.
 
-    As the velocity is by direct forcing, the scalar is replaced in a thin shell around the surface, with either method,
-    by the parabola along the normal that has the value or the slope ``-flux/diffusivity`` on the surface. What this
-    adds is what the body gives: it is told with the loads, less what the fluid inside the body keeps.
+    As in direct forcing of the velocity, the scalar in a thin shell around the surface is replaced, with either method,
+    by the parabola along the normal with the value or the slope ``-flux/diffusivity`` on the surface. The amount added,
+    less the increase in the fluid inside the body, is reported with the loads as the amount given by the body.
 
     A value converges at order 1.6, a flux at first order: the field one spacing further out is read off the plane
     through its neighbors, which misses the curvature of a surface of radius R by up to h/4R of the slope (along
@@ -53,12 +53,12 @@ class ScalarSurface:
         params: Params,
         time: jax.Array,
     ) -> jax.Array:
-        """Return by how much to change a scalar so that it is as the body makes it.
+        """Return the change of a scalar that imposes the body's condition.
 
         Args:
             scalar: at the cell centers.
-            before: that at the start of the stage, from which the parabola is made.
-            shape: the body where it is.
+            before: scalar at the start of the stage, to which the parabola is fitted.
+            shape: shape of the body at its position.
             domain: the domain.
             diffusivity: of the scalar.
             params: parameters.

@@ -44,12 +44,11 @@ def box(center: Point, half_widths: Point, rounding: jax.Array | float = 0.0) ->
 
 
 def superellipse(center: Point, half_axes: Point, exponent: float = 2.0) -> Shape:
-    """Return an ellipse (exponent 2), or one that is more like a box (4, 6, ...), in two or three dimensions.
+    """Return an ellipse (exponent 2) or a superellipse closer to a box (4, 6, ...), in two or three dimensions.
 
         g = (sum of |(x - center)/half_axes|^exponent)^(1/exponent),   distance = (g - 1) min(half_axes)
 
-    This is zero on the surface but only near it proportional to a distance, which is all that is needed: it is divided
-    by its gradient wherever it is used.
+    This is zero on the surface but no distance away from it; users of shapes divide by the gradient.
 
     Args:
         center: one number for each axis.
@@ -111,7 +110,7 @@ def cylinder(center: Point, radius: jax.Array | float, half_length: jax.Array | 
 
 
 def half_space(point: Point, normal: Point) -> Shape:
-    """Return all that lies behind a plane (a line in two dimensions).
+    """Return the half-space behind a plane (a line in two dimensions).
 
     Args:
         point: on the plane.
@@ -128,11 +127,11 @@ def half_space(point: Point, normal: Point) -> Shape:
 
 
 def union(*shapes: Shape, smoothing: jax.Array | float = 0.0) -> Shape:
-    """Return everything that is in any of the shapes.
+    """Return the union of shapes.
 
     Args:
         *shapes: one or more.
-        smoothing: over this length the inner edges where two shapes meet are filled; 0 leaves them sharp.
+        smoothing: length over which concave edges between two shapes are filled; 0 leaves them sharp.
     """
 
     def pair(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -150,7 +149,7 @@ def union(*shapes: Shape, smoothing: jax.Array | float = 0.0) -> Shape:
 
 
 def complement(shape: Shape) -> Shape:
-    """Return everything that is not in a shape: a container."""
+    """Return the complement of a shape, such as a container."""
     return lambda *x: -shape(*x)
 
 
@@ -165,7 +164,7 @@ def rotate(shape: Shape, angle: jax.Array | float, pivot: Point) -> Shape:
     Args:
         shape: any.
         angle: in radians.
-        pivot: (x, y) of the point that stays.
+        pivot: (x, y) of the center of rotation.
     """
     cosine, sine = jnp.cos(angle), jnp.sin(angle)
 

@@ -12,11 +12,11 @@ from simkit.flow.obstacles.shapes import Point
 
 
 def interpolate(f: jax.Array, point: Point, grid: Grid) -> jax.Array:
-    """Return what lives at the cell centers at a traced point, linearly along each axis; outside, continued.
+    """Return an array at the cell centers interpolated at a traced point, linear along each axis, extrapolated outside.
 
     Args:
         f: at the cell centers.
-        point: one number for each axis, away from the ends of periodic ones.
+        point: one number for each axis, not near the ends of periodic axes.
         grid: the grid.
     """
     for axis, x in reversed(list(zip(grid.axes, point, strict=True))):

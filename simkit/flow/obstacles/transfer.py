@@ -32,12 +32,12 @@ def kernels_at(around: Outline, grid: Grid) -> list[list[jax.Array]]:
 
 
 def read(velocity: Velocity, around: Outline, kernels: Sequence, grid: Grid) -> jax.Array:
-    """Return the velocity across the outline at its points, followed by that along it.
+    """Return the normal velocity at the points of an outline, followed by the tangential velocity.
 
     Args:
         velocity: components on their faces.
         around: the points.
-        kernels: those of `kernels_at`.
+        kernels: weights from `kernels_at`.
         grid: the grid.
     """
     x, y = (
@@ -48,12 +48,12 @@ def read(velocity: Velocity, around: Outline, kernels: Sequence, grid: Grid) -> 
 
 
 def spread(force: jax.Array, around: Outline, kernels: Sequence, grid: Grid) -> Velocity:
-    """Return the velocity that impulses at the points give to the faces.
+    """Return the velocity on the faces due to impulses at the points.
 
     Args:
-        force: (2 n,) impulses across the outline, followed by those along it.
+        force: (2 n,) normal impulses, followed by tangential impulses.
         around: the points.
-        kernels: those of `kernels_at`.
+        kernels: weights from `kernels_at`.
         grid: the grid.
     """
     components = along_axes(force, around)
@@ -64,23 +64,23 @@ def spread(force: jax.Array, around: Outline, kernels: Sequence, grid: Grid) -> 
 
 
 def smearing_at(around: Outline, grid: Grid) -> jax.Array:
-    """Return the length kappa h at each point, which for inclined outlines is between those of both axes."""
+    """Return the length kappa h at each point, interpolated between those of both axes for inclined outlines."""
     length = jnp.zeros_like(around.points[0])
     for k, (x, n, axis) in enumerate(zip(around.points, around.normals, grid.axes, strict=True)):
-        # What flows along the outline lives at the centers of the axis across it.
+        # The tangential velocity is located at the cell centers of the normal axis.
         width = interpolated(x, axis.centers, axis.widths)
         length = length + n**2 * width * smearing(in_spacings(x, positions(1 - k, grid)[k].ravel(), axis))
     return length
 
 
 def across_and_along(x: jax.Array, y: jax.Array, around: Outline) -> jax.Array:
-    """Return the components of vectors at the points across the outline, followed by those along it."""
+    """Return the normal components of vectors at the points, followed by the tangential components."""
     a, b = around.normals
     return jnp.concatenate([a * x + b * y, a * y - b * x])
 
 
 def along_axes(force: jax.Array, around: Outline) -> tuple[jax.Array, jax.Array]:
-    """Return the components along both axes of vectors given across and along the outline."""
+    """Return the x and y components of vectors given by normal and tangential components."""
     a, b = around.normals
     across, along = jnp.split(force, 2)
     return a * across - b * along, b * across + a * along

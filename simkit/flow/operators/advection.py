@@ -1,20 +1,20 @@
-"""Advection: the divergence of the momentum flux, by schemes that conserve energy or damp what the grid cannot hold."""
+"""Advection: the divergence of the momentum flux, by an energy-conserving or an upwind scheme."""
 
 import jax
 import jax.numpy as jnp
 
 from simkit.flow.boundary.domain import Domain
-from simkit.flow.boundary.surroundings import Surrounded, along, lower, middle, step, strip, upper
+from simkit.flow.boundary.ghost_layers import Surrounded, along, lower, middle, step, strip, upper
 from simkit.flow.operators.open_sides import control_lengths, with_empty_cells, without_beyond
 
-# Layers of points around the velocity that each scheme reads.
+# Number of ghost layers that each scheme reads.
 LAYERS = {"central": 1, "upwind": 2}
 
 
 def advection(
     around: Surrounded, domain: Domain, scheme: str = "central", carried: Surrounded | None = None
 ) -> tuple[jax.Array, ...]:
-    """Return the divergence of the momentum flux on the faces of each component that the equations move.
+    """Return the divergence of the momentum flux on the faces of each component where it is an unknown.
 
         N_i(u) = sum over j of d(u_j u_i)/dx_j
 
@@ -27,7 +27,7 @@ def advection(
         around: the velocity with ``LAYERS[scheme]`` layers around it, see `surround`.
         domain: the domain.
         scheme: "central" or "upwind".
-        carried: the velocity that is carried, u_i, where it is not the one that carries it, u_j; as ``around``.
+        carried: the advected velocity u_i, if it differs from the advecting velocity u_j; same shapes as ``around``.
 
     Reference: Verstappen and Veldman, J. Comput. Phys. 187, 343 (2003), doi:10.1016/S0021-9991(03)00126-8; for the
     parabola Leonard, Comput. Methods Appl. Mech. Eng. 19, 59 (1979), doi:10.1016/0045-7825(79)90034-3.
@@ -65,7 +65,7 @@ def _on_edges(carrier: jax.Array, i: int, j: int, domain: Domain) -> jax.Array:
 
 
 def _carried(f: jax.Array, carrier: jax.Array, others: list[int], j: int, scheme: str) -> jax.Array:
-    """Return a component of the velocity where its flux along axis j passes."""
+    """Return a component of the velocity at the positions of its flux along axis j."""
     if scheme == "central":
         return middle(strip(f, others), j)
     points = strip(f, others + others)

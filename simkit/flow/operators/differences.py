@@ -1,4 +1,4 @@
-"""Differences and means between neighboring points along one axis, the letters all operators are written in."""
+"""Differences and means between neighboring points along one axis, from which all operators are built."""
 
 import functools
 from collections.abc import Collection, Iterable
@@ -13,7 +13,7 @@ from simkit.flow.grid import Grid
 
 
 def sides_of_cells(f: jax.Array, axis: int, grid: Grid) -> tuple[jax.Array, jax.Array]:
-    """Return what lives on the faces along an axis, on the lower and on the upper face of every cell."""
+    """Return the values on the lower and on the upper face of every cell, of an array on the faces along an axis."""
     if grid.axes[axis].periodic:
         f = joined([end(f, axis, 1), f], axis)
     n = f.shape[axis]
@@ -21,7 +21,7 @@ def sides_of_cells(f: jax.Array, axis: int, grid: Grid) -> tuple[jax.Array, jax.
 
 
 def neighbors(f: jax.Array, axis: int, grid: Grid) -> tuple[jax.Array, jax.Array]:
-    """Return what lives at the centers along an axis, below and above every inner face (every face if periodic)."""
+    """Return the values below and above every inner face (every face if periodic), of an array at the centers."""
     if grid.axes[axis].periodic:
         f = joined([f, end(f, axis, 0)], axis)
     n = f.shape[axis]
@@ -29,31 +29,31 @@ def neighbors(f: jax.Array, axis: int, grid: Grid) -> tuple[jax.Array, jax.Array
 
 
 def difference_at_centers(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
-    """Return the derivative along an axis at the cell centers of what lives on its faces."""
+    """Return the derivative along an axis at the cell centers, of an array on its faces."""
     lower, upper = sides_of_cells(f, axis, grid)
     return (upper - lower) / like(f, grid.along(grid.axes[axis].widths, axis))
 
 
 def mean_at_centers(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
-    """Return the mean at the cell centers of what lives on the faces along an axis."""
+    """Return the mean at the cell centers, of an array on the faces along an axis."""
     lower, upper = sides_of_cells(f, axis, grid)
     return (lower + upper) / 2
 
 
 def difference_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
-    """Return the derivative along an axis on its inner faces (all faces if periodic) of what lives at the centers."""
+    """Return the derivative along an axis on its inner faces (all faces if periodic), of an array at the centers."""
     lower, upper = neighbors(f, axis, grid)
     return (upper - lower) / like(f, grid.along(grid.axes[axis].distances, axis))
 
 
 def mean_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
-    """Return the plain mean on the inner faces (all faces if periodic) of what lives at the centers along an axis."""
+    """Return the plain mean on the inner faces (all faces if periodic), of an array at the centers along an axis."""
     lower, upper = neighbors(f, axis, grid)
     return (lower + upper) / 2
 
 
 def flux_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
-    """Return the mean on the inner faces (all if periodic) that weighs each neighbor by the width of its cell."""
+    """Return the mean on the inner faces (all if periodic), each neighbor weighted by the width of its cell."""
     if grid.axes[axis].periodic:
         return mean_at_faces(f, axis, grid)
     lower, upper = neighbors(f * like(f, grid.along(grid.axes[axis].widths, axis)), axis, grid)
@@ -61,12 +61,12 @@ def flux_at_faces(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
 
 
 def inside(f: jax.Array, axis: int, grid: Grid) -> jax.Array:
-    """Return the points of a velocity along its own axis that the equations move: not those on the boundary."""
+    """Return a velocity component without its points on the boundary of its own axis, which are no unknowns."""
     return f if grid.axes[axis].periodic else jax.lax.slice_in_dim(f, 1, f.shape[axis] - 1, axis=axis)
 
 
 def with_ends(lower: jax.Array, inner: jax.Array, upper: jax.Array, axis: int) -> jax.Array:
-    """Return inner layers with one more at each end of an axis."""
+    """Return an array with one layer added at each end of an axis."""
     return joined([lower, inner, upper], axis)
 
 
@@ -87,13 +87,13 @@ def divergence(velocity: Velocity, grid: Grid) -> jax.Array:
 def gradient(pressure: jax.Array, grid: Grid, open_sides: Collection[tuple[int, int]] = ()) -> Velocity:
     """Return the gradient on the faces where the velocity lives.
 
-    It is zero on the boundary, which pressure does not move, but for open sides: the pressure there counts as zero, at
-    half the width of a cell from the nearest centers.
+    It is zero on the boundary, where the normal velocity is given, except on open sides: there the pressure is taken as
+    zero, at half a cell from the nearest centers.
 
     Args:
         pressure: at the cell centers.
         grid: the grid.
-        open_sides: (axis, 0 or 1) of those on which the pressure is given.
+        open_sides: (axis, 0 or 1) of the sides on which the pressure is given.
     """
     return tuple(slope_at_faces(pressure, i, grid, open_sides) for i in range(grid.dimension))
 
@@ -103,7 +103,7 @@ def slope_at_faces(f: jax.Array, axis: int, grid: Grid, open_sides: Collection[t
     a = grid.axes[axis]
     if a.periodic:
         return difference_at_faces(f, axis, grid)
-    # Beyond the ends lies what lies at the ends; beyond open sides, its negative.
+    # Ghost values beyond the ends are those at the ends; beyond open sides, their negatives.
     ends = [-end(f, axis, side) if (axis, side) in open_sides else end(f, axis, side) for side in (0, 1)]
     around = with_ends(ends[0], f, ends[1], axis)
     n, distances = f.shape[axis], np.pad(a.distances, 1, constant_values=1.0)
@@ -138,9 +138,9 @@ def curl(stream: jax.Array, grid: Grid) -> Velocity:
 
 
 def joined(parts: list[jax.Array], axis: int) -> jax.Array:
-    """Return arrays one after the other along an axis, written to memory.
+    """Return arrays concatenated along an axis, with barriers that materialize parts and result.
 
-    Where the parts are in memory too, joining them is to copy rows, which takes half the time; along the first axis
-    there are no rows to tell apart, and it is a little faster without.
+    Concatenation of materialized parts is compiled to copies of rows, which take half the time; along the first axis
+    it is a little faster without the barrier.
     """
     return computed_once(jnp.concatenate(computed_once(parts) if axis else parts, axis))

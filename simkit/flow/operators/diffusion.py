@@ -6,9 +6,9 @@ import numpy as np
 
 from simkit.flow.arrays import end
 from simkit.flow.boundary.domain import Domain, no_motion
+from simkit.flow.boundary.ghost_layers import Surrounded, along, step, strip
 from simkit.flow.boundary.given import BoundaryVelocity
 from simkit.flow.boundary.slopes import side_shares, side_slope
-from simkit.flow.boundary.surroundings import Surrounded, along, step, strip
 from simkit.flow.grid import Axis
 from simkit.flow.operators.differences import difference_at_faces, with_ends
 from simkit.flow.operators.open_sides import center_widths, control_lengths
@@ -16,12 +16,12 @@ from simkit.flow.solvers.tridiagonal import matrix_of_slopes
 
 
 def laplacian(around: Surrounded, domain: Domain, axes: tuple[int, ...] | None = None) -> tuple[jax.Array, ...]:
-    """Return the sum of the second derivatives on the faces of each component that the equations move.
+    """Return the sum of the second derivatives on the faces of each component where it is an unknown.
 
     Args:
         around: the velocity with one layer of points around it, see `surround`.
         domain: the domain.
-        axes: those along which to differentiate; by default all.
+        axes: axes along which to differentiate; by default all.
     """
     every = range(domain.grid.dimension)
     terms = []
@@ -42,10 +42,7 @@ def laplacian(around: Surrounded, domain: Domain, axes: tuple[int, ...] | None =
 
 
 def reach(axis: Axis) -> np.ndarray:
-    """Return the distances between neighboring points at the centers, those beyond the sides included.
-
-    Those are as far out as the first ones are inside.
-    """
+    """Return the distances between neighboring cell centers, with ghost points mirrored about the sides."""
     ends = ([], []) if axis.periodic else (axis.widths[:1], axis.widths[-1:])
     return np.concatenate([ends[0], axis.distances, ends[1]])
 
@@ -53,11 +50,11 @@ def reach(axis: Axis) -> np.ndarray:
 def shear(f: jax.Array, component: int, axis: int, boundary: BoundaryVelocity, domain: Domain) -> jax.Array:
     """Return the derivative of a component of the velocity along another axis, on all faces across that axis.
 
-    On a wall it is that of ``domain.wall_slope``; on any side see `simkit.flow.boundary.slopes.side_slope`.
+    On a wall it follows ``domain.wall_slope``; for other sides see `simkit.flow.boundary.slopes.side_slope`.
 
     Args:
         f: the component, on its faces.
-        component: which one.
+        component: index of the component.
         axis: another axis.
         boundary: velocity on the sides.
         domain: the domain.
@@ -91,17 +88,16 @@ def second_difference(component: int, axis: int, domain: Domain) -> np.ndarray |
 
 
 def second_difference_at_centers(axis: int, shares: tuple[float, float], domain: Domain) -> np.ndarray:
-    """Return the ``(n, n)`` second difference along a bounded axis of what lives at the centers of its cells.
+    """Return the ``(n, n)`` second difference along a bounded axis, for arrays at the centers of its cells.
 
     Args:
         axis: along which to differentiate.
-        shares: of the slope at a wall, on the lower and the upper side, both at rest: 1 where the value is zero, 0
-            where the slope is.
+        shares: slope relative to that at a wall, on the lower and the upper side: 1 for zero value, 0 for zero slope.
         domain: the domain.
     """
     a = domain.grid.axes[axis]
     matrix = matrix_of_slopes(np.pad(1 / a.distances, 1), a.widths)
-    # The slope on a side is made of the two nearest points.
+    # The slope on a side is computed from the two nearest points.
     for side, (first, second), share in ((0, (0, 1), shares[0]), (1, (-1, -2), shares[1])):
         if share:
             near, far = domain.place(axis, side).weights

@@ -1,4 +1,4 @@
-"""Faces on open sides: the velocity through them is an unknown, whose control volume is half a cell.
+"""Faces on open sides: the normal velocity is an unknown there, with a control volume of half a cell.
 
 On a side that gives the pressure the velocity through it has a balance of momentum of its own, over the half of the
 nearest cell. Volume is balanced in it as in the whole cell, so that central advection keeps its form: what passes the
@@ -17,20 +17,20 @@ from simkit.flow.operators.differences import inside, joined, mean_at_faces, wit
 
 
 def moving(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return the points of a velocity along its own axis that the equations move: inner ones, and on open sides."""
+    """Return a velocity component at its unknowns: inner points of its own axis, and points on open sides."""
     if not any(domain.is_open(axis)):
         return inside(f, axis, domain.grid)
     return without_ends(f, axis, domain)
 
 
 def without_ends(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return an array without its first and last layer along a bounded axis, but for those on its open sides."""
+    """Return an array without its first and last layer along a bounded axis, except layers on open sides."""
     lower, upper = domain.is_open(axis)
     return jax.lax.slice_in_dim(f, 0 if lower else 1, f.shape[axis] - (0 if upper else 1), axis=axis)
 
 
 def without_beyond(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return a component that `surround` continued along its own axis, without the points beyond open sides."""
+    """Return a component extended by `surround`, without the ghost points beyond open sides of its own axis."""
     lower, upper = domain.is_open(axis)
     if not (lower or upper):
         return f
@@ -38,7 +38,7 @@ def without_beyond(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
 
 
 def on_all_faces(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return a velocity from those of its points that the equations move, zero on the other sides."""
+    """Return a velocity component on all faces from its unknowns, zero on the other sides."""
     lower, upper = domain.is_open(axis)
     if not (lower or upper):
         return with_zero_ends(f, axis, domain.grid)
@@ -50,7 +50,7 @@ def on_all_faces(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
 
 
 def means_where_moving(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return the mean on the faces across an axis that the equations move; on open sides, that of the nearest cells."""
+    """Return means on the faces of an axis where velocity is an unknown; on open sides, values of the nearest cells."""
     lower, upper = domain.is_open(axis)
     inner = mean_at_faces(f, axis, domain.grid)
     if not (lower or upper):
@@ -60,7 +60,7 @@ def means_where_moving(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
 
 
 def control_lengths(axis: int, domain: Domain) -> np.ndarray:
-    """Return the lengths along an axis of the control volumes of the velocity along it, where the equations move it."""
+    """Return the lengths along an axis of the control volumes of the unknown velocities along it."""
     a, (lower, upper) = domain.grid.axes[axis], domain.is_open(axis)
     if not (lower or upper):
         return a.distances
@@ -68,13 +68,13 @@ def control_lengths(axis: int, domain: Domain) -> np.ndarray:
 
 
 def center_widths(axis: int, domain: Domain) -> np.ndarray:
-    """Return the widths of the cells, and of those beyond open sides, which are as wide as the nearest ones."""
+    """Return the widths of the cells, and of a ghost cell as wide as the nearest one beyond each open side."""
     a, (lower, upper) = domain.grid.axes[axis], domain.is_open(axis)
     return np.pad(a.widths, (int(lower), int(upper)), mode="edge") if lower or upper else a.widths
 
 
 def with_empty_cells(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return volume fluxes of all cells along an axis with a cell beyond each open side that nothing passes."""
+    """Return volume fluxes of all cells along an axis, with a ghost cell of zero flux beyond each open side."""
     lower, upper = domain.is_open(axis)
     if not (lower or upper):
         return f

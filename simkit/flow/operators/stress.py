@@ -5,21 +5,21 @@ import numpy as np
 
 from simkit.flow.arrays import Velocity, end
 from simkit.flow.boundary.domain import Domain
+from simkit.flow.boundary.ghost_layers import Surrounded, along, lower, step, strip, upper
 from simkit.flow.boundary.given import BoundaryVelocity
-from simkit.flow.boundary.surroundings import Surrounded, along, lower, step, strip, upper
 from simkit.flow.operators.differences import difference_at_centers, joined, mean_at_centers, total
 from simkit.flow.operators.diffusion import reach, shear
 from simkit.flow.operators.open_sides import center_widths, control_lengths, without_beyond, without_ends
 
 
 def divergence_of_stress(around: Surrounded, viscosity: jax.Array, domain: Domain) -> tuple[jax.Array, ...]:
-    """Return the viscous acceleration on the faces of each component that the equations move.
+    """Return the viscous acceleration on the faces of each component where it is an unknown.
 
         F_i = sum over j of d/dx_j (nu (du_i/dx_j + du_j/dx_i))
 
-    Momentum is conserved, and where the slopes on the sides are symmetric, ``<v, F(u)> = <u, F(v)>``. If the viscosity
-    is the same everywhere and the velocity solenoidal, it is ``nu laplacian(u)``, but for rounding. Between the centers
-    the viscosity is linear; on a side it is that of the nearest cells, so that it is nowhere below the least.
+    Momentum is conserved, and with symmetric slopes on the sides ``<v, F(u)> = <u, F(v)>``. For a uniform viscosity and
+    a solenoidal velocity it equals ``nu laplacian(u)`` up to rounding. The viscosity is interpolated linearly between
+    centers; on a side it is that of the nearest cells, so that it is nowhere below the least value.
 
     Args:
         around: the velocity with one layer of points around it, see `surround`.
@@ -54,7 +54,7 @@ def squared_shear_rate(velocity: Velocity, boundary: BoundaryVelocity, domain: D
 
         2 S_ij S_ij,   S_ij = (du_i/dx_j + du_j/dx_i)/2
 
-    In a shear flow it is the square of the slope. Of the edges around a cell the mean of the squares is taken.
+    In a shear flow it is the square of the slope. Squares on the edges of a cell are averaged.
 
     Args:
         velocity: components on their faces.
@@ -71,7 +71,7 @@ def squared_shear_rate(velocity: Velocity, boundary: BoundaryVelocity, domain: D
 
 
 def _with_neighbors(viscosity: jax.Array, domain: Domain) -> jax.Array:
-    """Return the viscosity with one more layer at both ends of each axis, on a bounded one the last once more."""
+    """Return the viscosity with a ghost layer at both ends of each axis, on a bounded axis a copy of the last layer."""
     for i, axis in enumerate(domain.grid.axes):
         ends = [end(viscosity, i, side) for side in (0, 1)]
         below, above = reversed(ends) if axis.periodic else ends
@@ -80,12 +80,12 @@ def _with_neighbors(viscosity: jax.Array, domain: Domain) -> jax.Array:
 
 
 def _inner(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return what belongs to the moving faces of the component along an axis, of all faces or of all cells around."""
+    """Return the part of an array that belongs to the unknown velocities along an axis, without ghost points."""
     return upper(f, axis) if domain.grid.axes[axis].periodic else without_ends(f, axis, domain)
 
 
 def _at_faces(f: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return on all faces across an axis what lives at the centers, those beyond both ends included."""
+    """Return an array at the centers, ghost cells included, interpolated to all faces of an axis."""
     widths = np.pad(domain.grid.axes[axis].widths, 1, mode="edge")
     share = widths[:-1] / (widths[:-1] + widths[1:])
     return lower(f, axis) + along(f, share, axis, domain) * step(f, axis)

@@ -14,23 +14,22 @@ from simkit.flow.solvers.diffusion import diffusion_solver
 from simkit.flow.solvers.modes import OpenEnds, Periodic, SecondDifference
 
 type Shares = Mapping[int, tuple[Share, Share]]
-# Of the lower and the upper side, None for those that are traced; of an axis without such sides, None.
+# Shares of the lower and the upper side, None for a traced share; None for an axis without such sides.
 type Known = tuple[float | None, float | None] | None
 
 
 def solver_between_sides(domain: Domain, axes: tuple[int, ...]) -> Callable[[jax.Array, jax.Array, Shares], jax.Array]:
     """Return the direct solver ``solve(source, coefficient, shares) -> change`` of `diffusion_solver` in a domain.
 
-    ``shares`` are those of `simkit.flow.boundary.slopes.side_shares` for every implicit axis that is bounded, but for
-    a component of the velocity its own. Numbers go into tables that are computed once; traced ones may be on the sides
-    of one axis.
+    ``shares`` are those of `simkit.flow.boundary.slopes.side_shares` for every bounded implicit axis, except the own
+    axis of a velocity component. Numbers enter tables that are computed once; traced shares are allowed on one axis.
 
     Args:
         domain: the domain.
-        axes: those that are implicit.
+        axes: implicit axes.
 
     Raises:
-        UserError: when it is called, for sides that implicit friction does not serve.
+        UserError: when called, for sides that implicit friction does not support.
     """
 
     @functools.cache
@@ -43,7 +42,7 @@ def solver_between_sides(domain: Domain, axes: tuple[int, ...]) -> Callable[[jax
         if len(traced) > 1:
             raise UserError(
                 f"sides of the axes {' and '.join('xyz'[i] for i in traced)} depend on parameters, and implicit "
-                "friction and diffusion serve one such axis; leave the others out of implicit, or give numbers"
+                "friction and diffusion support one such axis; leave the others out of implicit, or give numbers"
             )
         return tables(known)(source, coefficient, shares[traced[0]] if traced else None)
 
@@ -51,12 +50,12 @@ def solver_between_sides(domain: Domain, axes: tuple[int, ...]) -> Callable[[jax
 
 
 def _known(domain: Domain, axis: int, shares: tuple[Share, Share]) -> Known:
-    """Return the shares of both sides of an axis that are numbers."""
+    """Return the shares of both sides of an axis, None for traced ones."""
     for side, share in enumerate(shares):
         if share is None:
             raise UserError(
                 f"{domain.place(axis, side).name} has a slope that is not linear, which implicit friction and "
-                f"diffusion do not serve; leave {axis} out of implicit"
+                f"diffusion do not support; leave {axis} out of implicit"
             )
     lower, upper = (float(share) if isinstance(share, int | float) else None for share in shares)
     return lower, upper

@@ -19,13 +19,13 @@ def diffusion_solver(
         change - coefficient (L_1 + L_2 + ...) change = source
 
     with the second difference ``L_i`` along axis i. ``coefficient`` (viscosity times time, unit h^2, not negative) is a
-    traced value. One bounded axis alone costs two passes over the array, each a transpose and a recurrence.
-    ``shares`` are the two of the axis with `OpenEnds`, and not used where there is none.
+    traced value. A single bounded axis costs two passes over the array, each a transpose and a recurrence.
+    ``shares`` are those of the two sides of the axis with `OpenEnds`; unused if there is none.
 
     Args:
-        matrices: the second difference along each axis of the arrays: `Periodic`; or for a bounded axis an ``(n, n)``
-            tridiagonal matrix with positive off-diagonal entries; or for one of them `OpenEnds`, which are eliminated
-            whatever the method; or None for an axis, of any length, without one.
+        matrices: the second difference along each axis: `Periodic`; for a bounded axis an ``(n, n)`` tridiagonal matrix
+            with positive off-diagonal entries, or for one axis `OpenEnds`, which is solved by elimination with either
+            method; None for an axis along which there is none.
         method: as for `pressure_solver`.
     """
     known = [None if isinstance(matrix, OpenEnds) else matrix for matrix in matrices]
@@ -55,7 +55,7 @@ def _by_modes(transform: Transform) -> Callable[[jax.Array, jax.Array], jax.Arra
 def _by_elimination(transform: Transform, matrix: np.ndarray) -> Callable[[jax.Array, jax.Array], jax.Array]:
     weights = symmetric_weights(matrix)
     coupling = weights[:-1] * np.diag(matrix, 1)
-    # What a row takes without giving it to its neighbors: at a wall at rest, and what the other axes take.
+    # Excess of the diagonal over the couplings: at a wall at rest, and from the eigenvalues of the other axes.
     column = [-1] + [1] * (transform.eigenvalues.ndim - 1)
     loss = weights.reshape(column) * (transform.eigenvalues - matrix.sum(axis=1).reshape(column))
 
@@ -78,10 +78,10 @@ def _by_elimination_between(transform: Transform, ends: OpenEnds) -> Callable[..
     def solve(source: jax.Array, coefficient: jax.Array, shares: tuple[jax.Array | float, ...]) -> jax.Array:
         a, widths, eigenvalues = (jnp.asarray(f, source.dtype) for f in (coupling, ends.widths, transform.eigenvalues))
         share = jnp.stack([jnp.asarray(s, source.dtype) for s in shares])
-        # The slope at an end reads the second point too: only a smaller weight of its row keeps the system symmetric.
+        # The slope at an end involves the second point too: a smaller weight of the row keeps the system symmetric.
         less = nearest / (nearest + share * far)
         weights = widths * between(less, jnp.ones_like(widths[1:-1]))
-        # What the ends take without giving it to their neighbors.
+        # Excess of the diagonal at the ends.
         taken = between(less * share * (near - far), jnp.zeros_like(widths[1:-1]))
         loss = weights.reshape(column) * eigenvalues + taken.reshape(column)
         fraction, inverse = eliminate_traced(weights.reshape(column) + coefficient * loss, coefficient * a)

@@ -1,13 +1,13 @@
-"""The pressure between two like walls: one complex field holds both halves of a channel.
+"""The pressure in a channel with a mirror-symmetric grid: both halves solved as one complex field.
 
-Where a grid is its own mirror image, the systems of its lower half and those of its upper half, taken from the wall to
+On a mirror-symmetric grid the systems of the lower and of the upper half, each taken from the wall to the middle, are
 the middle, are the same. So the lower half becomes the real part of a complex field and the upper half, mirrored, the
 imaginary part. They are transformed and eliminated together, in half as many rows, until they meet: with the fluxes A
 and B of mode k into the middle, the field holds ``F(k) = A(k) + i B(k)``, and those of real halves are told apart by ::
 
     F(k) + i conj(F(-k)) = (1 + i) (A + B),   F(k) - i conj(F(-k)) = (1 - i) (A - B)
 
-The gain is that complex transforms need no inverse of a real one, which takes twice as long as they do.
+Complex transforms replace the inverse real transform, which takes twice as long.
 """
 
 import functools
@@ -25,7 +25,7 @@ from simkit.flow.solvers.tridiagonal import eliminate, substitute
 
 
 def has_halves(grid: Grid) -> bool:
-    """Return whether a grid has one bounded axis, with an even number of cells that are their own mirror image."""
+    """Return whether a grid has one bounded axis, with an even number of mirror-symmetric cells."""
     bounded = [axis for axis in grid.axes if not axis.periodic]
     if len(bounded) != 1 or bounded[0].cells % 2:
         return False
@@ -44,7 +44,7 @@ def solver_of_halves(grid: Grid, matrices: Sequence[SecondDifference]) -> Callab
     across = [i for i in range(grid.dimension) if i != along]
     axis, lengths = grid.axes[along], tuple(grid.cells[i] for i in across)
     eigenvalues = functools.reduce(np.add.outer, [m.eigenvalues for m in matrices if isinstance(m, Periodic)])
-    # Zero but for rounding: what is constant along the walls.
+    # The mode that is constant along the walls; zero up to rounding.
     eigenvalues.flat[0] = 0
     half = axis.cells // 2
     widths, last = axis.widths[:half], tuple(range(1, grid.dimension))
@@ -63,7 +63,7 @@ def solver_of_halves(grid: Grid, matrices: Sequence[SecondDifference]) -> Callab
 
         mean = (1 + 1j) * _mean(amplitudes, widths / axis.length)
         pressure = substitute(amplitudes, w, f, i, mean, meet)
-        # Taken off where that needs no pass over all numbers of its own.
+        # Subtracted here, where no additional pass over the array is needed.
         mean = _mean(pressure, widths / axis.length) / eigenvalues.size
         return _apart(jnp.fft.ifftn(pressure, axes=last), mean, along)
 
@@ -76,11 +76,11 @@ def _coefficients(axis: Axis, eigenvalues: np.ndarray) -> tuple[np.ndarray, ...]
     coupling = 1 / axis.distances[: half - 1]
     excess = np.multiply.outer(axis.widths[:half], eigenvalues)
     fraction, inverse = eliminate(excess, coupling)
-    # What the last row of either half has left over for itself, 1/inverse, and what it exchanges with the other.
+    # Remaining diagonal of the last row of each half, 1/inverse, and its coupling to the other half.
     singular = inverse[-1] == 0
     total = np.where(singular, 0, 1 / np.where(singular, 1, inverse[-1]))
     even, odd = 0.5 * inverse[-1], 0.5 / (total + 2 / axis.distances[half - 1])
-    # The last row of either half takes its value from where they meet.
+    # The last row of each half is solved together with that of the other.
     fraction[-1] = inverse[-1] = 0
     return fraction, inverse, even, odd
 
@@ -101,15 +101,15 @@ def _mean(amplitudes: jax.Array, shares: np.ndarray) -> jax.Array:
 def _apart(field: jax.Array, mean: jax.Array, along: int) -> jax.Array:
     """Return the values on the grid less their mean, from halves whose rows come first."""
     if along == field.ndim - 1:
-        # Both halves are read from one table, since a transpose of each would cost more passes.
+        # Both halves are read from one array, since a transpose of each would cost more passes.
         half, *lengths = field.shape
         table = widened(field.reshape(half, -1))
         count = field.size // half
         halves = [table.real.T[:count] - mean, jnp.flip(table.imag, 0).T[:count] - mean]
         return joined(halves, axis=1).reshape(*lengths, 2 * half)
-    # One long loop is faster than loops in loops.
+    # One long loop is faster than nested loops.
     table = field.reshape(len(field), -1)
     rows = jnp.concatenate([table.real - mean, jnp.flip(table.imag, 0) - mean])
     moved = jnp.moveaxis(computed_once(rows).reshape(-1, *field.shape[1:]), 0, along)
-    # As one line it is written in the order of its axes; left to the compiler, each use would transpose it again.
+    # Flattened, the array is materialized in row-major order; otherwise the compiler would transpose it at each use.
     return computed_once(moved.reshape(-1)).reshape(moved.shape)

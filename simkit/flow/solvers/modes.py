@@ -11,7 +11,7 @@ import numpy as np
 from simkit.core.barrier import computed_once
 from simkit.core.whole_arrays import prefers_whole_arrays
 
-# Length up to which one product with all eigenvectors is faster where each operation is a program of its own.
+# Length up to which one product with all eigenvectors is faster, in runtimes that run each operation separately.
 LONGEST_UNFOLDED = 128
 
 
@@ -35,9 +35,9 @@ class Periodic:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OpenEnds:
-    """The second difference at the centers of a bounded axis, but for the slopes at its ends.
+    """The second difference at the centers of a bounded axis, without the slopes at its ends.
 
-    What they take is told to the solver with the source, as a share of the slope at a wall, which may be traced.
+    These are given to the solver with each source, relative to the slope at a wall; they may be traced.
 
     Attributes:
         widths: ``(n,)`` of the cells.
@@ -58,13 +58,13 @@ type SecondDifference = Periodic | np.ndarray
 class Eigenvectors:
     """The eigenvectors of minus a second difference along one bounded axis.
 
-    Where the axis is its own mirror image every vector is even or odd, and half of each suffices.
+    On a mirror-symmetric axis every vector is even or odd, and half of each suffices.
 
     Attributes:
         eigenvalues: ``(n,)`` not negative, ascending; where folded, those of the even vectors before those of the odd.
-        analysis: from values to amplitudes, ``amplitudes = analysis @ values``: one ``(n, n)`` matrix; or two, for the
-            sums and the differences of the values and their mirror images.
-        synthesis: back again: ``values = synthesis @ amplitudes``, or the even and the odd part of the values.
+        analysis: ``amplitudes = analysis @ values``: one ``(n, n)`` matrix; or two, for the sums and the differences of
+            the values and their mirror images.
+        synthesis: ``values = synthesis @ amplitudes``, or the even and the odd part of the values.
     """
 
     eigenvalues: np.ndarray
@@ -73,7 +73,7 @@ class Eigenvectors:
 
 
 def is_worth_folding(length: int) -> bool:
-    """Return whether two products of half the length, with sums and differences of mirror images, pay."""
+    """Return whether two products of half the length, with sums and differences of mirror images, are faster."""
     return length > LONGEST_UNFOLDED or not prefers_whole_arrays()
 
 
@@ -112,7 +112,7 @@ def symmetric_weights(matrix: np.ndarray) -> np.ndarray:
 
 
 class Transform:
-    """The way from values on a grid to amplitudes of modes and back, leaving out some of the axes.
+    """Transform between values on a grid and amplitudes of modes, along some of the axes.
 
     The amplitudes have first the axes left out, then the bounded and last the periodic ones: the real Fourier transform
     works on the last axes, and a product with eigenvectors may bring its axis to the front at no cost.
@@ -123,8 +123,8 @@ class Transform:
         constant: amplitude of the first mode where every value is 1.
 
     Args:
-        matrices: the second difference along each axis; None leaves the axis out.
-        first: that one of the axes left out which comes first, if any.
+        matrices: the second difference along each axis; None for an axis that is left out.
+        first: the axis left out that comes first in the amplitudes, if any.
         fold: whether to use mirror symmetry.
     """
 
@@ -144,7 +144,7 @@ class Transform:
             basis = bases[axis]
             along = np.zeros(1) if basis is None else basis.eigenvalues
             if periodic and axis == self._order[-1]:
-                # Real values have amplitudes that are conjugate in pairs.
+                # Amplitudes of real values come in complex conjugate pairs.
                 along = along[: self._lengths[-1] // 2 + 1]
             self.eigenvalues = self.eigenvalues[..., None] + along
 
@@ -177,7 +177,7 @@ def _of_ones(basis: Eigenvectors) -> float:
 
 
 def transpose(f: jax.Array, order: Sequence[int]) -> jax.Array:
-    """Return an array with its axes in another order, apart from its neighbors, which would be slowed down by it."""
+    """Return an array with its axes in another order, with barriers that keep it from being fused with other loops."""
     order = list(order)
     k = order[0]
     if order == list(range(f.ndim)):
@@ -192,9 +192,9 @@ def transpose(f: jax.Array, order: Sequence[int]) -> jax.Array:
 def widened(table: jax.Array) -> jax.Array:
     """Return a table with a few more columns, which is faster to read by columns.
 
-    Rows whose distance in memory is a power of two share few places of the cache: with a few more numbers in each, the
-    transpose of 1024 x 512 numbers is five times as fast. The numbers added are any at hand: zeros would become a
-    padding, which takes a branch for each number.
+    Rows whose distance in memory is a power of two map to few cache sets: with a few more numbers in each row the
+    transpose of 1024 x 512 numbers is five times as fast. The added numbers are copies of existing ones: zeros would
+    become a padding, with a branch for each number.
     """
     table = computed_once(table)
     return computed_once(jnp.concatenate([table, table[:, :16]], axis=1))
@@ -236,7 +236,7 @@ def _part(f: jax.Array, axis: int, start: int, end: int) -> jax.Array:
 
 
 def _contract(matrix: np.ndarray, f: jax.Array, axis: int, last: bool) -> jax.Array:
-    """Return the product with one axis; accelerators use a shorter float32 format unless told so."""
+    """Return the product with one axis; at full float32 precision on accelerators too."""
     constant = jnp.asarray(matrix, f.dtype)
     factors, axes = ((f, constant), ((axis,), (1,))) if last else ((constant, f), ((1,), (axis,)))
     return jax.lax.dot_general(*factors, (axes, ((), ())), precision=jax.lax.Precision.HIGHEST)

@@ -31,17 +31,15 @@ def pressure_solver(
 
         div(grad(p)) = source
 
-    The gradient is that between neighboring centers, and zero on the boundary faces of every bounded axis. Of the
-    constants that may be added to ``p`` it takes the one whose mean over the volume is zero, and it ignores the mean
-    over the volume of ``source``, which no pressure produces. On open sides the pressure is zero: there is no constant
-    to add then, and the whole source counts.
+    The gradient is taken between neighboring centers, and is zero on the boundary faces of every bounded axis. The
+    volume mean of ``p`` is zero, and the volume mean of ``source``, for which there is no solution, is ignored. If
+    there are open sides, the pressure is zero on them, the solution is unique, and the whole source is used.
 
     Args:
         grid: the grid.
         method: ``"modes"`` transforms along every axis and divides by the eigenvalues; ``"elimination"`` solves
             tridiagonal systems along the bounded axis of the most cells, for every mode of the other axes, and for both
-            halves at once where `has_halves`. None takes what `fastest_method` says; a grid without bounded axes has
-            modes only.
+            halves at once if `has_halves`. None takes `fastest_method`; a grid without bounded axes has modes only.
         open_sides: (axis, 0 or 1) of the sides on which the pressure is given, see
             `simkit.flow.operators.differences.gradient`.
     """
@@ -67,7 +65,7 @@ def _solver(grid: Grid, method: Method, open_sides: OpenSides) -> Callable[[jax.
 def _symmetric(
     solve: Callable[[jax.Array], jax.Array], grid: Grid, open_sides: OpenSides
 ) -> Callable[[jax.Array], jax.Array]:
-    """Return the same solver, whose transpose is made of itself: weighted by volumes the operator is symmetric."""
+    """Return the solver with its transpose defined by itself: weighted by volumes the operator is symmetric."""
 
     def transpose(_: object, pull: jax.Array) -> jax.Array:
         widths = [grid.along(axis.widths / axis.length, i) for i, axis in enumerate(grid.axes)]
@@ -81,7 +79,7 @@ def _symmetric(
 
 
 def fastest_method() -> Method:
-    """Return the faster method for what is traced now: elimination by XLA on a CPU, and modes elsewhere.
+    """Return the faster method for the program being traced: elimination by XLA on a CPU, and modes elsewhere.
 
     Milliseconds per solve in float32 on two cores, as `tests/benchmarks/bench_pressure.py` measures them:
 
@@ -96,18 +94,18 @@ def fastest_method() -> Method:
     64 x 48 x 48, duct           1.52   1.33
     ====================  ===========  =====
     """
-    # An accelerator would run the two recurrences as hundreds of small programs one after the other.
+    # An accelerator would run the two recurrences as hundreds of small kernels in sequence.
     return "modes" if prefers_whole_arrays() or jax.default_backend() != "cpu" else "elimination"
 
 
 def fastest_solver(
     make: Callable[[Method], Callable[..., jax.Array]], method: Method | None
 ) -> Callable[..., jax.Array]:
-    """Return a solver that takes the faster method, which each program that is traced decides for itself.
+    """Return a solver that takes the faster method, chosen anew whenever a program is traced.
 
     Args:
         make: from a method to its solver, see `deferred`.
-        method: taken in any case, if given.
+        method: method to take instead of the fastest; or None.
     """
     solvers = {name: deferred(functools.partial(make, name)) for name in METHODS}
     return lambda *arguments: solvers[method or fastest_method()](*arguments)
@@ -116,7 +114,7 @@ def fastest_solver(
 def _by_modes(transform: Transform, is_definite: bool) -> Callable[[jax.Array], jax.Array]:
     eigenvalues = transform.eigenvalues.copy()
     if not is_definite:
-        # The first mode is the constant, which the source does not have and the pressure shall not have.
+        # The first mode is the constant, which source and pressure do not contain.
         eigenvalues.flat[0] = np.inf
     inverse = -1 / eigenvalues
 
@@ -128,7 +126,7 @@ def _by_modes(transform: Transform, is_definite: bool) -> Callable[[jax.Array], 
 
 def _by_elimination(transform: Transform, axis: Axis) -> Callable[[jax.Array], jax.Array]:
     eigenvalues = transform.eigenvalues.copy()
-    # Zero but for rounding: constant along the other axes, the first system is singular.
+    # Zero up to rounding: the system of the mode that is constant along the other axes is singular.
     eigenvalues.flat[0] = 0
     column = [-1] + [1] * (eigenvalues.ndim - 1)
     fraction, inverse = eliminate(axis.widths.reshape(column) * eigenvalues, 1 / axis.distances)
@@ -141,7 +139,7 @@ def _by_elimination(transform: Transform, axis: Axis) -> Callable[[jax.Array], j
         amplitudes = transform.to_modes(source)
         w, e, i = (jnp.asarray(constant, source.dtype) for constant in (-axis.widths, fraction, inverse))
         pressure = substitute(amplitudes, w, e, i, mean(amplitudes))
-        # Means are taken off where that needs no pass over all numbers of its own.
+        # Means are subtracted where no additional pass over the array is needed.
         return transform.from_modes(pressure) - mean(pressure).real / transform.constant
 
     return solve
@@ -150,9 +148,9 @@ def _by_elimination(transform: Transform, axis: Axis) -> Callable[[jax.Array], j
 def _by_elimination_to_sides(
     transform: Transform, axis: Axis, is_open: tuple[bool, bool]
 ) -> Callable[[jax.Array], jax.Array]:
-    """Return the solver with the pressure given on a side at least, which makes every system regular."""
+    """Return the solver for a pressure that is given on at least one side, which makes every system regular."""
     column = [-1] + [1] * (transform.eigenvalues.ndim - 1)
-    # Rounding may leave the smallest eigenvalue of closed axes, zero, a little below.
+    # Rounding may make the smallest eigenvalue of closed axes, which is zero, slightly negative.
     excess = axis.widths.reshape(column) * np.maximum(transform.eigenvalues, 0)
     for row in (0, -1):
         if is_open[-row]:

@@ -4,7 +4,7 @@ The system of row j, with positive couplings a and not negative excess s, is the
 
     s[j] p[j] + a[j] (p[j] - p[j+1]) + a[j-1] (p[j] - p[j-1]) = b[j]
 
-Every recurrence below adds a small change to a value carried along, and no coefficient is a difference of larger ones.
+Every recurrence below adds a small change to an accumulated value, and no coefficient is a difference of larger ones.
 So smooth solutions keep their accuracy in float32 where s is far smaller than a: the usual recurrence at the same cost
 errs up to twenty times as much in long channels.
 
@@ -22,12 +22,12 @@ import numpy as np
 def matrix_of_slopes(slopes: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """Return the ``(n, n)`` matrix of the divergence of slopes between neighbors, tridiagonal.
 
-    A matrix of zeros takes no time until it is written to; differences of a unit matrix took seconds on a fine axis.
+    Only the three diagonals of a matrix of zeros are written; differences of a unit matrix took seconds on a fine axis.
 
     Args:
-        slopes: ``(n + 1,)`` inverse distances: of the values behind the first and the last one, zero if there are none,
-            and between all others.
-        widths: ``(n,)`` of the volumes.
+        slopes: ``(n + 1,)`` inverse distances between neighboring values; the first and last entry to the values beyond
+            the ends, zero if there are none.
+        widths: ``(n,)`` widths of the volumes.
     """
     count = len(widths)
     matrix, rows = np.zeros((count, count)), np.arange(count)
@@ -56,7 +56,7 @@ def eliminate(excess: np.ndarray, coupling: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def eliminate_traced(excess: jax.Array, coupling: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return what `eliminate` returns, for traced coefficients of a system that is not singular."""
+    """Return the coefficients of `eliminate` for traced coefficients of a regular system."""
 
     def advance(carried, row):
         s, a = row
@@ -82,15 +82,15 @@ def substitute(
     Args:
         source: ``(n, ...)``, real or complex.
         weights: ``(n,)``.
-        fraction: of `eliminate`, ``(n, ...)``, of the same shape or of one that broadcasts to it.
-        inverse: of `eliminate`, likewise.
-        mean: number to take off the source in the first of all columns.
-        beyond: from the flux out of the last row, one number for each column, to the value behind it; a last row with
-            neither fraction nor inverse takes that value itself.
+        fraction: from `eliminate`, ``(n, ...)``, broadcast to the shape of the source.
+        inverse: from `eliminate`, likewise.
+        mean: number to subtract from the source in the first column.
+        beyond: function from the flux out of the last row, one number per column, to the value behind it; a last row
+            whose fraction and inverse are zero takes that value itself.
     """
     shape = source.shape
     source, fraction, inverse = (_rows(f, shape) for f in (source, fraction, inverse))
-    # Real and imaginary part are carried apart, so that real coefficients multiply each once.
+    # Real and imaginary parts are carried separately, so that real coefficients multiply each once.
     parts = (lambda f: (f.real, f.imag)) if jnp.iscomplexobj(source) else (lambda f: (f,))
     joined = (lambda f: jax.lax.complex(*f)) if jnp.iscomplexobj(source) else (lambda f: f[0])
 
@@ -111,7 +111,7 @@ def substitute(
 
 
 def _rows(f: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Return ``(n, rows)``, since one long loop is faster than loops in loops; rows is 1 where all values are equal."""
+    """Return the array as ``(n, rows)``, since one long loop is faster than nested ones; rows is 1 for equal ones."""
     if any(length > 1 for length in f.shape[1:]):
         f = jnp.broadcast_to(f, shape)
     return f.reshape(shape[0], -1)

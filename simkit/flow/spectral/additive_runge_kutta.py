@@ -1,4 +1,4 @@
-"""A Runge-Kutta step whose stiff part is implicit."""
+"""Additive Runge-Kutta step: explicit for the slow part, implicit for the stiff part."""
 
 from collections.abc import Callable
 
@@ -31,8 +31,8 @@ def additive_runge_kutta(
 
         dq/dt = rate(q) - stiffness q
 
-    ``rate`` is taken explicitly, four times; the damping implicitly, and it may be as stiff as it likes. Of third order
-    in both parts; steady solutions are kept exactly. Stable for oscillations ``rate = i omega q`` up to
+    ``rate`` is evaluated four times, explicitly; the damping is implicit and may be arbitrarily stiff. Of third order
+    in both parts; steady solutions are preserved exactly. Stable for oscillations ``rate = i omega q`` up to
     ``omega dt = 2.48``.
 
     Args:

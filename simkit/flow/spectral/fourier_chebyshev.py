@@ -32,7 +32,7 @@ class SpectralState:
 
     Attributes:
         amplitudes: ``(nk, 2, n)``, of the Stokes modes that make up the flow beyond its base, cosine and sine, unit U.
-        phase: how far the first harmonic has run downstream, in radians.
+        phase: distance travelled by the first harmonic downstream, in radians.
         start_energy: energy of the first harmonic at the start.
         iteration: number of steps taken, int32.
     """
@@ -93,8 +93,8 @@ def spectral_channel(
         divergence: its largest absolute value; rounding errors only.
         poiseuille_deviation: largest distance of the mean profile from the steady one above.
 
-    The velocity is a sum of divergence-free modes that vanish on the walls, so there is no pressure to solve for; the
-    modes are those in which creeping flow dies, so implicit viscosity is a division. Products are free of aliasing.
+    The velocity is a sum of divergence-free modes that vanish on the walls, so that no pressure is needed; the modes
+    are the decay modes of creeping flow, so that implicit viscosity is a division. Products are free of aliasing.
 
     Args:
         points: ``(nx, ny)``: nx/2 harmonics along the channel, the mean counted, and polynomials of degree below ny
@@ -106,7 +106,7 @@ def spectral_channel(
         cells: numbers of equal cells, along and across the channel, at whose centers the flow is observed.
 
     Raises:
-        UserError: if the configuration is not of that kind, or there is no wave to start from.
+        UserError: if an argument is out of range, or no Tollmien-Schlichting wave of that length is known.
 
     Reference, for the wave: Orszag, J. Fluid Mech. 50, 689 (1971), doi:10.1017/S0022112071002842.
     """
@@ -171,7 +171,7 @@ def spectral_channel(
     def observe(state: SpectralState, params: Params) -> dict[str, jax.Array]:
         u, v, vorticity = at_cells(state.amplitudes)
         height = like(u, y)
-        # Fused with what precedes in one program or another, the same speed would be rounded in different ways.
+        # The barrier keeps this from being fused differently, and so rounded differently, in different programs.
         u, v = computed_once((u + _base(params)(height), v))
         return {
             "speed": jnp.sqrt(u**2 + v**2 + jnp.finfo(u.dtype).tiny),
@@ -193,7 +193,7 @@ def spectral_channel(
         return {
             "time": time,
             "growth_rate": growth(state.start_energy, jnp.sum(amplitudes[1] ** 2)) / elapsed,
-            # Without a wave at the start there is only round-off to follow.
+            # Without an initial wave the phase would be that of round-off.
             "phase_speed": jnp.where(state.start_energy > 0, state.phase * length / (2 * math.pi * elapsed), 0),
             "fluctuation_energy": fluctuation_energy,
             "kinetic_energy": averaged["energy"] + fluctuation_energy,
@@ -228,7 +228,7 @@ def spectral_channel(
 
 
 def _base(params: Params) -> Base:
-    """Return the profile that the modes are added to: the parabola and the motion of the wall."""
+    """Return the base profile, to which the modes are added: the parabola and the linear profile of the moving wall."""
     return lambda y: 1 - y**2 + params["wall_velocity"] * (1 + y) / 2
 
 

@@ -1,4 +1,4 @@
-"""The velocity that amplitudes of Stokes modes stand for, and the advection of that velocity, projected back."""
+"""Velocity of a sum of Stokes modes, and the Galerkin projection of its advection."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ type Base = Callable[[jax.Array], jax.Array]
 
 
 def fields(modes: StokesModes, x: np.ndarray, y: np.ndarray) -> Callable[[jax.Array], tuple[jax.Array, ...]]:
-    """Return ``amplitudes -> (u, v, vorticity)`` of the modes at the places ``x`` along and ``y`` across the channel.
+    """Return ``amplitudes -> (u, v, vorticity)`` of the modes at positions ``x`` along and ``y`` across the channel.
 
         psi = sum over k, n of (a_kn cos(k x) + b_kn sin(k x)) phi_kn(y),
         u = dpsi/dy,    v = -dpsi/dx,    vorticity = dv/dx - du/dy
@@ -40,7 +40,7 @@ def fields(modes: StokesModes, x: np.ndarray, y: np.ndarray) -> Callable[[jax.Ar
 
 
 def advection(modes: StokesModes, points: tuple[int, int]) -> Callable[[jax.Array, Base], jax.Array]:
-    """Return ``(amplitudes, base) -> rate``, what advection does to the amplitudes, without aliasing.
+    """Return ``(amplitudes, base) -> rate``, the rate of change of the amplitudes by advection, without aliasing.
 
         rate = integral of (u - U e_x)(u + U e_x) : grad(w)   over the channel, for each mode w,
 
@@ -56,7 +56,7 @@ def advection(modes: StokesModes, points: tuple[int, int]) -> Callable[[jax.Arra
         A function of ``amplitudes (nk, 2, n)`` and of ``base``, a function of heights that returns U there.
     """
     y, weights = gauss_points(points)
-    # Products of two harmonics up to kmax do not reach back to kmax on so many points.
+    # Number of points on which products of two harmonics up to kmax are not aliased onto harmonics up to kmax.
     count = 3 * (len(modes.wavenumbers) - 1) + 1
     even, odd = _along(2 * np.pi * np.arange(count) / count, np.arange(len(modes.wavenumbers)))
     mean = np.where(np.arange(len(modes.wavenumbers)) == 0, 1.0, 2.0).repeat(2) / count
@@ -89,7 +89,7 @@ def linear_advection(modes: StokesModes, harmonic: int, points: tuple[int, int])
 
 
 def like(array: jax.Array, values: np.ndarray) -> jax.Array:
-    """Return baked ``values`` in the precision of ``array``."""
+    """Return constant ``values`` in the precision of ``array``."""
     return jnp.asarray(values, array.dtype)
 
 

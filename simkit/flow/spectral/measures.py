@@ -60,7 +60,7 @@ def extremes(
         u, v, _ = velocity(amplitudes)
         divergence = jnp.matmul(like(u, along), u, precision="highest")
         divergence += jnp.matmul(v, like(v, across.T), precision="highest")
-        # Fused with what precedes in one program or another, the same sum would be rounded in different ways.
+        # The barrier keeps this from being fused differently, and so rounded differently, in different programs.
         total, v = computed_once((u + base(like(u, y)), v))
         crossed = jnp.abs(total) / (length / points[0]) + jnp.abs(v) / like(v, np.gradient(y))
         return {"divergence": jnp.max(jnp.abs(divergence)), "courant_number": time_step * jnp.max(crossed)}
@@ -69,7 +69,7 @@ def extremes(
 
 
 def turn(before: jax.Array, after: jax.Array) -> jax.Array:
-    """Return the angle by which a harmonic with amplitudes ``(2, n)`` runs downstream, in radians, at most pi."""
+    """Return the phase angle that a harmonic with amplitudes ``(2, n)`` travels downstream, in radians, at most pi."""
     sine = jnp.sum(before[0] * after[1] - before[1] * after[0])
     cosine = jnp.sum(before * after)
     still = sine**2 + cosine**2 == 0

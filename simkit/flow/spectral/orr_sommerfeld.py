@@ -1,4 +1,4 @@
-"""Waves on a parallel flow between two walls: do they grow, how fast do they run, and what do they look like?"""
+"""Orr-Sommerfeld equation: growth rates, phase speeds and shapes of small waves on a parallel flow between walls."""
 
 import dataclasses
 import math

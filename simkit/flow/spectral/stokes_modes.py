@@ -1,4 +1,4 @@
-"""The modes in which creeping flow between two walls dies: divergence-free, at rest on the walls, orthonormal."""
+"""Stokes modes: decay modes of creeping flow between two walls, divergence-free, zero on the walls, orthonormal."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ class StokesModes:
 
     Attributes:
         wavenumbers: ``(nk,)``, 0, 2 pi/length, ...
-        decay: ``(nk, n)``, increasing: with viscosity nu and nothing else, amplitudes change as ``exp(-nu decay t)``.
+        decay: ``(nk, n)``, increasing: under viscosity nu alone amplitudes change as ``exp(-nu decay t)``.
         coefficients: ``(nk, n, ny)``, Chebyshev coefficients of phi.
     """
 

@@ -12,7 +12,7 @@ from simkit.errors import UserError
 from simkit.flow.spectral.galerkin import linear_advection
 from simkit.flow.spectral.stokes_modes import StokesModes
 
-# Every wavelength for which the wave can be followed; Reynolds numbers from well below the critical 5772.
+# Wavelengths for which the wave can be continued over all these Reynolds numbers, from well below the critical 5772.
 LENGTHS = (5.0, 16.0)
 REYNOLDS = (2000.0, 50000.0)
 REFERENCE = 10000.0
@@ -50,7 +50,7 @@ def tollmien_schlichting_wave(
     start = vectors[:, np.argmax(eigenvalues.real)]
     start = start / np.linalg.norm(start) * np.exp(-1j * np.angle(start[0]))
     table = np.empty((NODES, len(start)), dtype=complex)
-    # From the reference outward either way, each node from its neighbor: the wave keeps its identity.
+    # From the reference node outward in both directions, each wave selected by its overlap with that of its neighbor.
     above = np.flatnonzero(reynolds >= REFERENCE)[::-1]
     for chain in (above, np.flatnonzero(reynolds < REFERENCE)):
         vector = start

@@ -1,1 +1,1 @@
-"""Steps in time, explicit and implicit, and how long they may be."""
+"""Time stepping, explicit and implicit, and limits of the time step."""

@@ -1,4 +1,4 @@
-"""Friction treated implicitly, so that thin cells at a wall do not limit the time step."""
+"""Implicit friction, so that thin cells at a wall do not limit the time step."""
 
 from collections.abc import Callable
 
@@ -35,9 +35,8 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
 
         change - s part viscosity L change = explicit change + part (viscosity L velocity - grad(pressure))
 
-    What is given on the sides acts in both: the old values, at ``time``, with the weight 1 - s, and the new ones, at
-    ``time + part``, with the share s. The pressure on open sides is that of the middle, at ``time + part/2``, which the
-    old pressure fits, see `lifting`.
+    Boundary values enter both sides: those at ``time`` with the weight 1 - s, those at ``time + part`` with the weight
+    s. The pressure on open sides is taken at ``time + part/2``, to which the old pressure is adjusted, see `lifting`.
 
     ``solve(change, velocity, pressure, params, time, part, share)`` returns the change, and the function
     ``q -> s part viscosity L q`` by which Brown, Cortez and Minion correct the pressure for the increment q.
@@ -62,7 +61,7 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
         boundary = blend(equations.on_sides(params, time), equations.on_sides(params, time + part), share)
         between, new = velocity, velocity
         if passes:
-            # What passes through the sides at the end is known before the friction, which it takes part in.
+            # The normal velocity on the sides at the end of the stage is known beforehand, and enters the friction.
             new = prescribe(jax.tree.map(jnp.add, velocity, change), equations.on_sides(params, time + part), domain)
             between = tuple(_with_ends_of(f, blend(f, new[i], share), i, domain) for i, f in enumerate(velocity))
         friction = implicit_friction(between, boundary, equations, params)
@@ -100,9 +99,9 @@ def friction_solver(equations: Equations) -> Callable[..., tuple[Velocity, Corre
 
 
 def lifting(equations: Equations, solve_pressure: Callable[[jax.Array], jax.Array]) -> Callable[..., jax.Array]:
-    """Return the function that makes the pressure of one time fit what open sides give at another.
+    """Return the function that adjusts the pressure to a change of the pressure given on open sides.
 
-        laplacian(q) = 0 inside,    q = what the pressure on the open sides has changed by,    p <- p + q
+        laplacian(q) = 0 inside,    q = change of the pressure on the open sides,    p <- p + q
 
     Without it the whole change would act on the nearest faces alone, and implicit friction would spread it there before
     the projection sees it. ``lift(pressure, params, before, now)`` takes the times of both.
@@ -123,7 +122,7 @@ def lifting(equations: Equations, solve_pressure: Callable[[jax.Array], jax.Arra
 
 
 def _with_ends_of(f: jax.Array, other: jax.Array, axis: int, domain: Domain) -> jax.Array:
-    """Return a component of the velocity with what another has on the sides across its own axis."""
+    """Return a component of the velocity with the boundary layers of another along its own axis."""
     if domain.sides[axis] is None:
         return f
     return with_ends(end(other, axis, 0), inside(f, axis, domain.grid), end(other, axis, 1), axis)

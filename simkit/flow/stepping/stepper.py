@@ -17,14 +17,14 @@ from simkit.flow.boundary.domain import prescribe
 from simkit.flow.boundary.pressure_sides import pushed
 from simkit.flow.diagnosis.measures import integral, mean_velocity
 from simkit.flow.equations import Equations
-from simkit.flow.obstacles.method import Stage
+from simkit.flow.obstacles.stage import Stage
 from simkit.flow.operators.differences import divergence, gradient
 from simkit.flow.scalar import TransportedScalar
 from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.solvers.pressure import pressure_solver
 from simkit.flow.stepping.implicit import friction_solver, lifting
 
-# Weights (new, old) of the explicit terms of each stage, and the part of the step that has passed before it.
+# Weights (new, old) of the explicit terms of each stage, and the fraction of the step before the stage.
 STAGES = np.array([(8 / 15, 0.0, 0.0), (5 / 12, -17 / 60, 8 / 15), (3 / 4, -5 / 12, 2 / 3)])
 
 
@@ -34,16 +34,16 @@ class FlowState:
 
     Attributes:
         velocity: components on their faces, see `simkit.flow.grid.Grid`.
-        pressure: at the cell centers, divided by density, without its mean unless a side gives it; that of the middle
-            of the last stage, 1/2 (Adams-Bashforth) or 1/6 (Runge-Kutta) of a step ago.
-        scalar: at the cell centers, or several by name; ``()`` where there is none.
+        pressure: at the cell centers, divided by density, with zero mean unless a side gives the pressure; at the
+            middle of the last stage, 1/2 (Adams-Bashforth) or 1/6 (Runge-Kutta) of a step ago.
+        scalar: at the cell centers, or several by name; ``()`` if there is none.
         explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
-        drive: the uniform acceleration along the first axis that holds the flow rate, mean over the last step; zero
-            unless it is held.
-        load: mean force of the flow on the obstacle over the last step, and how much of each scalar it gave per time;
-            empty where there is none.
-        hold: what the obstacle is held with, computed at the start and right under any parameters; ``()`` where there
-            is none.
+        drive: the uniform acceleration along the first axis that keeps the prescribed flow rate, mean over the last
+            step; zero if no flow rate is prescribed.
+        load: mean force of the flow on the obstacle over the last step, and the amount of each scalar that it gave per
+            time; empty if there is none.
+        hold: data of the obstacle's method, computed at the start and valid for any parameters; ``()`` if there is
+            none.
         time: time passed, and its rounding error so far.
         time_step: length of the last step.
         iteration: number of steps taken, int32.
@@ -63,7 +63,7 @@ class FlowState:
 
 type Start = Callable[..., FlowState]
 type Step = Callable[[FlowState, Params], FlowState]
-# From a velocity, a length of time and a divergence (none by default) to the velocity of that divergence, and the
+# ``(velocity, part, divergence=None) -> velocity, pressure``: the velocity projected onto a given divergence (zero by
 # pressure that makes it so in that time.
 type Project = Callable[..., tuple[Velocity, jax.Array]]
 
@@ -78,7 +78,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         (w - u)/dt = n N(u) + o N_old + (n + o) (L (w + u)/2 - grad(p))
         laplacian(q) = div(w)/((n + o) dt),    u = w - (n + o) dt grad(q),    p = p + q - L q (n + o) dt/2
 
-    Without implicit axes the old pressure is left out, and p = q.
+    Without implicit axes the old pressure is omitted, and p = q.
 
     ==================  =========================================================  ==================================
     method              weights (n, o) of the stages                               order, without implicit axes
@@ -87,8 +87,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     adams_bashforth     (1 + r/2, -r/2), r the ratio to the step before            2; Courant number below about 0.5
     ==================  =========================================================  ==================================
 
-    Implicit axes are of second order. The first Adams-Bashforth step is of Euler's kind, with fully implicit friction,
-    which damps the kink of an impulsive start that Crank-Nicolson would carry on as an oscillation.
+    Implicit axes are of second order. The first Adams-Bashforth step is an Euler step with fully implicit friction,
+    which damps the discontinuity of an impulsive start that Crank-Nicolson would turn into an oscillation.
 
     Args:
         equations: what to integrate.
@@ -109,7 +109,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     solve_diffusion = equations.scalar.implicit_diffusion(equations.implicit) if equations.scalar else None
 
     def project(velocity: Velocity, part: jax.Array, source: jax.Array | None = None) -> tuple[Velocity, jax.Array]:
-        # The whole velocity is projected, not its change alone: rounding errors of earlier steps go with it.
+        # The whole velocity is projected, not only its change: this removes rounding errors of earlier steps.
         with jax.named_scope("projection"):
             missing = divergence(velocity, grid) if source is None else divergence(velocity, grid) - source
             increment = solve_pressure(missing / part)
@@ -128,7 +128,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             if open_sides:
                 acceleration = pushed(acceleration, equations.pressure_on_sides(params, zero), domain)
         if equations.boundary is not None:
-            # On sides that the fluid passes it is the rate at which what passes changes.
+            # On inflow, outflow and open sides it is the rate of change of the normal velocity there.
             def moved(time: jax.Array) -> Velocity:
                 later = jax.tree.map(lambda u, a: u + time * a, velocity, acceleration)
                 return prescribe(later, equations.on_sides(params, time), domain)
@@ -150,10 +150,10 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         )
 
     def fits(state: FlowState, length: jax.Array) -> tuple[jax.Array, ...]:
-        """Return at what time the pressure at the start of each stage fits the open sides; nothing where none do."""
+        """Return the time to which the pressure at the start of each stage belongs; empty without open sides."""
         if lift is None:
             return ()
-        # The middle of the stage before; at the start, the start.
+        # The middle of the previous stage; for the first step, the start.
         last = like(length, (1 - STAGES[-1, 2]) / 2 if several else 0.5)
         now = state.time[0]
         before = jnp.where(state.iteration == 0, now, now - last * state.time_step)
@@ -165,19 +165,19 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     def step(state: FlowState, params: Params) -> FlowState:
         length = like(state.time, equations.time_step(state.velocity, params))
         first = state.iteration == 0
-        # That of bodies at rest is the same in all stages.
+        # For bodies at rest it is the same in all stages.
         resting = obstacle.inertia(params, state.time[0]) if obstacle and not obstacle.moves else None
         body = obstacle.at(params, state.hold) if obstacle else ()
 
         def stage(carry, weights_and_index):
             velocity, pressure, scalar, before, drive, pushed, impulse = carry
             (new, old, passed), index, *fitted = weights_and_index
-            # Numbers on their own: worked out again for each point, they would keep loops from being vectorized.
+            # The barrier keeps scalars from being recomputed for each point, which would prevent vectorization.
             gain, loss, part = computed_once((new * length, old * length, (new + old) * length))
             time = state.time[0] + passed * length
             with jax.named_scope("explicit"):
-                # The old terms are used up before there are new ones, which then take their place in memory. One long
-                # loop is faster than loops in loops.
+                # The old terms are consumed before the new ones are computed, so that their memory is reused. One long
+                # loop is faster than nested loops.
                 kept = jax.tree.map(lambda o: loss * o.ravel(), before)
                 kept, velocity, scalar = computed_once((kept, velocity, scalar))
                 inertia = obstacle.inertia(params, time) if obstacle and obstacle.moves else resting
@@ -212,7 +212,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             if obstacle is None:
                 velocity, increment = project(velocity, part)
             else:
-                # Implicit friction has added the old pressure.
+                # Implicit friction has already added the old pressure gradient.
                 left = pressure if correction is None else jnp.zeros_like(pressure)
                 now_at = Stage(index, part, time + part, project, source)
                 velocity, increment, momentum = obstacle.hold(velocity, started, left, params, body, now_at)
@@ -227,7 +227,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
 
         before = state.explicit
         if several:
-            # The first stage has no old terms: their weight is zero, and anything at hand of the same shape will do.
+            # The first stage has no old terms: their weight is zero, and any array of the same shape can be passed.
             before = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
         nothing = jnp.zeros_like(state.drive), jnp.zeros_like(state.load)
         carry = state.velocity, state.pressure, state.scalar, before, state.drive, *nothing

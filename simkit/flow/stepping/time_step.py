@@ -14,7 +14,7 @@ from simkit.flow.boundary.domain import Domain
 from simkit.flow.diagnosis.measures import crossing_rate
 from simkit.flow.viscosity import Viscosity, field_at_centers, is_field, uniform
 
-# Largest time step times rate at which each method is stable: for decay, and for a wave carried by central differences.
+# Stability limits of each method: largest time step times decay rate, and largest Courant number of central advection.
 DECAY_LIMIT = {"runge_kutta": 2.51, "adams_bashforth": 1.0}
 CARRY_LIMIT = {"runge_kutta": 1.73, "adams_bashforth": 0.5}
 
@@ -33,13 +33,13 @@ def adaptive_time_step(
 ) -> Callable[[Velocity, Params], jax.Array]:
     """Return the function that gives the time step at which the flow crosses ``params["courant_number"]`` cells.
 
-    Not longer than half of what explicit friction and diffusion bear, and than ``params["time_step"]``, which a flow at
-    rest takes.
+    At most half the stability limit of explicit friction and diffusion, and at most ``params["time_step"]``, which is
+    used for a flow at rest.
 
     Args:
         domain: the domain.
-        viscosity: as for `simkit.flow.equations.Equations`; of a field the largest value counts.
-        method: of the stepper.
+        viscosity: as for `simkit.flow.equations.Equations`; the largest value of a field is used.
+        method: method of the stepper.
         explicit: axes along which friction and diffusion are explicit.
         diffusivity: of the scalar, ``params -> number``; or None.
     """
@@ -62,7 +62,7 @@ def adaptive_time_step(
 
 
 def decay_rate(domain: Domain, axes: tuple[int, ...]) -> float:
-    """Return the largest rate, per unit viscosity, at which differences along some axes decay: sum of ``4/dx^2``."""
+    """Return the largest decay rate of second differences along some axes, per unit viscosity: sum of ``4/dx^2``."""
     return float(sum(4 / domain.grid.axes[i].widths.min() ** 2 for i in axes))
 
 
@@ -75,7 +75,7 @@ def check_time_step(
     explicit: tuple[int, ...],
     diffusivity: float = 0.0,
 ) -> None:
-    """Refuse a fixed time step with which the flow cannot be stable.
+    """Refuse a fixed time step above the limit of stability.
 
     Args:
         time_step: the time step.

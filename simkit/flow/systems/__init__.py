@@ -1,1 +1,1 @@
-"""Flows by name: a domain, equations and what to look at, made into a simulation."""
+"""Factories of flow simulations, each with its domain, equations and diagnostics."""

@@ -27,7 +27,7 @@ from simkit.flow.stepping.time_step import check_time_step, fixed_time_step
 
 LENGTH, HEIGHT = 22.0, 4.1
 CENTER = (2.0, 2.0)
-# Cells are smallest at most this far from the center at its default place, before, behind, below and above it.
+# Extent of the region of smallest cells around the default center: upstream, downstream, below and above.
 FINE = (0.7, 0.8), (0.7, 0.7)
 
 
@@ -134,7 +134,7 @@ def cylinder_in_channel(
     def init(params: Params, key: jax.Array) -> FlowState:
         x, y = grid.along(axes[0].faces, 0), grid.along(axes[1].faces, 1)
         bump = np.exp(-((x - 4.0) ** 2)) * np.sin(np.pi * y / HEIGHT) ** 2
-        # Its steepest slope is sqrt(2/e) times its height.
+        # The largest slope of a Gaussian is sqrt(2/e) times its height over its width.
         bump = like(params["disturbance"], bump / np.sqrt(2 / np.e))
         basic = like(bump, stream if not pulse else np.zeros_like(stream))
         return start(curl(basic + params["disturbance"] * bump, grid), params)
@@ -173,7 +173,7 @@ def cylinder_in_channel(
     def check(params: Params, key: jax.Array) -> None:
         del key
         cylinder.check(params)
-        # The flow beside the cylinder is about half as fast again as the fastest inflow.
+        # The largest speed beside the cylinder is about 1.5 times that of the inflow.
         step, viscosity = float(params["time_step"]), 1 / float(params["reynolds"])
         check_time_step(step, 2.25, viscosity, channel, equations.method, equations.explicit)
 

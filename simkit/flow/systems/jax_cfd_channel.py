@@ -1,4 +1,4 @@
-"""Plane channel flow on the finite volumes of jax-cfd: the example of how to bring in a step function from there."""
+"""Plane channel flow by jax-cfd's finite volumes: an example of a simulation made of its step functions."""
 
 import dataclasses
 from typing import Any
@@ -40,8 +40,8 @@ def jax_cfd_channel(*, cells: tuple[int, int] = (128, 64), length: float = 6.0) 
 
     One step is that of `jax_cfd.base.equations.semi_implicit_navier_stokes`: explicit advection by van Leer's scheme
     and explicit friction, of first order in time, then a projection by fast diagonalization. It makes the velocity
-    half a cell outside a wall the negative of that half a cell inside, so that of n equal cells across,
-    ``u = 3/2 F (1 + 1/n^2 - y^2)`` and the mean velocity ``F (1 + 2/n^2)`` remain.
+    half a cell outside a wall the negative of that half a cell inside, so that the steady flow on n equal cells is
+    ``u = 3/2 F (1 + 1/n^2 - y^2)``, with the mean velocity ``F (1 + 2/n^2)``.
 
     F is the parameter ``forcing`` and U0 ``initial_velocity``; all of `PARAMETERS` may be swept and differentiated.
 

@@ -23,7 +23,7 @@ PARAMETERS = {
         0.001,
         NOT_NEGATIVE,
         "1",
-        "kinematic viscosity nu; the lower, the finer the threads, and the more cells they need",
+        "kinematic viscosity nu; the lower it is, the finer the vorticity filaments, and the more cells are needed",
     ),
     "forcing": Parameter(1.0, unit="1", doc="amplitude of the force per mass, F sin(k y) along x"),
     "drag": Parameter(0.1, NOT_NEGATIVE, "1", "rate at which friction with the ground slows the whole flow"),

@@ -1,4 +1,4 @@
-"""Flow in a square box whose lid slides."""
+"""Lid-driven cavity: flow in a square box with a sliding lid."""
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +45,7 @@ PARAMETERS = {
     v_right=("1", "v on the horizontal centerline at x = 0.8594"),
 )
 def lid_driven_cavity(*, cells: int = 128, stretching: float = 0.0, wall_slope: str = "parabola") -> Simulation:
-    """Return the flow in a square box, from rest, that its sliding lid sets in motion.
+    """Return the flow in a square box, initially at rest, driven by its sliding lid.
 
         du/dt + div(u u) = -grad(p) + 1/Re laplacian(u),   div(u) = 0,
         u = (L, 0) at y = 1,   u = (0, 0) at x = 0, x = 1 and y = 0

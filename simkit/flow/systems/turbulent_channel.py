@@ -24,7 +24,7 @@ from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.stepping.time_step import check_time_step, fixed_time_step
 
 DRIVES = ("pressure_gradient", "flow_rate")
-# Waves of the disturbance at the start along x and z, and across y.
+# Numbers of waves of the initial disturbance along x and z, and along y.
 WAVES_ALONG, WAVES_ACROSS = 3, 3
 
 
@@ -42,7 +42,7 @@ PARAMETERS = {
     "perturbation": Parameter(2.0, unit="u_tau", doc="root-mean-square speed of the random waves at the start"),
     "time_step": Parameter(0.004, POSITIVE, "h/u_tau", "time step; keep courant_number below 1.7"),
 }
-# Where the flow rate is held.
+# Additional parameter if the flow rate is prescribed.
 FLOW_RATE = {"bulk_velocity": Parameter(15.7, unit="u_tau", doc="flow rate per unit area")}
 
 
@@ -156,7 +156,7 @@ def turbulent_channel(
         del params
         u, _, w = state.velocity
         along, across = u[:, :, 0], u[0].T
-        # Each side of the gap repeats the layer beside it, for pictures are interpolated.
+        # The gap repeats the adjacent layers, since pictures are interpolated.
         slices = jnp.concatenate([along, along[-1:], across[:1], across])
         return {"u": along, "w": w[:, :, 0], "slices": slices}
 
@@ -174,12 +174,12 @@ def turbulent_channel(
 
     def check(params: Params, key: jax.Array) -> None:
         del key
-        # The mean velocity in the middle; turbulence adds to it.
+        # The mean velocity at mid-height, to which turbulence adds.
         speed = (float(reichardt(1.0, params["friction_reynolds"])), 0.0, 0.0)
         time_step, viscosity = float(params["time_step"]), float(_viscosity(params))
         check_time_step(time_step, speed, viscosity, walls, equations.method, equations.explicit)
 
-    # Both slices side by side: their x and z, with a gap of two cells between.
+    # Both slices side by side, with a gap of two cells between them.
     width, edge = axes[0].length, axes[0].length + GAP
     beside = [2 * width - axes[0].centers[-1], edge - axes[2].centers[0]]
     places = np.concatenate([axes[0].centers, beside, edge + axes[2].centers])

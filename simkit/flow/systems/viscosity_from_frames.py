@@ -49,7 +49,7 @@ def viscosity_from_frames(
     true_forcing: float = 1.0,
     frame_every: int = 4,
 ) -> Simulation:
-    """Return a channel flow beside the recorded frames of another, and how badly it explains them.
+    """Return a channel flow compared with the recorded frames of another, and the misfit between them.
 
     The recorded flow has the Reynolds number and forcing ``true_reynolds`` and ``true_forcing``; both start from the
     same eddies, see `simkit.flow.channel`. One step is ``frame_every`` time steps and one recorded frame: both
@@ -57,8 +57,8 @@ def viscosity_from_frames(
 
         misfit = mean over frames, cells and components of ((u - u*)/noise)^2
 
-    is about 1 where the parameters explain the frames. Its minimum is their estimate of greatest likelihood; how far it
-    lies from the truth is told by `simkit.core.recording.standard_errors`.
+    is about 1 at the true parameters. Its minimum is the maximum-likelihood estimate; for the standard errors see
+    `simkit.core.recording.standard_errors`.
 
     The parameters ``reynolds`` and ``forcing`` are those that are tried; the others are those of both flows. All of
     `PARAMETERS` may be swept and differentiated.

@@ -1,4 +1,4 @@
-"""Flow between two plane walls that an oscillating pressure gradient drives, as the heart drives blood."""
+"""Womersley flow: flow between two plane walls driven by an oscillating pressure gradient."""
 
 import math
 
@@ -34,10 +34,10 @@ PARAMETERS = {
     "amplitude": Parameter(
         1.0,
         unit="h",
-        doc="amplitude of the pressure gradient per density and omega^2: how far a fluid without friction would swing",
+        doc="amplitude of the pressure gradient per density and omega^2: displacement of a fluid without friction",
     ),
     "initial_share": Parameter(
-        1.0, unit="1", doc="share of the periodic flow that is there at the start; 0 starts from rest"
+        1.0, unit="1", doc="fraction of the periodic flow present at the start; 0 starts from rest"
     ),
     "time_step": Parameter(2 * math.pi / 200, POSITIVE, "1/omega", "time step; the period is 2 pi"),
 }
@@ -167,7 +167,7 @@ def exact_displacement(y: jax.Array, params: Params) -> jax.Array:
 
 
 class _Displacement:
-    """How far the fluid at each height has moved along the channel, ``(n,)``."""
+    """Displacement of the fluid along the channel at each height, ``(n,)``."""
 
     def rate(
         self, scalar: jax.Array, velocity: Velocity, params: Params, time: jax.Array, explicit: tuple[int, ...]
@@ -176,4 +176,6 @@ class _Displacement:
         return velocity[0].mean(axis=0)
 
     def implicit_diffusion(self, axes: tuple[int, ...]) -> None:
-        """Return None: nothing spreads."""
+        """Return None: displacements do not diffuse."""
+
+    # Written so that no exponent is positive, for cosh(b) overflows.

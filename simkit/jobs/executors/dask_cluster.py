@@ -17,8 +17,8 @@ from simkit.storage.files import DamagedFileError
 from simkit.storage.software import versions
 
 if TYPE_CHECKING:
+    from simkit.jobs.callbacks import Report, Warn
     from simkit.jobs.chunks import Chunks
-    from simkit.jobs.job import Report, Warn
 
 MISSING = "a Dask cluster needs the package distributed; install it with: pip install 'simkit[dask]'"
 SECONDS_TO_CONNECT = 10

@@ -10,8 +10,8 @@ import numpy as np
 from simkit.errors import UserError
 
 if TYPE_CHECKING:
+    from simkit.jobs.callbacks import Report, Warn
     from simkit.jobs.chunks import Chunks
-    from simkit.jobs.job import Report, Warn
 
 # A chunk is given up when it failed so often.
 MOST_TRIES = 3
@@ -43,8 +43,8 @@ class Executor(Protocol):
         Args:
             chunks: of a sweep.
             indices: of those that are missing.
-            report: told the fraction done of all of them.
-            warn: told in one line of damaged files, and of workers that died.
+            report: called with the fraction done of all of them.
+            warn: called with one line about damaged files, and of workers that died.
 
         Raises:
             UserError: if a chunk cannot be computed.
@@ -79,7 +79,7 @@ class Tally:
     Args:
         chunks: of a sweep.
         indices: of those that are missing; the others count as done.
-        report: told the fraction done of the sweep.
+        report: called with the fraction done of the sweep.
     """
 
     def __init__(self, chunks: "Chunks", indices: Sequence[int], report: "Report") -> None:
@@ -112,7 +112,7 @@ class Tries:
 
     Args:
         folder: of the sweep, for errors.
-        warn: told in one line of a chunk that is tried again.
+        warn: called with one line about a chunk that is tried again.
     """
 
     def __init__(self, folder: Path, warn: "Warn") -> None:

@@ -22,8 +22,8 @@ from simkit.storage.files import DamagedFileError, remove_leftovers
 from simkit.storage.software import versions
 
 if TYPE_CHECKING:
+    from simkit.jobs.callbacks import Report, Warn
     from simkit.jobs.chunks import Chunks
-    from simkit.jobs.job import Report, Warn
     from simkit.storage.run_directory import RunDirectory
 
 

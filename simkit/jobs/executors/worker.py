@@ -74,8 +74,8 @@ def compute(
         identity: of the run.
         index: of the chunk.
         parts: as for `simkit.jobs.chunks.Chunks.compute`.
-        report: told of progress.
-        warn: told in one line what was damaged.
+        report: called with the progress.
+        warn: called with one line that says what was damaged.
         keeps_segments: as for `simkit.jobs.chunks.Chunks.compute`.
 
     Raises:

@@ -24,7 +24,7 @@ class Contacts(NamedTuple):
 
 
 def contact_network(pairs: Pairs, sigma: jax.Array) -> Contacts:
-    """Tell which pairs overlap.
+    """Return the pairs that overlap.
 
     Args:
         pairs: from `simkit.molecular.neighbors.pairs`, of all particles or of those on a list.
@@ -34,7 +34,7 @@ def contact_network(pairs: Pairs, sigma: jax.Array) -> Contacts:
 
 
 def load_bearing(network: Contacts, dimension: int) -> jax.Array:
-    """Tell which particles are held in place by the others.
+    """Return the particles that are held in place by the others.
 
     Fewer than ``d + 1`` contacts cannot hold a frictionless particle; removing such a rattler may free its neighbors,
     so the removal is repeated.
@@ -61,7 +61,7 @@ def contact_number(network: Contacts, bearing: jax.Array) -> jax.Array:
         bearing: from `load_bearing`, (N,).
 
     Returns:
-        Scalar; zero where nothing bears load.
+        Scalar; zero if no particle bears load.
     """
     contacts = (network.touching & bearing[:, None] & bearing[network.partner]).sum()
     return jnp.where(bearing.any(), contacts / jnp.maximum(bearing.sum(), 1), 0)

@@ -23,7 +23,7 @@ MARGINAL = 1e3
 
 
 class ElasticConstants(NamedTuple):
-    """What `elastic_constants` finds.
+    """Elastic constants, stress and nonaffine displacements, see `elastic_constants`.
 
     Attributes:
         stiffness: ``d sigma / d e``, the response of the Cauchy stress, with the particles at rest again; energy /
@@ -62,9 +62,9 @@ def elastic_constants(
     """Return the elastic constants at zero temperature of particles at rest in a cell.
 
     ``stiffness_IJ = d sigma_I / d e_J - (1/V) X_I . H^-1 X_J``, with ``X_J = dF / d e_J``, the forces that an affine
-    strain brings up, and H the Hessian without the translations that no force opposes. The first term is the derivative
-    of the stress along the strain, the second is what the particles take back when they move by ``u = H^-1 X_J``. No
-    matrix is stored.
+    strain causes, and H the Hessian without the translations that no force opposes. The first term is the derivative of
+    the stress along the strain, the second the relaxation when the particles move by ``u = H^-1 X_J``. No matrix is
+    stored.
 
     The stiffness is the derivative of the Cauchy stress: what a test of finite strain measures, and what decides
     about stability under load. At zero stress it is also the second derivative of the energy density; otherwise see
@@ -74,13 +74,13 @@ def elastic_constants(
     too far from rest. Differentiable with respect to position, cell and params, where the interaction is three times.
 
     Args:
-        interaction: what acts between the particles. A force that jumps at a cut-off answers to strain by pairs
-            that cross it, which no derivative sees: use a potential whose force ends at zero.
+        interaction: interaction of the particles. If the force jumps at a cut-off, derivatives miss the contribution
+            of pairs that cross it under strain: use a potential whose force ends at zero.
         position: at a minimum, length, (N, d).
         cell: (d,) side lengths or (d, d) lattice vectors as rows.
         params: of the interaction.
-        neighbors: current ones, where the caller keeps them; ``None`` prepares them.
-        loose: particles nothing holds (rattlers), (N,) booleans; they follow the strain affinely.
+        neighbors: current neighbors, if the caller keeps them; ``None`` prepares them.
+        loose: particles that no force holds (rattlers), (N,) booleans; they follow the strain affinely.
         distance_tolerance: largest distance of a particle from its rest, as a Newton step estimates it, in units of
             ``(V/N)^(1/d)``. The constants change by about ten times that, relatively.
 
@@ -111,7 +111,7 @@ def elastic_constants(
     def force_of(position: jax.Array) -> jax.Array:
         return interaction.force(position, *jax.lax.stop_gradient((cell, params)), neighbors)
 
-    # Where a field of the cell's own period holds the particles, they do not follow a strain as in its absence.
+    # In a field with the period of the cell, particles do not follow a strain as they do without it.
     motions = unopposed(force_of, position, rotations=False, among=~held)
 
     def project(displacement: jax.Array) -> jax.Array:
@@ -119,7 +119,7 @@ def elastic_constants(
         return displacement - onto(motions, displacement)
 
     product = hessian_vector_product(interaction, position, cell, params, neighbors=neighbors)
-    # A vector with a part along every mode: solving for it finds out a mode that the others happen to miss.
+    # A vector with components along every mode: solving for it detects modes that the other right-hand sides miss.
     probe = project(jax.random.normal(jax.random.key(0), position.shape, position.dtype))
     sides = jnp.concatenate([on_force, jnp.stack([force, probe])])
     *nonaffine, step, answer = jax.vmap(lambda side: solve_symmetric(product, side, project))(sides)

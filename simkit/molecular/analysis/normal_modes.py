@@ -112,7 +112,7 @@ def _derivatives_of_diagonalized(
     apart, largest = values[None, :] - values[:, None], jnp.abs(values).max()
     close = jnp.abs(apart) <= jnp.finfo(values.dtype).eps ** (2 / 3) * largest
     is_zero = _is_zero(values, tolerance)
-    # Zero modes are held fixed. How other equal modes mix is not known, nor what follows from it.
+    # Zero modes are held fixed. Derivatives of eigenvectors with equal eigenvalues are undefined.
     mixed = jnp.where(close, jnp.nan, within / jnp.where(close, 1, apart))
     mixed = jnp.where((is_zero[:, None] & is_zero) | jnp.eye(len(values), dtype=bool), 0, mixed)
     return (values, columns), (jnp.diagonal(within), columns @ mixed)

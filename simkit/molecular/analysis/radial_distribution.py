@@ -1,4 +1,4 @@
-"""The radial distribution function: how many particles are at which distance, compared with an ideal gas."""
+"""Radial distribution function: the density of particles at a distance, relative to an ideal gas."""
 
 import math
 
@@ -42,7 +42,7 @@ def radial_distribution(position: jax.Array, cell: jax.Array, *, reach: jax.Arra
     count, dimension = position.shape
     space = spaces.of_cell(cell, dimension)
     columns = tuple(position[:, axis] for axis in range(dimension))
-    # Twice in a row, so that the partners k places on are one slice.
+    # Concatenated with itself, so that the partners at an index offset k are one slice.
     doubled = tuple(jnp.concatenate([x, x]) for x in columns)
 
     def add(numbers: jax.Array, places: jax.Array) -> tuple[jax.Array, None]:
@@ -53,7 +53,7 @@ def radial_distribution(position: jax.Array, cell: jax.Array, *, reach: jax.Arra
         # What lies beyond the last shell is dropped; so is a position that is not a number.
         return numbers.at[shell].add(1, mode="drop"), None
 
-    # Partners 1 ... (N - 1) / 2 places on are every pair once; half way round, of an even number, every pair twice.
+    # Index offsets 1 ... (N - 1) / 2 give every pair once; for even N the offset N / 2 gives each of its pairs twice.
     numbers = jnp.zeros(bins, jnp.int32)
     numbers, _ = jax.lax.scan(add, numbers, jnp.arange(1, (count - 1) // 2 + 1, dtype=jnp.int32))
     ordered = 2 * numbers

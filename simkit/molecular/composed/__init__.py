@@ -1,1 +1,1 @@
-"""Systems of particles as data: species, cell, interactions and what is done with them, by names and expressions."""
+"""Systems of particles described as data: species, cell, interactions and tasks, by names and expressions."""

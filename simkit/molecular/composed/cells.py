@@ -24,7 +24,7 @@ class SystemCell:
     """A cell and the axes along which it repeats.
 
     Attributes:
-        frame: ``params -> `` sides (d,) or lattice vectors as rows (d, d), all finite; ``None`` where there is no cell.
+        frame: ``params -> `` sides (d,) or lattice vectors as rows (d, d), all finite; ``None`` without a cell.
         periodic: along which axes it repeats, d booleans.
     """
 
@@ -33,7 +33,7 @@ class SystemCell:
 
     @property
     def dimension(self) -> int:
-        """Of space."""
+        """Dimension of space, d."""
         return len(self.periodic)
 
     @property
@@ -47,7 +47,7 @@ class SystemCell:
         return all(self.periodic)
 
     def cell(self, params: Params) -> Cell:
-        """Return the cell as `simkit.molecular.spaces.of_cell` takes it: infinite sides where it does not repeat."""
+        """Return the cell for `simkit.molecular.spaces.of_cell`: sides along which it does not repeat are infinite."""
         if self.frame is None or self.is_free:
             return None
         frame = self.frame(params)
@@ -63,20 +63,20 @@ def cell_of(settings: Settings | None, names: Names, own: Frame | None, dimensio
     """Return the cell of a system.
 
     Args:
-        settings: of the cell; ``None`` where nothing is said.
-        names: what formulas may take.
-        own: edges of what the places bring along, in their own size; ``None`` where they bring none.
-        dimension: of space.
+        settings: settings of the cell; ``None`` if none are given.
+        names: names that formulas may use.
+        own: edges of the cell of a lattice or structure; ``None`` if there is none.
+        dimension: dimension of space.
         count: number of particles.
 
     Raises:
-        UserError: if what is said does not fit.
+        UserError: if settings contradict each other or the dimension.
     """
     if settings is None:
         return SystemCell(own, (own is not None,) * dimension)
     ways = [key for key in ("lengths", "vectors", "density") if settings[key] is not None]
     if len(ways) > 1:
-        raise settings.refuse(ways[1], f"and {ways[0]} say the size twice; keep one of them")
+        raise settings.refuse(ways[1], f"and {ways[0]} both give the size; keep one of them")
     periodic = settings["periodic"]
     axes = (periodic,) * dimension if isinstance(periodic, bool) else periodic
     for key in ("lengths", "vectors", "shape", "periodic", "images"):
@@ -97,7 +97,7 @@ def cell_of(settings: Settings | None, names: Names, own: Frame | None, dimensio
         raise UserError("cell has no size; give cell.lengths, cell.vectors or cell.density, or leave the cell out")
     if any(axes) and not all(axes) and settings["vectors"] is not None:
         raise settings.refuse(
-            "periodic", "repeats a cell of any shape along some axes only, which there is not; give cell.lengths"
+            "periodic", "is true along some axes only, which needs an orthorhombic cell; give cell.lengths"
         )
     return SystemCell(frame, axes)
 
@@ -111,7 +111,7 @@ def _rows(settings: Settings, names: Names, dimension: int) -> Frame:
 
 
 def _by_density(settings: Settings, density: Formula, own: Frame | None, dimension: int, count: int) -> Frame:
-    """Return edges of the shape asked for that hold the particles at a density."""
+    """Return edges of the given shape, with the volume that the density requires."""
     shape = settings["shape"]
 
     def frame(params: Params) -> jax.Array:

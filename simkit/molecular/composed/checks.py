@@ -1,4 +1,4 @@
-"""Checks before a run of a system: starts without room, energies that are not finite, cut-offs too long."""
+"""Checks of a system before a run: overlapping starts, energies that are not finite, cut-offs that are too long."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,7 +19,7 @@ from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.placing import Placing
 from simkit.molecular.composed.starts import refuse_too_dense
 
-# A cell made to measure may miss by a rounding.
+# Relative tolerance for a cell that is exactly twice the cut-off wide, for rounding.
 SLACK = 1e-6
 # Pairs whose energies are looked at before a run, at most.
 MOST_PAIRS = 20_000
@@ -42,15 +42,15 @@ def checker(
     images: tuple[int, ...] | None,
     numbers: Mapping[str, Formula],
 ) -> Callable[[Params, jax.Array], None]:
-    """Return ``(params, key) -> None``, which refuses what a system cannot run with.
+    """Return ``(params, key) -> None``, which raises for parameters with which a system cannot run.
 
     Args:
-        acting: what acts.
-        particles: that it acts on.
-        placing: where they start.
-        cell: they live in.
-        images: cells that act on each other, along each axis.
-        numbers: of the dynamics, by name.
+        acting: interactions and fields.
+        particles: particles of the system.
+        placing: starting positions.
+        cell: cell of the system.
+        images: number of interacting cells along each axis.
+        numbers: formulas of the dynamics, by name.
     """
 
     def check(params: Params, key: jax.Array) -> None:
@@ -75,7 +75,7 @@ def checker(
 
 
 def _refuse_numbers(acting: Acting, numbers: Mapping[str, Formula], params: Params) -> None:
-    """Raise if a number of the dynamics, or a cut-off, is out of its range at the start."""
+    """Raise if a parameter of the dynamics, or a cut-off, is out of range at the start."""
     zero = jnp.zeros((), precision_of(params))
     for name in (*ABOVE_ZERO, *NOT_BELOW_ZERO):
         if name not in numbers:
@@ -147,7 +147,7 @@ def _refuse_non_finite(
 
 
 def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Params, at: Params) -> None:
-    """Raise if the energy of a field differs between two sides of a cell that are the same place."""
+    """Raise if the energy of a field differs between opposite sides of a periodic cell."""
     if cell.frame is None:
         return
     vectors = cell.vectors(params)
@@ -161,7 +161,7 @@ def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Para
         size = np.nanmax(np.abs([near, far]))
         if not (np.abs(near - far) <= SAME * size).all():
             raise UserError(
-                f"{field.formula.where}: is not the same on both sides of the cell along {'xyz'[axis]}, which repeats; "
+                f"{field.formula.where}: differs between both sides of the cell along {'xyz'[axis]}, where it repeats; "
                 "make it periodic, or set cell.periodic to false along that axis"
             )
 

@@ -31,10 +31,10 @@ class Field:
         formula: the energy, or the distance from a wall; for messages.
         each: ``(columns, params) -> `` energy of each particle, (N,), at positions given as one array per axis, with
             the time, if it is taken, among the params.
-        on: which particles it acts on, (N,) booleans.
-        takes_time: whether it depends on the time.
-        species: which species it acts on, (S,) booleans.
-        distance: likewise ``(columns, params) ->`` distance of each particle, (N,), of a wall; else ``None``.
+        on: mask of the particles it acts on, (N,) booleans.
+        takes_time: whether it depends on time.
+        species: mask of the species it acts on, (S,) booleans.
+        distance: of a wall, ``(columns, params) ->`` distance of each particle from it, (N,); else ``None``.
     """
 
     formula: Formula
@@ -45,7 +45,7 @@ class Field:
     distance: Callable[[tuple[jax.Array, ...], Params], jax.Array] | None = None
 
     def interaction(self) -> Interaction:
-        """Return the energy of all as an interaction; positions are those in the cell, where there is one."""
+        """Return the total energy as an interaction; positions are wrapped into the cell, if there is one."""
 
         def total(position: jax.Array, cell: Cell, params: Params) -> jax.Array:
             inside = spaces.of_cell(cell, position.shape[1]).wrap(position)
@@ -59,14 +59,14 @@ def field_of(settings: Settings, names: Names, particles: Particles, dimension: 
     """Return the field that settings describe.
 
     Args:
-        settings: of a field.
-        names: what formulas may take.
-        particles: on which it acts, and whose values it may take.
-        dimension: of space.
-        timed: whether there is a time.
+        settings: settings of a field.
+        names: names that formulas may use.
+        particles: the particles, whose values formulas may use.
+        dimension: dimension of space.
+        timed: whether formulas may use the time.
 
     Raises:
-        UserError: that marks the column of what is not known.
+        UserError: if a formula has an unknown name; marks its column.
     """
     chosen = names.chosen(settings["on"], settings.path("on"))
     formula = _position_formula(settings, "energy", names, dimension, timed=timed)
@@ -82,7 +82,7 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
     chosen = names.chosen(settings["on"], settings.path("on"))
     distance = _position_formula(settings, "distance", names, dimension, timed=timed)
     if (settings["energy"] is None) == (settings["potential"] is None):
-        raise settings.refuse("energy", "or potential says what the wall does; give one of them")
+        raise settings.refuse("energy", "or potential gives the interaction with the wall; give one of them")
     values = {name: names.number(said) for name, said in settings["values"].items()}
 
     def away_from(columns: tuple[jax.Array, ...], params: Params) -> jax.Array:
@@ -126,7 +126,7 @@ def _position_formula(settings: Settings, key: str, names: Names, dimension: int
 
 
 def _own(params: Params) -> tuple[Params, dict]:
-    """Return the parameters of a system without the time, and the time for formulas, where there is one."""
+    """Return the parameters of a system without the time, and the time by name, if there is one."""
     own = {name: value for name, value in params.items() if name != TIME}
     return own, {TIME: params[TIME]} if TIME in params else {}
 

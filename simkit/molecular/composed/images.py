@@ -1,4 +1,4 @@
-"""Small cells: a block of cells, tied to one, so that an interaction may reach beyond half the cell."""
+"""Periodic images of small cells, so that an interaction may reach beyond half the cell."""
 
 import dataclasses
 from typing import Any
@@ -15,13 +15,13 @@ from simkit.molecular.spaces import Cell
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Cells side by side whose particles are images of those of the first.
+    """A block of adjacent cells whose particles are images of those of the first cell.
 
     The energy is that of the block over the number of its cells. By symmetry the force on a particle is that on its
     image in the first cell, and the stress is that of the block.
 
     Attributes:
-        interaction: among all particles of the block, cell after cell.
+        interaction: interaction of all particles of the block, ordered by cell.
         repeats: cells along each lattice vector.
     """
 
@@ -30,11 +30,11 @@ class Block:
 
     @property
     def cells(self) -> int:
-        """How many there are."""
+        """Number of cells."""
         return int(np.prod(self.repeats))
 
     def repeated(self, position: jax.Array, cell: Cell) -> tuple[jax.Array, jax.Array]:
-        """Return the positions of all, (cells N, d), and the cell of the block."""
+        """Return the positions of all images, (cells N, d), and the cell of the block."""
         assert cell is not None  # nothing repeats in free space
         corners = np.stack(np.meshgrid(*map(np.arange, self.repeats), indexing="ij"), axis=-1).reshape(self.cells, -1)
         # Along a side without images there is one cell, whose infinite length times zero would be NaN.

@@ -1,4 +1,4 @@
-"""All that acts between the particles of a system, and from outside: from settings to one interaction."""
+"""Interactions and fields of a system of particles, from settings to one interaction."""
 
 import dataclasses
 import math
@@ -14,6 +14,7 @@ from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.converted_params import with_converted_params, without_time
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.images import Block
 from simkit.molecular.composed.jax_md_terms import JaxMdTerm, jax_md_term
@@ -21,26 +22,25 @@ from simkit.molecular.composed.names import Names
 from simkit.molecular.composed.pair_terms import PairTerm, pair_term
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.composed.tails import tail_of
-from simkit.molecular.composed.views import seen_by, without_time
 from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.interactions.stillinger_weber import STANDARD, stillinger_weber
 
-# A block of more cells than these is refused: the cell is far too small for the cut-off.
+# Largest number of cells in a block of images; above it the cell is far too small for the cut-off.
 MOST_IMAGES = 343
 
 
 @dataclasses.dataclass(frozen=True)
 class Acting:
-    """What acts on particles.
+    """Interactions and external fields of a system.
 
     Attributes:
-        pairs: energies of pairs.
+        pairs: pair energies.
         silicon: parameters of Stillinger-Weber interactions.
         fields: external energies and walls.
-        others: energies of jax-md, which act in one cell.
-        tails: what is beyond cut-offs, of one cell.
-        methods: how pairs are found and the skin of lists, of each pair term.
+        others: energies of jax-md, without periodic images.
+        tails: tail corrections beyond cut-offs, per cell.
+        methods: method of finding pairs and skin of the lists, for each pair energy.
     """
 
     pairs: tuple[PairTerm, ...]
@@ -51,11 +51,11 @@ class Acting:
     methods: tuple[tuple[str, float], ...]
 
     def interaction(self, particles: Particles, images: tuple[int, ...] | None) -> Interaction:
-        """Return the sum of all; its params may hold the time, which fields take.
+        """Return the sum of all; its params may hold the time, for fields.
 
         Args:
-            particles: that it acts on.
-            images: cells that act on each other, along each axis; ``None`` for one.
+            particles: particles of the system.
+            images: number of interacting cells along each axis; ``None`` for one.
         """
         cells = 1 if images is None else math.prod(images)
         species = np.tile(particles.species, cells)
@@ -72,16 +72,16 @@ class Acting:
                 )
             )
         for parameters in self.silicon:
-            repeated.append(seen_by(stillinger_weber(), parameters))
+            repeated.append(with_converted_params(stillinger_weber(), parameters))
         if images is not None and cells > 1:
             repeated = [Block(each, images).tied() for each in repeated]
-        timeless = [seen_by(each, without_time) for each in (*repeated, *self.tails)]
-        timeless += [seen_by(each.interaction, without_time) for each in self.others]
+        timeless = [with_converted_params(each, without_time) for each in (*repeated, *self.tails)]
+        timeless += [with_converted_params(each.interaction, without_time) for each in self.others]
         parts = [*timeless, *(field.interaction() for field in self.fields)]
         return parts[0] if len(parts) == 1 else combined(*parts)
 
     def reach(self, params: Params) -> jax.Array | None:
-        """Return the largest distance at which images act on each other; ``None`` for any distance."""
+        """Return the largest interaction distance of images; ``None`` if it is unlimited."""
         if any(term.cutoff is None for term in self.pairs):
             return None
         found = [term.reach(params) for term in self.pairs]
@@ -89,7 +89,7 @@ class Acting:
         return jnp.stack(found).max() if found else jnp.zeros(())
 
     def reach_in_one_cell(self, params: Params) -> jax.Array:
-        """Return the largest distance at which particles act on each other that have no images, zero without any."""
+        """Return the largest interaction distance of energies without images; zero if there are none."""
         return jnp.stack([each.reach(params) for each in self.others]).max() if self.others else jnp.zeros(())
 
 
@@ -101,25 +101,25 @@ def acting(
     cell: SystemCell,
     params: Params,
 ) -> Acting:
-    """Return what acts on particles.
+    """Return the interactions and fields that settings describe.
 
     Args:
-        settings: of each interaction.
+        settings: settings of each interaction.
         fields: external energies and walls.
-        names: what formulas may take.
-        particles: that it acts on.
-        cell: they live in.
+        names: names that formulas may use.
+        particles: particles of the system.
+        cell: cell of the system.
         params: default parameters.
 
     Raises:
-        UserError: if an interaction is of no kind or of two, does not fit the cell, or leaves a species out.
+        UserError: if an interaction has no kind or two, does not fit the cell, or if nothing acts on a species.
     """
     pairs, silicon, others, tails, methods = [], [], [], [], []
     for each in settings:
         kinds = [key for key in ("energy", "potential", "jax_md") if each[key] is not None]
         if len(kinds) != 1:
             raise UserError(
-                f"{each.where} says {' and '.join(kinds) or 'nothing'}; give one of energy, potential, jax_md"
+                f"{each.where} gives {' and '.join(kinds) or 'nothing'}; give one of energy, potential, jax_md"
             )
         if each["jax_md"] is not None:
             others.append(jax_md_term(each, names, particles, cell, params))
@@ -144,7 +144,7 @@ def acting(
 def _silicon(
     settings: Settings, names: Names, particles: Particles, cell: SystemCell
 ) -> Callable[[Params], dict[str, jax.Array]]:
-    """Return the parameters of a Stillinger-Weber interaction, which is that of silicon where nothing is said."""
+    """Return the parameters of a Stillinger-Weber interaction, by default those of silicon."""
     from simkit.molecular.composed.pair_terms import TAKES
 
     for key in ("between", "cutoff", "exponent", "tail", "skin", "method"):
@@ -174,16 +174,16 @@ def _refuse_idle_species(found: Acting, particles: Particles) -> None:
 
 
 def images_of(said: tuple[int, ...] | None, found: Acting, cell: SystemCell, params: Params) -> tuple[int, ...] | None:
-    """Return how many cells act on each other along each axis, as many as the cut-off needs at the defaults.
+    """Return the number of interacting cells along each axis; by default those needed at the default parameters.
 
     Args:
-        said: what was asked for.
-        found: what acts.
-        cell: of the system.
+        said: numbers given in the settings; or ``None``.
+        found: interactions and fields.
+        cell: cell of the system.
         params: default parameters.
 
     Raises:
-        UserError: if that are far too many.
+        UserError: if the block of cells would be too large.
     """
     if cell.is_free or said is not None:
         return said

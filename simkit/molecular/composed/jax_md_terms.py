@@ -12,9 +12,9 @@ from simkit.core.expressions.scope import precision_of
 from simkit.core.settings import Settings
 from simkit.core.simulation import Params
 from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.converted_params import with_converted_params
 from simkit.molecular.composed.names import Names
 from simkit.molecular.composed.particles import Particles
-from simkit.molecular.composed.views import seen_by
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.interactions.jax_md import from_jax_md
 
@@ -31,7 +31,7 @@ class JaxMdTerm:
     """A pair energy of jax-md.
 
     Attributes:
-        interaction: over all pairs, each at its nearest image.
+        interaction: sum over all pairs, each at its nearest image.
         reach: ``params -> `` distance beyond which no pair interacts.
     """
 
@@ -63,13 +63,13 @@ def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: Sy
     formulas = names.of_one_species(settings, taken)
     if has_end != (settings["cutoff"] is not None):
         raise settings.refuse("cutoff", "is missing; give a number" if has_end else "has no effect; leave it out")
-    # Importing it takes seconds and warns of what does not concern us.
+    # The import takes seconds and issues warnings about other packages.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import jax_md
     box = None if cell.is_free else np.ones(cell.dimension)
     displacement, _ = jax_md.space.free() if box is None else jax_md.space.periodic(jnp.asarray(box, float))
-    # From anything but arrays of JAX, jax-md keeps single precision, and with it what replaces them later.
+    # jax-md converts values that are not JAX arrays to float32, and later values to the same type.
     one = jnp.asarray(1.0, dtype=float)
     ends = {}
     if has_end:
@@ -83,7 +83,9 @@ def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: Sy
     make = getattr(jax_md.energy, f"{settings['jax_md']}_pair")
     energy = make(displacement, **dict.fromkeys(taken, one), **ends)
     interaction = from_jax_md(energy, box=box, parameters=list(taken))
-    seen = seen_by(interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()})
+    seen = with_converted_params(
+        interaction, lambda params: {name: formula.number(params) for name, formula in formulas.items()}
+    )
     end, sigma = ends.get("r_cutoff"), formulas["sigma"]
     return JaxMdTerm(
         seen, lambda params: sigma.number(params) if end is None else jnp.asarray(end, precision_of(params))

@@ -25,7 +25,7 @@ PAIR = ("first", "second")
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """What formulas may take.
+    """Names that the formulas of a system may use.
 
     Attributes:
         scope: parameters that are one number, and derived values.
@@ -40,7 +40,7 @@ class Names:
     species: tuple[str, ...]
 
     def number(self, said: Said, *, timed: bool = False) -> Formula:
-        """Return the formula of one number, of parameters and, if wanted, of the time."""
+        """Return the formula of a number, of parameters and, with ``timed``, of the time."""
         return self.scope.formula(said, (TIME,) if timed else ())
 
     def of_one_species(self, settings: Settings, taken: Collection[str]) -> dict[str, Formula]:
@@ -48,7 +48,7 @@ class Names:
 
         Args:
             settings: of the interaction.
-            taken: names of what its energy takes.
+            taken: names of the values that its energy takes.
 
         Raises:
             UserError: if one is a table, or is not taken.
@@ -79,7 +79,7 @@ class Names:
         raise UserError(f"{where}: {text[:64]!r} is no pair of species{nearest(text[:64], known)}")
 
     def chosen(self, said: tuple[str, ...] | None, where: str) -> np.ndarray:
-        """Return which species are named, (S,) booleans; all where nothing is said.
+        """Return the mask of the named species, (S,) booleans; all by default.
 
         Raises:
             UserError: if one is unknown.
@@ -90,13 +90,13 @@ class Names:
         return np.array([said is None or name in said for name in self.species])
 
     def table_values(self, params: Params) -> dict[str, jax.Array]:
-        """Return the tables, each made symmetric: the mean of both orders, so that action equals reaction."""
+        """Return the tables, each symmetrized as the mean of both orders, so that action equals reaction."""
         found = {name: paths.leaves(params)[name] for name in self.tables}
         return {name: (table + table.T) / 2 for name, table in found.items()}
 
 
 def names_of(params: Params, derived: Mapping[str, Said], values: Collection[str], species: tuple[str, ...]) -> Names:
-    """Return what formulas may take.
+    """Return the names that formulas may use.
 
     Args:
         params: the default parameters, as arrays.

@@ -19,7 +19,7 @@ from simkit.molecular.composed.names import PAIR, Names, named, refuse_reduction
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.potentials import PairPotential, pair_potential, weeks_chandler_andersen
 
-# Where a potential by name ends by itself, in units of sigma.
+# Range of the named potentials that end without a cut-off, in units of sigma.
 REACH = {"soft_sphere": 1.0, "weeks_chandler_andersen": 2 ** (1 / 6)}
 TAKES = {
     "lennard_jones": ("epsilon", "sigma"),
@@ -45,13 +45,13 @@ class PairTerm:
     Attributes:
         where: path of its settings.
         energy: U as a formula of r, or ``None`` for a potential by name.
-        bare: U without its end.
-        potential: U as it acts: with its end, and only between the species it is for.
+        bare: U without a cut-off.
+        potential: U with its cut-off, and zero for species that it does not act between.
         parameters: ``params -> {name: number or (S, S)}`` of the potential.
-        cutoff: ``params -> `` number or (S, S) where U ends; ``None`` for nowhere.
-        ends: whether the cut-off is one that was asked for, beyond which U would go on.
-        switch_on: where a switch begins, in units of the cut-off; 1 for other ends.
-        between: species that it acts between, (S, S) booleans.
+        cutoff: ``params -> `` distance at which U ends, number or (S, S); ``None`` if it does not end.
+        ends: whether the cut-off truncates U, which would otherwise extend beyond it.
+        switch_on: start of the switching function, in units of the cut-off; 1 for other ways to end.
+        between: mask of the pairs of species that it acts between, (S, S) booleans.
     """
 
     where: str
@@ -72,7 +72,7 @@ class PairTerm:
         return computed_once(reach)
 
     def of_pair(self, params: Params, first: int, second: int) -> dict[str, jax.Array]:
-        """Return the numbers of one pair of species, without those of its end."""
+        """Return the parameters of one pair of species, without those of the cut-off."""
         values = self.parameters(params)
         inner = {name: value for name, value in values.items() if name not in ("cutoff", "switch_on", BETWEEN)}
         return {name: value[first, second] if jnp.ndim(value) else value for name, value in inner.items()}
@@ -117,7 +117,7 @@ def pair_term(settings: Settings, names: Names, particles: Particles) -> PairTer
                 found["switch_on"] = settings["switch_on"] * found["cutoff"]
         if not between.all():
             found[BETWEEN] = jnp.asarray(between, jax.tree.leaves(found)[0].dtype)
-        # Without the barrier these products join sums over pairs in some programs, and are rounded otherwise there.
+        # Without the barrier some programs fuse these products into sums over pairs, which changes their rounding.
         return computed_once(found)
 
     switch_on = settings["switch_on"] if settings["ending"] == "switch" else 1.0
@@ -161,7 +161,7 @@ def _value(said: Said | dict[str, Said], settings: Settings, name: str, names: N
 
     def table(params: Params) -> jax.Array:
         known = {pair: formula.number(params) for pair, formula in formulas.items()}
-        # One where there is no interaction, so that no division there spoils a derivative.
+        # One for pairs of species without interaction, so that divisions there give no NaN in derivatives.
         one = jnp.ones((), precision_of(params))
         rows = [[known.get((min(a, b), max(a, b)), one) for b in range(count)] for a in range(count)]
         return jnp.stack([jnp.stack(row) for row in rows])
@@ -170,7 +170,7 @@ def _value(said: Said | dict[str, Said], settings: Settings, name: str, names: N
 
 
 def _source(name: str, values: Mapping[str, Value], names: Names, particles: Particles, settings: Settings) -> Value:
-    """Return what a name in an energy stands for: a value of the interaction, a table, a parameter, of a species."""
+    """Return the value of a name in an energy: of the interaction, a table, a parameter, or a species."""
     if name in values:
         return values[name]
     if name in names.tables:
@@ -192,7 +192,7 @@ def _source(name: str, values: Mapping[str, Value], names: Names, particles: Par
 def _by_formula(formula: Formula) -> PairPotential:
     def energy(distance: jax.Array, **parameters: jax.Array) -> jax.Array:
         given = {name: named(value, AXES) for name, value in parameters.items()}
-        # A barrier of types only: what is computed in one precision stays in it.
+        # Cast to the type of the parameters, so that precision is kept.
         value = formula.of({}, {**given, "r": named(distance, AXES)})
         return jnp.asarray(value.array, jnp.result_type(distance))
 
@@ -263,7 +263,7 @@ def _only_between(potential: PairPotential) -> PairPotential:
     def limited(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
         def value(distance: jax.Array, **parameters: Any) -> jax.Array:
             is_between = parameters.pop(BETWEEN) > 0
-            # A pair left out may be at any distance, zero too, where its energy has no derivative.
+            # An excluded pair may be at distance zero, where the energy has no derivative.
             return jnp.where(is_between, function(jnp.where(is_between, distance, 1), **parameters), 0)
 
         return value

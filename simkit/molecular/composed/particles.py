@@ -1,4 +1,4 @@
-"""Species of particles: how many of each, and the numbers that belong to them."""
+"""Species of particles: their counts and values, such as mass and diameter."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ from simkit.molecular.sizes import check_particles
 
 @dataclasses.dataclass(frozen=True)
 class Particles:
-    """Particles and what is known of their species.
+    """Particles, their species and the values of these.
 
     Attributes:
         names: of the species.
         species: of each particle, int32, (N,).
         numbers: ``mass``, ``diameter`` and the species' own values by name, each one formula per species; ``None``
             where a species has no such value.
-        frozen: which particles stay where they start, (N,) booleans.
+        frozen: mask of the particles that do not move, (N,) booleans.
     """
 
     names: tuple[str, ...]
@@ -34,18 +34,18 @@ class Particles:
 
     @property
     def count(self) -> int:
-        """How many particles there are."""
+        """Number of particles, N."""
         return len(self.species)
 
     def of_species(self, name: str, params: Params) -> jax.Array:
-        """Return a number of each species, (S,); zero where a species has none."""
+        """Return a value of each species, (S,); zero for species without it."""
         formulas = self.numbers[name]
         found = [None if formula is None else formula.number(params) for formula in formulas]
         like = next(value for value in found if value is not None)
         return jnp.stack([jnp.zeros_like(like) if value is None else value for value in found])
 
     def of_each(self, name: str, params: Params) -> jax.Array:
-        """Return a number of each particle, (N,)."""
+        """Return a value of each particle, (N,)."""
         return self.of_species(name, params)[jnp.asarray(self.species)]
 
 
@@ -76,8 +76,8 @@ def species_by_count(table: Mapping[str, Settings], places: int | None, arrangem
 
     Args:
         table: settings of each species.
-        places: how many places there are; ``None`` where counts decide.
-        arrangement: which random order; ``None`` for one species after the other.
+        places: number of starting positions; ``None`` if it follows from the counts.
+        arrangement: seed of a random order; ``None`` for one species after the other.
 
     Raises:
         UserError: if a count is missing, or counts do not make up the places.

@@ -20,14 +20,14 @@ from simkit.molecular.composed.starts import Places, carried
 
 @dataclasses.dataclass(frozen=True)
 class Placing:
-    """Places in a cell.
+    """Starting positions in a cell.
 
     Attributes:
-        places: where particles start, but for random ones.
-        random: random places, or ``None``.
-        frame: edges of what places fill, ``None`` where they stand by themselves.
-        disorder: furthest a particle is from its place along each axis.
-        frozen: which particles stay, (N,) booleans.
+        places: sites of a lattice or structure, or given positions; unused for random ones.
+        random: random positions, or ``None``.
+        frame: edges of the cell or cube that positions fill; ``None`` for positions given by coordinates.
+        disorder: largest random displacement along each axis.
+        frozen: mask of the particles that do not move, (N,) booleans.
     """
 
     places: Places
@@ -37,7 +37,7 @@ class Placing:
     frozen: np.ndarray
 
     def start(self, params: Params, key: jax.Array) -> jax.Array:
-        """Return positions at the start, (N, d)."""
+        """Return the starting positions, (N, d)."""
         disorder = self.disorder.number(params)
         shift_key = key
         if self.random is not None:
@@ -53,7 +53,7 @@ class Placing:
         return home + disorder * jnp.where(jnp.asarray(self.frozen)[:, None], 0, shift)
 
     def sample(self, params: Params) -> jax.Array:
-        """Return places such as those of the start, whatever the key draws, (N, d)."""
+        """Return typical starting positions that do not depend on the key, (N, d)."""
         if self.random is None:
             return self._standing(params)
         assert self.frame is not None  # random places fill something
@@ -61,7 +61,7 @@ class Placing:
         return carried(jnp.asarray(fractions - 0.5 * self.random.is_ball), self.frame(params))
 
     def _standing(self, params: Params) -> jax.Array:
-        """Return places that no key draws, (N, d)."""
+        """Return positions that do not depend on the key, (N, d)."""
         if self.places.at is not None:
             return self.places.at(params)
         assert self.frame is not None and self.places.fractions is not None  # or they would have no place
@@ -85,18 +85,18 @@ class Placing:
 def placing_of(
     settings: Settings, places: Places, particles: Particles, cell: SystemCell, names: Names, params: Params
 ) -> Placing:
-    """Return the places of a system's particles.
+    """Return the starting positions of a system's particles.
 
     Args:
-        settings: of the start.
-        places: where particles start, but for random ones.
-        particles: to place.
-        cell: they live in.
-        names: what formulas may take.
-        params: default parameters, for which random places are drawn.
+        settings: settings of the start.
+        places: sites of a lattice or structure, or given positions; unused for random ones.
+        particles: the particles.
+        cell: cell of the system.
+        names: names that formulas may use.
+        params: default parameters, for which random positions are drawn.
 
     Raises:
-        UserError: if random places have no room to lie in.
+        UserError: if the region of random positions is not given, or given twice.
     """
     disorder = names.number(settings["disorder"])
     radius = settings["radius"]
@@ -104,10 +104,10 @@ def placing_of(
         frame = None if places.at is not None else cell.frame
         return Placing(places, None, frame, disorder, particles.frozen)
     if radius is not None and cell.frame is not None:
-        raise settings.refuse("radius", "and the cell both say where random places lie; leave one out")
+        raise settings.refuse("radius", "and the cell both bound random positions; leave one out")
     if radius is None and cell.frame is None:
         raise UserError(
-            "start.radius is missing; in free space random places lie in a ball: give its radius, or a cell"
+            "start.radius is missing; in free space random positions lie in a ball: give its radius, or a cell"
         )
     frame = cell.frame if radius is None else _cube(names.number(radius), cell.dimension)
     assert frame is not None  # one of the two was given

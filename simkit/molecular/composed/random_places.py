@@ -1,4 +1,4 @@
-"""Random places without overlap: thrown in anywhere, then pushed apart."""
+"""Random starting positions without overlap: drawn uniformly, then pushed apart by repulsion."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from simkit.molecular.neighbors.pair_sums import PerParticle
 from simkit.molecular.potentials import soft_sphere
 from simkit.molecular.spaces import Cell
 
-# Particles are pushed apart until they are this much further apart than asked for, so that no rounding leaves an
+# Margin of the least distance, so that rounding leaves no overlap; and the largest number of iterations.
 # overlap; and no longer than so many iterations.
 MARGIN = 1.02
 MOST_ITERATIONS = 3000
@@ -21,16 +21,16 @@ MOST_ITERATIONS = 3000
 
 @dataclasses.dataclass(frozen=True)
 class RandomPlaces:
-    """Places in a cell or ball, drawn for one set of parameters and carried along with the cell for all others.
+    """Positions in a cell or ball, drawn at the default parameters and scaled with the cell for all others.
 
-    So the draw depends on the key alone, and the derivative with respect to a size is that of places that scale.
+    The draw depends on the key alone; derivatives with respect to a size are those of scaled positions.
 
     Attributes:
-        separation: least distance of a pair, as a share of the mean of its diameters.
+        separation: least distance of a pair, relative to the mean of its diameters.
         diameter: of each particle, (N,), at the default parameters.
         frame: edges of the cell, (d,) or (d, d), at the default parameters; of the cube about a ball.
         periodic: along which axes the cell repeats.
-        is_ball: whether places lie in the ball that the cube encloses.
+        is_ball: whether positions lie in the ball inscribed in the cube.
     """
 
     separation: float
@@ -40,11 +40,11 @@ class RandomPlaces:
     is_ball: bool
 
     def draw(self, key: jax.Array, kind: jnp.dtype) -> jax.Array:
-        """Return places in units of the edges, (N, d), about the origin for a ball.
+        """Return positions in units of the edges, (N, d), about the origin for a ball.
 
         Args:
             key: random key.
-            kind: precision.
+            kind: floating-point type.
         """
         count, dimension = len(self.diameter), len(self.periodic)
         if self.is_ball:
@@ -56,7 +56,7 @@ class RandomPlaces:
             drawn = jax.random.uniform(key, (count, dimension), kind)
         if not self.separation:
             return drawn
-        # The way apart is no function of parameters, and a loop of unknown length has no reverse derivative.
+        # No derivative: the result does not depend on parameters, and the loop's length is not known.
         return jax.lax.stop_gradient(self._apart(drawn, kind))
 
     def _apart(self, drawn: jax.Array, kind: jnp.dtype) -> jax.Array:
@@ -77,7 +77,7 @@ class RandomPlaces:
         def evaluate(position: jax.Array) -> tuple[jax.Array, jax.Array]:
             return interaction.energy(position, cell, {}, ()), interaction.force(position, cell, {}, ())
 
-        # Below this no overlap of one pair reaches the margin.
+        # Below this energy no single overlap exceeds the margin.
         enough = (1 - 1 / MARGIN) ** 2 / 4
 
         def proceed(carry: tuple) -> jax.Array:
@@ -104,7 +104,7 @@ class RandomPlaces:
         return frame if all(self.periodic) else jnp.where(jnp.asarray(self.periodic), frame, jnp.inf)
 
     def _inside(self, position: jax.Array) -> jax.Array:
-        """Return places moved back to where they may be, where nothing repeats."""
+        """Return positions moved back into the ball, or into the cell along axes that do not repeat."""
         if all(self.periodic):
             return position
         frame = jnp.asarray(self.frame, position.dtype)
@@ -114,10 +114,10 @@ class RandomPlaces:
         return jnp.where(jnp.asarray(self.periodic), position, jnp.clip(position, 0, frame))
 
     def closest(self, fractions: np.ndarray) -> float:
-        """Return the least distance of two places as a share of that asked for, on the host.
+        """Return the least distance of two positions relative to the required one, on the host.
 
         Args:
-            fractions: of `draw`.
+            fractions: result of `draw`.
         """
         frame = jnp.asarray(self.frame)
         position = jnp.asarray(fractions * self.frame if frame.ndim == 1 else fractions @ self.frame)

@@ -8,18 +8,18 @@ import numpy as np
 
 from simkit.core.simulation import Params
 from simkit.molecular.composed.cells import SystemCell
+from simkit.molecular.composed.converted_params import without_time
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.interactions import Acting
 from simkit.molecular.composed.names import TIME
 from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles
-from simkit.molecular.composed.views import without_time
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.spaces import Cell
 from simkit.molecular.systems.crystal import MATERIALS
 
-# Distances that are looked at, in units of the spacing of the particles, and how often the best is improved.
+# Distances searched for the minimum, in units of the spacing of the particles, and iterations of its refinement.
 NEAREST, FURTHEST, DISTANCES, IMPROVEMENTS = 0.1, 3.0, 64, 4
 # Pairs much nearer than the spacing are rare: their stiffness is not that of a bond.
 USUAL = 0.7
@@ -37,16 +37,16 @@ def scale_of(
 
     The energy U of all pair terms of two species together has its minimum at a bond's length, and the curvature there
     is the stiffness. Of a pair that only repels the length is the spacing of the particles, and the stiffness the
-    largest curvature at that distance or a little less or more. Of several pairs of species the stiffest counts, and of
-    a field the geometric mean of its curvatures where particles start, where that is larger.
+    largest curvature near that distance. The result is the stiffest of all pairs of species, or the geometric mean of
+    the curvatures of a field at the starting positions, if that is larger.
 
     Args:
         acts: all energies.
-        particles: that they act on.
+        particles: particles of the system.
         spacing: ``params -> `` typical distance of neighbors.
-        places: ``params -> `` positions such as those of the start, (N, d).
-        cell: of the system.
-        dimension: of space.
+        places: ``params -> `` typical starting positions, (N, d).
+        cell: cell of the system.
+        dimension: dimension of space.
     """
     pairs, species = acts.pairs, range(len(particles.names))
 
@@ -66,7 +66,7 @@ def scale_of(
         shares = jnp.asarray(np.geomspace(NEAREST, FURTHEST, DISTANCES), near.dtype)
         distances = near * shares
         energies, _, bends = bent(distances)
-        # One that is not a number is no candidate.
+        # NaN is excluded.
         energies = jnp.where(jnp.isfinite(energies), energies, jnp.inf)
         least = jnp.argmin(energies[1:-1]) + 1
         is_bond = (energies[least] < energies[least - 1]) & (energies[least] < energies[least + 1])
@@ -118,7 +118,7 @@ def scale_of(
 
 
 def _summed(name: str, terms: list[PairTerm], params: Params, first: int, second: int, r: jax.Array) -> jax.Array:
-    """Return the energy or force of one pair of species at distances r, of terms with the end they have."""
+    """Return the energy or force of one pair of species at distances r, summed over terms with their cut-offs."""
     total = jnp.zeros_like(r)
     for term in terms:
         values = {
@@ -133,9 +133,9 @@ def _summed(name: str, terms: list[PairTerm], params: Params, first: int, second
 
 
 def _bend(field: Field, params: Params, around: jax.Array, length: jax.Array, movable: np.ndarray) -> jax.Array:
-    """Return the usual curvature of a field: where particles start, or else a few lengths about the origin.
+    """Return the typical curvature of a field at the starting positions, or else near the origin.
 
-    A few particles may be where the field is of another size, deep in a wall; so the mean is that of the logarithms.
+    The mean is geometric, since a few particles may be where the curvature is far larger, such as inside a wall.
     """
     elsewhere = jnp.asarray(np.random.default_rng(0).normal(size=around.shape), length.dtype) * length
 
@@ -144,7 +144,7 @@ def _bend(field: Field, params: Params, around: jax.Array, length: jax.Array, mo
         return jnp.sum(jnp.where(jnp.asarray(field.on), field.each(columns, params), 0))
 
     def usual(position: jax.Array) -> jax.Array:
-        # Each energy depends on one place only: its Hessian times one vector of ones has all curvatures.
+        # Each energy depends on one position only: the Hessian times a vector of ones has all curvatures.
         bends = jax.jvp(jax.grad(total), (position,), (jnp.ones_like(position),))[1]
         bends = jnp.mean(jnp.abs(bends), axis=1)
         felt = jnp.asarray(field.on & movable) & jnp.isfinite(bends) & (bends > 0)
@@ -156,7 +156,7 @@ def _bend(field: Field, params: Params, around: jax.Array, length: jax.Array, mo
 
 
 def _of_two(interaction: Interaction, cell: Cell, params: Params, near: jax.Array, dimension: int) -> jax.Array:
-    """Return the largest curvature of the energy of two particles at the usual distances."""
+    """Return the largest curvature of the energy of two particles at typical distances."""
     along = jnp.zeros((2, dimension), near.dtype).at[1, 0].set(1)
 
     def energy(r: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Keys of a system of particles that is given as data: what each may hold, and what it means."""
+"""Declared settings of a system of particles described as data."""
 
 from simkit.core.settings import Setting, either, flag, formula, named, number, several, table, text, whole, word
 from simkit.molecular.structures import lattices
@@ -19,10 +19,10 @@ METHODS = ("velocity_verlet", "langevin", "nose_hoover", "bussi")
 TASKS = ("relax", "dynamics")
 
 SPECIES = {
-    "count": whole("how many; may be left out where the places tell", None, low=1),
+    "count": whole("number of particles; may be left out if a lattice, structure or positions fix it", None, low=1),
     "mass": formula("mass of each", 1.0),
-    "diameter": formula("how large each is drawn, and how far apart random places are", 1.0),
-    "frozen": flag("whether they stay where they start; they act on the others all the same"),
+    "diameter": formula("diameter in pictures, and in the least distance of random positions", 1.0),
+    "frozen": flag("whether they do not move; they still act on the others"),
     "values": named(
         "further numbers of the species, such as a charge: `charge` in the energy of a field, `charge_i` and "
         "`charge_j` in that of a pair",
@@ -31,13 +31,13 @@ SPECIES = {
 }
 PARTICLES = named("species of particles by name", table("one species", SPECIES))
 START = table(
-    "where particles start: on a lattice, as in a structure file, at given positions, or else at random",
+    "starting positions: sites of a lattice, of a structure file, given coordinates, or else random",
     {
         "lattice": word("the lattice whose sites they start on", tuple(LATTICES), None),
         "repeats": several(
             whole("number of unit cells", low=1), "unit cells of the lattice along each axis", (2, 3), None
         ),
-        "spacing": formula("distance of nearest neighbors on the lattice; left out where the cell tells", None),
+        "spacing": formula("distance of nearest neighbors on the lattice; left out if the cell fixes it", None),
         "arrangement": whole(
             "which random arrangement of several species on the sites; left out, one species follows the other", None
         ),
@@ -46,13 +46,13 @@ START = table(
         "positions": several(
             several(formula("a coordinate"), "a place", (2, 3)), "places, in the order of the species", (), None
         ),
-        "radius": formula("radius of the disk or ball in which random places lie, in free space", None),
+        "radius": formula("radius of the disk or ball of random positions, in free space", None),
         "separation": number(
-            "least distance of random places, as a share of the mean of the two diameters; 0 puts them anywhere",
+            "least distance of random positions, relative to the mean of the two diameters; 0 allows overlap",
             0.8,
             (0.0, 2.0),
         ),
-        "disorder": formula("furthest a particle that is not frozen starts from its place along each axis", 0.0),
+        "disorder": formula("largest random displacement of a particle that is not frozen, along each axis", 0.0),
     },
     {},
 )
@@ -81,7 +81,7 @@ CELL = table(
         ),
         "images": several(
             whole("number of cells", low=1),
-            "cells along each axis that act on each other, tied to one; left out, as many as the cut-off needs",
+            "number of periodic images along each axis that interact; left out, as many as the cut-off needs",
             (2, 3),
             None,
         ),
@@ -109,7 +109,7 @@ INTERACTION = {
     "method": word("how pairs are found", ("auto", "all_pairs", "neighbor_list"), "auto"),
     "skin": number("how far beyond the cut-off pairs are listed, in units of the cut-off", 0.1, (1e-3, 10.0)),
 }
-INTERACTIONS = several(table("one interaction", INTERACTION), "what acts between particles", (), [])
+INTERACTIONS = several(table("one interaction", INTERACTION), "interactions of the particles", (), [])
 FIELDS = several(
     table(
         "one field",
@@ -139,7 +139,7 @@ WALLS = several(
     [],
 )
 RELAX = table(
-    "how a relaxation goes",
+    "settings of a relaxation",
     {
         "minimizer": word("the method", MINIMIZERS, "lbfgs"),
         "force_tolerance": number(
@@ -154,15 +154,15 @@ RELAX = table(
     {},
 )
 DYNAMICS = table(
-    "how particles move in time",
+    "settings of molecular dynamics",
     {
         "method": word("the method", METHODS, "velocity_verlet"),
         "time_step": formula("time step", None),
-        "temperature": formula("of the bath, also of the time; at time 0 of the velocities at the start", 0.0),
-        "friction": formula("of Langevin dynamics, 1 / time", None),
+        "temperature": formula("temperature of the bath, also of time; at time 0 that of the initial velocities", 0.0),
+        "friction": formula("friction of Langevin dynamics, 1 / time", None),
         "thermostat_time": formula("time constant of the Nose-Hoover chain or of Bussi's thermostat", None),
         "chain": whole("thermostats of the Nose-Hoover chain", 3, low=1, high=16),
-        "pressure": formula("of a barostat, also of the time; left out, the cell stays", None),
+        "pressure": formula("pressure of a barostat, may depend on time; left out, the cell is constant", None),
         "barostat_time": formula("time constant of the barostat", None),
         "compressibility": formula("estimate of the compressibility, which scales the barostat's time", None),
         "steps": whole("time steps before the relaxation, where one follows", None, low=1),
@@ -187,9 +187,9 @@ SETTINGS = {
     "walls": WALLS,
     "start": START,
     "cell": CELL,
-    "dimension": whole("2 or 3; left out where places or cell tell", None, low=2, high=3),
+    "dimension": whole("2 or 3; left out if positions or cell fix it", None, low=2, high=3),
     "task": either(
-        'what is done: "relax", "dynamics", or ["dynamics", "relax"], one after the other',
+        'task: "relax", "dynamics", or ["dynamics", "relax"], one after the other',
         word("what is done", TASKS),
         several(word("what is done", TASKS), "one after the other", (1, 2)),
         default="relax",

@@ -1,4 +1,4 @@
-"""Places where particles start: sites of a lattice, atoms of a structure, given positions, random places."""
+"""Starting positions: sites of a lattice, atoms of a structure, given or random positions."""
 
 import dataclasses
 from collections.abc import Callable
@@ -21,15 +21,15 @@ from simkit.molecular.structures.structures import Structure
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Places that particles start at, before disorder.
+    """Starting positions before disorder is added.
 
     Attributes:
-        count: how many there are; ``None`` for random ones, of which there are as many as particles.
-        dimension: of space; ``None`` where places do not tell.
-        symbols: chemical symbol of each, where they are those of a structure.
-        own: edges of the cell they bring along; ``None`` where they bring none.
-        at: ``params -> (N, d)`` of places that stand by themselves; ``None`` where they fill a cell.
-        fractions: of places that fill a cell, in units of its edges, (N, d); ``None`` for others.
+        count: number of positions; ``None`` for random ones, one for each particle.
+        dimension: dimension of space; ``None`` if positions do not fix it.
+        symbols: chemical symbol of each atom of a structure; otherwise ``None``.
+        own: edges of the cell of a lattice or structure; ``None`` if there is none.
+        at: ``params -> (N, d)``, positions given by coordinates; ``None`` if they are fractions of a cell.
+        fractions: positions in units of the edges of a cell, (N, d); otherwise ``None``.
     """
 
     count: int | None
@@ -44,11 +44,11 @@ def check_start(settings: Settings) -> None:
     """Refuse settings of a start that contradict each other.
 
     Raises:
-        UserError: that names the first key without effect.
+        UserError: if a key has no effect; names it.
     """
     ways = [key for key in ("lattice", "structure", "positions") if settings[key] is not None]
     if len(ways) > 1:
-        raise settings.refuse(ways[1], f"and {ways[0]} say twice where particles start; keep one of them")
+        raise settings.refuse(ways[1], f"and {ways[0]} both give starting positions; keep one of them")
     way = ways[0] if ways else "random"
     needs = {
         "repeats": ("lattice",),
@@ -62,11 +62,11 @@ def check_start(settings: Settings) -> None:
         if key in settings.said and way not in allowed:
             raise settings.refuse(key, f"has no effect on a start by {way}; leave it out")
     if way == "lattice" and settings["repeats"] is None:
-        raise settings.refuse("repeats", "is missing; say how many unit cells there are along each axis")
+        raise settings.refuse("repeats", "is missing; give the number of unit cells along each axis")
 
 
 def lattice_or_structure(settings: Settings) -> tuple[np.ndarray, np.ndarray, int] | Structure | None:
-    """Return sites and edges of a lattice at spacing 1 with its dimension, or a structure, or nothing.
+    """Return sites, edges and dimension of a lattice at spacing 1, or a structure, or ``None``.
 
     Raises:
         UserError: if there is no such lattice of so many axes, or the text is no structure.
@@ -75,7 +75,7 @@ def lattice_or_structure(settings: Settings) -> tuple[np.ndarray, np.ndarray, in
         build, dimension = LATTICES[settings["lattice"]]
         if len(settings["repeats"]) != dimension:
             raise settings.refuse("repeats", f"has {len(settings['repeats'])} entries; write {dimension}")
-        # Numbers, also where a system is made within a traced function.
+        # Concrete numbers, even if the system is made inside a traced function.
         with jax.enable_x64(True), jax.ensure_compile_time_eval():
             lattice = build(settings["repeats"])
             edges = np.diag(np.asarray(lattice.cell))
@@ -89,12 +89,12 @@ def lattice_or_structure(settings: Settings) -> tuple[np.ndarray, np.ndarray, in
 
 
 def places_of(settings: Settings, found: Any, names: Names) -> Places:
-    """Return the places of a start.
+    """Return the starting positions that settings describe.
 
     Args:
-        settings: of the start.
-        found: of `lattice_or_structure`.
-        names: what formulas may take.
+        settings: settings of the start.
+        found: result of `lattice_or_structure`.
+        names: names that formulas may use.
     """
     if isinstance(found, Structure):
         return _of_structure(found)
@@ -126,7 +126,7 @@ def _of_structure(structure: Structure) -> Places:
 def _given(settings: Settings, names: Names) -> Places:
     rows = settings["positions"]
     if not rows or len({len(row) for row in rows}) > 1:
-        raise settings.refuse("positions", "are not places of as many coordinates each; write [x, y] or [x, y, z]")
+        raise settings.refuse("positions", "do not all have the same number of coordinates; write [x, y] or [x, y, z]")
     formulas = tuple(tuple(names.number(each) for each in row) for row in rows)
 
     def at(params: Params) -> jax.Array:
@@ -144,7 +144,7 @@ def _scaled(edges: np.ndarray, spacing: Formula | None) -> Frame:
 
 
 def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
-    """Return places in a cell from their fractions of its edges, (N, d).
+    """Return positions in a cell from their fractions of its edges, (N, d).
 
     Args:
         fractions: (N, d).
@@ -154,15 +154,15 @@ def carried(fractions: jax.Array, frame: jax.Array) -> jax.Array:
 
 
 def refuse_too_dense(closest: float, separation: float, where: str) -> None:
-    """Refuse random places that overlap because there is no room.
+    """Refuse random positions that overlap because the density is too high.
 
     Args:
-        closest: least distance found, as a share of that asked for.
-        separation: asked for, as a share of the mean diameter.
+        closest: least distance found, relative to the required one.
+        separation: required least distance, relative to the mean diameter.
         where: path of the key.
 
     Raises:
-        UserError: if the places overlap.
+        UserError: if positions overlap.
     """
     if closest < 1:
         raise UserError(

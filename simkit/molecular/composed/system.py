@@ -1,4 +1,4 @@
-"""A system of particles as data: what they are, where they start, what acts on them, and what is done with them."""
+"""Systems of particles described as data: the factory of ``molecular.system``."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ from simkit.errors import UserError
 from simkit.molecular.composed import tasks
 from simkit.molecular.composed.cells import SystemCell, cell_of
 from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker
+from simkit.molecular.composed.dynamics_then_relaxation import DynamicsThenRelaxation
 from simkit.molecular.composed.fields import field_of, wall_of
 from simkit.molecular.composed.interactions import Acting, acting, images_of
+from simkit.molecular.composed.measurements import DIMENSIONS, observer, quantities, shown
 from simkit.molecular.composed.names import Names, names_of
 from simkit.molecular.composed.particles import Particles, numbers_of, species_by_count, species_by_symbol, value_names
-from simkit.molecular.composed.phases import Phases
 from simkit.molecular.composed.placing import Placing, placing_of
 from simkit.molecular.composed.scale import scale_of
 from simkit.molecular.composed.settings import SETTINGS
 from simkit.molecular.composed.starts import Places, check_start, lattice_or_structure, places_of
-from simkit.molecular.composed.told import DIMENSIONS, observer, quantities, shown
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.structures.structures import Structure
 
@@ -46,7 +46,7 @@ def system(
     units: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Simulation:
-    """Return a system of particles that is given as data.
+    """Return a system of particles described as data: species, starting positions, interactions and tasks.
 
         E = sum over pairs of U(r) + sum over particles of V(x, y, z)
 
@@ -55,24 +55,24 @@ def system(
 
     Args:
         particles: species by name: ``count``, ``mass``, ``diameter``, ``frozen``, and ``values`` of their own.
-        interactions: what acts between particles, each an ``energy`` of the distance ``r`` or a ``potential`` by name.
+        interactions: interactions of particles, each an ``energy`` of the distance ``r`` or a ``potential`` by name.
         fields: external energies of ``x``, ``y``, ``z`` and, in dynamics, ``time``.
         walls: energies of the distance from a wall.
-        start: where particles start: a ``lattice``, a ``structure``, ``positions``, or else random places.
+        start: starting positions: a ``lattice``, a ``structure``, ``positions``, or else random ones.
         cell: ``lengths``, ``vectors`` or ``density``, and along which axes it is ``periodic``; left out, that of the
             lattice or structure, and free space where there is neither.
-        dimension: 2 or 3; left out where places or cell tell.
+        dimension: 2 or 3; left out if positions or cell fix it.
         task: ``"relax"``, ``"dynamics"`` or both, ``["dynamics", "relax"]``.
         relax: ``minimizer``, ``force_tolerance``, and whether the ``cell`` relaxes too.
-        dynamics: ``method``, ``time_step``, ``temperature`` and what else the method takes.
+        dynamics: ``method``, ``time_step``, ``temperature`` and further parameters of the method.
         derived: values derived of parameters, by name.
-        units: of length, energy, time and mass, in words.
-        parameters: the parameters that formulas take: numbers, or `simkit.core.parameter.Parameter`. In a scenario file
-            those of ``[params]``.
+        units: names of the units of length, energy, time and mass.
+        parameters: parameters of the formulas: numbers, or `simkit.core.parameter.Parameter`. In a scenario file those
+            of ``[params]``.
 
     Raises:
-        UserError: that names each key with a mistake. The simulation's ``check`` refuses starts without room, energies
-            that are not finite at the start, and cut-offs beyond half the cell.
+        UserError: names each key with a mistake. The simulation's ``check`` refuses overlapping starts, energies that
+            are not finite at the start, and cut-offs beyond half the cell.
     """
     given = {
         "particles": particles,
@@ -94,18 +94,18 @@ def system(
 
 @dataclasses.dataclass(frozen=True)
 class Composition:
-    """A system whose settings have been read: its particles, where they are, and what acts on them.
+    """A system whose settings have been read: particles, starting positions, and interactions.
 
     Attributes:
-        settings: all of them.
+        settings: all settings.
         done: tasks, one after the other.
-        names: what formulas may take.
+        names: names that formulas may use.
         params: the default parameters, as arrays.
-        members: its particles.
-        room: its cell.
-        placing: where particles start.
-        acts: what acts on them.
-        images: cells that act on each other, along each axis; ``None`` for one.
+        members: the particles.
+        room: the cell.
+        placing: starting positions.
+        acts: interactions and fields.
+        images: number of interacting cells along each axis; ``None`` for one.
     """
 
     settings: Settings
@@ -119,10 +119,10 @@ class Composition:
     images: tuple[int, ...] | None
 
     def body(self, interaction: Interaction | None = None) -> tasks.System:
-        """Return the particles with all that acts on them, as tasks take them.
+        """Return the particles with all interactions, as needed by tasks.
 
         Args:
-            interaction: what acts, with lists of another size; ``None`` for that with lists of the usual one.
+            interaction: interaction with lists of another size; ``None`` for lists of the default size.
         """
         acts, members, placing, room = self.acts, self.members, self.placing, self.room
 
@@ -150,7 +150,7 @@ class Composition:
         )
 
     def simulation(self, interaction: Interaction | None = None) -> Simulation:
-        """Return what is done with the particles.
+        """Return the simulation of the tasks.
 
         Args:
             interaction: as for `body`.
@@ -172,7 +172,7 @@ def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
 
 
 def _numbers_of_dynamics(made: Composition) -> dict[str, Formula]:
-    """Return the formulas that the dynamics takes, by name; none without dynamics."""
+    """Return the formulas of the dynamics, by name; empty without dynamics."""
     if "dynamics" not in made.done:
         return {}
     settings = made.settings["dynamics"]
@@ -184,7 +184,7 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     """Return the system that settings describe.
 
     Args:
-        settings: all of them.
+        settings: all settings.
         parameters: as for `system`.
 
     Raises:
@@ -211,7 +211,7 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     placing = placing_of(settings["start"], places, members, room, names, params)
     if "relax" in done and placing.random is not None and frozen.any():
         raise UserError(
-            "frozen particles at random places cannot be relaxed: where they are would depend on the seed; give "
+            "frozen particles at random positions cannot be relaxed: the result would depend on the seed; give "
             "start.positions, a lattice or a structure"
         )
     timed = "dynamics" in done
@@ -255,7 +255,7 @@ def _species(settings: Settings, places: Places, found: Any) -> np.ndarray:
 
 
 def _with_task(body: tasks.System, made: Composition) -> Simulation:
-    """Return the simulation of what is done with a system."""
+    """Return the simulation of the tasks of a system."""
     relax, dynamics, names, done = made.settings["relax"], made.settings["dynamics"], made.names, made.done
     if done == ("relax",):
         return tasks.relaxed(body, relax, names, None)
@@ -263,10 +263,10 @@ def _with_task(body: tasks.System, made: Composition) -> Simulation:
     motion = tasks.motion_of(body, dynamics, names, takes_time=takes_time)
     if done == ("dynamics",):
         if dynamics["steps"] is not None:
-            raise dynamics.refuse("steps", "has an effect where a relaxation follows only; a run's are run.steps")
+            raise dynamics.refuse("steps", "has an effect only before a relaxation; the length of a run is run.steps")
         return tasks.moving(motion, body)
     if dynamics["steps"] is None:
-        raise dynamics.refuse("steps", "is missing; say after how many time steps the relaxation begins")
+        raise dynamics.refuse("steps", "is missing; give the number of time steps before the relaxation")
     if dynamics["pressure"] is not None:
         raise dynamics.refuse(
             "pressure", "of a barostat moves the cell, and the relaxation begins from its own; leave it out"
@@ -282,4 +282,4 @@ def _with_task(body: tasks.System, made: Composition) -> Simulation:
         assert body.interaction.sized_like is not None  # called only where there is
         return made.simulation(body.interaction.sized_like(neighbors))
 
-    return Phases(body, motion, rest, dynamics["steps"], resized).simulation()
+    return DynamicsThenRelaxation(body, motion, rest, dynamics["steps"], resized).simulation()

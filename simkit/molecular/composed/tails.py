@@ -1,4 +1,4 @@
-"""Pairs beyond a cut-off as a uniform medium, for any energy of a pair."""
+"""Tail correction of any pair energy: pairs beyond the cut-off as a uniform medium."""
 
 from collections.abc import Callable
 
@@ -18,16 +18,16 @@ NODES, WEIGHTS = (array.tolist() for array in np.polynomial.legendre.leggauss(48
 
 
 def tail_of(term: PairTerm, particles: Particles, cell: SystemCell, settings: Settings) -> Interaction:
-    """Return the energy and pressure that the end of a pair energy leaves out.
+    """Return the energy and pressure that the cut-off of a pair energy neglects.
 
     ``2 pi / V sum_ab N_a N_b M_ab`` with ``M_ab = integral of (U - U_ended) r^2 dr`` from where a switch begins to
     infinity; U must fall off faster than r^-3.
 
     Args:
-        term: whose end it is.
-        particles: how many of each species there are.
-        cell: they live in.
-        settings: of the interaction, for messages.
+        term: the pair energy.
+        particles: the particles, with the number of each species.
+        cell: cell of the system.
+        settings: settings of the interaction, for messages.
 
     Raises:
         UserError: if the energy has no end, or one that changes it everywhere, or the cell is no periodic one in space.

@@ -1,4 +1,4 @@
-"""Tasks of a system: relaxation, motion in time, or one after the other."""
+"""Tasks of a system of particles: relaxation and molecular dynamics."""
 
 import dataclasses
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from simkit.core.barrier import computed_once
 from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Simulation
+from simkit.molecular.composed.converted_params import with_converted_params
 from simkit.molecular.composed.names import TIME, Names
-from simkit.molecular.composed.views import seen_by
 from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_cell_rescaling, velocity_verlet
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
@@ -20,7 +20,7 @@ from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 
 OWN = "own"
-# Formulas that each method takes besides time step and temperature.
+# Parameters of each method besides time step and temperature.
 NEEDS = {
     "velocity_verlet": (),
     "langevin": ("friction",),
@@ -38,20 +38,20 @@ FIELDS_IN_A_CELL = (
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """Particles, what acts on them, and where they start; see `simkit.molecular.composed.system.system`.
+    """Particles, interactions and starting positions; see `simkit.molecular.composed.system.system`.
 
     Attributes:
         params: the default parameters.
-        interaction: what acts; its params may hold the time.
+        interaction: interactions and fields; its params may hold the time.
         start: ``(params, key) -> position``.
         cell: ``params -> cell``, or ``None`` for free space.
         mass: ``params -> (N,)``.
         scale: ``params -> Scale``.
-        frozen: which particles do not move, (N,) booleans, or ``None``.
-        observe: ``(position, cell, params) -> arrays``, what frames store besides.
+        frozen: mask of the particles that do not move, (N,) booleans, or ``None``.
+        observe: ``(position, cell, params) -> arrays``, further arrays of frames.
         dimensions: the dimension names of these.
         is_closed: whether the cell repeats along all axes.
-        has_fields: whether energies depend on where particles are.
+        has_fields: whether there are external fields.
     """
 
     params: dict[str, Any]
@@ -73,10 +73,10 @@ def relaxed(
     """Return the relaxation of a system.
 
     Args:
-        system: to relax.
-        settings: of the relaxation.
-        names: what formulas may take.
-        ends_at: ``params -> `` time at which fields act; ``None`` where there is no time.
+        system: the system.
+        settings: settings of the relaxation.
+        names: names that formulas may use.
+        ends_at: ``params -> `` time at which fields are evaluated; ``None`` if there is no time.
 
     Raises:
         UserError: if settings contradict each other.
@@ -94,7 +94,7 @@ def relaxed(
         return params if ends_at is None else {**params, TIME: ends_at(params)}
 
     return relaxation(
-        seen_by(system.interaction, view),
+        with_converted_params(system.interaction, view),
         system.start,
         params=system.params,
         scale=lambda params: system.scale(view(params)),
@@ -112,12 +112,12 @@ def relaxed(
 
 @dataclasses.dataclass(frozen=True)
 class Motion:
-    """Dynamics of a system, with what the method takes made of formulas.
+    """Dynamics of a system, whose method's parameters are given by formulas.
 
     Attributes:
-        inner: the simulation, whose params are those of the method, the system's own under `OWN`.
-        formulas: of the numbers that the method takes.
-        takes_time: whether fields take the time.
+        inner: the simulation with the parameters of the method, those of the system under `OWN`.
+        formulas: formulas of the method's parameters.
+        takes_time: whether fields depend on time.
     """
 
     inner: Simulation
@@ -128,8 +128,8 @@ class Motion:
         """Return the params of the method.
 
         Args:
-            params: of the system.
-            steps: time steps so far, which set the time of fields.
+            params: params of the system.
+            steps: number of time steps so far, from which the time of fields follows.
         """
         return _method_params(self.formulas, params, steps, takes_time=self.takes_time)
 
@@ -142,7 +142,7 @@ class Motion:
         return self.inner.step(state, self.params(params, state.iteration + 1))
 
     def of_state(self, function: Callable[[Any, Params], Any]) -> Callable[[Any, Params], Any]:
-        """Return a function of the inner simulation as one of the system's own parameters."""
+        """Return a function of the inner simulation's params as a function of the system's params."""
         return lambda state, params: function(state, self.params(params, state.iteration))
 
 
@@ -155,7 +155,7 @@ def _method_params(
         name: formula.number(params) for name, formula in formulas.items() if name not in ("temperature", "pressure")
     }
     begin = formulas["temperature"].number(params, time=jnp.zeros_like(step))
-    # Without the barrier formulas join the kernels of some programs, and are rounded otherwise there.
+    # Without the barrier some programs fuse formulas into other kernels, which changes their rounding.
     return computed_once({OWN: own, "temperature": begin, **numbers})
 
 
@@ -163,10 +163,10 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
     """Return the dynamics of a system.
 
     Args:
-        system: that moves.
-        settings: of the dynamics.
-        names: what formulas may take.
-        takes_time: whether fields take the time.
+        system: the system.
+        settings: settings of the dynamics.
+        names: names that formulas may use.
+        takes_time: whether fields depend on time.
 
     Raises:
         UserError: if a number is missing or has no effect.
@@ -213,13 +213,13 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
         options["barostat"] = stochastic_cell_rescaling(pressure=schedule("pressure"))
     if method == "velocity_verlet" and has_barostat:
         raise settings.refuse("pressure", "of a barostat needs a thermostat; choose langevin, nose_hoover or bussi")
-    interaction = seen_by(system.interaction, lambda params: params[OWN])
+    interaction = with_converted_params(system.interaction, lambda params: params[OWN])
 
     def start(params: Params, key: jax.Array) -> jax.Array:
         return system.start(_timeless(params[OWN]), key)
 
     if method != "langevin":
-        # What is conserved is measured at the start: of a field that changes in time that says nothing of later times.
+        # Conserved momentum is measured at the start, which is not valid later if a field depends on time.
         count = len(jax.eval_shape(system.start, defaults, jax.eval_shape(jax.random.key, 0)))
         options["isolated"] = count > 1 and not takes_time
     if method != "velocity_verlet":
@@ -244,8 +244,8 @@ def moving(motion: Motion, system: System) -> Simulation:
     """Return dynamics as a simulation of the system's own parameters.
 
     Args:
-        motion: of the system.
-        system: with its parameters.
+        motion: dynamics of the system.
+        system: the system, with its parameters.
     """
     inner = motion.inner
 

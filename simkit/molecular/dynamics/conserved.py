@@ -1,4 +1,4 @@
-"""Conserved total momentum: the directions in which particles may move together at no cost."""
+"""Conserved total momentum: the directions in which the energy is invariant under translation of all particles."""
 
 from typing import Any
 

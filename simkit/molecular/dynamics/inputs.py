@@ -18,7 +18,7 @@ type Schedule = Callable[[Params, jax.Array], jax.Array]
 
 
 class Options(TypedDict, total=False):
-    """Keywords that all methods of dynamics take; what each means is said at `motion`."""
+    """Keywords that all methods of dynamics take; for their meanings see `motion`."""
 
     cell: Callable[[Params], jax.Array] | None
     mass: Callable[[Params], jax.Array] | None

@@ -78,7 +78,7 @@ class MolecularDynamics:
         return jnp.zeros((position.shape[1],) * 2, position.dtype)
 
     def sets_momentum_apart(self) -> bool:
-        """Tell whether conserved momentum is set apart: what is frozen takes up momentum."""
+        """Return whether conserved momentum is set apart: what is frozen takes up momentum."""
         return self.isolated and self.frozen is None
 
     def mobile(self, count: int) -> int:

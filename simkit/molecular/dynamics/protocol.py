@@ -15,7 +15,7 @@ from simkit.molecular.spaces import Cell
 
 @pytree
 class Freedom:
-    """What the velocities may do, found at the start.
+    """Degrees of freedom of the velocities, determined at the start.
 
     Attributes:
         count: degrees of freedom of the thermal motion: d for each particle that is not frozen, less one for each
@@ -30,7 +30,7 @@ class Freedom:
 
 @pytree
 class DynamicsState:
-    """Particles on their way.
+    """State of molecular dynamics.
 
     Attributes:
         iteration: int32, time steps since the start.
@@ -38,7 +38,7 @@ class DynamicsState:
         velocity: length / time, (N, d).
         force: at the position, (N, d), under the params of the step that led there; zero on frozen particles.
         neighbors: what the interaction keeps between evaluations, current at the position.
-        bath: what the method keeps besides: the seed of a stochastic one, the variables of a thermostat.
+        bath: data of the method: the seed of a stochastic one, the variables of a thermostat.
         freedom: degrees of freedom of the velocities.
         cell: as for `simkit.molecular.spaces.of_cell`, where the method moves it; otherwise ``None``, and the cell is
             that of the params.

@@ -14,15 +14,15 @@ LEAST_STEP = 1e3
 
 
 def is_unresolved(before: DynamicsState, after: DynamicsState, mass: jax.Array, time_step: jax.Array) -> jax.Array:
-    """Tell whether forces changed in a step by more than the step can follow.
+    """Return whether forces changed in a step by more than the time step resolves.
 
         dt^2 |change of F/m| > |displacement|
 
-    Both are lengths of vectors of all particles, so that those decide which moved farthest.
+    Both are norms over all particles, dominated by those that moved farthest.
 
     Args:
-        before: the step.
-        after: the step.
+        before: state before the step.
+        after: state after the step.
         mass: scalar or (N, 1).
         time_step: length of the step.
     """

@@ -15,7 +15,7 @@ from simkit.molecular.interactions.interaction import Interaction
 
 
 class Moment(NamedTuple):
-    """The middle of a time step, as the bath sees it.
+    """Data of the middle of a time step, for the bath.
 
     Attributes:
         params: parameters.

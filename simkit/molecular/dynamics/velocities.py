@@ -1,4 +1,4 @@
-"""Velocities at the start."""
+"""Initial velocities from the Maxwell-Boltzmann distribution."""
 
 import jax
 import jax.numpy as jnp

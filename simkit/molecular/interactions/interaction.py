@@ -13,7 +13,7 @@ from simkit.molecular.spaces import Cell
 
 
 class Interaction(NamedTuple):
-    """What acts between particles, as pure functions of (position, cell, params).
+    """An interaction of particles, as pure functions of (position, cell, params).
 
     Positions are (N, d); ``cell`` is ``None``, (d,) side lengths or (d, d) lattice vectors as rows. Energy, force and
     stress are differentiable, forward and reverse and twice, with respect to position, cell and params, and are NaN

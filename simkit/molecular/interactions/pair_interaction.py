@@ -107,7 +107,7 @@ class PairInteraction:
         )
 
     def uses_list(self, position: jax.Array) -> bool:
-        """Tell whether pairs are listed, or all of them summed."""
+        """Return whether pairs are listed, or all of them summed."""
         if self.method == "auto":
             return self.cutoff is not None and len(position) > MOST_FOR_ALL_PAIRS[position.shape[1]]
         return self.method == "neighbor_list"

@@ -1,4 +1,4 @@
-"""Stillinger-Weber: silicon and its kin, held together by pairs and kept open by bond angles.
+"""Stillinger-Weber potential of silicon and similar materials: pair energies and energies of bond angles.
 
 The sum over pairs of bonds that meet at a particle factorizes. With bond directions u_k, weights g_k and the moments
 ``s = sum_k g_k``, ``v = sum_k g_k u_k``, ``Q = sum_k g_k u_k u_k^T``,
@@ -157,7 +157,7 @@ def energy_per_particle(
         position: length, (N, 3).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: see `stillinger_weber`.
-        neighbors: everyone within ``a sigma``.
+        neighbors: all neighbors within ``a sigma``.
         shape: the pure numbers.
 
     Returns:
@@ -194,7 +194,7 @@ def forces_and_strain_derivative(
         position: length, (N, 3).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: see `stillinger_weber`.
-        neighbors: everyone within ``a sigma``.
+        neighbors: all neighbors within ``a sigma``.
         shape: the pure numbers.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Nonlinear conjugate gradients: lines that do not spoil each other, each searched by a safeguarded secant."""
+"""Nonlinear conjugate gradients of Polak and Ribiere, with line searches by a safeguarded secant."""
 
 import dataclasses
 
@@ -110,7 +110,7 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
         guess = jnp.where((curvature > 0) & jnp.isfinite(guess), guess, 1)
 
         rejections = jnp.where(accepted, 0, state.rejections + 1)
-        # A line along which no step, however short, goes down has lost its way: begin again along the force.
+        # If no step along the line lowers the energy, restart along the force.
         lost = rejections >= REJECTIONS_BEFORE_RESET
         turn = accepted & searched
         force_norm, direction_norm = largest_norm(kept), largest_norm(direction)

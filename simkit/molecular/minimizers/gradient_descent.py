@@ -76,7 +76,7 @@ def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
         fraction = jnp.clip(slope / (2 * (change + slope)), 0.1, 0.5)
         fraction = jnp.where(jnp.isfinite(fraction), fraction, 0.1)
         rate = jnp.where(accepted, jnp.where(work > 0, measured, 2 * taken), fraction * taken)
-        # A move too short to measure tells nothing.
+        # Without a measurable move there is no estimate of the curvature.
         rate = jnp.where((square > 0) & (slope > 0), rate, state.rate / 2)
         return aim(
             GradientDescentState(

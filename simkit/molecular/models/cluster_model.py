@@ -1,4 +1,4 @@
-"""Atoms in free space: what acts between them, in what units, and where they start."""
+"""Model of a cluster in free space: interaction, units, starting positions."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Half small and half large elastic spheres in a periodic box: what acts between them, and what is seen of them."""
+"""Binary mixture of small and large elastic spheres in a periodic box: interaction, observed arrays, diagnostics."""
 
 import math
 from typing import Any, NamedTuple
@@ -127,7 +127,7 @@ class Mixture(NamedTuple):
         )
 
     def rattlers(self, position: jax.Array, cell: Cell, params: Params) -> jax.Array:
-        """Tell which spheres nothing holds, (N,) booleans.
+        """Return the spheres that no contact holds, (N,) booleans.
 
         Args:
             position: (N, d).
@@ -211,7 +211,7 @@ class Mixture(NamedTuple):
 
 
 def mixture(particles: int, dimension: int, exponent: float, fraction: str) -> Mixture:
-    """Return a mixture, or say what is wrong with it.
+    """Return a mixture after checking its arguments.
 
     Args:
         particles: how many spheres.

@@ -1,4 +1,4 @@
-"""Cell lists: particles sorted into bins, so that all that may be near a particle lie in a few runs of memory."""
+"""Cell lists: particles sorted into bins, so that the candidate neighbors of each lie in a few contiguous runs."""
 
 import itertools
 from typing import NamedTuple

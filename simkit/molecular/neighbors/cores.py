@@ -1,4 +1,4 @@
-"""Loops whose turns are split over the cores of a processor."""
+"""Loops whose iterations are split over the cores of a CPU."""
 
 import jax
 import jax.numpy as jnp

@@ -21,9 +21,9 @@ BITS = 32
 
 @pytree
 class NeighborList(Buffer):
-    """Everyone within reach of everyone, each pair listed from both ends.
+    """All pairs within the reach of the list, each listed from both ends.
 
-    Particles are sorted by where they are: a slot is a place in the sorted order, and the list speaks of slots.
+    Particles are sorted by position; a slot is an index in the sorted order, and the list holds slots.
 
     Attributes:
         index: slots of the neighbors, (K, N): column i lists those of the particle in slot i; unused entries hold i.

@@ -56,7 +56,7 @@ class PairTerms(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """What the sums run over.
+    """A pair potential with its parameters.
 
     Attributes:
         potential: the pair potential.

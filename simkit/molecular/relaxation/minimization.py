@@ -51,7 +51,7 @@ class RelaxationState:
 
 @dataclasses.dataclass(frozen=True)
 class Relaxation:
-    """A walk downhill to mechanical equilibrium; for what each part means see `relaxation`.
+    """Relaxation to mechanical equilibrium; for the meaning of the parts see `relaxation`.
 
     Attributes:
         landscape: what is minimized.
@@ -131,7 +131,7 @@ class Relaxation:
         return self.force_tolerance * (stiffness * length if self.force_unit is None else self.force_unit(params))
 
     def is_at_rest(self, state: RelaxationState, params: Params) -> jax.Array:
-        """Tell whether forces, and stresses where the cell relaxes, are within the tolerance."""
+        """Return whether forces, and stresses where the cell relaxes, are within the tolerance."""
         # What was relaxed under other parameters is not done under these, whatever its kept force says.
         is_current = (state.relaxed_for == _vector(params)).all()
         landscape, coordinates, force = self.landscape, state.descent.position, state.descent.force
@@ -154,7 +154,7 @@ class Relaxation:
             failed = jnp.where(held | tried, jnp.int32(Status.CELL_TOO_SMALL), failed)
         code = jnp.where(state.idle >= self.minimizer.patience, stalled, jnp.int32(Status.OK))
         code = jnp.where(self.is_at_rest(state, params), jnp.int32(Status.CONVERGED), code)
-        # Asked at every step, so what a minimizer remembers is left out: it shows in the next trial.
+        # Evaluated at every step, so the history of a minimizer is not tested: NaN there reaches the next trial.
         descent = state.descent
         finite = is_finite((descent.position, descent.force, descent.trial))
         if self.minimizer.monotone:
@@ -162,7 +162,7 @@ class Relaxation:
         return jnp.where(finite, code, failed)
 
     def current(self, state: RelaxationState, params: Params) -> tuple[jax.Array, Cell, Any]:
-        """Return position, cell and neighbors where the walk stands."""
+        """Return position, cell and neighbors of the current state."""
         position, deformed = self.landscape.arrangement(state.descent.position, params)
         # The list was last refreshed at a trial, which may have been rejected.
         return position, deformed, self.landscape.interaction.refresh(state.neighbors, position, deformed, params)
@@ -251,7 +251,7 @@ def relaxation(
     measure: Measure | None = None,
     dimensions: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Simulation:
-    """Return the simulation that walks from a start downhill to mechanical equilibrium.
+    """Return the simulation of a relaxation from a start to mechanical equilibrium.
 
     It is done when no force exceeds the tolerance and, where the cell relaxes, no free component of
     ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when the minimizer's patience passes
@@ -317,6 +317,6 @@ def _vector(params: Params) -> jax.Array:
 
 
 def _reconsidered(descent: Any) -> Any:
-    """Return a minimizer's state that evaluates where it stands, forgetting an energy that no longer holds."""
+    """Return a minimizer's state that reevaluates its position, since the stored energy is no longer valid."""
     energy = {"energy": jnp.full_like(descent.energy, jnp.inf)} if hasattr(descent, "energy") else {}
     return dataclasses.replace(descent, trial=descent.position, **energy)

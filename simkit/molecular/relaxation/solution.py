@@ -19,7 +19,7 @@ type Loose = Callable[[jax.Array, Cell, Params], jax.Array]
 
 @dataclasses.dataclass(frozen=True)
 class Solution:
-    """Mechanical equilibrium, in which what no force opposes is held where it is.
+    """Equations of mechanical equilibrium, with motions that no force opposes held fixed.
 
     Attributes:
         landscape: whose forces vanish.
@@ -32,9 +32,9 @@ class Solution:
     start: Callable[[Params, jax.Array], jax.Array]
 
     def residual(self, coordinates: jax.Array, params: Params) -> jax.Array:
-        """Return minus the force, with a grip on every motion that no force opposes, and on no other.
+        """Return minus the force, with a constraint on every motion that no force opposes, and on no other.
 
-        The grip is zero, but not its derivative.
+        The constraint is zero, but not its derivative.
 
         Args:
             coordinates: as for `Landscape.arrangement`.

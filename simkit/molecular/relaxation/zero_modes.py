@@ -1,4 +1,4 @@
-"""Rigid motions: translations of everything, rotations, and which of them cost no energy."""
+"""Rigid motions, translations and rotations, and those among them that leave the energy unchanged."""
 
 from collections.abc import Callable
 from typing import NamedTuple

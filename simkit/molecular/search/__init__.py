@@ -1,1 +1,1 @@
-"""The deepest minimum: basin hopping."""
+"""Global minimization: basin hopping."""

@@ -1,4 +1,4 @@
-"""The moves of basin hopping: how a cluster leaves a minimum, and whether it stays in the next one."""
+"""Moves of basin hopping, and the Metropolis criterion for accepting them."""
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ def _heading(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def is_within(position: jax.Array, container: jax.Array) -> jax.Array:
-    """Tell whether no atom is further than the radius of the container from the center of the cluster.
+    """Return whether no atom is further than the radius of the container from the center of the cluster.
 
     Args:
         position: length, (N, 3).
@@ -57,7 +57,7 @@ def is_within(position: jax.Array, container: jax.Array) -> jax.Array:
 
 
 def accepts(climb: jax.Array, thermal_energy: jax.Array, chance: jax.Array) -> jax.Array:
-    """Tell whether a walker climbs by an energy, as Metropolis has it: with probability ``min(1, exp(-climb / T))``.
+    """Return whether a rise of energy is accepted, with Metropolis' probability ``min(1, exp(-climb / T))``.
 
     Args:
         climb: energy of the new minimum less that of the old one.

@@ -16,7 +16,7 @@ from simkit.molecular.neighbors import pairs
 from simkit.molecular.relaxation import RelaxationState
 from simkit.molecular.search.hops import accepts, hop, is_within
 
-# Space between a close-packed ball and the container, in bond lengths: room for an atom on top of it all.
+# Distance between a close-packed ball and the container, in bond lengths: room for one atom on the surface.
 CLEARANCE = 1.0
 # What counts as a bond, in bond lengths: between the first and the second shell of neighbors, which is sqrt(2) away.
 BOND_REACH = 1.25
@@ -123,7 +123,7 @@ class BasinHopping:
         return (self.model.radius + CLEARANCE * self.model.bond) * params["sigma"]
 
     def is_searching(self, state: BasinHoppingState) -> jax.Array:
-        """Tell whether trials are left."""
+        """Return whether trials are left."""
         return state.quenches <= self.hops
 
     def shaken(self, minimum: jax.Array, chance: jax.Array, params: Params) -> jax.Array:
@@ -143,7 +143,7 @@ class BasinHopping:
         )
 
     def setting_out(self, trial: RelaxationState, position: jax.Array, params: Params) -> RelaxationState:
-        """Return a relaxation that has yet to evaluate where it starts, and takes it whatever the energy there."""
+        """Return a relaxation at its first evaluation, which accepts its start whatever the energy there."""
         largest = _largest(position)
         descent = self.minimizer.start(position, largest, jnp.zeros_like(position), self.model.scale(params))
         return dataclasses.replace(
@@ -174,7 +174,7 @@ class BasinHopping:
         return bond_order(pairs.all_pairs(position, spaces.free(DIMENSION), reach), 6)[innermost]
 
     def diagnose(self, state: BasinHoppingState, params: Params) -> Arrays:
-        """Return how the search stands."""
+        """Return the diagnostics of the search."""
         current = self.polish.diagnose(state.trial, params)
         position = self.best(state)
         energy = self.model.energies(position, params).sum()

@@ -1,4 +1,4 @@
-"""Colloids whose pair potential is to be designed: does a honeycomb of them stand, or fall into something else?"""
+"""Colloids with a designed pair potential: stability of their honeycomb lattice."""
 
 import math
 from collections.abc import Callable, Sequence

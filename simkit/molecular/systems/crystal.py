@@ -1,4 +1,4 @@
-"""Crystals that heal: atoms shaken off their sites in a cell of the wrong size, relaxed together with the cell."""
+"""Relaxation of a crystal and its cell: atoms displaced from their sites in a strained cell."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ class LatticeKind(NamedTuple):
 
 
 class Material(NamedTuple):
-    """What the atoms are.
+    """A material: bond length, stiffness and parameters of its potential.
 
     Attributes:
         bond: distance of nearest neighbors at rest, in units of sigma.

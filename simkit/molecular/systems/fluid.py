@@ -1,4 +1,4 @@
-"""The Lennard-Jones fluid: a crystal that melts, and the averages of the liquid it becomes."""
+"""Lennard-Jones fluid: molecular dynamics from a crystal, with averages of the liquid."""
 
 import math
 from collections.abc import Sequence

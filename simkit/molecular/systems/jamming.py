@@ -1,4 +1,4 @@
-"""The onset of jamming: a packing in a box that swells or shrinks until its pressure all but vanishes."""
+"""Onset of jamming: a packing in a box that relaxes to a small pressure."""
 
 import dataclasses
 
@@ -30,7 +30,7 @@ PATIENCE = 5000
 
 @pytree
 class JammingState:
-    """A packing on its way to the onset of jamming.
+    """State of the search for the onset of jamming.
 
     Attributes:
         relaxation: of the particles and their box.

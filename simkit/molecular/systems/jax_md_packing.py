@@ -1,4 +1,4 @@
-"""A packing whose energy comes from jax-md: the example of how to bring in an energy from there."""
+"""Packing of soft disks with an energy of jax-md: an example of a simulation made of its energies."""
 
 import math
 import warnings
@@ -62,13 +62,13 @@ def jax_md_soft_spheres(
     check_particles(particles, f"particles = {particles}")
     own = soft_sphere(exponent)
 
-    # Importing it takes seconds and warns of what does not concern us.
+    # The import takes seconds and issues warnings about other packages.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import jax_md
 
     displacement, _ = jax_md.space.periodic(jnp.ones(DIMENSION))
-    # From anything but arrays of JAX, jax-md keeps single precision, and with it what replaces them later.
+    # jax-md converts values that are not JAX arrays to float32, and later values to the same type.
     one = jnp.asarray(1.0, dtype=float)
     energy = jax_md.energy.soft_sphere_pair(displacement, sigma=one, epsilon=one, alpha=exponent * one)
     interaction = from_jax_md(energy, box=np.ones(DIMENSION), parameters=["epsilon", "sigma"])

@@ -11,7 +11,7 @@ from simkit.render.color import ColorScale, color_scale
 from simkit.render.select import observed
 from simkit.render.spin import rotation
 from simkit.render.style import BODIES
-from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.sections import RenderSettings
 
 _SIGNS = np.array(list(np.ndindex(2, 2, 2))) * 2 - 1
 
@@ -72,7 +72,7 @@ class BodyFrames:
         return points[kept], np.concatenate(radii)[kept]
 
     def stand_on_floor(self) -> bool:
-        """Tell whether there is a floor z = 0: unless a body reaches below it by over half its size."""
+        """Return whether there is a floor z = 0: unless a body reaches below it by over half its size."""
         here = self.present
         upward = rotation(self.orientation[here])[:, 2]
         height = (np.abs(upward) * self.half_lengths[here]).sum(axis=-1) + self.radius[here]
@@ -115,7 +115,7 @@ def read_bodies(frames: Frames) -> BodyFrames:
 
 
 def flat_motion_of_balls(runs: Sequence[BodyFrames]) -> bool:
-    """Tell whether there are only balls, all in one plane y = const with what joins them: the side shows everything."""
+    """Return whether all bodies are balls that stay with their joints in one plane y = const, as seen from the side."""
     places, largest = [], 0.0
     for run in runs:
         here = run.present

@@ -18,7 +18,7 @@ from simkit.render.figure import Size, scale_of
 from simkit.render.labels import stamps
 from simkit.render.sheet import Sheet
 from simkit.render.style import ACCENT, MUTED, house_style
-from simkit.scenario.scenario import RenderSettings
+from simkit.scenario.sections import RenderSettings
 
 _ROD, _PIN = "#8793a1", "#39434f"
 # Radius of rods and of the target's rings, per size of the scene.

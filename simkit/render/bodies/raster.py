@@ -1,4 +1,4 @@
-"""From solids to pixels: each body's lines of sight, a depth buffer, and shaded samples averaged."""
+"""Rasterization of solids: lines of sight, a depth buffer, and averaged shaded samples."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Balls, capsules, boxes and disks as lines of sight meet them."""
+"""Intersections of lines of sight with balls, capsules, boxes and disks."""
 
 import dataclasses
 

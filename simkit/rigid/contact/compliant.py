@@ -1,4 +1,4 @@
-"""Compliant contact: surfaces that give way, with a force that grows from zero at touch."""
+"""Compliant contact: a repulsive force that grows with the overlap of the surfaces."""
 
 import dataclasses
 

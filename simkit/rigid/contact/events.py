@@ -19,7 +19,7 @@ from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.contact.timing.balls import Balls, balls_of
 from simkit.rigid.contact.timing.candidates import Candidates, candidates, each_ball, pick, places, times
-from simkit.rigid.contact.timing.happening import happening, left_to, let_happen
+from simkit.rigid.contact.timing.event import after_event, event_of, residual_of
 from simkit.rigid.contact.timing.path import path_under
 from simkit.rigid.contact.timing.resting import ROUNDINGS, footing, settled
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION
@@ -93,7 +93,7 @@ class Events:
     reach: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse settings that mean nothing before anything is compiled."""
+        """Refuse settings out of range before compilation."""
         if not (isinstance(self.impacts, int) and self.impacts >= 1):
             raise UserError(f"impacts = {self.impacts!r} is not a whole number above 0; choose 4 for a ball or two")
         if not self.reach > 0:
@@ -105,7 +105,7 @@ class Events:
         return frozenset({*KINDS, PLANES, FRICTION, RESTITUTION})
 
     def start(self, motion: Motion, setting: Setting) -> Standing:
-        """Return what rests on a plane from the start: balls that touch it and do not move along its normal."""
+        """Return the balls at rest on a plane at the start: those that touch it and do not move along its normal."""
         bodies, planes = setting.bodies, setting.planes
         support = jnp.full_like(bodies.mass, -1, dtype=jnp.int32)
         rounding = ROUNDINGS * jnp.finfo(bodies.mass.dtype).eps
@@ -120,7 +120,7 @@ class Events:
     def step(
         self, motion: Motion, memory: Standing, setting: Setting, time: jax.Array, time_step: jax.Array
     ) -> tuple[Motion, Standing]:
-        """Return the motion one step later, and what rests."""
+        """Return the motion and the resting contacts one step later."""
         balls, rows = balls_of(setting.bodies), candidates(setting.bodies.mass.shape[0], setting.planes.offset.shape[0])
 
         def onward(moment: Moment, last: jax.Array) -> tuple[Moment, None]:
@@ -128,7 +128,7 @@ class Events:
             def go(moment: Moment) -> Moment:
                 return self._onward(stored(moment), setting, balls, rows, time, time_step, last)
 
-            # Most steps hold no event, and are over with their first piece.
+            # Most steps have no event, and end after the first segment.
             return jax.lax.cond(jnp.any(moment.left > 0), go, lambda moment: moment, moment), None
 
         moment = with_tangents(Moment(motion=motion, standing=memory, left=time_step))
@@ -153,7 +153,7 @@ class Events:
         check_apart(setting.bodies, motion, setting.planes)
 
     def status(self, memory: Standing) -> jax.Array:
-        """Tell whether the step held more events than its budget."""
+        """Return whether the step held more events than its budget."""
         return jnp.where(memory.overflowed, jnp.int32(Status.IMPACT_OVERFLOW), jnp.int32(Status.OK))
 
     def _onward(
@@ -166,7 +166,7 @@ class Events:
         time_step: jax.Array,
         last: jax.Array,
     ) -> Moment:
-        """Advance to the next event, or to the end of the step, and let it happen."""
+        """Advance to the next event and apply it, or to the end of the step."""
         planes, standing, left = setting.planes, moment.standing, moment.left
         now = time + (time_step - left)
         plane = pick(places(planes.offset.shape[0], planes.offset)[:, None] == standing.support, each_ball(planes))
@@ -179,7 +179,7 @@ class Events:
             plane.normal,
             jnp.maximum(balls.friction, plane.friction),
         )
-        # Fused across the stages of an event, loops would repeat their work, and take minutes to compile.
+        # Without the barriers, loops fused across the stages of an event repeat work and take minutes to compile.
         motion, stand = computed_once((settled(moment.motion, balls, stand, plane.offset), stand))
         support = jnp.where(stand.held, standing.support, -1)
 
@@ -189,10 +189,10 @@ class Events:
         comes = earliest <= left
         happens = comes & ~last
         chosen = places(len(rows.kind), found) == index
-        # What is not yet found to round-off is only approached.
-        event = happening(rows, index, happens & jnp.any(chosen & exact, axis=0), balls)
+        # An event whose time is not yet known to round-off is approached, not applied.
+        event = event_of(rows, index, happens & jnp.any(chosen & exact, axis=0), balls)
         reached = jnp.where(happens, earliest, 0)
-        # Reverse mode keeps the outcome, and so never searches again.
+        # The result of the search is stored as a residual, so that reverse mode does not repeat the search.
         event, reached, rate, comes, happens = computed_once(
             stored((event, reached, pick(chosen, rates), comes, happens))
         )
@@ -201,13 +201,13 @@ class Events:
 
         def remaining(late: jax.Array, given: tuple) -> jax.Array:
             path, arrived, until, event, others = given
-            return left_to(event, path.arrival(arrived, until, late), path.pressing(until + late), *others)
+            return residual_of(event, path.arrival(arrived, until, late), path.pressing(until + late), *others)
 
         # Zero, with the derivatives of the time of the event.
         given = (path, arrived, until, event, (balls, planes, stand))
         late = root_change(remaining, jnp.where(rate < 0, rate, 0), given)
         late = computed_once(jnp.where(happens, late, 0))
-        motion, support, rolling = let_happen(
+        motion, support, rolling = after_event(
             event,
             computed_once(path.arrival(arrived, until, late)),
             computed_once(path.acceleration.at(path.of_each(until / time_step))),

@@ -1,4 +1,4 @@
-"""Sequential impulses: bodies that rest, stack, slide, roll, and pass blows on."""
+"""Sequential impulses: resting, stacked, sliding and rolling contacts, with propagation of impacts."""
 
 import dataclasses
 import functools
@@ -15,7 +15,7 @@ from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
 from simkit.rigid.collision.nearby import nearby
 from simkit.rigid.collision.overlap import check_apart
-from simkit.rigid.contact.striking import RESTING_STEPS, strike_all
+from simkit.rigid.contact.impacts_of_step import RESTING_STEPS, strike_all
 from simkit.rigid.contact.sweeping.arrangement import apart, far_pairs, touches_of, touching_pairs, touching_planes
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities, mobility_of
 from simkit.rigid.contact.sweeping.sweeps import Respond, Touches, slot_by_slot, sweep
@@ -167,7 +167,7 @@ class Impulses:
         }
 
     def status(self, memory: Pressed) -> jax.Array:
-        """Tell whether there ever was an impact, through which derivatives are not those of the physics."""
+        """Return whether there ever was an impact, through which derivatives are not those of the physics."""
         return jnp.where(memory.struck, jnp.int32(Status.STEPPED_IMPACT), jnp.int32(Status.OK))
 
     def check(self, motion: Motion, setting: Setting) -> None:

@@ -1,1 +1,1 @@
-"""Joints between bodies, what acts in them, and the method that follows jointed bodies in time."""
+"""Joints between bodies, loads in them, and time stepping of jointed bodies."""

@@ -161,7 +161,7 @@ class Jointed:
         }
 
     def status(self, memory: Memory) -> jax.Array:
-        """Tell whether the iterations ever ended before the joints were closed."""
+        """Return whether the iterations ever ended before the joints were closed."""
         return jnp.where(memory.apart, jnp.int32(Status.JOINTS_APART), jnp.int32(Status.OK))
 
     def check(self, motion: Motion, setting: Setting) -> None:
@@ -259,7 +259,7 @@ def without_opening(motion: Motion, bodies: Bodies, rows: Jacobian) -> Motion:
 
 
 def is_apart(setting: Setting, motion: Motion) -> jax.Array:
-    """Tell whether any joint is open by more than half the digits of its place."""
+    """Return whether any joint is open by more than half the digits of its place."""
     placed = jax.lax.stop_gradient(place(setting.joints, motion))
     lack = jnp.max(jnp.abs(violations(setting.joints, placed)), axis=0)
     size = jnp.max(norm(placed.lever) + norm(placed.base_lever), axis=0)

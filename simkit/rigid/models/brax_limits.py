@@ -79,7 +79,7 @@ def _is_disabled(model: Any, flag: str) -> bool:
 
 
 def _springs_elsewhere(model: Any) -> bool:
-    """Tell whether a spring of a hinge or a slide rests elsewhere than at 0, where brax has it."""
+    """Return whether a spring of a hinge or a slide rests elsewhere than at 0, where brax has it."""
     places = model.jnt_qposadr[(model.jnt_stiffness > 0) & (model.jnt_type >= 2)]
     return bool((model.qpos_spring[places] != 0).any())
 

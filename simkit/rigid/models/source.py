@@ -1,4 +1,4 @@
-"""Reading an articulated model, MJCF or URDF, with one clear line for whatever is wrong with it."""
+"""Reader of articulated models, MJCF or URDF; every mistake is an error of one line."""
 
 import contextlib
 import importlib

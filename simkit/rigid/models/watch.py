@@ -1,4 +1,4 @@
-"""The identity that notices when it is differentiated, so that what a derivative cannot be is said in words."""
+"""An identity that raises a clear error where a derivative does not exist."""
 
 import functools
 from collections.abc import Callable

@@ -298,19 +298,19 @@ def test_what_an_obstacle_does_to_scalars_is_checked(given, message):
 FRICTIONS_REFUSED = {
     "immersed and implicit": (
         {"obstacle_method": "immersed_boundary", "implicit": ["y"], "scalars": None},
-        "an immersed boundary does not serve implicit friction; choose method direct_forcing",
+        "an immersed boundary does not support implicit friction; choose method direct_forcing",
     ),
     "immersed and a field": (
         {"obstacle_method": "immersed_boundary", "viscosity": "0.1*(1 + shear_rate)", "scalars": None},
-        "an immersed boundary does not serve a viscosity that varies",
+        "an immersed boundary does not support a viscosity that varies",
     ),
     "a field, implicit": (
         {"viscosity": "0.1 + 0.01*y", "implicit": ["y"], "obstacles": None},
-        "viscosity is a field, of which implicit friction serves a number alone; give implicit_viscosity",
+        "viscosity is a field, and implicit friction needs a number; give implicit_viscosity",
     ),
     "a field, implicit, in stages": (
         {"viscosity": "0.1 + 0.01*y", "implicit": ["y"], "implicit_viscosity": 0.2, "obstacles": None},
-        "method 'runge_kutta' does not serve implicit friction where the viscosity is a field",
+        "method 'runge_kutta' does not support implicit friction with a viscosity field",
     ),
     "a part without a field": (
         {"implicit": ["y"], "implicit_viscosity": 0.2, "obstacles": None},

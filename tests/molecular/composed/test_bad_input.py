@@ -52,7 +52,7 @@ WRONG = {
         {"interactions": [{"energy": "epsilon/r"}]},
         "interactions[0].cutoff is missing; in a cell that repeats an energy must end",
     ),
-    "two kinds": ({"interactions": [LJ | {"potential": "morse"}]}, "says energy and potential; give one of"),
+    "two kinds": ({"interactions": [LJ | {"potential": "morse"}]}, "gives energy and potential; give one of"),
     "no species": ({"particles": {}}, "particles names no species"),
     "no count": ({"particles": {"A": {}, "B": {"count": 2}}}, "particles.A.count is missing"),
     "counts and sites": (
@@ -61,9 +61,9 @@ WRONG = {
     ),
     "two starts": (
         {"start": {"lattice": "square", "positions": [[0, 0]]}},
-        "start.positions and lattice say twice where particles start",
+        "start.positions and lattice both give starting positions",
     ),
-    "two sizes": ({"cell": {"density": 1, "lengths": [4, 4]}}, "cell.density and lengths say the size twice"),
+    "two sizes": ({"cell": {"density": 1, "lengths": [4, 4]}}, "cell.density and lengths both give the size"),
     "dimensions": ({"dimension": 3}, "cell.lengths has 2 dimensions, and dimension has 3"),
     "no room": ({"cell": None, "dimension": 2, "interactions": [{"energy": "1/r"}]}, "start.radius is missing"),
     "shape of a table": ({"parameters": PARAMETERS | {"table": [1.0, 2.0, 3.0]}}, "parameter 'table' has shape (3,)"),
@@ -77,7 +77,7 @@ WRONG = {
     ),
     "when to relax": (
         {"task": ["dynamics", "relax"], "dynamics": {"time_step": 0.1}},
-        "dynamics.steps is missing; say after how many time steps",
+        "dynamics.steps is missing; give the number of time steps",
     ),
     "cell of walls": (
         {"relax": {"cell": True}, "cell": {"lengths": [6, 6], "periodic": [True, False]}},
@@ -108,7 +108,7 @@ AT_THE_START = {
         {"cell": {"lengths": [1.5, 1.5]}, "interactions": [LJ | {"cutoff": 0.7}]},
         "leaves no room for that many",
     ),
-    "field of a cell": ({"fields": [{"energy": "x"}]}, "is not the same on both sides of the cell along x"),
+    "field of a cell": ({"fields": [{"energy": "x"}]}, "differs between both sides of the cell along x"),
     "not symmetric": (
         {
             "particles": {"A": {"count": 3, "values": {"q": 1}}, "B": {"count": 3, "values": {"q": 2}}},
@@ -200,5 +200,5 @@ def test_a_field_that_does_not_fit_its_cell_at_some_time_is_refused(energy):
     made = system(
         **FIELD_IN_A_CELL, fields=[{"energy": energy}], task="dynamics", dynamics={"time_step": 0.002, "temperature": 0}
     )
-    with pytest.raises(UserError, match="is not the same on both sides of the cell along x"):
+    with pytest.raises(UserError, match="differs between both sides of the cell along x"):
         made.check_values(made.params, jax.random.key(0))

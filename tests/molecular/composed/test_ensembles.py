@@ -121,7 +121,7 @@ def test_pressure_of_a_file_is_held_and_volumes_have_the_ratio_of_boltzmann_fact
     assert got == pytest.approx(expected, abs=3.5 * error)
 
 
-def test_atoms_of_every_size_and_density_within_their_bounds_have_room():
+def test_atoms_of_every_size_and_density_within_their_bounds_are_clear():
     scenario = load("nose_hoover")
     made = build(scenario)
     corners = itertools.product(scenario.parameters["sigma"].bounds, scenario.parameters["density"].bounds)

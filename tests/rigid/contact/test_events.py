@@ -213,5 +213,7 @@ def test_what_makes_no_sense_is_refused_in_a_line():
         Events(reach=0)
     with pytest.raises(UserError, match="rows = 6"):
         billiards_break(rows=6)
-    with pytest.raises(UserError, match="body 0 is a box; Events does not serve box: choose dynamics = Free, Impulses"):
+    with pytest.raises(
+        UserError, match="body 0 is a box; Events does not support box: choose dynamics = Free, Impulses"
+    ):
         two_balls(lambda mass, radius, **surface: box(mass, (radius, radius, radius), **surface))

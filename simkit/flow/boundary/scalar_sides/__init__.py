@@ -5,7 +5,7 @@ from simkit.flow.boundary.scalar_sides.insulated import Insulated
 from simkit.flow.boundary.scalar_sides.side import ScalarSide
 from simkit.flow.boundary.scalar_sides.value import GivenValue
 
-# Those that are known by name.
+# Kinds known by name.
 SIDES = {side.kind: side for side in (GivenValue(), GivenFlux(), Insulated())}
 
 __all__ = ["SIDES", "GivenFlux", "GivenValue", "Insulated", "ScalarSide"]

@@ -7,6 +7,6 @@ from simkit.flow.boundary.scalar_sides.side import ScalarSide
 
 @dataclasses.dataclass(frozen=True)
 class Insulated(ScalarSide):
-    """A side through which nothing diffuses; a flow through it carries what is in the nearest cells."""
+    """A side without diffusive flux; a flow through it carries the value in the nearest cells."""
 
     kind = "insulated"

@@ -1,4 +1,4 @@
-"""A kind of side of a scalar: what its transport asks of it."""
+"""Interface of a kind of side of a transported scalar."""
 
 from typing import Any, ClassVar
 
@@ -10,15 +10,15 @@ from simkit.flow.boundary.place import Place
 
 
 class ScalarSide(OwnValues):
-    """A kind of side of a scalar. Subclasses say what differs from an insulated side, which this one is.
+    """A kind of side of a scalar; this base class is an insulated side, and subclasses override what differs.
 
-    A kind of your own is a frozen dataclass that derives from this class; its objects stand in
-    `simkit.flow.TransportedScalar` where names of kinds do. What it holds besides it returns from `values`.
+    To add a kind, derive a frozen dataclass from this class; its objects are given to `simkit.flow.TransportedScalar`
+    in place of names of kinds. Data that it holds is returned by `values`.
 
     Attributes:
         kind: name in messages.
-        takes: whether it uses the number that it is given.
-        is_given: whether a flow through it carries the given number: sides through which the flow enters need that.
+        takes: whether it uses a given number.
+        is_given: whether a flow through it carries the given number, as required where the flow enters.
     """
 
     kind: ClassVar[str] = "insulated"
@@ -32,16 +32,16 @@ class ScalarSide(OwnValues):
     def entering(
         self, scalar: jax.Array, given: jax.Array, diffusivity: jax.Array, place: Place, values: Any
     ) -> jax.Array:
-        """Return what diffuses into the fluid through the side per area and time, as one layer.
+        """Return the diffusive flux into the fluid through the side, per area and time, as one layer.
 
         By default that of `share` times the slope to the given number.
 
         Args:
             scalar: at the cell centers.
-            given: what the side is given, as one layer.
-            diffusivity: of the scalar.
-            place: where the side is; ``place.slope(f, value)`` is the derivative where a value is given.
-            values: those of `values`.
+            given: the given number, as one layer.
+            diffusivity: diffusivity of the scalar.
+            place: position of the side; ``place.slope(f, value)`` is the derivative for a given value.
+            values: the result of `values`.
         """
         share = known_share(self.kind, self.share(place, values), "entering")
         if isinstance(share, float) and share == 0:
@@ -51,5 +51,5 @@ class ScalarSide(OwnValues):
         return flux if isinstance(share, float) and share == 1 else share * flux
 
     def carried(self, scalar: jax.Array, given: jax.Array, place: Place) -> jax.Array:
-        """Return what a flow through the side carries, as one layer: that of the nearest cells."""
+        """Return the scalar that a flow through the side carries, as one layer: that of the nearest cells."""
         return place.nearest(scalar)

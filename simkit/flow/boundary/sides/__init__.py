@@ -7,7 +7,7 @@ from simkit.flow.boundary.sides.outflow import Outflow
 from simkit.flow.boundary.sides.side import Side
 from simkit.flow.boundary.sides.wall import Wall
 
-# Those that are known by name.
+# Kinds known by name.
 SIDES = {side.kind: side for side in (Wall(), FreeSlip(), Inflow(), Outflow(), GivenPressure())}
 
 __all__ = ["SIDES", "FreeSlip", "GivenPressure", "Inflow", "Outflow", "Side", "Wall"]

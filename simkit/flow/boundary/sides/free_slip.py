@@ -7,7 +7,7 @@ from simkit.flow.boundary.sides.side import Side
 
 @dataclasses.dataclass(frozen=True)
 class FreeSlip(Side):
-    """A side, or a plane of symmetry: nothing passes, and there is no shear."""
+    """A free-slip side or plane of symmetry: zero normal velocity and zero shear."""
 
     kind = "free_slip"
     drawn_as = "free_slip"

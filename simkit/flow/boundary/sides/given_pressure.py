@@ -9,7 +9,7 @@ from simkit.flow.boundary.sides.side import Side
 class GivenPressure(Side):
     """An open side on which the pressure is given, see `simkit.flow.equations.Equations`.
 
-    The velocity through it is whatever the equations say, in or out. No velocity has a slope across it.
+    The normal velocity follows from the equations, inward or outward. No velocity component has a slope normal to it.
     """
 
     kind = "pressure"

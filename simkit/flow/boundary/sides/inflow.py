@@ -7,7 +7,7 @@ from simkit.flow.boundary.sides.wall import Wall
 
 @dataclasses.dataclass(frozen=True)
 class Inflow(Wall):
-    """A side on which the whole velocity is given: along it as on a wall, and through it too."""
+    """A side on which all components of the velocity are given, tangential and normal."""
 
     kind = "inflow"
     drawn_as = "inflow"

@@ -13,7 +13,7 @@ from simkit.flow.operators.differences import difference_at_centers
 
 @dataclasses.dataclass(frozen=True)
 class Outflow(Side):
-    """A side that lets out what enters elsewhere: the mean outflow carries the velocity through it.
+    """A side through which the flow leaves: the mean outflow velocity advects the velocity field out of the domain.
 
     Reference: Orlanski, J. Comput. Phys. 21, 251 (1976), doi:10.1016/0021-9991(76)90023-1.
     """

@@ -1,4 +1,4 @@
-"""Walls, at rest or moving along themselves."""
+"""Walls, at rest or sliding in their own plane."""
 
 import dataclasses
 from typing import Any
@@ -9,7 +9,7 @@ from simkit.flow.boundary.sides.side import Side
 
 @dataclasses.dataclass(frozen=True)
 class Wall(Side):
-    """A wall: nothing passes, and the velocity along it is that of the wall."""
+    """A wall: the normal velocity is zero, and the tangential velocity is that of the wall."""
 
     kind = "wall"
     drawn_as = "wall"

@@ -1,1 +1,1 @@
-"""Everything that may touch, visited over and over until the impulses agree."""
+"""Gauss-Seidel sweeps over all contacts until their impulses converge."""

@@ -1,4 +1,4 @@
-"""Contact points as the sweeps visit them."""
+"""Contact points in the order and layout of the sweeps."""
 
 import dataclasses
 import functools

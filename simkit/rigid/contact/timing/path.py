@@ -1,4 +1,4 @@
-"""The way of balls between two events: a polynomial in time, from loads sampled at three times."""
+"""Trajectory of balls between two events: a polynomial in time, from loads sampled at three times."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Balls that rest on a plane: what holds them there, and the friction under them while they slip or roll."""
+"""Balls at rest on a plane: normal forces, and friction while they slip or roll."""
 
 import dataclasses
 

@@ -42,36 +42,36 @@ _MEANINGS = {
 }
 
 
-def unit_of_time(told: Settings) -> str:
-    """Return the unit of time in words: what is said, or that of length over that of velocity.
+def unit_of_time(settings: Settings) -> str:
+    """Return the unit of time: the given one, by default the unit of length over that of velocity.
 
     Args:
-        told: settings of a flow.
+        settings: settings of a flow.
     """
-    units = told["units"]
+    units = settings["units"]
     return units["time"] or over(units["length"], units["velocity"])
 
 
-class Told:
+class Measurements:
     """Observed fields and diagnostics of a flow.
 
     Attributes:
-        dimensions: names of the axes of each observed field.
+        dimensions: names of the axes of each observed field, by its name.
         coordinates: centers of the cells along the axes, and the kinds of the sides.
         quantities: unit and meaning of everything.
     """
 
     def __init__(self, flow: "ComposedFlow") -> None:
-        """Find what there is to tell.
+        """Collect the fields, coordinates and quantities of a flow.
 
         Raises:
-            UserError: if a field that is asked for is unknown, or the plane is not in the domain.
+            UserError: if ``observed`` names an unknown field, or the plane is outside the domain.
         """
         self._flow = flow
         self._domain, self._grid = flow.places.domain, flow.places.domain.grid
         self._plane = self._found_plane()
         fields = self._fields()
-        said = flow.told["observed"]
+        said = flow.settings["observed"]
         for name in said or ():
             if name not in fields:
                 raise UserError(f"observed: '{name}' is not a field of this flow{nearest(name, list(fields))}")
@@ -82,7 +82,7 @@ class Told:
             fields["side_velocity"] = ("side",)
         self.dimensions = {name: fields[name] for name in self._names}
         axes = zip(flow.places.axes, self._grid.axes, strict=True)
-        self.coordinates = coordinates_along(**dict(axes)) | {"sides": drawn_sides(flow.told["axes"], self._domain)}
+        self.coordinates = coordinates_along(**dict(axes)) | {"sides": drawn_sides(flow.settings["axes"], self._domain)}
         self.quantities = self._described()
 
     @property
@@ -96,17 +96,17 @@ class Told:
         return any(self._domain.side(axis, side).drawn_as == "wall" for axis, side, _ in kinds)
 
     def _found_plane(self) -> tuple[int, float]:
-        """Return the index of the layer of cells below the plane of pictures, and the share of the layer above it."""
-        place = self._flow.told["plane"]
+        """Return the index of the layer of cells below the plane of pictures, and the weight of the layer above it."""
+        place = self._flow.settings["plane"]
         if self._is_plane:
             if place is not None:
-                raise self._flow.told.refuse("plane", "is given, and the flow is plane; remove it, or give axes.z")
+                raise self._flow.settings.refuse("plane", "is given, and the flow is plane; remove it, or give axes.z")
             return 0, 0.0
         centers = self._grid.axes[2].centers
         faces = self._grid.axes[2].faces
         place = (faces[0] + faces[-1]) / 2 if place is None else place
         if not faces[0] <= place <= faces[-1]:
-            raise self._flow.told.refuse(
+            raise self._flow.settings.refuse(
                 "plane", f"= {place:g} is outside the domain; choose from {faces[0]:g} to {faces[-1]:g}"
             )
         below = int(np.clip(np.searchsorted(centers, place) - 1, 0, len(centers) - 2))
@@ -141,7 +141,7 @@ class Told:
         return {name: makers[name]() for name in self._names}
 
     def diagnose(self, state: FlowState, params: Params) -> Arrays:
-        """Return the numbers of each frame."""
+        """Return the diagnostics of a state."""
         grid, velocity = self._grid, state.velocity
         centered = at_centers(velocity, grid)
         found = {
@@ -186,7 +186,7 @@ class Told:
         return found if self._is_plane else self._cut(found)
 
     def _loads(self, state: FlowState, params: Params) -> Arrays:
-        """Return force and torque on each obstacle, and where those are that move."""
+        """Return force and torque on each obstacle, and the positions of moving ones."""
         found: Arrays = {}
         names = LOADS[self._grid.dimension]
         for name, one in self._flow.obstacles.items():
@@ -230,7 +230,7 @@ class Told:
         return found
 
     def _mean_on_side(self, layer: jax.Array, axis: int, component: int | None) -> jax.Array:
-        """Return the mean over a side of what lives where a component of the velocity does, or at the centers."""
+        """Return the mean over a side of an array at the faces of a velocity component, or at the centers."""
         for i, a in enumerate(self._grid.axes):
             if i == axis:
                 continue
@@ -254,9 +254,9 @@ class Told:
         return found
 
     def _described(self) -> dict[str, Quantity]:
-        told, time = self._flow.told["units"], unit_of_time(self._flow.told)
-        length, velocity = told["length"], told["velocity"]
-        table = flow_quantities(length, velocity, time, over("1", time) if told["time"] else "")
+        settings, time = self._flow.settings["units"], unit_of_time(self._flow.settings)
+        length, velocity = settings["length"], settings["velocity"]
+        table = flow_quantities(length, velocity, time, over("1", time) if settings["time"] else "")
         square = table["kinetic_energy"].unit
         table["w"] = Quantity(velocity, "velocity along z")
         table["z"] = Quantity(length, "position along z")
@@ -274,8 +274,8 @@ class Told:
             doc = f"net volume per time{' and length along z' if self._is_plane else ''} that enters by {where}"
             table[f"{name}.flow"] = Quantity(times(velocity, area), doc)
         for name, one in self._flow.scalars.items():
-            unit = one.told["unit"]
-            table[name] = Quantity(unit, one.told["doc"] or name)
+            unit = one.settings["unit"]
+            table[name] = Quantity(unit, one.settings["doc"] or name)
             table[f"{name}.mean"] = Quantity(unit, f"mean of {name}")
             table[f"{name}.variance"] = Quantity(f"({unit})^2" if unit != "1" else "1", f"variance of {name}")
             flux = velocity if unit == "1" else f"{unit} {velocity}"
@@ -290,8 +290,8 @@ class Told:
                 doc = f"{doc} on {name} over density{', per length' if power == 1 else ''}"
                 table[f"{name}.{what}"] = Quantity(unit, doc)
             for scalar, one in self._flow.scalars.items():
-                told_unit = one.told["unit"]
-                flux = velocity if told_unit == "1" else f"{told_unit} {velocity}"
+                unit = one.settings["unit"]
+                flux = velocity if unit == "1" else f"{unit} {velocity}"
                 doc = f"amount of {scalar} that {name} gives per time{', per length' if power == 1 else ''}"
                 table[f"{name}.{scalar}_given"] = Quantity(times(flux, raised(length, power)), doc)
             for axis in AXES:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from simkit.rigid.algebra.vector import Vector, dot, shortened
 
 
-def blow(
+def impact_impulse(
     velocity: Vector,
     normal: Vector,
     inverse_mass: jax.Array,

@@ -1,4 +1,4 @@
-"""Interactions that see other params than they are given."""
+"""Interactions whose params are converted by a function before they are passed on."""
 
 from collections.abc import Callable
 
@@ -7,11 +7,11 @@ from simkit.molecular.composed.names import TIME
 from simkit.molecular.interactions.interaction import Interaction
 
 
-def seen_by(interaction: Interaction, view: Callable[[Params], Params]) -> Interaction:
-    """Return an interaction that is given what a function makes of the params.
+def with_converted_params(interaction: Interaction, view: Callable[[Params], Params]) -> Interaction:
+    """Return an interaction whose params are first converted by a function.
 
     Args:
-        interaction: that takes other params.
+        interaction: interaction with params of its own.
         view: ``params -> params`` of that interaction.
     """
     resize, fits = interaction.sized_like, interaction.fits
@@ -21,12 +21,12 @@ def seen_by(interaction: Interaction, view: Callable[[Params], Params]) -> Inter
         energy=lambda position, cell, params, neighbors: interaction.energy(position, cell, view(params), neighbors),
         force=lambda position, cell, params, neighbors: interaction.force(position, cell, view(params), neighbors),
         stress=lambda position, cell, params, neighbors: interaction.stress(position, cell, view(params), neighbors),
-        sized_like=resize and (lambda neighbors: seen_by(resize(neighbors), view)),
+        sized_like=resize and (lambda neighbors: with_converted_params(resize(neighbors), view)),
         is_translation_invariant=interaction.is_translation_invariant,
         fits=fits and (lambda cell, params: fits(cell, view(params))),
     )
 
 
 def without_time(params: Params) -> Params:
-    """Return the parameters of a system without the time, which fields take besides."""
+    """Return the params of a system without the time, which only fields use."""
     return {name: value for name, value in params.items() if name != TIME}

@@ -1,4 +1,4 @@
-"""The impacts within a step: which pairs meet, which pass by, and the passes in which blows travel on."""
+"""Impacts within a time step: pairs that collide, pairs that pass each other, and propagation of impulses."""
 
 import dataclasses
 import functools
@@ -17,7 +17,7 @@ from simkit.rigid.contact.sweeping.sweeps import Touches, relative, sweep
 from simkit.rigid.contact.sweeping.touching import Push, Touch
 from simkit.rigid.scene import Setting
 
-# An approach slower than what the loads give the two bodies in this many steps is not an impact: the bodies rest. An
+# Approach velocities below those that the loads cause in this many steps are no impacts: the bodies rest. Overlaps that
 # overlap that such an approach reaches in one step is left as it is.
 RESTING_STEPS = 2.0
 
@@ -37,14 +37,14 @@ def strike_all(
 
     Args:
         before: velocities of the bodies.
-        mobility: how they yield.
-        motion: where they are.
-        setting: what they are.
+        mobility: mobility of the bodies.
+        motion: positions and momenta of the bodies.
+        setting: bodies, planes and loads.
         touches: the contacts, trees of `Touch`.
         last: impulses of the last step, trees of `Push`.
         any_near: as for `simkit.rigid.contact.sweeping.sweeps.sweep`.
         time_step: in s.
-        passes: over all contacts; with none, only impacts with friction are told of, on whose step it depends.
+        passes: passes over all contacts; with none, only impacts with friction are reported.
     """
     planes, pairs = _pressed(touches.planes, last.planes), None
     hits = [approaching(relative((before,), planes), planes, time_step)]

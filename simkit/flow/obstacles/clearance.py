@@ -1,4 +1,4 @@
-"""Whether bodies that move keep clear of the sides of their domain and of each other, in compiled code."""
+"""Clearance of moving bodies from the sides of their domain and from each other, checked in compiled code."""
 
 import functools
 import itertools
@@ -13,13 +13,13 @@ from simkit.flow.obstacles.checks import CLEAR
 from simkit.flow.obstacles.distance import distance_and_normal, positions
 
 
-def have_room(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
+def are_clear(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
     """Return whether at least two cells lie between every body and the sides, and between any two bodies; a boolean.
 
     Args:
         bodies: of a flow.
         params: parameters.
-        time: at which they are looked at, scalar.
+        time: time of the check, scalar.
     """
     grid, shapes = bodies.domain.grid, bodies.shapes(params, time)
     centers = [like(time, p) for p in positions(None, grid)]
@@ -34,7 +34,7 @@ def have_room(bodies: Bodies, params: Params, time: jax.Array) -> jax.Array:
         spare += [
             jnp.min(distance_and_normal(shape, points)[0]) - CLEAR * axis.widths[side] for shape in shapes.values()
         ]
-        # One that is outside is far from the side.
+        # A body outside the domain has a large distance from the side too, hence the second condition.
         spare += [(place[i] - axis.faces[side]) * (1 if side == 0 else -1) for place in places]
     if len(shapes) > 1:
         distances = [distance_and_normal(shape, centers)[0] for shape in shapes.values()]

@@ -15,7 +15,7 @@ from simkit.molecular.composed.particles import Particles
 from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.spaces import Cell
 
-# What has no meaning where the cell repeats along some axes only, and so has no volume.
+# Quantities that are undefined in a cell that repeats along some axes only, and so has no volume.
 OF_VOLUME = ("pressure", "volume")
 OF_CELL = ("cell", "box")
 DIMENSIONS = {"species": ("particle",), "diameter": ("particle",)}
@@ -35,12 +35,12 @@ def observer(particles: Particles) -> Callable[[jax.Array, Cell, Params], Arrays
 
 
 def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Quantity]:
-    """Return units and meanings of what a system observes and diagnoses.
+    """Return units and meanings of observed arrays and diagnostics of a system.
 
     Args:
         units: settings of units.
-        dimension: of space.
-        moves: whether its energy is that of particles in motion.
+        dimension: dimension of space.
+        moves: whether the energy includes kinetic energy.
     """
     length, energy, time, mass = (units[key] for key in ("length", "energy", "time", "mass"))
     speed = over(length, time)
@@ -63,11 +63,11 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
 
 
 def shown(simulation: Simulation, room: SystemCell) -> Simulation:
-    """Return a simulation that tells of its cell what has a meaning.
+    """Return a simulation without the quantities that are undefined in its cell.
 
     Args:
-        simulation: as its task makes it.
-        room: the cell; one that repeats along some axes only has edges, but no volume and no box to wrap into.
+        simulation: simulation of the tasks.
+        room: the cell; if it repeats along some axes only, it has edges but no volume.
     """
     if room.is_closed or room.is_free:
         return simulation

@@ -1,4 +1,4 @@
-"""One event of balls: its time with its derivative, and what it does to them."""
+"""One event of balls (impact, end of slipping, lift-off): the equation of its time, and the motion after it."""
 
 import dataclasses
 
@@ -11,20 +11,20 @@ from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.contact.timing.balls import Balls
-from simkit.rigid.contact.timing.blow import blow
 from simkit.rigid.contact.timing.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, pick, places
+from simkit.rigid.contact.timing.impact_impulse import impact_impulse
 from simkit.rigid.contact.timing.resting import ROUNDINGS, Footing, slip
 from simkit.rigid.scene import Planes
 
 
 @pytree
-class Happening:
+class Event:
     """An event.
 
     Attributes:
-        kind: PAIR, PLANE, GRIP or LIFT; -1 if nothing happens.
-        first: True at the ball it happens to.
-        second: True at the other ball of a pair.
+        kind: PAIR, PLANE, GRIP or LIFT; -1 for no event.
+        first: mask of the ball concerned, (n,) booleans.
+        second: mask of the other ball of a pair, (n,) booleans.
         plane: index of the plane that a ball meets, -1 for none.
     """
 
@@ -40,7 +40,7 @@ class Happening:
 
     @property
     def struck(self) -> jax.Array:
-        """True at every ball that it happens to."""
+        """Mask of all balls concerned, (n,) booleans."""
         return self.first | self.second
 
     def difference(self, vectors: Vector) -> Vector:
@@ -48,33 +48,33 @@ class Happening:
         return pick(self.struck, select(self.first, vectors, -vectors))
 
 
-def happening(rows: Candidates, index: jax.Array, happens: jax.Array, balls: Balls) -> Happening:
+def event_of(rows: Candidates, index: jax.Array, happens: jax.Array, balls: Balls) -> Event:
     """Return one of the candidates as an event.
 
     Args:
         rows: the candidates.
-        index: of the one.
-        happens: whether it happens at all.
-        balls: what moves.
+        index: index of the candidate.
+        happens: whether there is an event, bool.
+        balls: constants of the balls.
     """
     columns = np.stack([rows.kind, rows.first, rows.second, rows.plane])
     kind, first, second, plane = jnp.where(happens, jnp.take(columns, index, axis=1, mode="clip"), -1)
     ball = places(balls.radius.shape[0], balls.radius)
-    return Happening(kind=kind, first=ball == first, second=ball == second, plane=plane)
+    return Event(kind=kind, first=ball == first, second=ball == second, plane=plane)
 
 
-def left_to(
-    event: Happening, motion: Motion, pressure: jax.Array, balls: Balls, planes: Planes, stand: Footing
+def residual_of(
+    event: Event, motion: Motion, pressure: jax.Array, balls: Balls, planes: Planes, stand: Footing
 ) -> jax.Array:
-    """Return what closes at an event: the gap of an impact, the slip of a grip, the pressure of a lift.
+    """Return the quantity that is zero at an event: gap (impact), slip velocity (grip) or contact pressure (lift-off).
 
     Args:
-        event: what happens.
-        motion: at its time.
-        pressure: likewise, in N.
-        balls: what moves.
-        planes: what stands.
-        stand: how balls rest.
+        event: the event.
+        motion: motion at its time.
+        pressure: contact force of resting balls at its time, in N.
+        balls: constants of the balls.
+        planes: the planes.
+        stand: contacts of resting balls.
     """
     normal, offset = pick(_plane_of(event, planes), (planes.normal, planes.offset))
     apart, reach = event.difference(motion.position), pick(event.struck, balls.radius)
@@ -84,8 +84,8 @@ def left_to(
     return jnp.where(event.is_impact, of_impact, of_rest)
 
 
-def let_happen(
-    event: Happening,
+def after_event(
+    event: Event,
     motion: Motion,
     acceleration: Vector,
     balls: Balls,
@@ -94,20 +94,20 @@ def let_happen(
     stand: Footing,
     least_flight: jax.Array,
 ) -> tuple[Motion, jax.Array, jax.Array]:
-    """Return the motion after an event, on which plane each ball then rests, and which contacts grip.
+    """Return the motion after an event, the index of the plane that each ball rests on, and the contacts that roll.
 
     A ball that would leave the plane for less than ``least_flight`` stays there: it bounces with no restitution. With a
     restitution of 1 it goes on bouncing.
 
     Args:
-        event: what happens.
-        motion: at its time.
-        acceleration: of the balls just before.
-        balls: what moves.
-        planes: what stands.
+        event: the event.
+        motion: motion at its time.
+        acceleration: acceleration of the balls just before.
+        balls: constants of the balls.
+        planes: the planes.
         support: index of the plane that each ball rests on, -1 for none.
-        stand: how it rests there.
-        least_flight: in s.
+        stand: contacts of resting balls.
+        least_flight: shortest flight that is followed, in s.
     """
     first, second, meets = event.first, event.second, _plane_of(event, planes)
     is_impact = event.is_impact
@@ -117,7 +117,7 @@ def let_happen(
 
     # The surfaces meet at x - r n of the first ball and at x + r n of the second.
     surface = motion.angular_momentum * balls.lever
-    # In passes of their own, so that every program rounds a blow alike.
+    # The barrier makes rounding the same in every program.
     normal, velocity = computed_once(
         (normal, event.difference(motion.velocity) - cross(pick(event.struck, surface), normal))
     )
@@ -131,13 +131,13 @@ def let_happen(
     approach, pressing = -dot(velocity, normal), -dot(pick(first, acceleration), normal)
     stays = (event.kind == PLANE) & (pick(first, support + 1) == 0) & (pressing > 0)
     stays = stays & (2 * restitution * approach <= least_flight * pressing)
-    # Bounces of restitution 1 never end: the rest that stands for endless ones would take their energy. One that
-    # approaches by rounding only lies on the plane.
+    # Bounces of restitution 1 never end, and replacing them by rest would remove their energy. A ball that approaches
+    # by rounding only rests on the plane.
     speed = pick(first, norm(motion.velocity))
     rounding = ROUNDINGS * jnp.finfo(approach.dtype).eps
     stays = stays & ((restitution < 1) | (approach <= rounding * speed))
     impulse, along = computed_once(
-        blow(velocity, normal, inverse_mass, slips, jnp.where(stays, 0, restitution), friction)
+        impact_impulse(velocity, normal, inverse_mass, slips, jnp.where(stays, 0, restitution), friction)
     )
     impulse, along = jnp.where(is_impact, impulse, 0), select(is_impact, along, zeros(impulse))
 
@@ -157,5 +157,5 @@ def let_happen(
     return after, support, (stand.rolls & ~hit) | (first & (event.kind == GRIP))
 
 
-def _plane_of(event: Happening, planes: Planes) -> jax.Array:
+def _plane_of(event: Event, planes: Planes) -> jax.Array:
     return places(planes.offset.shape[0], planes.offset) == event.plane

@@ -1,4 +1,4 @@
-"""The velocity with a layer or two of points around it, so that every stencil is plain offsets in memory."""
+"""Ghost layers: the velocity with one or two more points on every side, so that stencils are plain array slices."""
 
 import jax
 import jax.numpy as jnp
@@ -14,24 +14,23 @@ type Surrounded = tuple[jax.Array, ...]
 
 
 def surround(velocity: Velocity, boundary: BoundaryVelocity, domain: Domain, layers: int = 1) -> Surrounded:
-    """Return every component with one more point at both ends of each axis, except of its own where that is bounded.
+    """Return every component with a ghost point at both ends of each axis, except its own axis if that is bounded.
 
-    Where the pressure is given on a side, its own axis is continued beyond that side too, without a slope.
-
-    Around a periodic axis they are the points of the other end. Beyond a side they continue the velocity along it with
-    its slope there, see `simkit.flow.boundary.slopes.side_slope`.
-    Differences and means of neighbors, see `step` and `middle`, then give slopes and values on every face.
+    On a periodic axis ghost points are those of the other end. Beyond a side they continue the tangential velocity
+    with its slope there, see `simkit.flow.boundary.slopes.side_slope`; beyond an open side also the normal velocity,
+    without a slope. Differences and means of neighbors, see `step` and `middle`, then give slopes and values on every
+    face.
 
     Args:
         velocity: components on their faces.
         boundary: velocity on the sides.
         domain: the domain.
-        layers: 1; or 2, with straight lines beyond the first layer of a bounded axis, its component's own included.
+        layers: 1; or 2, extrapolated linearly beyond the first layer of a bounded axis, also along the component's own.
     """
     surrounded = []
     for i, component in enumerate(velocity):
         f = component
-        # Points beyond an open side of its own axis come after those of the other bounded axes, which continue to them.
+        # Ghost points beyond an open side of its own axis are added last, from those of the other bounded axes.
         for axis in sorted(range(f.ndim), key=lambda k: (domain.sides[k] is None, k == i and any(domain.is_open(k)))):
             if domain.sides[axis] is None:
                 size = f.shape[axis]
@@ -81,7 +80,7 @@ def strip(f: jax.Array, axes: list[int]) -> jax.Array:
 
 
 def along(f: jax.Array, values: np.ndarray, axis: int, domain: Domain) -> jax.Array | float:
-    """Return widths or distances along an axis to combine with ``f``; one number on a periodic axis."""
+    """Return widths or distances along an axis, shaped to broadcast against ``f``; one number on a periodic axis."""
     if domain.grid.axes[axis].periodic:
         return float(values[0])
     return like(f, domain.grid.along(values, axis))
@@ -90,7 +89,7 @@ def along(f: jax.Array, values: np.ndarray, axis: int, domain: Domain) -> jax.Ar
 def _beyond(
     component: jax.Array, f: jax.Array, i: int, axis: int, side: int, boundary: BoundaryVelocity, domain: Domain
 ) -> jax.Array:
-    """Return the layer beyond a side, as long as ``f`` along the other axes; corners are not used."""
+    """Return the ghost layer beyond a side, with the lengths of ``f`` along the other axes; corners are not used."""
     layer = end(component, axis, side)
     slope = side_slope(component, i, axis, side, boundary, domain)
     if slope is not None:

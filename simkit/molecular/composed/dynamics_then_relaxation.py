@@ -17,13 +17,13 @@ from simkit.molecular.relaxation import RelaxationState
 
 
 @pytree
-class PhasesState:
-    """A system on its way through both phases.
+class SequenceState:
+    """State of dynamics followed by a relaxation.
 
     Attributes:
-        moving: the dynamics; once it is over, its neighbors are those of the relaxation.
-        resting: the relaxation, without neighbors; before it has begun, of no meaning.
-        has_begun: whether it has.
+        moving: state of the dynamics; after its end it holds the neighbors of the relaxation.
+        resting: state of the relaxation, without neighbors; undefined before it begins.
+        has_begun: whether the relaxation has begun, bool.
     """
 
     moving: DynamicsState
@@ -32,17 +32,17 @@ class PhasesState:
 
 
 @dataclasses.dataclass(frozen=True)
-class Phases:
-    """Dynamics for a number of steps, then relaxation until it is at rest.
+class DynamicsThenRelaxation:
+    """Dynamics for a number of steps, then relaxation to mechanical equilibrium.
 
-    The derivative of the end is that of the minimum that it comes to rest in, whatever the way that led there.
+    The derivative of the result is that of the minimum, whatever trajectory led to it.
 
     Attributes:
-        system: with its parameters.
-        motion: the first phase.
-        relax: ``system -> relaxation``, the second one.
-        steps: of the first phase.
-        resized: ``neighbors -> simulation``, this one with other lists.
+        system: the system, with its parameters.
+        motion: dynamics of the system.
+        relax: ``system -> relaxation``.
+        steps: number of time steps before the relaxation.
+        resized: ``neighbors -> simulation``, the same simulation with lists of other sizes.
     """
 
     system: System
@@ -56,37 +56,37 @@ class Phases:
         simulation = self.relax(dataclasses.replace(self.system, start=lambda params, key: position))
         return dataclasses.replace(simulation.init(params, jax.random.key(0)), neighbors=())
 
-    def init(self, params: Params, key: jax.Array) -> PhasesState:
+    def init(self, params: Params, key: jax.Array) -> SequenceState:
         """Return the state before the first step."""
         moving = self.motion.init(params, key)
-        return PhasesState(moving=moving, resting=self.begin(moving.position, params), has_begun=jnp.bool_(False))
+        return SequenceState(moving=moving, resting=self.begin(moving.position, params), has_begun=jnp.bool_(False))
 
-    def step(self, state: PhasesState, params: Params) -> PhasesState:
+    def step(self, state: SequenceState, params: Params) -> SequenceState:
         """Return the state one step later: a time step, or an iteration of the minimizer."""
 
-        def move(state: PhasesState) -> PhasesState:
+        def move(state: SequenceState) -> SequenceState:
             moving = self.motion.step(state.moving, params)
             is_over = moving.iteration >= self.steps
             resting = jax.lax.cond(is_over, lambda: self.begin(moving.position, params), lambda: state.resting)
-            return PhasesState(moving=moving, resting=resting, has_begun=is_over)
+            return SequenceState(moving=moving, resting=resting, has_begun=is_over)
 
-        def rest(state: PhasesState) -> PhasesState:
+        def rest(state: SequenceState) -> SequenceState:
             resting = self.relax(self.system).step(self.whole(state), params)
             moving = dataclasses.replace(state.moving, neighbors=resting.neighbors)
             return dataclasses.replace(state, moving=moving, resting=dataclasses.replace(resting, neighbors=()))
 
         return jax.lax.cond(state.has_begun, rest, move, state)
 
-    def whole(self, state: PhasesState) -> RelaxationState:
+    def whole(self, state: SequenceState) -> RelaxationState:
         """Return the relaxation with its neighbors."""
         return dataclasses.replace(state.resting, neighbors=state.moving.neighbors)
 
-    def position(self, state: PhasesState) -> jax.Array:
-        """Return the positions of the phase that is on, (N, d)."""
+    def position(self, state: SequenceState) -> jax.Array:
+        """Return the current positions, (N, d)."""
         return jnp.where(state.has_begun, state.resting.descent.position, state.moving.position)
 
-    def status(self, state: PhasesState, params: Params) -> jax.Array:
-        """Return the `simkit.core.status.Status` code, but for an overflow of lists."""
+    def status(self, state: SequenceState, params: Params) -> jax.Array:
+        """Return the `simkit.core.status.Status` code, apart from overflows of lists."""
         tells = self.motion.inner.status, self.relax(self.system).status
         assert tells[0] is not None and tells[1] is not None  # both phases tell
         moving = self.motion.of_state(tells[0])(state.moving, params)
@@ -97,13 +97,13 @@ class Phases:
         """Return the cell."""
         return None if self.system.cell is None else self.system.cell(params)
 
-    def observe(self, state: PhasesState, params: Params) -> Arrays:
-        """Return what a frame stores."""
+    def observe(self, state: SequenceState, params: Params) -> Arrays:
+        """Return the arrays of a frame."""
         position, cell = self.position(state), self.cell(params)
         return frames.in_cell(position, cell) | self.system.observe(position, cell, params)
 
-    def diagnose(self, state: PhasesState, params: Params) -> Arrays:
-        """Return steps of both phases, the potential energy, the largest force, and the temperature of what moves."""
+    def diagnose(self, state: SequenceState, params: Params) -> Arrays:
+        """Return the diagnostics: steps of both phases, potential energy, largest force and temperature."""
         interaction, position, cell = self.system.interaction, self.position(state), self.cell(params)
         own = self.motion.params(params, state.moving.iteration)[OWN]
         neighbors = interaction.refresh(state.moving.neighbors, position, cell, own)
@@ -122,7 +122,7 @@ class Phases:
         }
 
     def simulation(self) -> Simulation:
-        """Return the record that everything else takes."""
+        """Return the `Simulation` record."""
         resting = self.relax(self.system)
         solution = resting.equilibrium
         assert solution is not None  # every relaxation has one

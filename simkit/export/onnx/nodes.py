@@ -1,0 +1,178 @@
+"""Tensors, nodes and scopes of a graph under construction: known parts folded, equal nodes shared."""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from simkit.export.onnx.folding import FOLDED
+
+# Folding makes no initializer larger than this out of smaller ones (an iota, a mask).
+LARGEST_FOLDED = 4096
+
+
+@dataclasses.dataclass(eq=False)
+class Tensor:
+    """One named array of the graph.
+
+    Attributes:
+        name: unique in the whole model.
+        shape: its size in each dimension.
+        dtype: of its elements.
+        scope: in which it is computed.
+        value: the array, if it is known now.
+        narrow: the smaller tensor of which this one is a broadcast.
+        maker: the node that computes it, if it is no input and not known.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    scope: "Scope"
+    value: np.ndarray | None = None
+    narrow: "Tensor | None" = None
+    maker: "Node | None" = None
+
+
+@dataclasses.dataclass(eq=False)
+class Node:
+    """One operator, with its attributes and the bodies of a Loop or If by attribute name."""
+
+    operator: str
+    inputs: list[Tensor | None]
+    outputs: list[Tensor]
+    attributes: dict[str, Any]
+    bodies: dict[str, "Scope"] = dataclasses.field(default_factory=dict)
+    origin: str = ""
+
+
+@dataclasses.dataclass(eq=False)
+class Scope:
+    """The graph, or the body of a Loop or If, whose nodes may use what is computed outside of it.
+
+    Attributes:
+        outer: the scope around it.
+        hoists: whether a node that depends on outer tensors only is placed outside (what a loop need not repeat; a
+            branch that is not taken computes nothing).
+        inputs: its own inputs.
+        outputs: its own outputs.
+        nodes: in the order of computation.
+        shared: outputs of nodes by operator, inputs and attributes.
+    """
+
+    outer: "Scope | None" = None
+    hoists: bool = False
+    inputs: list[Tensor] = dataclasses.field(default_factory=list)
+    outputs: list[Tensor] = dataclasses.field(default_factory=list)
+    nodes: list[Node] = dataclasses.field(default_factory=list)
+    shared: dict[Any, list[Tensor]] = dataclasses.field(default_factory=dict)
+
+    def chain(self) -> "Iterator[Scope]":
+        """Return this scope and those around it, from the inside out."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+
+class NodeGraph:
+    """Builds a model, node by node."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.top = Scope()
+        self.scope = self.top
+        # The line of the user's program that is being converted, and whether what is converted is not theirs.
+        self.origin = "the program"
+        self.ours = False
+        self._count = 0
+        self._constants: dict[Any, Tensor] = {}
+
+    def tensor(self, shape: Sequence[int], dtype: Any, scope: Scope, value: np.ndarray | None = None) -> Tensor:
+        """Return a new tensor with a name of its own."""
+        self._count += 1
+        return Tensor(f"t{self._count}", tuple(int(size) for size in shape), np.dtype(dtype), scope, value)
+
+    def input(self, shape: Sequence[int], dtype: Any, name: str = "") -> Tensor:
+        """Return a new input of the current scope."""
+        tensor = self.tensor(shape, dtype, self.scope)
+        tensor.name = name or tensor.name
+        self.scope.inputs.append(tensor)
+        return tensor
+
+    def known(self, value: np.ndarray, dtype: Any = None) -> Tensor:
+        """Return a known array, equal ones as one tensor, in its full shape."""
+        array = np.asarray(value, dtype)
+        key = (array.shape, array.dtype.name, array.tobytes())
+        if key not in self._constants:
+            self._constants[key] = self.tensor(array.shape, array.dtype, self.top, np.array(array, order="C"))
+        return self._constants[key]
+
+    def node(
+        self, operator: str, inputs: Sequence[Tensor | None], outputs: Sequence[tuple[Sequence[int], Any]], **attrs: Any
+    ) -> list[Tensor]:
+        """Return the outputs of an operator: an equal node's if there is one, known arrays where inputs are.
+
+        Args:
+            operator: of ONNX.
+            inputs: tensors, ``None`` for what is left out.
+            outputs: shape and dtype of each.
+            **attrs: its attributes.
+        """
+        if folded := self._folded(operator, inputs, outputs, attrs):
+            return folded
+        key = (operator, tuple(t and t.name for t in inputs), tuple(sorted((k, repr(v)) for k, v in attrs.items())))
+        place = self._place(inputs)
+        for scope in place.chain():
+            if key in scope.shared:
+                return scope.shared[key]
+        made = [self.tensor(shape, dtype, place) for shape, dtype in outputs]
+        place.nodes.append(Node(operator, list(inputs), made, attrs, origin=self.origin))
+        for tensor in made:
+            tensor.maker = place.nodes[-1]
+        place.shared[key] = made
+        return made
+
+    def op(self, operator: str, inputs: Sequence[Tensor | None], shape: Sequence[int], dtype: Any, **at: Any) -> Tensor:
+        """Return the only output of an operator, see `node`."""
+        return self.node(operator, inputs, [(shape, dtype)], **at)[0]
+
+    def constants(self) -> list[Tensor]:
+        """Return all known tensors."""
+        return list(self._constants.values())
+
+    def vector(self, numbers: Sequence[int]) -> Tensor:
+        """Return an int64 vector, for shapes, axes and starts."""
+        return self._vector(tuple(int(number) for number in numbers))
+
+    def _vector(self, numbers: tuple[int, ...]) -> Tensor:
+        array = np.array(numbers, np.int64)
+        key = (array.shape, "vector", array.tobytes())
+        if key not in self._constants:
+            self._constants[key] = self.tensor(array.shape, array.dtype, self.top, array)
+        return self._constants[key]
+
+    def _place(self, inputs: Sequence[Tensor | None]) -> Scope:
+        """Return the scope where a node belongs: as far out as loops let it and its inputs are known."""
+        homes = {id(tensor.scope) for tensor in inputs if tensor is not None}
+        scope = self.scope
+        while scope.hoists and id(scope) not in homes and scope.outer is not None:
+            scope = scope.outer
+        return scope
+
+    def _folded(
+        self, operator: str, inputs: Sequence[Tensor | None], outputs: Sequence[tuple[Sequence[int], Any]], attrs: Any
+    ) -> list[Tensor] | None:
+        known = [tensor.value for tensor in inputs if tensor is not None]
+        if operator not in FOLDED or len(outputs) != 1 or any(value is None for value in known):
+            return None
+        (shape, dtype) = outputs[0]
+        if math.prod(shape) > max(LARGEST_FOLDED, sum(value.size for value in known if value is not None)):
+            return None
+        with np.errstate(all="ignore"):
+            result = FOLDED[operator](*known, **attrs)
+        array = np.asarray(result).astype(dtype, copy=False)
+        assert array.shape == tuple(shape), (operator, array.shape, shape)
+        return [self.known(array)]
