@@ -161,12 +161,14 @@ def _told(report: "Report", arguments: argparse.Namespace) -> int:
                 one.runtime,
                 round(one.size / 1000),
                 one.nodes,
-                _rough(one.worst.error),
-                one.worst.output,
-                _rough(one.worst.allowed),
+                *(
+                    ("", "", "")
+                    if (worst := one.worst) is None
+                    else (_rough(worst.error), worst.output, _rough(worst.allowed))
+                ),
                 round(one.seconds_to_load, 2),
                 round(one.seconds_to_run, 4),
-                "pass" if all(difference.passed for difference in one.differences) else "MISS",
+                "pass" if one.passed else "REFUSED" if one.refused else "MISS",
             )
             for one in report.runtimes
         ]

@@ -160,6 +160,18 @@ def defined(equation: Equation) -> Program | None:
     return None
 
 
+def evaluated(equation: Equation, values: Sequence[Any]) -> list[Any]:
+    """Return the results of an equation whose primitive calls no other program, of arrays or tracers.
+
+    Args:
+        equation: what to compute.
+        values: its arguments.
+    """
+    primitive = equation.raw.primitive
+    results = primitive.bind(*values, **equation.raw.params)
+    return list(results) if primitive.multiple_results else [results]
+
+
 def scan(equation: Equation) -> Scan:
     """Return the parts of a ``scan``."""
     params = equation.params
