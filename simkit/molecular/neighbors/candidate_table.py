@@ -9,8 +9,8 @@ from simkit.molecular.spaces import Components, Space
 
 # Particles of which a table of pairs is still faster than a loop over candidates.
 MOST_PARTICLES = 1024
-# Candidates of a run in the narrow table. In onnxruntime 20 steps of 500 disks, 18 of which renew the list, take 43 ms by
-# it, and 120 ms by a table of all pairs.
+# Candidates of a run in the narrow table. In onnxruntime 20 steps of 500 disks, 18 of which renew the list, take 43 ms
+# by it, and 120 ms by a table of all pairs.
 WIDTH = 32
 
 
