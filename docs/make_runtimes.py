@@ -26,6 +26,8 @@ def line(row: dict) -> str:
 
 
 def _error(told: dict) -> str:
+    if told.get("refused"):
+        return "refused"
     if not told["passed"]:
         return "differs"
     error = told["error"]

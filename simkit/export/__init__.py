@@ -31,7 +31,7 @@ def program(
         to: ``"stablehlo"``, ``"onnx"`` or ``"all"``.
         what: ``"step"``, ``"segment"``, ``"trajectory"``, ``"gradient"``, ``"final"``, ``"start"``, ``"advance"`` or
             ``"show"``, see `simkit.export.programs.functions.FORMS`.
-        batch: size of a leading axis of every array; ``"symbolic"`` for any size (StableHLO only).
+        batch: size of a leading axis of every array; ``"symbolic"`` for any size.
         objective: whose gradient; ``None`` takes the scenario's first.
         tolerance: largest difference relative to the largest number of an output; ``None`` takes the usual one.
         ops: a file with the ONNX operators that the target has, see `simkit.export.targets.operators`.

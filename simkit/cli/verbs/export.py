@@ -21,6 +21,7 @@ from simkit.errors import UserError
 
 if TYPE_CHECKING:
     from simkit.export.page.exporting import PageReport
+    from simkit.export.programs.comparison import Difference
     from simkit.export.programs.verification import Report
 
 DATA = ("netcdf", "zarr", "csv", "parquet", "vtk")
@@ -122,9 +123,7 @@ def _tell_page(report: "PageReport", as_json: bool) -> None:
         print_json({**asdict(report), "file": str(report.file), "passed": report.passed})
         return
     worst = {form: worst_of(found) for form, found in report.differences.items()}
-    rows = [
-        (form, report.nodes[form], _rough(one.error), one.output, _rough(one.allowed)) for form, one in worst.items()
-    ]
+    rows = [(form, report.nodes[form], *_shown(one)) for form, one in worst.items()]
     print(f"{report.file}: a page of {report.size / 1e6:.1f} MB; its programs, compared with JAX\n")
     print_table(("program", "nodes", "largest error", "of", "allowed"), rows)
     for form, found in report.differences.items():
@@ -167,12 +166,10 @@ def _told(report: "Report", arguments: argparse.Namespace) -> int:
                 one.runtime,
                 round(one.size / 1000),
                 one.nodes,
-                _rough(one.worst.error),
-                one.worst.output,
-                _rough(one.worst.allowed),
+                *_shown(one.worst),
                 round(one.seconds_to_load, 2),
                 round(one.seconds_to_run, 4),
-                "pass" if all(difference.passed for difference in one.differences) else "MISS",
+                "pass" if one.passed else "REFUSED" if one.refused else "MISS",
             )
             for one in report.runtimes
         ]
@@ -183,6 +180,11 @@ def _told(report: "Report", arguments: argparse.Namespace) -> int:
     for miss in report.misses:
         print(f"simkit: {miss}", file=sys.stderr)
     return FINE if report.passed else DIFFERS
+
+
+def _shown(worst: "Difference | None") -> tuple[str, str, str]:
+    """Return error, name and allowed error of the worst output, if any was computed."""
+    return ("", "", "") if worst is None else (_rough(worst.error), worst.output, _rough(worst.allowed))
 
 
 def _rough(value: float | None) -> str:

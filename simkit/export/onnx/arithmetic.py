@@ -81,9 +81,40 @@ def remainder(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
     """``x - y * trunc(x / y)``, with the sign of ``x``; for integers ``x`` itself where ``y = 0``."""
     if x.dtype.kind == "f":
         return graph.elementwise("Mod", x, y, fmod=1)
-    safe, zero = divisor(graph, x, y)
-    rest = graph.elementwise("Mod", x, safe, fmod=1)
-    return rest if zero is None else graph.elementwise("Where", zero, x, rest)
+    return integer_remainder(graph, x, y, fmod=1)
+
+
+def integer_remainder(graph: Graph, x: Tensor, y: Tensor, **sign: int) -> Tensor:
+    """Return the remainder of integers; where ``y = 0``, ``x`` with ``fmod=1``, and 0 without.
+
+    Args:
+        graph: under construction.
+        x: dividend.
+        y: divisor.
+        **sign: ``fmod=1`` for that of ``x``; without it that of ``y``.
+    """
+    known = (y.narrow or y).value
+    if known is not None and not np.isin(known, (0, -1)).any():
+        return graph.elementwise("Mod", x, y, **sign)
+    # Divided by 1 as by -1 nothing is left over, and no processor traps on it. This does not depend on the dividend, so
+    # that all remainders by the same number share it.
+    zero = bad = graph.elementwise("Equal", y, graph.constant(0, y.dtype), dtype=bool)
+    if y.dtype.kind == "i":
+        bad = graph.elementwise("Or", zero, graph.elementwise("Equal", y, graph.constant(-1, y.dtype), dtype=bool))
+    rest = graph.elementwise("Mod", x, graph.elementwise("Where", bad, graph.constant(1, y.dtype), y), **sign)
+    return graph.elementwise("Where", zero, x, rest) if sign else rest
+
+
+def floor_remainder(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
+    """``x - y * floor(x / y)`` of integers, 0 where ``y = 0``: one operator here, ten primitives in JAX.
+
+    Args:
+        graph: under construction.
+        equation: the call, see `simkit.export.onnx.tracing.is_floor_remainder`.
+        x: dividend.
+        y: divisor.
+    """
+    return integer_remainder(graph, x, y)
 
 
 def divisor(graph: Graph, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -90,6 +90,24 @@ def _rows(
     return _values(made, carry, rows)
 
 
+def each_member(
+    graph: Graph, stacked: Sequence[Tensor], function: Callable[[Sequence[Tensor]], list[Tensor]]
+) -> list[Tensor]:
+    """Return what a function makes of each member of a batch of any size: one Scan.
+
+    Args:
+        graph: under construction.
+        stacked: with a leading axis of size -1 for the members.
+        function: of the arrays of one member.
+    """
+    outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
+    graph.scope.outputs += _owned(graph, function([graph.input(each.shape[1:], each.dtype) for each in stacked]))
+    scope, graph.scope = graph.scope, outer
+    made = [graph.tensor((-1, *each.shape), each.dtype, outer) for each in scope.outputs]
+    outer.nodes.append(Node("Scan", list(stacked), made, {"num_scan_inputs": len(stacked)}, {"body": scope}))
+    return made
+
+
 @primitive("while", whole=True)
 def while_loop(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
     """One Loop, which ends when its test is false; of a batch, when it is false for every member."""

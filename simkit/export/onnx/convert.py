@@ -7,6 +7,7 @@ from typing import Any
 
 from simkit.errors import UserError
 from simkit.export.onnx import registry, tracing
+from simkit.export.onnx.arithmetic import floor_remainder
 from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.tracing import Program
@@ -93,6 +94,8 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
     single = all(value.single for value in values) and all(parts_of(a)[0] == 1 for a in equation.outputs)
     if not single and equation.name in registry.COMPLEX:
         entry = registry.COMPLEX[equation.name]
+    if entry is None and single and tracing.is_floor_remainder(equation):
+        entry = registry.Entry(floor_remainder)
     if entry is None:
         inner = tracing.called(equation) or tracing.defined(equation)
         if inner is not None:

@@ -11,6 +11,8 @@ from simkit.export.onnx.graph import Graph, Node, Scope, Tensor
 # The first with BitCast.
 OPSET = 26
 IR_VERSION = 13
+# Name of the dimension that a caller chooses.
+OPEN = "batch"
 MISSING = (
     "onnx and onnxruntime are not installed; install them: pip install 'simkit[onnx]', or pip install onnx onnxruntime"
 )
@@ -127,7 +129,8 @@ def _node(node: Node) -> Any:
 
 
 def _info(tensor: Tensor) -> Any:
-    return onnx_package().helper.make_tensor_value_info(tensor.name, _type(tensor.dtype), list(tensor.shape))
+    shape = [OPEN if size == -1 else size for size in tensor.shape]
+    return onnx_package().helper.make_tensor_value_info(tensor.name, _type(tensor.dtype), shape)
 
 
 def _initializer(tensor: Tensor) -> Any:

@@ -11,9 +11,10 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.export.onnx import tracing
+from simkit.export.onnx.control import each_member
 from simkit.export.onnx.convert import run
 from simkit.export.onnx.equations import Aval
-from simkit.export.onnx.graph import Graph
+from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.model import MISSING, Port, count_nodes, model_of
 from simkit.export.onnx.values import joined, parts_of, split
 
@@ -61,38 +62,47 @@ class Converted:
         return Path(path)
 
 
-def convert(function: Callable[..., Any], *arguments: Any, graph: Graph | None = None) -> Converted:
+def convert(
+    function: Callable[..., Any], *arguments: Any, graph: Graph | None = None, members: bool = False
+) -> Converted:
     """Return a pure function of arrays as an ONNX model, without changing it.
 
     Args:
         function: of any structures of arrays, returning one; random keys may be among them.
         *arguments: examples, or ``jax.ShapeDtypeStruct``; their shapes and dtypes are those of the model.
         graph: an empty one, which builds for a target with fewer operators (`simkit.export.targets.graph`).
+        members: whether the model is of a batch of any size: every array of it has a leading axis more than that of the
+            function, of size -1 in `Converted`, and its members are computed one after the other.
 
     Raises:
         UserError: if a primitive of the function has no ONNX form, with the line of the program it came from; if onnx
             is not installed.
     """
-    return _converted(function, arguments, 0, graph or Graph())
+    return _converted(function, arguments, 0, graph or Graph(), members=members)
 
 
-def _converted(function: Callable[..., Any], arguments: Sequence[Any], skipped: int, graph: Graph) -> Converted:
+def _converted(
+    function: Callable[..., Any], arguments: Sequence[Any], skipped: int, graph: Graph, *, members: bool = False
+) -> Converted:
     """Return a function as a model; inputs are named by their paths without the first ``skipped`` places."""
     import jax
 
     program, structure = tracing.trace(function, *arguments)
     named = jax.tree_util.tree_flatten_with_path(tuple(arguments))[0]
-    values, inputs = [], []
+    inputs: list[Port] = []
     for (path, _), aval in zip(named, program.input_avals, strict=True):
         count, dtype = parts_of(aval)
         shape = aval.shape if count == 1 and aval.key is None else (*aval.shape, count)
-        tensor = graph.input(shape, dtype, _name("in", path[skipped:], inputs))
-        inputs.append(Port(tensor.name, shape, dtype))
-        values.append(split(graph, tensor, aval))
-    results = run(graph, program, values)
-    leaves = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, list(range(len(results)))))[0]
+        inputs.append(Port(_name("in", path[skipped:], inputs), (-1, *shape) if members else shape, dtype))
+    given = [graph.input(port.shape, port.dtype, port.name) for port in inputs]
+
+    def computed(given: Sequence[Tensor]) -> list[Tensor]:
+        values = [split(graph, tensor, aval) for tensor, aval in zip(given, program.input_avals, strict=True)]
+        return [joined(graph, value) for value in run(graph, program, values)]
+
+    tensors = each_member(graph, given, computed) if members else computed(given)
+    leaves = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, list(range(len(tensors)))))[0]
     outputs: list[Port] = []
-    tensors = [joined(graph, value) for value in results]
     for (path, _), tensor in zip(leaves, tensors, strict=True):
         outputs.append(Port(_name("out", path, outputs), tensor.shape, tensor.dtype))
     model = model_of(graph, tensors, [port.name for port in outputs])
@@ -232,7 +242,8 @@ def _given(leaf: Any, aval: Aval, dtype: np.dtype) -> np.ndarray:
     if aval.key is not None:
         import jax
 
-        return np.asarray(jax.random.key_data(leaf)).reshape(*aval.shape, -1)
+        words = np.asarray(jax.random.key_data(leaf))
+        return words.reshape(*np.shape(leaf), -1)
     array = np.asarray(leaf)
     if aval.dtype.kind == "c":
         return np.stack([array.real, array.imag], -1).astype(dtype, copy=False)
@@ -274,5 +285,5 @@ def _as_in_jax(array: Any, aval: Aval) -> Any:
     import jax.numpy as jnp
 
     if aval.key is not None:
-        return jax.random.wrap_key_data(array.reshape(*aval.shape, *aval.key.key_shape), impl=aval.key.name)
+        return jax.random.wrap_key_data(array.reshape(*array.shape[:-1], *aval.key.key_shape), impl=aval.key.name)
     return jax.lax.complex(array[..., 0], array[..., 1]) if aval.dtype.kind == "c" else jnp.asarray(array)

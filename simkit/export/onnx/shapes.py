@@ -24,7 +24,7 @@ def platform_index(graph: Graph, equation: Equation) -> list[Value]:
     return [constant(graph, np.int32(tracing.platform(equation)))]
 
 
-@primitive("empty", whole=True)
+@primitive("empty", "empty2", whole=True)
 def empty(graph: Graph, equation: Equation, *_: Value) -> list[Value]:
     """An array that the program fills before it reads it; zeros, as by XLA on a CPU."""
     count, dtype = parts_of(equation.out)

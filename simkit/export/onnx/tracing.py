@@ -137,6 +137,28 @@ def called(equation: Equation) -> Program | None:
     return None if found is None else Program(found)
 
 
+def is_floor_remainder(equation: Equation) -> bool:
+    """Return whether an equation calls ``jax.numpy.remainder`` of integers, by comparing all that it calls."""
+    if equation.params.get("name") != "remainder" or len(equation.inputs) != 2:
+        return False
+    if equation.out.key is not None or equation.out.dtype.kind not in "iu" or (inner := called(equation)) is None:
+        return False
+    return str(inner.jaxpr) == str(_remainder(equation.inputs))
+
+
+def _remainder(avals: Sequence[Aval]) -> Any:
+    """Return the jaxpr of ``jax.numpy.remainder``."""
+    import jax
+    import jax.numpy as jnp
+
+    with jax.enable_x64(True):
+        shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
+        made = Program(_lowered(jax.make_jaxpr(jnp.remainder)(*shapes)))
+    (equation, _, _) = next(made.equations())
+    inner = called(equation)
+    return None if inner is None else inner.jaxpr
+
+
 def defined(equation: Equation) -> Program | None:
     """Return what a primitive of another library is defined to compute, if that is other primitives."""
     import jax
@@ -158,6 +180,18 @@ def defined(equation: Equation) -> Program | None:
         if not _uses(found, equation.name):
             return found
     return None
+
+
+def evaluated(equation: Equation, values: Sequence[Any]) -> list[Any]:
+    """Return the results of an equation whose primitive calls no other program, of arrays or tracers.
+
+    Args:
+        equation: what to compute.
+        values: its arguments.
+    """
+    primitive = equation.raw.primitive
+    results = primitive.bind(*values, **equation.raw.params)
+    return list(results) if primitive.multiple_results else [results]
 
 
 def scan(equation: Equation) -> Scan:

@@ -42,7 +42,6 @@ class Program:
         start: ``seed -> inputs`` at the start of a run.
         steps: how many steps one call takes.
         calls: of a step or segment, how many lead to the next frame; otherwise 0.
-        is_shaken: whether the function also takes what is added to the initial state, an array for each ``last.NAME``.
     """
 
     form: str
@@ -52,7 +51,6 @@ class Program:
     start: Callable[[int], list[np.ndarray]]
     steps: int
     calls: int
-    is_shaken: bool = False
 
     def following(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the inputs of the next call: ``next.NAME`` is given as ``state.NAME``.
@@ -116,7 +114,7 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
     made = _of_runs(scenario, simulation, form, objective)
     program = _flat(form, made, ports, (params, key), lambda seed: (params, jax.random.key(seed)), quantities)
     steps = 0 if form == "start" else scenario.run.steps
-    return dataclasses.replace(program, steps=steps, is_shaken=form == "trajectory")
+    return dataclasses.replace(program, steps=steps)
 
 
 def part_of(
@@ -159,10 +157,7 @@ def part_of(
 def _of_runs(
     scenario: "Scenario", simulation: "Simulation", form: str, name: str | None
 ) -> "Callable[..., dict[str, Any]]":
-    """Return ``(params, key) -> {group: arrays}`` for a form that runs from the start to the end.
-
-    That of a trajectory may get a third argument, leaves to be added to the initial state.
-    """
+    """Return ``(params, key) -> {group: arrays}`` for a form that runs from the start to the end."""
     import jax
 
     from simkit.core import gradient
@@ -186,21 +181,8 @@ def _of_runs(
         return differentiated
     simulation = _with_room(simulation, steps, key)
     if form == "trajectory":
-
-        def whole(params: "Params", key: Any, added: Any = None) -> dict[str, Any]:
-            shaken = simulation
-            if added is not None:
-
-                def init(params: "Params", key: Any) -> Any:
-                    leaves, structure = jax.tree.flatten(simulation.init(params, key))
-                    moved = [a + b if _real(a) else a for a, b in zip(leaves, added, strict=True)]
-                    return jax.tree.unflatten(structure, moved)
-
-                shaken = dataclasses.replace(simulation, init=init)
-            run = trajectory(shaken, steps, scenario.run.every)
-            return dict(zip(("last", "frame", "diagnostic"), run(params, key), strict=True))
-
-        return whole
+        run = trajectory(simulation, steps, scenario.run.every)
+        return lambda params, key: dict(zip(("last", "frame", "diagnostic"), run(params, key), strict=True))
 
     def final(params: "Params", key: Any) -> dict[str, Any]:
         state = simulation.init(params, key)
@@ -211,12 +193,6 @@ def _of_runs(
         return {"diagnostic": simulation.diagnose(state, params)}
 
     return final
-
-
-def _real(array: Any) -> bool:
-    import jax.numpy as jnp
-
-    return jnp.issubdtype(array.dtype, jnp.floating)
 
 
 def _with_room(simulation: "Simulation", steps: int, key: Any) -> "Simulation":
@@ -257,8 +233,7 @@ def _flat(
             jax.tree.unflatten(structure, [decoded(port, next(left)) for port in ports])
             for structure, ports in zip(structures, inputs, strict=True)
         ]
-        added = [list(left)] if len(arrays) > sum(map(len, inputs)) else []
-        return tuple(encoded(leaf) for leaf in jax.tree.leaves(function(*trees, *added)))
+        return tuple(encoded(leaf) for leaf in jax.tree.leaves(function(*trees)))
 
     shapes = jax.eval_shape(function, *example)
     outputs = [port for group in sorted(shapes) for port in ports_of(shapes[group], group, quantities)]

@@ -8,7 +8,7 @@ import simkit
 from simkit.errors import UserError, one_line
 from simkit.export.programs.functions import Program
 from simkit.export.programs.nested_graphs import graphs_of
-from simkit.export.programs.runtimes import batched, shapes_of
+from simkit.export.programs.runtimes import SYMBOLIC, batched, shapes_of
 
 if TYPE_CHECKING:
     from simkit.export.targets.operators import Operators
@@ -21,7 +21,7 @@ def to_onnx(
 
     Args:
         program: what to export.
-        batch: size of the leading axis, or ``None``.
+        batch: size of the leading axis, ``"symbolic"`` for any, or ``None``.
         operators: those that the target has; ``None`` allows all.
 
     Returns:
@@ -37,7 +37,9 @@ def to_onnx(
         from simkit.export.targets.graph import TargetGraph
 
         graph = TargetGraph(operators)
-    converted = convert(batched(program, batch), *shapes_of(program, batch), graph=graph)
+    members = batch == SYMBOLIC
+    size = None if members else batch
+    converted = convert(batched(program, size), *shapes_of(program, size), graph=graph, members=members)
     old = [port.name for port in (*converted.inputs, *converted.outputs)]
     new = [port.name for port in (*program.inputs, *program.outputs)]
     rename(converted.model, old, new)

@@ -28,6 +28,10 @@ _LIBRARIES = re.compile(
 )
 
 
+class RefusedError(UserError):
+    """A runtime does not run a program that is written as it should be."""
+
+
 def batched(program: Program, batch: "int | str | None") -> Callable[..., tuple[Any, ...]]:
     """Return a program's function, with a leading batch axis on every array if there is a batch.
 
@@ -126,7 +130,8 @@ def run_onnx(data: bytes, names: Sequence[Sequence[str]], where: str) -> Run:
         where: its path, for errors.
 
     Raises:
-        UserError: if onnxruntime is not installed or refuses the model, or if the model reads other files.
+        UserError: if onnxruntime is not installed, or the model lacks an output.
+        RefusedError: if onnxruntime refuses the model, or fails while it runs it.
     """
     inputs, outputs = names
     from simkit.export.onnx.model import MISSING
@@ -141,7 +146,7 @@ def run_onnx(data: bytes, names: Sequence[Sequence[str]], where: str) -> Run:
         options.log_severity_level = 3
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # protobuf and onnxruntime raise many kinds
-        raise UserError(f"{where}: onnxruntime does not take it ({one_line(error)}); export it again") from None
+        raise RefusedError(f"{where}: onnxruntime refuses it ({one_line(error)}); choose another target") from None
     known = {port.name for port in session.get_inputs()}
     if lacking := sorted({*outputs} - {port.name for port in session.get_outputs()}):
         raise UserError(f"{where}: it has no output '{lacking[0]}', which io.json names; export it again")
@@ -151,7 +156,7 @@ def run_onnx(data: bytes, names: Sequence[Sequence[str]], where: str) -> Run:
         try:
             return [np.asarray(array) for array in session.run(list(outputs), feeds)]
         except Exception as error:
-            raise UserError(f"{where}: it does not take the inputs of io.json ({one_line(error)})") from None
+            raise RefusedError(f"{where}: onnxruntime does not run it ({one_line(error)})") from None
 
     return run
 

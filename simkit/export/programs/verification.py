@@ -23,11 +23,12 @@ class RuntimeReport:
         runtime: its name.
         file: the program's.
         size: of the file, in bytes.
-        differences: of all outputs in all cases.
+        differences: of all outputs in all cases; none if it was refused.
         seconds_to_load: processor time, with what the runtime compiles.
         seconds_to_run: processor time of one call.
         nodes: of an ONNX model.
         seconds_to_make: processor time; ``None`` where it was made before.
+        refused: why the runtime does not run the program; empty if it does.
     """
 
     runtime: str
@@ -38,16 +39,22 @@ class RuntimeReport:
     seconds_to_run: float
     nodes: int | None = None
     seconds_to_make: float | None = None
+    refused: str = ""
 
     @property
-    def worst(self) -> Difference:
+    def passed(self) -> bool:
+        """Whether it runs the program, and every output is as near to JAX as it must be."""
+        return not self.refused and all(one.passed for one in self.differences)
+
+    @property
+    def worst(self) -> Difference | None:
         """The output that comes nearest to a miss, or misses most."""
         return worst_of(self.differences)
 
     @property
-    def largest_error(self) -> float:
+    def largest_error(self) -> float | None:
         """Of all outputs that are compared."""
-        return max((one.error for one in self.differences if one.compared), default=0.0)
+        return max((one.error for one in self.differences if one.compared), default=None)
 
     @property
     def not_compared(self) -> list[str]:
@@ -63,7 +70,7 @@ class Report:
         folder: of its files.
         form: which function of the simulation it is.
         tolerance: that it was held to.
-        runtimes: those that ran it.
+        runtimes: those that ran it, or refused it.
         outside: operators of the ONNX model that the target lacks, with how often they occur and the lines they come
             from.
     """
@@ -87,8 +94,9 @@ class Report:
         found += [
             f"{self.folder / runtime.file}: no output can be compared: rounding alone changes each of them too much"
             for runtime in self.runtimes
-            if not any(one.compared for one in runtime.differences)
+            if not runtime.refused and not any(one.compared for one in runtime.differences)
         ]
+        found += [runtime.refused for runtime in self.runtimes if runtime.refused]
         for operator, told in self.outside.items():
             lines = ", ".join(told["lines"][:3])
             found.append(f"the target has no {operator}, {told['count']} of which come from {lines}")
@@ -96,7 +104,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every output is as near to JAX as it must be, and the target has every operator."""
+        """Whether every runtime runs it, as near to JAX as it must be, and the target has every operator."""
         return not self.misses
 
 
@@ -130,35 +138,41 @@ def compared(folder: Path, card: folders.Card, cases: Mapping[str, folders.Case]
         cases: what its ``reference.npz`` holds.
 
     Raises:
-        UserError: if there is no program, or a runtime refuses one.
+        UserError: if there is no program, or a file is damaged.
     """
-    names = [port.name for port in card.inputs], [port.name for port in card.outputs]
-    found = []
-    for file in (runtimes.ONNX, runtimes.JAXEXPORT):
-        if file not in card.files:
-            continue
-        data, where, nodes = folders.read_program(folder, file), str(folder / file), None
-        if file == runtimes.ONNX:
-            from simkit.export.programs.nested_graphs import count_of
-            from simkit.export.programs.onnx_model import loaded
-
-            nodes = count_of(loaded(data, where))
-            run, seconds = runtimes.timed(lambda data=data, where=where: runtimes.run_onnx(data, names, where))
-        else:
-            run, seconds = runtimes.timed(lambda data=data, where=where: runtimes.run_stablehlo(data, where))
-        told: list[Difference] = []
-        spent = 0.0
-        for case, both in cases.items():
-            # The first call compiles.
-            outputs, first = runtimes.timed(lambda run=run, both=both: run(both.inputs))
-            again, spent = runtimes.timed(lambda run=run, both=both: run(both.inputs))
-            seconds += max(first - spent, 0.0)
-            _check_shapes(where, card, both.outputs, outputs)
-            told += differences(names[1], both.outputs, again, card.allowed[case])
-        found.append(RuntimeReport(runtimes.RUNTIMES[file], file, len(data), told, seconds, spent, nodes))
+    found = [_ran(folder, file, card, cases) for file in (runtimes.ONNX, runtimes.JAXEXPORT) if file in card.files]
     if not found:
         raise UserError(f"{folder}: it holds neither {runtimes.ONNX} nor {runtimes.JAXEXPORT}; export it again")
     return found
+
+
+def _ran(folder: Path, file: str, card: folders.Card, cases: Mapping[str, folders.Case]) -> RuntimeReport:
+    """Return how the runtime of a file does with it."""
+    names = [port.name for port in card.inputs], [port.name for port in card.outputs]
+    data, where, nodes = folders.read_program(folder, file), str(folder / file), None
+    if file == runtimes.ONNX:
+        from simkit.export.programs.nested_graphs import count_of
+        from simkit.export.programs.onnx_model import loaded
+
+        nodes = count_of(loaded(data, where))
+    told: list[Difference] = []
+    spent = seconds = 0.0
+    refused = ""
+    try:
+        if file == runtimes.ONNX:
+            run, seconds = runtimes.timed(lambda: runtimes.run_onnx(data, names, where))
+        else:
+            run, seconds = runtimes.timed(lambda: runtimes.run_stablehlo(data, where))
+        for case, both in cases.items():
+            # The first call compiles.
+            outputs, first = runtimes.timed(lambda both=both: run(both.inputs))
+            again, spent = runtimes.timed(lambda both=both: run(both.inputs))
+            seconds += max(first - spent, 0.0)
+            _check_shapes(where, card, both.outputs, outputs)
+            told += differences(names[1], both.outputs, again, card.allowed[case])
+    except runtimes.RefusedError as error:
+        refused = str(error)
+    return RuntimeReport(runtimes.RUNTIMES[file], file, len(data), told, seconds, spent, nodes, refused=refused)
 
 
 def write_report(folder: Path, scenario: str, report: Report) -> None:
@@ -184,6 +198,7 @@ def as_plain(report: Report) -> dict[str, Any]:
         "runtimes": [
             {
                 **dataclasses.asdict(runtime),
+                "passed": runtime.passed,
                 "largest_error": runtime.largest_error,
                 "not_compared": runtime.not_compared,
                 "differences": [

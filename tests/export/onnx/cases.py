@@ -50,6 +50,7 @@ BITS = {
         x >> 2,
     ],
     "counts": lambda x, y: [lax.population_count(x), lax.clz(x)],
+    "remainders": lambda x, y: [x % y, y % x, x % 3, x % y[3], (x[:, None] // y) % (x[:, None] % y + 1)],
     "types": lambda x, y: [x.astype(kind) for kind in ("int8", "uint8", "int16", "uint32", "int64", "float32", "bool")],
 }
 NEAR_ONE = 1 - 0.5 ** np.arange(20)

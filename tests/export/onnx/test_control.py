@@ -7,7 +7,8 @@ from jax import lax
 
 pytest.importorskip("onnxruntime")
 
-from tests.export.onnx.agreement import check
+from simkit.export.onnx.runtime import Session, convert
+from tests.export.onnx.agreement import check, relative_error
 
 
 def operators(converted):
@@ -30,6 +31,22 @@ def nested(x, n):
         return count + 1, jnp.tanh(total) + rows[0].sum()
 
     return lax.cond(n > 2, lambda: lax.while_loop(lambda s: s[0] < n, outer, (jnp.int32(0), x)), lambda: (n, 2 * x))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_members_of_a_batch_of_any_size_are_computed_apart(count, x64):
+    """One model for all sizes: members with loops of their own lengths, complex numbers and random keys."""
+
+    def function(key, x, n):
+        drawn = x + jax.random.normal(key, x.shape)
+        return jax.random.split(key), nested(drawn, n), jnp.fft.fft(drawn), jnp.arange(2)
+
+    key, x, n = jax.random.key(3), jnp.asarray([0.5, -1.0]), jnp.asarray(5, "int32")
+    converted = convert(function, key, x, n, members=True)
+    assert operators(converted).count("Scan") == 1
+    members = jax.random.split(key, count), jnp.outer(jnp.arange(count) + 1.0, x), jnp.arange(count, dtype="int32") + 2
+    expected = jax.tree.leaves(jax.vmap(function)(*members))
+    assert relative_error(expected, Session(converted)(members)) < 1e-13
 
 
 @pytest.mark.parametrize("n", [0, 3, 5])
@@ -124,3 +141,14 @@ def test_keys_in_a_loop_of_a_batch_are_kept_with_their_member(x64):
 
 def test_arrays_to_be_filled_are_converted():
     check(lambda x: lax.empty((3,), jnp.float32).at[:].set(x), jnp.arange(3.0), rtol=0)
+
+
+@pytest.mark.parametrize("x", [0.7, -0.7])
+def test_derivative_through_branches_agrees(x, x64):
+    """Each branch returns what the other one's derivative needs as arrays that nothing fills."""
+
+    def branched(x):
+        return lax.cond(x > 0, lambda x: jnp.sin(x) * jnp.exp(x), lambda x: x**3, x)
+
+    assert "empty" in str(jax.make_jaxpr(jax.grad(branched))(x))
+    check(jax.value_and_grad(branched), x, rtol=1e-14)

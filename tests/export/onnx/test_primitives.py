@@ -1,5 +1,6 @@
 """Every family of primitives in onnxruntime, beside JAX."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -74,3 +75,16 @@ def test_a_convolution_in_single_precision_is_one_operator():
         np.float32(cases.FILTERS),
     )
     assert [node.op_type for node in converted.model.graph.node] == ["Conv", "Identity"]
+
+
+def test_a_floor_remainder_is_one_operator_and_another_function_of_that_name_is_itself():
+    counts = [convert(lambda x, y: x % y, np.int32([7, -7]), np.int32(3)).nodes]
+    counts.append(convert(lambda x, y: [x % y, (x + 1) % y], np.int32([7, -7]), np.int32(3)).nodes)
+    # The next one takes Mod, Add and Identity, and shares the test of the divisor.
+    assert counts[1] - counts[0] == 3
+
+    @jax.jit
+    def remainder(x, y):
+        return lax.rem(x, y) + 1
+
+    check(remainder, np.int32([7, -7]), np.int32(3), rtol=0)

@@ -1,4 +1,4 @@
-"""Neighbor lists from a table of all pairs are those from loops over candidates, number by number."""
+"""Neighbor lists from a table of pairs are those from loops over candidates, number by number."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,14 @@ from simkit.molecular.neighbors import neighbor_list
 # The first has less room than is needed: what is left out is the same too.
 @pytest.mark.parametrize(
     ("count", "dimension", "reach", "is_periodic", "capacity"),
-    [(40, 2, 0.3, True, 4), (12, 3, 0.45, False, 13)],
+    [
+        (40, 2, 0.3, True, 4),
+        (12, 3, 0.45, False, 13),
+        # From runs of candidates; with less room than is needed; with a run that is too long for that.
+        (200, 2, 0.12, True, 20),
+        (200, 2, 0.12, False, 5),
+        (200, 2, 0.3, True, 70),
+    ],
 )
 def test_table_gives_the_same_list(x64, count, dimension, reach, is_periodic, capacity):
     position = jnp.asarray(np.random.default_rng(count).uniform(0, 1, (count, dimension)))
