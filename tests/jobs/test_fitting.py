@@ -58,7 +58,15 @@ HUGE = {
 FINE = {
     "channel": ["channel_flow", "--set", "cells=[8192, 8192]", "--set", "time_step=1e-4"],
     "channel at an unstable time step": ["channel_flow", "--set", "cells=[8192, 8192]"],
-    "cavity": ["lid_driven_cavity", "--set", "cells=8192", "--set", "time_step=1e-4"],
+    "cavity": [
+        "lid_driven_cavity",
+        "--set",
+        "config.axes.x.cells=8192",
+        "--set",
+        "config.axes.y.cells=8192",
+        "--set",
+        "time_step=1e-4",
+    ],
     "heated cavity": [
         "heated_cavity",
         "--set",

@@ -25,7 +25,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "kolmogorov_turbulence": {"cells": 16},
     "couette_poiseuille": {"cells": [8, 8]},
     "womersley": {"cells": [8, 8]},
-    "lid_driven_cavity": {"cells": 8},
+    "lid_driven_cavity": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     "taylor_green": {"config.axes.x.cells": 16, "config.axes.y.cells": 16},
     "cylinder_in_channel": {"cells_per_diameter": 5},
     "drag_reduction": {"config.axes.x.cells": 56, "config.axes.y.cells": 35},

@@ -187,6 +187,6 @@ SETTINGS = {
         "expected, for the check of the time step; by default that of the start and of the sides", None
     ),
     "plane": number("where along z the plane is that pictures show, in space; by default in the middle", None),
-    "observed": several(text("a name"), "fields that frames store; by default all", default=None),
+    "observed": several(text("a name"), "fields that frames store; by default all at the cell centers", default=None),
     "units": table("of length, velocity and time", UNITS, {}),
 }

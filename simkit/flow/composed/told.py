@@ -18,7 +18,8 @@ from simkit.flow.composed.places import AXES
 from simkit.flow.composed.sides import ENDS, drawn_sides
 from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.grid import coordinates_along
+from simkit.flow.diagnosis.stream_function import stream_function
+from simkit.flow.grid import coordinates_along, points_along
 from simkit.flow.operators.differences import at_centers, divergence
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.scalar import mean_scalar, scalar_variance
@@ -27,7 +28,7 @@ from simkit.flow.stepping.stepper import FlowState
 if TYPE_CHECKING:
     from simkit.flow.composed.flow import ComposedFlow
 
-DISTANCE = "body_distance"
+DISTANCE, STREAM = "body_distance", "stream_function"
 LOADS = {
     2: ("drag", "lift", "torque"),
     3: ("drag", "lift", "side_force", "torque_x", "torque_y", "torque"),
@@ -70,19 +71,23 @@ class Told:
         self._flow = flow
         self._domain, self._grid = flow.places.domain, flow.places.domain.grid
         self._plane = self._found_plane()
-        fields = self._fields()
+        fields = self._fields() | self._asked_for()
         said = flow.told["observed"]
         for name in said or ():
+            if name == STREAM and not self._is_plane:
+                raise UserError(f"observed: '{STREAM}' is of plane flows, and this one is in space; leave it out")
             if name not in fields:
                 raise UserError(f"observed: '{name}' is not a field of this flow{nearest(name, list(fields))}")
-        flat = [name for name, axes in fields.items() if len(axes) < 3]
+        flat = [name for name, axes in self._fields().items() if len(axes) < 3]
         self._names = tuple(flat if said is None else dict.fromkeys(said))
         if self._domain_moves:
             self._names = (*self._names, "side_velocity")
             fields["side_velocity"] = ("side",)
         self.dimensions = {name: fields[name] for name in self._names}
-        axes = zip(flow.places.axes, self._grid.axes, strict=True)
-        self.coordinates = coordinates_along(**dict(axes)) | {"sides": drawn_sides(flow.told["axes"], self._domain)}
+        axes = dict(zip(flow.places.axes, self._grid.axes, strict=True))
+        self.coordinates = coordinates_along(**axes) | {"sides": drawn_sides(flow.told["axes"], self._domain)}
+        used = {axis for of in self.dimensions.values() for axis in of}
+        self.coordinates |= points_along(**{name: axis for name, axis in axes.items() if f"{name}_face" in used})
         self.quantities = self._described()
 
     @property
@@ -122,6 +127,15 @@ class Told:
             return {name: ("x", "y") for name in names}
         return {f"{name}_mid": ("x", "y") for name in names} | {name: ("x", "y", "z") for name in names} | bodies
 
+    def _asked_for(self) -> dict[str, tuple[str, ...]]:
+        """Return the axes of the fields that are observed only where they are asked for, by name."""
+        axes = self._flow.places.axes
+        faces = {
+            f"{name}_face": tuple(f"{axis}_face" if i == k else axis for k, axis in enumerate(axes))
+            for i, name in enumerate(self._flow.places.components)
+        }
+        return faces | ({STREAM: ("x_face", "y_face")} if self._is_plane else {})
+
     def observe(self, state: FlowState, params: Params) -> Arrays:
         """Return the fields that frames store."""
         centered = functools.cache(lambda: at_centers(state.velocity, self._grid))
@@ -135,6 +149,9 @@ class Told:
             makers["vorticity"] = lambda: vorticity(state.velocity, self._on_sides(state, params), self._domain)
         else:
             makers |= {f"{name}_mid": lambda make=make: self._cut(make()) for name, make in makers.items()}
+        for i, name in enumerate(self._flow.places.components):
+            makers[f"{name}_face"] = lambda i=i: state.velocity[i]
+        makers[STREAM] = lambda: stream_function(state.velocity, self._grid)
         if self._flow.obstacles:
             makers[DISTANCE] = lambda: self._distance(state, params)
         makers["side_velocity"] = lambda: self._side_velocity(state, params)
@@ -260,10 +277,13 @@ class Told:
         square = table["kinetic_energy"].unit
         table["w"] = Quantity(velocity, "velocity along z")
         table["z"] = Quantity(length, "position along z")
+        table["z_face"] = Quantity(length, "position of cell faces along z")
+        table[STREAM] = Quantity(times(velocity, length), "stream function")
         table["pressure"] = Quantity(square, "pressure over density")
         table["drive"] = Quantity(over(velocity, time), "acceleration along x that holds the flow rate")
         for name in self._flow.places.components:
             table[f"mean_{name}"] = Quantity(velocity, f"mean of {name}")
+            table[f"{name}_face"] = Quantity(velocity, f"{table[name].doc}, on the faces of cells across it")
         for _, _, name in self._walls():
             for axis in AXES:
                 doc = f"mean shear stress over density of the flow on the wall {name.replace('_', ' ')}, along {axis}"
