@@ -16,7 +16,6 @@ from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.spectral import spectral_channel
 from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.systems.channel import channel
-from simkit.flow.systems.cylinder import cylinder_in_channel
 from simkit.flow.systems.jax_cfd_channel import jax_cfd_channel
 from simkit.flow.systems.kolmogorov_turbulence import kolmogorov_turbulence
 from simkit.flow.systems.turbulent_channel import turbulent_channel
@@ -42,7 +41,6 @@ __all__ = [
     "axis_of_faces",
     "bounded_axis",
     "channel",
-    "cylinder_in_channel",
     "domain",
     "from_jax_cfd",
     "from_jax_cfd_spectral",

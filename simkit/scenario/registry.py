@@ -22,7 +22,6 @@ FACTORIES = {
     "flow.jax_cfd_channel": "simkit.flow.systems.jax_cfd_channel:jax_cfd_channel",
     "flow.kolmogorov_turbulence": "simkit.flow.systems.kolmogorov_turbulence:kolmogorov_turbulence",
     "flow.spectral_channel": "simkit.flow.spectral.fourier_chebyshev:spectral_channel",
-    "flow.cylinder_in_channel": "simkit.flow.systems.cylinder:cylinder_in_channel",
     "rigid.bouncing_ball": "simkit.rigid.systems.bouncing_ball:bouncing_ball",
     "rigid.projectile": "simkit.rigid.systems.projectile:projectile",
     "rigid.asymmetric_top": "simkit.rigid.systems.asymmetric_top:asymmetric_top",

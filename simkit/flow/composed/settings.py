@@ -149,6 +149,10 @@ OBSTACLE = {
     "half_axes": several(formula("a length"), "of an ellipse or an ellipsoid, along each axis", (2, 3), None),
     "half_widths": several(formula("a length"), "of a box, along each axis", (2, 3), None),
     "rounding": formula("radius of the edges of a box", None),
+    "pressure_at": named(
+        "points of its surface where the pressure is diagnosed, in a plane flow: where rays from the position leave it",
+        formula("angle of the ray, counterclockwise from the x axis, by parameters and time"),
+    ),
     "scalars": named("what it does to a scalar, by its name; insulated where nothing is said", SURFACE),
     "points": whole("on the outline of an immersed boundary; by default as many as the cells there ask for", None, 8),
 }

@@ -10,6 +10,7 @@ from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_
 from simkit.core.simulation import Params
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.composed.parts_of_sides import check_parts
+from simkit.flow.composed.surface_pressures import check_surface
 from simkit.flow.stepping.time_step import check_time_step
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def _speeds_of_obstacles(flow: "ComposedFlow", params: Params, times: list[float
         for formula in one.formulas:
             refuse_non_finite(formula, formula.number(params, time=0.0))
     moves = bodies.moves  # type: ignore[union-attr]
+    for name, one in flow.obstacles.items():
+        check_surface(name, one, flow, params)
     bodies.check(params, times if moves else times[:1])  # type: ignore[union-attr]
     found = np.zeros(len(flow.places.axes))
     for body in bodies.bodies.values():  # type: ignore[union-attr]

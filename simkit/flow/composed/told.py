@@ -10,12 +10,13 @@ import numpy as np
 
 from simkit.core.quantities import over, raised, times
 from simkit.core.settings import Settings
-from simkit.core.simulation import Arrays, Params, Quantity
+from simkit.core.simulation import Arrays, Params, Quantity, as_arrays
 from simkit.errors import UserError, nearest
 from simkit.flow.arrays import like
 from simkit.flow.boundary.given import on_side
 from simkit.flow.composed.places import AXES
 from simkit.flow.composed.sides import ENDS, drawn_sides
+from simkit.flow.composed.surface_pressures import surface_pressures
 from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
 from simkit.flow.diagnosis.stream_function import stream_function
@@ -89,6 +90,8 @@ class Told:
         used = {axis for of in self.dimensions.values() for axis in of}
         self.coordinates |= points_along(**{name: axis for name, axis in axes.items() if f"{name}_face" in used})
         self.quantities = self._described()
+        defaults = as_arrays(dict(flow.parameters))
+        self._cells = {name: one.cell(self._domain, defaults) for name, one in flow.obstacles.items() if one.pressures}
 
     @property
     def _is_plane(self) -> bool:
@@ -214,6 +217,8 @@ class Told:
             if one.moves:
                 place = one.at(params, state.time[0])
                 found |= {f"{name}.{axis}": x for axis, x in zip(self._flow.places.axes, place, strict=True)}
+            pressures = surface_pressures(name, one, self._flow, self._cells.get(name, 0.0), state, params)
+            found |= {f"{name}.pressure_{where}": value for where, value in pressures.items()}
         return found
 
     def _walls(self) -> Iterator[tuple[int, int, str]]:
@@ -316,6 +321,8 @@ class Told:
                 table[f"{name}.{scalar}_given"] = Quantity(times(flux, raised(length, power)), doc)
             for axis in AXES:
                 table[f"{name}.{axis}"] = Quantity(length, f"position of {name} along {axis}")
+            for where in self._flow.obstacles[name].pressures:
+                table[f"{name}.pressure_{where}"] = Quantity(square, f"pressure over density on {name}, {where}")
         cuts = {
             f"{name}_mid": Quantity(q.unit, f"{q.doc}, in the plane shown")
             for name, q in table.items()
