@@ -16,12 +16,15 @@ from simkit.scenario.loading import load
 DRAG, LIFT, PRESSURE = 5.57953523384, 0.010618948146, 0.11752016697 / 0.2**2
 
 
-def channel(cells, growth, method="immersed_boundary"):
+def channel(cells, growth, method="immersed_boundary", pulse=0.0):
     """The shipped scenario with some cells across the cylinder, finest up to 0.7 or 0.8 diameters from its center."""
     given = {"config.obstacle_method": method}
     for axis, behind in (("x", 0.8), ("y", 0.7)):
         part = {"cell": 1 / cells, "from": 2 - round(0.7 * cells) / cells, "to": 2 + round(behind * cells) / cells}
         given[f"config.axes.{axis}.refined"] = part | {"growth": growth}
+    if pulse:
+        given["config.axes.x.lower.u"] = f"6*y*(4.1 - y)/4.1**2*sin(pi*time/{pulse})"
+        given["config.initial.stream_function"] = "0"
     return build(load("cylinder_in_channel", given))
 
 
@@ -29,8 +32,8 @@ def channel(cells, growth, method="immersed_boundary"):
 def history(cells, reynolds, time_step, time, method="immersed_boundary", pulse=0.0, growth=0.04):
     """The diagnostics of a run, ten or so per unit of time."""
     disturbance = 0.5 if reynolds > 50 and not pulse else 0.0
-    simulation = channel(cells, growth, method).with_params(
-        reynolds=reynolds, time_step=time_step, disturbance=disturbance, pulse=pulse
+    simulation = channel(cells, growth, method, pulse).with_params(
+        reynolds=reynolds, time_step=time_step, disturbance=disturbance
     )
     simulation = dataclasses.replace(simulation, observe=lambda state, params: {})
     every = int(0.1 / time_step)
