@@ -16,10 +16,8 @@ from simkit.flow.several_scalars import TransportedScalars
 from simkit.flow.spectral import spectral_channel
 from simkit.flow.stepping.stepper import FlowState, stepper
 from simkit.flow.systems.channel import channel
-from simkit.flow.systems.cylinder import cylinder_in_channel
 from simkit.flow.systems.jax_cfd_channel import jax_cfd_channel
 from simkit.flow.systems.kolmogorov_turbulence import kolmogorov_turbulence
-from simkit.flow.systems.lid_driven_cavity import lid_driven_cavity
 from simkit.flow.systems.turbulent_channel import turbulent_channel
 from simkit.flow.systems.viscosity_from_frames import viscosity_from_frames
 from simkit.flow.systems.womersley import womersley
@@ -43,13 +41,11 @@ __all__ = [
     "axis_of_faces",
     "bounded_axis",
     "channel",
-    "cylinder_in_channel",
     "domain",
     "from_jax_cfd",
     "from_jax_cfd_spectral",
     "jax_cfd_channel",
     "kolmogorov_turbulence",
-    "lid_driven_cavity",
     "obstacles",
     "periodic_axis",
     "random_eddies",

@@ -113,6 +113,18 @@ def coordinates_along(**axes: Axis) -> dict[str, np.ndarray]:
     return {name: axis.centers for name, axis in axes.items()} | unequal
 
 
+def points_along(**axes: Axis) -> dict[str, np.ndarray]:
+    """Return where the velocity along axes lives, as coordinates ``NAME_face`` of a simulation.
+
+    Between two sides each stands for half the cells beside it, by which means are weighed.
+
+    Args:
+        **axes: by name.
+    """
+    halves = {f"{name}_face_widths": np.convolve(a.widths, [0.5, 0.5]) for name, a in axes.items() if not a.periodic}
+    return {f"{name}_face": axis.points for name, axis in axes.items()} | halves
+
+
 def periodic_axis(cells: int, length: float, origin: float = 0.0) -> Axis:
     """Return a periodic axis of equal cells.
 

@@ -27,7 +27,10 @@ MISTAKES = {
         ["womersley", "--set", "cells=[512, 8]"],
         ["time_step = 0.0314159", "advection", "0.0135"],
     ),
-    "odd cavity": (["lid_driven_cavity", "--set", "cells=33"], ["cells = 33 is odd", "even"]),
+    "cells of the cavity": (
+        ["lid_driven_cavity", "--set", "config.axes.x.cells=2"],
+        ["axes.x.cells = 2", "integer of 4 to 16384"],
+    ),
 }
 
 

@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.expressions.evaluation import Named
+from simkit.core.expressions.evaluation import Named, Spaced
 from simkit.core.expressions.expression import constant, expression
 from simkit.core.expressions.measures import measure
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.errors import UserError
+from simkit.flow.grid import bounded_axis
 
 X, Y = 0.37, 1.9
 FORMULAS = {
@@ -74,7 +75,9 @@ def test_values_and_derivatives(text, x64):
 
 
 def test_every_function_of_numbers_is_tested():
-    reductions = {"mean", "sum", "rms", "norm", "at", *(name for name, known in FUNCTIONS.items() if known.over_frames)}
+    between = {"at", "cubic_at", "parabola_min", "parabola_min_at"}
+    over_frames = {name for name, known in FUNCTIONS.items() if known.over_frames}
+    reductions = {"mean", "sum", "rms", "norm", *between, *over_frames}
     assert {name for name in FUNCTIONS if not any(f"{name}(" in text for text in FORMULAS)} == reductions
 
 
@@ -221,6 +224,101 @@ def test_a_place_may_move_from_frame_to_frame():
     np.testing.assert_allclose(found.array, [U[0, 0], U[1, 0] + U[2, 0], 3 * U[2, 0]], rtol=1e-6)
 
 
+LINE = np.array([0.0, 0.1, 0.3, 0.7, 1.0, 1.2])
+
+
+def test_a_cubic_is_exact_at_places_between_unequal_points(x64):
+    line = {"x": Named(jnp.asarray(LINE), ("x",))}
+    field = line | {"u": Named(jnp.asarray(LINE**3 - LINE), ("x",))}
+
+    def value(x):
+        return expression("cubic_at(u, x=here)")({**field, "here": x}).array
+
+    # From half a cell before the first point to half a cell behind the last.
+    for x in (-0.05, 0.02, 0.3, 0.55, 1.19, 1.3):
+        assert float(expression(f"cubic_at(u, x={x})")(field).array) == pytest.approx(x**3 - x, abs=1e-14)
+        assert float(jax.jit(value)(x)) == pytest.approx(x**3 - x, abs=1e-14)
+    assert float(jax.grad(value)(0.55)) == pytest.approx(3 * 0.55**2 - 1, rel=1e-12)
+    assert jnp.isnan(jax.jit(value)(1.31))
+    # Of three points the parabola, of one the number.
+    short = {"x": Named(jnp.asarray(LINE[:3]), ("x",)), "u": Named(jnp.asarray(LINE[:3] ** 2), ("x",))}
+    assert float(expression("cubic_at(u, x=0.2)")(short).array) == pytest.approx(0.04, abs=1e-15)
+
+
+def test_a_cubic_along_two_axes_keeps_the_frames(x64):
+    x, y = Spaced("x", LINE), Spaced("y", np.linspace(0, 1, 5))
+    field = np.outer(LINE**2, y.points**3)
+    values = {axis: Named(jnp.asarray(axis.points), (axis,)) for axis in (x, y)}
+    values["u"] = Named(jnp.asarray([field, 2 * field]), ("frame", x, y))
+    found = expression("cubic_at(u, y=0.4, x=0.5)")(values)
+    assert found.axes == ("frame",)
+    np.testing.assert_allclose(found.array, [0.25 * 0.4**3, 0.5 * 0.4**3], rtol=1e-13)
+
+
+def lowest(f, axes):
+    """Place and value of the lowest point of a field."""
+    texts = [*(f'parabola_min_at(u, axis="{axis}")' for axis in axes), "parabola_min(u)"]
+    return jnp.stack([expression(text)({"u": Named(f, axes)}).array for text in texts])
+
+
+def test_lowest_point_of_a_parabola_is_found_between_the_points(x64):
+    points = bounded_axis(10, 1.0, 0.0, 1.5).faces
+
+    def place(x, y):
+        f = (points[:, None] - x) ** 2 + 2 * (points - y) ** 2 - 3
+        return lowest(jnp.asarray(f), (Spaced("x", points), Spaced("y", points)))
+
+    # Exact for parabolas, and so are the derivatives.
+    np.testing.assert_allclose(place(0.42, 0.67), [0.42, 0.67, -3], rtol=0, atol=1e-13)
+    slopes = jax.jacobian(place, (0, 1))(0.42, 0.67)
+    np.testing.assert_allclose(jnp.stack(slopes, 1), np.eye(3)[:, :2], rtol=0, atol=1e-12)
+    # Also between the last two points; and beyond the last the field has none, so that its lowest value is there.
+    edge = points[1] / 3
+    np.testing.assert_allclose(place(edge, 0.67), [edge, 0.67, -3], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(place(1.2, 0.67), [1, 0.67, 0.04 - 3], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e-30])
+def test_lowest_point_of_a_constant_field_is_finite_and_has_derivatives(x64, dtype, size):
+    axes = (Spaced("x", np.linspace(0, 1, 6)), Spaced("y", np.linspace(0, 1, 4)))
+    # Constant but for the last bits.
+    bits = np.random.default_rng(1).integers(-1, 2, (6, 4)) * np.finfo(dtype).eps
+
+    def found(size):
+        return lowest(size * jnp.asarray(1 + bits, dtype), axes)
+
+    for function in (found, lambda size: lowest(size * jnp.ones((6, 4), dtype), axes)):
+        assert jnp.all(jnp.isfinite(function(dtype(size))))
+        assert jnp.all(jnp.isfinite(jax.jacrev(function)(dtype(size))))
+
+
+def test_lowest_point_of_every_frame(x64):
+    x = Spaced("x", LINE)
+    frames = jnp.asarray([(LINE - 0.4) ** 2, 1 + (LINE - 0.8) ** 2])
+    values = {"u": Named(frames, ("frame", x))}
+    np.testing.assert_allclose(expression('parabola_min_at(u, axis="x")')(values).array, [0.4, 0.8], rtol=1e-13)
+    np.testing.assert_allclose(expression("parabola_min(u)")(values).array, [0, 1], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ('parabola_min_at(u, axis="z")', "asks for a place along 'z': it has x, y"),
+        ("parabola_min_at(u)", 'says no axis; write parabola_min_at(u, axis="x")'),
+        ("parabola_min(3)", "looks along axes: there are none"),
+        ("parabola_min(bare)", "looks along axes: 'k' has no coordinates"),
+        ("parabola_min(short)", "puts parabolas through three points, and 's' has fewer"),
+    ],
+)
+def test_a_field_without_a_lowest_point_is_refused(text, phrase):
+    x, y, short = Spaced("x", LINE), Spaced("y", LINE), Spaced("s", LINE[:2])
+    values = {"u": Named(jnp.ones((6, 6)), (x, y)), "bare": Named(jnp.ones(4), ("k",))}
+    with pytest.raises(UserError) as caught:
+        expression(text)(values | {"short": Named(jnp.ones(2), (short,))})
+    assert phrase in str(caught.value)
+
+
 TIME = np.linspace(0.0, 4.0, 9)
 LIFT = np.sin(3 * TIME)
 FRAMES = {"speed": jnp.asarray(np.multiply.outer(LIFT, U))}
@@ -299,6 +397,7 @@ MISTAKES = {
     "at(x, 1)": "has 2 arguments; write at(u, x=0.5)",
     "at(x, q=1)": "names 'q', which is no axis with coordinates here; known names: x, y",
     "at(x, x=1, x=2)": "has the option 'x' twice",
+    "cubic_at(x)": "says no place; write cubic_at(u, x=0.5)",
     "at(3, x=1)": "asks for a place along 'x': it has no axis with coordinates",
     "final(x)": "reduces frames, and what it is given has none",
     "x in y": "compares in a way that numbers do not",

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow import cylinder_in_channel
 from simkit.flow.boundary.domain import domain, no_motion
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.equations import Equations
@@ -20,6 +19,8 @@ from simkit.flow.operators.differences import divergence
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.stepping.stepper import stepper
 from simkit.flow.stepping.time_step import fixed_time_step
+from simkit.scenario.build import build
+from simkit.scenario.loading import load
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -251,9 +252,12 @@ def test_bodies_that_fit_pass():
 
 
 def test_bad_configuration_and_parameters_are_refused():
-    with pytest.raises(UserError, match=r"cells_per_diameter = 3 .*choose"):
-        cylinder_in_channel(cells_per_diameter=3)
-    simulation = cylinder_in_channel(cells_per_diameter=8)
+    given = {f"config.axes.{axis}.refined.cell": 0.125 for axis in "xy"}
+    given |= {f"config.axes.{axis}.refined.from": 1.25 for axis in "xy"}
+    given |= {"config.axes.x.refined.to": 2.75, "config.axes.y.refined.to": 2.75}
+    with pytest.raises(UserError, match=r"axes\.x\.refined: cell = 0.4 does not divide .*choose"):
+        build(load("cylinder_in_channel", given | {"config.axes.x.refined.cell": 0.4}))
+    simulation = build(load("cylinder_in_channel", given))
     simulation.check(simulation.params, jax.random.key(0))
     with pytest.raises(UserError, match="side y"):
         simulation.check(simulation.with_params(center_y=4.0).params, jax.random.key(0))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from simkit.errors import UserError
-from simkit.flow import cylinder_in_channel
 from simkit.flow.boundary.domain import domain
 from simkit.flow.diagnosis.measures import control_volumes
 from simkit.flow.equations import Equations
@@ -16,6 +15,7 @@ from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_around
 from simkit.flow.obstacles.kernel import SUPPORT, fluid_fraction, kernel, smearing
+from simkit.flow.obstacles.methods import bodies_in
 from simkit.flow.obstacles.outline import check_outline, outline
 from simkit.flow.obstacles.shapes import ball, rotate, superellipse, union
 from simkit.flow.operators.differences import divergence
@@ -135,7 +135,7 @@ def test_what_is_not_served_is_refused_by_name():
         with pytest.raises(UserError, match="body 'body' has no condition for it"):
             stepper(Equations(plane, lambda p: 0.02, fixed_time_step, scalar=object(), obstacle=held))
     with pytest.raises(UserError, match="method 'immersed_boundry' is unknown; did you mean 'immersed_boundary'"):
-        cylinder_in_channel(method="immersed_boundry")
+        bodies_in(plane, "immersed_boundry", body(plane).bodies, lambda p: 0.02)
 
 
 FORCE = (0.7, 0.2)

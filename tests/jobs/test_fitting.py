@@ -51,14 +51,22 @@ HUGE = {
     "steps between": ["lennard_jones_fluid", "--set", "config.equilibration=1000000000000"],
     "degrees": ["tollmien_schlichting", "--set", "points=[512, 512]"],
     "harmonics": ["tollmien_schlichting", "--set", "points=[100000000, 49]"],
-    "fine cylinder": ["cylinder_in_channel", "--set", "cells_per_diameter=100000000"],
+    "fine cylinder": ["cylinder_in_channel", "--set", "config.axes.x.refined.cell=1.5e-8"],
 }
 
 
 FINE = {
     "channel": ["channel_flow", "--set", "cells=[8192, 8192]", "--set", "time_step=1e-4"],
     "channel at an unstable time step": ["channel_flow", "--set", "cells=[8192, 8192]"],
-    "cavity": ["lid_driven_cavity", "--set", "cells=8192", "--set", "time_step=1e-4"],
+    "cavity": [
+        "lid_driven_cavity",
+        "--set",
+        "config.axes.x.cells=8192",
+        "--set",
+        "config.axes.y.cells=8192",
+        "--set",
+        "time_step=1e-4",
+    ],
     "heated cavity": [
         "heated_cavity",
         "--set",
@@ -68,7 +76,13 @@ FINE = {
         "--set",
         "time_step=1e-4",
     ],
-    "cylinder": ["cylinder_in_channel", "--set", "cells_per_diameter=1000"],
+    "cylinder": [
+        "cylinder_in_channel",
+        "--set",
+        "config.axes.x.refined.cell=0.0005",
+        "--set",
+        "config.axes.y.refined.cell=0.0005",
+    ],
     "waves": ["tollmien_schlichting", "--set", "cells=[8192, 8192]"],
 }
 

@@ -25,9 +25,12 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "kolmogorov_turbulence": {"cells": 16},
     "couette_poiseuille": {"cells": [8, 8]},
     "womersley": {"cells": [8, 8]},
-    "lid_driven_cavity": {"cells": 8},
+    "lid_driven_cavity": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     "taylor_green": {"config.axes.x.cells": 16, "config.axes.y.cells": 16},
-    "cylinder_in_channel": {"cells_per_diameter": 5},
+    "cylinder_in_channel": {
+        "config.axes.x.refined": {"cell": 0.2, "from": 1.2, "to": 2.8, "growth": 0.015},
+        "config.axes.y.refined": {"cell": 0.2, "from": 1.2, "to": 2.8, "growth": 0.015},
+    },
     "drag_reduction": {"config.axes.x.cells": 56, "config.axes.y.cells": 35},
     "stokes_second_problem": {"config.axes.x.cells": 4, "config.axes.y.cells": 8},
     # A wave that is not small against the step of a central difference.

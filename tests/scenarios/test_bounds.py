@@ -16,7 +16,8 @@ FLOWS = [name for name in NAMES if load(name).simulation.startswith("flow.")]
 @pytest.mark.parametrize("name", FLOWS)
 def test_no_value_within_the_bounds_is_refused(name):
     # Every body that fits into the channel as shipped fits there on few cells too, if they resolve it.
-    scenario = small(name, **({"cells_per_diameter": 12} if name == "cylinder_in_channel" else {}))
+    finer = {f"config.axes.{axis}.refined.cell": 0.1 for axis in "xy"} if name == "cylinder_in_channel" else {}
+    scenario = small(name, **finer)
     simulation = build(scenario)
     # How long a time step may be depends on the others, and its message says so.
     shortest = {"time_step": scenario.parameters["time_step"].bounds[0]}

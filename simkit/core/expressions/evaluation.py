@@ -1,6 +1,7 @@
 """Evaluation of a checked expression: arrays with named axes in, an array with named axes out."""
 
 import ast
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -11,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from simkit.core.expressions import arithmetic, interpolation
+from simkit.core.expressions.lowest_point import lowest_point
 from simkit.core.expressions.names import CONSTANTS
 from simkit.core.expressions.syntax import Syntax, dotted, entries_of, refuse
 
@@ -26,18 +28,21 @@ class Unnamed(str):
 
 
 class Spaced(str):
-    """An axis whose places stand for unequal lengths, by which means along it are weighed.
+    """An axis of points in space.
 
     Attributes:
-        widths: of its cells, (n,).
+        points: their coordinates, (n,); or None.
+        widths: of the cells around them, (n,), by which means are weighed; None where all are equal.
     """
 
-    widths: np.ndarray
+    points: np.ndarray | None
+    widths: np.ndarray | None
 
-    def __new__(cls, name: str, widths: np.ndarray) -> "Spaced":
-        """Return the name, with the widths of its cells."""
+    def __new__(cls, name: str, points: np.ndarray | None, widths: np.ndarray | None = None) -> "Spaced":
+        """Return the name, with the points and the widths of the cells around them."""
         axis = super().__new__(cls, name)
-        axis.widths = np.asarray(widths, float)
+        axis.points = points
+        axis.widths = None if widths is None else np.asarray(widths, float)
         return axis
 
 
@@ -155,11 +160,13 @@ class _Evaluation:
             if options:
                 self.refuse(node, "takes an axis of one array only")
             return self.together(node, lambda *all_: _folded(_EXTREMES[name][0], all_), *parts)
-        if name == "at":
+        if name in _BETWEEN:
             part = parts[0]
             for axis, place in options.items():
-                part = self.at(node, part, str(axis), place)
+                part = self.at(node, part, str(axis), place, _BETWEEN[name])
             return part
+        if name in ("parabola_min", "parabola_min_at"):
+            return self.lowest(node, parts[0], options.get("axis"))
         if name in _OVER_SPACE:
             return self.over_space(node, name, parts[0], options.get("axis"))
         return self.over_frames(node, name, parts[0], options.get("after"))
@@ -179,20 +186,44 @@ class _Evaluation:
         kept = tuple(each for each in part.axes if each not in axes)
         return Named(_OVER_SPACE[name](part.array, {part.axes.index(each): each for each in axes}), kept)
 
-    def at(self, node: ast.expr, part: Named, axis: str, said: ast.expr) -> Named:
+    def lowest(self, node: ast.expr, part: Named, said: ast.expr | None) -> Named:
+        """Return the smallest value of every frame, or where it is along an axis."""
+        axes = [each for each in part.axes if each != FRAME]
+        lines = [each.points for each in axes if isinstance(each, Spaced) and each.points is not None]
+        if not axes or len(lines) < len(axes):
+            bare = next((each for each in axes if getattr(each, "points", None) is None), None)
+            self.refuse(node, "looks along axes: " + (f"'{bare}' has no coordinates" if bare else "there are none"))
+        if (short := next((each for each in axes if len(each.points) < 3), None)) is not None:  # type: ignore[attr-defined]
+            self.refuse(node, f"puts parabolas through three points, and '{short}' has fewer")
+        wanted = None if said is None else said.value  # type: ignore[attr-defined]
+        if wanted is not None and wanted not in axes:
+            self.refuse(node, f"asks for a place along '{wanted}': it has {', '.join(axes)}")
+
+        def found(f: jax.Array) -> jax.Array:
+            value, places = lowest_point(f, lines)
+            return value if wanted is None else places[axes.index(wanted)]
+
+        array = _arrays(jnp.asarray(part.array), 0.0)[0]
+        if FRAME not in part.axes:
+            return Named(found(array))
+        return Named(jax.vmap(found, part.axes.index(FRAME))(array), (FRAME,))
+
+    def at(self, node: ast.expr, part: Named, axis: str, said: ast.expr, weights: Callable[..., jax.Array]) -> Named:
         points, place = self.values[axis], self.value(said)
         if axis not in part.axes or points.axes != (axis,):
             have = ", ".join(each for each in part.axes if each != FRAME and not isinstance(each, Unnamed))
             self.refuse(node, f"asks for a place along '{axis}': it has {have or 'no axis with coordinates'}")
         if axis in place.axes:
             self.refuse(said, f"has one place for each {axis}; give one place")
-        line, target = (jnp.asarray(array) for array in _arrays(points.array, place.array))
-        if _known(place.array) and not isinstance(points.array, Tracer):
+        is_known = _known(place.array) and not isinstance(points.array, Tracer)
+        if is_known:
             known = np.asarray(points.array)
             if not interpolation.is_within(known, np.asarray(place.array)):
                 self.refuse(said, f"is beyond the values along {axis}, from {known[0]:g} to {known[-1]:g}")
-        weights = Named(interpolation.weights(line, target), (axis, *place.axes))
-        product = self.together(node, jnp.multiply, part, weights)
+        # Weights that are known are constants: the program neither compiles nor computes how they are found.
+        with jax.ensure_compile_time_eval() if is_known else contextlib.nullcontext():
+            found = weights(*(jnp.asarray(array) for array in _arrays(points.array, place.array)))
+        product = self.together(node, jnp.multiply, part, Named(found, (axis, *place.axes)))
         return Named(jnp.sum(product.array, product.axes.index(axis)), tuple(a for a in product.axes if a != axis))
 
     def over_frames(self, node: ast.expr, name: str, part: Named, after: ast.expr | None) -> Named:
@@ -299,6 +330,8 @@ _OPERATIONS: dict[type, Callable[..., Any]] = {
     ast.Mult: _multiply,
     ast.Div: _divide,
 }
+# By name of the function: weights of the points of a line in the value at a place.
+_BETWEEN = {"at": interpolation.weights, "cubic_at": interpolation.cubic_weights}
 _EXTREMES = {"max": (jnp.maximum, jnp.max), "min": (jnp.minimum, jnp.min)}
 _SEVERAL = {
     "atan2": lambda y, x: arithmetic.angle(*map(jnp.asarray, _arrays(y, x))),
@@ -313,7 +346,7 @@ _SEVERAL = {
 def _mean(x: jax.Array, axes: Mapping[int, str]) -> jax.Array:
     """Return the mean along axes, given by their places, of which unequal cells count by their size."""
     for place, axis in axes.items():
-        if isinstance(axis, Spaced):
+        if isinstance(axis, Spaced) and axis.widths is not None:
             share = jnp.asarray(axis.widths / axis.widths.mean(), x.dtype)
             x = x * share.reshape(-1, *[1] * (x.ndim - place - 1))
     return jnp.mean(x, tuple(axes))

@@ -64,15 +64,18 @@ class Moment:
 
 
 def axes_with_widths(simulation: Simulation) -> dict[str, tuple[str, ...]]:
-    """Return the names of the axes of observed arrays, those of unequal cells with the widths of these.
+    """Return the names of the axes of observed arrays, with the points of those that have coordinates.
 
     Args:
-        simulation: whose ``coordinates`` may hold ``NAME_widths`` for the axis NAME.
+        simulation: whose ``coordinates`` may hold ``NAME_widths`` for the axis NAME of unequal cells.
     """
     found = simulation.coordinates
 
     def axis(name: str) -> str:
-        return Spaced(name, found[f"{name}_widths"]) if f"{name}_widths" in found else name
+        points = np.asarray(found.get(name, ()))
+        is_line = points.ndim == 1 and points.dtype.kind == "f" and len(points) > 0
+        widths = found.get(f"{name}_widths")
+        return Spaced(name, points if is_line else None, widths) if is_line or widths is not None else name
 
     return {name: tuple(map(axis, axes)) for name, axes in simulation.dimensions.items()}
 

@@ -18,6 +18,7 @@ class Function:
         keywords: options by name.
         over_frames: whether it reduces the frames of a run to one.
         by_axis: whether its options are coordinates, by the names of their axes.
+        along: whether the option ``axis`` has to be given.
     """
 
     usage: str
@@ -27,6 +28,7 @@ class Function:
     keywords: tuple[str, ...] = ()
     over_frames: bool = False
     by_axis: bool = False
+    along: bool = False
 
 
 def _elementwise() -> dict[str, Function]:
@@ -92,6 +94,21 @@ FUNCTIONS = {
         "value of a field at a place along one axis or several, by straight lines between its points",
         keywords=("x", "y", "z"),
         by_axis=True,
+    ),
+    "cubic_at": Function(
+        "cubic_at(u, x=0.5)",
+        "the same by cubics through four points, which is exacter where the field is smooth",
+        keywords=("x", "y", "z"),
+        by_axis=True,
+    ),
+    "parabola_min": Function(
+        "parabola_min(u)", "smallest value of a frame, by parabolas through its smallest number and the neighbors"
+    ),
+    "parabola_min_at": Function(
+        'parabola_min_at(u, axis="x")',
+        "where along an axis that is, the lowest point of the parabola",
+        keywords=("axis",),
+        along=True,
     ),
     **_over_frames(),
 }

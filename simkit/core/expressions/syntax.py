@@ -182,6 +182,8 @@ class _Checker:
             self.refuse(node, f"has {count} arguments; write {function.usage}")
         if function.by_axis and not node.keywords:
             self.refuse(node, f"says no place; write {function.usage}")
+        if function.along and not node.keywords:
+            self.refuse(node, f"says no axis; write {function.usage}")
         for keyword in node.keywords:
             self.keyword(node, function, keyword, depth)
         for place, argument in enumerate(node.args):

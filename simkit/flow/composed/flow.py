@@ -33,6 +33,7 @@ from simkit.flow.stepping.time_step import fixed_time_step
 TAKEN = (
     *("pressure", "vorticity", "drive", "sides", "divergence", "kinetic_energy", "courant_number", "speed"),
     *("largest_velocity", "side_velocity", "body_distance", "mean_u", "mean_v", "mean_w", "iteration"),
+    *("stream_function", "u_face", "v_face", "w_face", "x_face", "y_face", "z_face"),
     *OF_DATA_SETS,
 )
 

@@ -10,15 +10,17 @@ import numpy as np
 
 from simkit.core.quantities import over, raised, times
 from simkit.core.settings import Settings
-from simkit.core.simulation import Arrays, Params, Quantity
+from simkit.core.simulation import Arrays, Params, Quantity, as_arrays
 from simkit.errors import UserError, nearest
 from simkit.flow.arrays import like
 from simkit.flow.boundary.given import on_side
 from simkit.flow.composed.places import AXES
 from simkit.flow.composed.sides import ENDS, drawn_sides
+from simkit.flow.composed.surface_pressures import surface_pressures
 from simkit.flow.diagnosis.measures import courant_number, kinetic_energy, magnitude, vorticity
 from simkit.flow.diagnosis.quantities import flow_quantities
-from simkit.flow.grid import coordinates_along
+from simkit.flow.diagnosis.stream_function import stream_function
+from simkit.flow.grid import coordinates_along, points_along
 from simkit.flow.operators.differences import at_centers, divergence
 from simkit.flow.operators.diffusion import shear
 from simkit.flow.scalar import mean_scalar, scalar_variance
@@ -27,7 +29,7 @@ from simkit.flow.stepping.stepper import FlowState
 if TYPE_CHECKING:
     from simkit.flow.composed.flow import ComposedFlow
 
-DISTANCE = "body_distance"
+DISTANCE, STREAM = "body_distance", "stream_function"
 LOADS = {
     2: ("drag", "lift", "torque"),
     3: ("drag", "lift", "side_force", "torque_x", "torque_y", "torque"),
@@ -70,20 +72,26 @@ class Measurements:
         self._flow = flow
         self._domain, self._grid = flow.places.domain, flow.places.domain.grid
         self._plane = self._found_plane()
-        fields = self._fields()
+        fields = self._fields() | self._asked_for()
         said = flow.settings["observed"]
         for name in said or ():
+            if name == STREAM and not self._is_plane:
+                raise UserError(f"observed: '{STREAM}' is of plane flows, and this one is in space; leave it out")
             if name not in fields:
                 raise UserError(f"observed: '{name}' is not a field of this flow{nearest(name, list(fields))}")
-        flat = [name for name, axes in fields.items() if len(axes) < 3]
+        flat = [name for name, axes in self._fields().items() if len(axes) < 3]
         self._names = tuple(flat if said is None else dict.fromkeys(said))
         if self._domain_moves:
             self._names = (*self._names, "side_velocity")
             fields["side_velocity"] = ("side",)
         self.dimensions = {name: fields[name] for name in self._names}
-        axes = zip(flow.places.axes, self._grid.axes, strict=True)
-        self.coordinates = coordinates_along(**dict(axes)) | {"sides": drawn_sides(flow.settings["axes"], self._domain)}
+        axes = dict(zip(flow.places.axes, self._grid.axes, strict=True))
+        self.coordinates = coordinates_along(**axes) | {"sides": drawn_sides(flow.settings["axes"], self._domain)}
+        used = {axis for of in self.dimensions.values() for axis in of}
+        self.coordinates |= points_along(**{name: axis for name, axis in axes.items() if f"{name}_face" in used})
         self.quantities = self._described()
+        defaults = as_arrays(dict(flow.parameters))
+        self._cells = {name: one.cell(self._domain, defaults) for name, one in flow.obstacles.items() if one.pressures}
 
     @property
     def _is_plane(self) -> bool:
@@ -122,6 +130,15 @@ class Measurements:
             return {name: ("x", "y") for name in names}
         return {f"{name}_mid": ("x", "y") for name in names} | {name: ("x", "y", "z") for name in names} | bodies
 
+    def _asked_for(self) -> dict[str, tuple[str, ...]]:
+        """Return the axes of the fields that are observed only where they are asked for, by name."""
+        axes = self._flow.places.axes
+        faces = {
+            f"{name}_face": tuple(f"{axis}_face" if i == k else axis for k, axis in enumerate(axes))
+            for i, name in enumerate(self._flow.places.components)
+        }
+        return faces | ({STREAM: ("x_face", "y_face")} if self._is_plane else {})
+
     def observe(self, state: FlowState, params: Params) -> Arrays:
         """Return the fields that frames store."""
         centered = functools.cache(lambda: at_centers(state.velocity, self._grid))
@@ -135,6 +152,9 @@ class Measurements:
             makers["vorticity"] = lambda: vorticity(state.velocity, self._on_sides(state, params), self._domain)
         else:
             makers |= {f"{name}_mid": lambda make=make: self._cut(make()) for name, make in makers.items()}
+        for i, name in enumerate(self._flow.places.components):
+            makers[f"{name}_face"] = lambda i=i: state.velocity[i]
+        makers[STREAM] = lambda: stream_function(state.velocity, self._grid)
         if self._flow.obstacles:
             makers[DISTANCE] = lambda: self._distance(state, params)
         makers["side_velocity"] = lambda: self._side_velocity(state, params)
@@ -197,6 +217,8 @@ class Measurements:
             if one.moves:
                 place = one.at(params, state.time[0])
                 found |= {f"{name}.{axis}": x for axis, x in zip(self._flow.places.axes, place, strict=True)}
+            pressures = surface_pressures(name, one, self._flow, self._cells.get(name, 0.0), state, params)
+            found |= {f"{name}.pressure_{where}": value for where, value in pressures.items()}
         return found
 
     def _walls(self) -> Iterator[tuple[int, int, str]]:
@@ -260,10 +282,13 @@ class Measurements:
         square = table["kinetic_energy"].unit
         table["w"] = Quantity(velocity, "velocity along z")
         table["z"] = Quantity(length, "position along z")
+        table["z_face"] = Quantity(length, "position of cell faces along z")
+        table[STREAM] = Quantity(times(velocity, length), "stream function")
         table["pressure"] = Quantity(square, "pressure over density")
         table["drive"] = Quantity(over(velocity, time), "acceleration along x that holds the flow rate")
         for name in self._flow.places.components:
             table[f"mean_{name}"] = Quantity(velocity, f"mean of {name}")
+            table[f"{name}_face"] = Quantity(velocity, f"{table[name].doc}, on the faces of cells across it")
         for _, _, name in self._walls():
             for axis in AXES:
                 doc = f"mean shear stress over density of the flow on the wall {name.replace('_', ' ')}, along {axis}"
@@ -296,6 +321,8 @@ class Measurements:
                 table[f"{name}.{scalar}_given"] = Quantity(times(flux, raised(length, power)), doc)
             for axis in AXES:
                 table[f"{name}.{axis}"] = Quantity(length, f"position of {name} along {axis}")
+            for where in self._flow.obstacles[name].pressures:
+                table[f"{name}.pressure_{where}"] = Quantity(square, f"pressure over density on {name}, {where}")
         cuts = {
             f"{name}_mid": Quantity(q.unit, f"{q.doc}, in the plane shown")
             for name, q in table.items()

@@ -43,6 +43,7 @@ class ObstacleFormulas:
         moves: whether any of these formulas depends on time.
         conditions: boundary condition of each scalar on its surface, by name.
         points: number of points on the outline; None derives it from the cell width.
+        pressures: angles of the points of the surface where the pressure is diagnosed, by name.
     """
 
     def __init__(self, settings: Settings, scope: Scope, dimension: int, scalars: Collection[str] = ()) -> None:
@@ -70,6 +71,9 @@ class ObstacleFormulas:
 
         self.angle, self.size, self.spin = maybe("angle", (TIME,)), maybe("size", (TIME,)), maybe("spin")
         self.points = settings["points"]
+        if settings["pressure_at"] and dimension == 3:
+            raise settings.refuse("pressure_at", "is given, which is for plane flows; remove it")
+        self.pressures = {name: scope.formula(one, (TIME,)) for name, one in settings["pressure_at"].items()}
         places = (*self.position, *(one for one in (self.angle, self.size) if one is not None))
         self.moves = any(one.takes(TIME) for one in places)
         for name in settings["scalars"]:
@@ -90,8 +94,8 @@ class ObstacleFormulas:
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
-        """The formulas of position, angle, size, spin and scalars."""
-        given = (self.angle, self.size, *(formula for _, formula in self.conditions.values()))
+        """The formulas of position, angle, size, diagnosed points and scalars."""
+        given = (self.angle, self.size, *self.pressures.values(), *(formula for _, formula in self.conditions.values()))
         return (*self.position, *(one for one in given if one is not None))
 
     def at(self, params: Params, time: Any) -> tuple[jax.Array, ...]:
@@ -125,6 +129,16 @@ class ObstacleFormulas:
         origin = (0.0,) * len(self.position)
         return Body(self.shape, lambda params: origin, turns, motion, self._count(self.shape, domain, params), surfaces)
 
+    def cell(self, domain: Domain, params: Params) -> float:
+        """Return the least width of the cells around its place at the start.
+
+        Args:
+            domain: the domain.
+            params: default parameters.
+        """
+        place = zip(self.at(params, 0.0), domain.grid.axes, strict=True)
+        return min(float(np.interp(float(x), axis.centers, axis.widths)) for x, axis in place)
+
     def _placed(self, params: Params) -> Shape:
         """Return the shape at its position, for an obstacle that does not move."""
         shape = self.shape(params)
@@ -144,12 +158,10 @@ class ObstacleFormulas:
         around = outline(shape(params), pivot, MEASURED, reach)
         size = float(self.size.number(params, time=0.0)) if self.moves and self.size is not None else 1.0
         perimeter = size * float(jnp.sum(around.spacing))
-        widths = [
-            float(np.interp(x, axis.centers, axis.widths)) for x, axis in zip(place, domain.grid.axes, strict=True)
-        ]
         # A multiple of four: a point on an axis of a symmetric body, where rays meet the outline, would follow the rays
         # of one side, and derivatives would lose the symmetry.
-        return 4 * math.ceil(max(points_around(perimeter, min(widths)), 8) / 4) if np.isfinite(perimeter) else 8
+        width = self.cell(domain, params)
+        return 4 * math.ceil(max(points_around(perimeter, width), 8) / 4) if np.isfinite(perimeter) else 8
 
 
 def obstacles_of(

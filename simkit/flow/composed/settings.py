@@ -149,6 +149,10 @@ OBSTACLE = {
     "half_axes": several(formula("a length"), "of an ellipse or an ellipsoid, along each axis", (2, 3), None),
     "half_widths": several(formula("a length"), "of a box, along each axis", (2, 3), None),
     "rounding": formula("radius of the edges of a box", None),
+    "pressure_at": named(
+        "points of its surface where the pressure is diagnosed, in a plane flow: where rays from the position leave it",
+        formula("angle of the ray, counterclockwise from the x axis, by parameters and time"),
+    ),
     "scalars": named("boundary conditions of scalars on its surface, by name; insulated by default", SURFACE),
     "points": whole("on the outline of an immersed boundary; by default as many as the cells there ask for", None, 8),
 }
@@ -187,6 +191,6 @@ SETTINGS = {
         "expected, for the check of the time step; by default that of the start and of the sides", None
     ),
     "plane": number("where along z the plane is that pictures show, in space; by default in the middle", None),
-    "observed": several(text("a name"), "fields that frames store; by default all", default=None),
+    "observed": several(text("a name"), "fields that frames store; by default all at the cell centers", default=None),
     "units": table("of length, velocity and time", UNITS, {}),
 }

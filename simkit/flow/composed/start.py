@@ -11,6 +11,7 @@ from simkit.core.simulation import Params
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.parts_of_sides import check_parts
+from simkit.flow.composed.surface_pressures import check_surface
 from simkit.flow.stepping.time_step import check_time_step
 
 # Sides and obstacles are checked at time 0 and at this many times, the time step times powers of two.
@@ -99,6 +100,8 @@ def _speeds_of_obstacles(flow: ComposedFlow, params: Params, times: list[float])
         for formula in one.formulas:
             refuse_non_finite(formula, formula.number(params, time=0.0))
     moves = bodies.moves  # type: ignore[union-attr]
+    for name, one in flow.obstacles.items():
+        check_surface(name, one, flow, params)
     bodies.check(params, times if moves else times[:1])  # type: ignore[union-attr]
     found = np.zeros(len(flow.places.axes))
     for body in bodies.bodies.values():  # type: ignore[union-attr]

@@ -41,9 +41,5 @@ def flow_quantities(length: str = "1", velocity: str = "1", time: str = "", rate
         "courant_number": ("1", "Courant number of advection"),
         "poiseuille_deviation": (velocity, "largest distance of the profile from the steady one"),
         "velocity_error": (velocity, "largest distance from the exact velocity"),
-        "drag_coefficient": ("1", "drag coefficient"),
-        "lift_coefficient": ("1", "lift coefficient"),
-        "torque_coefficient": ("1", "torque coefficient"),
-        "pressure_difference": (square, "pressure before less behind the body, over density"),
     }
     return {name: Quantity(unit, doc) for name, (unit, doc) in table.items()}

@@ -3,7 +3,7 @@
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary, points_around
-from simkit.flow.obstacles.methods import bodies_in, body_in
+from simkit.flow.obstacles.methods import bodies_in
 from simkit.flow.obstacles.motion import Motion
 from simkit.flow.obstacles.polygons import airfoil, polygon
 from simkit.flow.obstacles.scalar_surface import ScalarSurface
@@ -29,7 +29,6 @@ __all__ = [
     "airfoil",
     "ball",
     "bodies_in",
-    "body_in",
     "box",
     "capsule",
     "complement",

@@ -1,17 +1,12 @@
 """Bodies in a flow by the name of the method that imposes their boundary conditions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-import jax
-
-from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.obstacles.body import Body
 from simkit.flow.obstacles.direct_forcing import DirectForcing
 from simkit.flow.obstacles.immersed_boundary import ImmersedBoundary
-from simkit.flow.obstacles.motion import Motion
-from simkit.flow.obstacles.shapes import Point, Shape
 from simkit.flow.viscosity import Uniform
 
 METHODS = ("immersed_boundary", "direct_forcing")
@@ -37,32 +32,3 @@ def bodies_in(
     if method == "direct_forcing":
         return DirectForcing(domain, bodies)
     raise UserError(f"method '{method}' is unknown{nearest(method, list(METHODS))}")
-
-
-def body_in(
-    domain: Domain,
-    method: str,
-    *,
-    shape: Callable[[Params], Shape],
-    pivot: Callable[[Params], Point],
-    viscosity: Uniform,
-    points: int,
-    spin: Callable[[Params], jax.Array] | None = None,
-    motion: Motion | None = None,
-) -> ImmersedBoundary | DirectForcing:
-    """Return one rigid body in a flow.
-
-    Args:
-        domain: the domain.
-        method: as for `bodies_in`.
-        shape: ``params -> shape``, see `simkit.flow.obstacles.shapes`.
-        pivot: ``params -> point``, about which the torque is taken, and the body turns.
-        viscosity: viscosity of the equations: a number, the name of a parameter or ``params -> number``.
-        points: number of points on the outline, see `simkit.flow.obstacles.immersed_boundary.points_around`.
-        spin: ``params -> number``, angular velocity, counterclockwise in the x-y plane; or None for a body at rest.
-        motion: prescribed motion; or None.
-
-    Raises:
-        UserError: if the method is unknown.
-    """
-    return bodies_in(domain, method, {"body": Body(shape, pivot, spin, motion, points)}, viscosity)

@@ -52,10 +52,10 @@ def outline(shape: Shape, pivot: Point, count: int, reach: jax.Array | float) ->
     # For a body that depends on no parameter everything below is constant; without the barrier the compiler would fold
     # it, with a rounding that differs between programs.
     pivot, angles = computed_once((pivot, like(pivot[0], 2 * np.pi * np.arange(rays + 1) / rays)))
-    x, y = _on_rays(shape, pivot, angles, reach)
+    x, y = on_rays(shape, pivot, angles, reach)
     passed = jnp.pad(jnp.cumsum(jnp.hypot(jnp.diff(x), jnp.diff(y))), (1, 0))
     wanted = passed[-1] * like(passed, (np.arange(count) + 0.5) / count)
-    points = _on_rays(shape, pivot, interpolated(wanted, passed, angles), reach)
+    points = on_rays(shape, pivot, interpolated(wanted, passed, angles), reach)
     normals = distance_and_normal(shape, points)[1]
     return Outline(points=jnp.stack(points), normals=jnp.stack(normals), spacing=jnp.full(count, passed[-1] / count))
 
@@ -100,8 +100,15 @@ def check_outline(shape: Shape, pivot: Point, reach: jax.Array | float) -> None:
         )
 
 
-def _on_rays(shape: Shape, pivot: tuple, angles: jax.Array, reach: jax.Array | float) -> tuple[jax.Array, jax.Array]:
-    """Return the points at which rays from the pivot meet the outline."""
+def on_rays(shape: Shape, pivot: tuple, angles: jax.Array, reach: jax.Array | float) -> tuple[jax.Array, jax.Array]:
+    """Return the points at which rays from the pivot meet the outline; differentiable in the parameters of the shape.
+
+    Args:
+        shape: the body.
+        pivot: (x, y) inside the body.
+        angles: of the rays, counterclockwise from the x axis.
+        reach: distance from the pivot within which the whole outline lies.
+    """
     direction = jnp.cos(angles), jnp.sin(angles)
 
     def along(radius: jax.Array) -> jax.Array:

@@ -1,7 +1,6 @@
 """Velocity gradient, pressure and traction at the surface of a body."""
 
 import math
-from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +27,7 @@ def interpolate(f: jax.Array, point: Point, grid: Grid) -> jax.Array:
 
 
 def surface_pressure(
-    pressure: jax.Array, point: Point, normal: Sequence[float], spacing: float, grid: Grid, reach: float
+    pressure: jax.Array, point: Point, normal: Point, spacing: float, grid: Grid, reach: float
 ) -> jax.Array:
     """Return the pressure of the flow at a point of the surface of a body.
 

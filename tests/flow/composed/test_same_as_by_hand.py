@@ -11,19 +11,6 @@ from simkit import flow
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-def told_lid():
-    rest = {"lower": "wall", "upper": "wall"}
-    return flow.system(
-        axes={
-            "x": {"cells": 12, "length": 1, "stretching": 1.0, **rest},
-            "y": {"cells": 12, "length": 1, "stretching": 1.0, "lower": "wall", "upper": {"kind": "wall", "u": "lid"}},
-        },
-        viscosity="1/reynolds",
-        method="adams_bashforth",
-        parameters={"reynolds": 400.0, "lid": 1.0, "time_step": 0.01},
-    )
-
-
 def told_channel(**more):
     return flow.system(
         axes={
@@ -53,7 +40,6 @@ def told_womersley():
 
 
 PAIRS = {
-    "lid_driven_cavity": (told_lid, lambda: flow.lid_driven_cavity(cells=12, stretching=1.0), {"time_step": 0.01}),
     "channel": (
         lambda: told_channel(force={"x": "3/reynolds"}),
         lambda: flow.channel(cells=(8, 8)),

@@ -1,0 +1,87 @@
+"""The pressure on the surface of obstacles, which is that of the fluid beyond."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from simkit import flow
+from simkit.errors import UserError
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+KEY = jax.random.key(0)
+WALLS = {"cells": 24, "length": 3.0, "lower": "wall", "upper": "wall"}
+
+
+def told(method="immersed_boundary", **body):
+    ellipse = {"shape": "ellipse", "half_axes": ["a", 0.4], "angle": "tilt", "position": [1.5, 1.6]}
+    points = {"pressure_at": {"right": "angle", "above": "pi/2"}}
+    return flow.system(
+        axes={"x": WALLS, "y": WALLS},
+        viscosity=0.1,
+        force={"x": "gx", "y": "gy"},
+        obstacle_method=method,
+        obstacles={"body": (body if "shape" in body else ellipse | body) | ({} if "pressure_at" in body else points)},
+        parameters={"gx": 1.0, "gy": -2.0, "a": 0.6, "tilt": 0.0, "angle": 0.0, "time_step": 0.01},
+    )
+
+
+def difference(simulation):
+    """The pressure on the right less that above, in a pressure that grows by gx and gy along x and y."""
+
+    def of(params):
+        x, y = (simulation.coordinates[axis] for axis in "xy")
+        pressure = params["gx"] * x[:, None] + params["gy"] * y
+        state = dataclasses.replace(simulation.init(params, KEY), pressure=pressure)
+        found = simulation.diagnose(state, params)
+        return found["body.pressure_right"] - found["body.pressure_above"]
+
+    return of
+
+
+@pytest.mark.parametrize("moves", [False, True], ids=["at rest", "moving"])
+@pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
+def test_pressure_on_the_surface_is_that_of_the_fluid_beyond(method, moves):
+    simulation = told(method, **({"position": ["1.5 + 0*time", 1.6]} if moves else {}))
+    simulation.check(simulation.params, KEY)
+    found = jax.jit(difference(simulation))
+    assert float(found(simulation.params)) == pytest.approx(1.0 * 0.6 - (-2.0) * 0.4, rel=1e-10)
+    # Upright it is 0.4 wide and 0.6 high.
+    turned = simulation.with_params(tilt=np.pi / 2, angle=np.pi).params
+    assert float(found(turned)) == pytest.approx(-0.4 - (-2.0) * 0.6, rel=1e-10)
+
+
+def test_derivatives_by_size_and_place_on_the_surface():
+    simulation = told("direct_forcing")
+    slopes = jax.jit(jax.grad(difference(simulation)))(simulation.params)
+    # By the half axis the point moves along x, and by the angle along y, by 0.6.
+    assert float(slopes["a"]) == pytest.approx(1.0, rel=1e-8)
+    assert float(slopes["angle"]) == pytest.approx(-2.0 * 0.6, rel=1e-8)
+    assert float(slopes["gx"]) == pytest.approx(0.6, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"pressure_at": {"front": "x"}}, "obstacles.body.pressure_at.front: column 1 of '>>>x': 'x' is not known"),
+        ({"pressure_at": {"a b": 0}}, "obstacles.body.pressure_at: 'a b' is not a name"),
+        (
+            {"shape": "polygon", "corners": [[0.2, -0.4], [0.8, -0.4], [0.8, 0.4]], "position": [1.5, 1.6]},
+            "obstacles.body.pressure_at needs a position in the body from which every ray leaves it once; choose one",
+        ),
+    ],
+    ids=["a formula", "a name", "a position outside"],
+)
+def test_points_that_do_not_fit_are_refused(body, message):
+    with pytest.raises(UserError) as caught:
+        simulation = told("direct_forcing", **body)
+        simulation.check(simulation.params, KEY)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_points_on_a_surface_in_space_are_refused():
+    ball = {"shape": "sphere", "radius": 0.5, "position": [1.5, 1.5, 1.5], "pressure_at": {"front": 0}}
+    with pytest.raises(UserError, match=r"obstacles.ball.pressure_at is given, which is for plane flows"):
+        flow.system(axes={"x": WALLS, "y": WALLS, "z": WALLS}, viscosity=0.1, obstacles={"ball": ball})

@@ -1,0 +1,96 @@
+"""The stream function of plane flows: the inverse of the curl, with flow through sides and around periodic axes."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from simkit import flow
+from simkit.errors import UserError
+from simkit.flow.diagnosis.stream_function import stream_function
+from simkit.flow.grid import Grid, bounded_axis, periodic_axis
+from simkit.flow.operators.differences import curl
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+KINDS = list(itertools.product(("periodic", "bounded"), repeat=2))
+KEY = jax.random.key(0)
+AROUND = {"cells": 8, "length": 2.0, "periodic": True}
+WALLS = {"cells": 6, "to": 1.0, "stretching": 1.0, "lower": "wall", "upper": "wall"}
+
+
+def axis_of(kind, cells):
+    return periodic_axis(cells, 2.0, -0.5) if kind == "periodic" else bounded_axis(cells, 1.5, -0.5, 1.2)
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_stream_function_is_the_inverse_of_the_curl(kinds):
+    grid = Grid((axis_of(kinds[0], 7), axis_of(kinds[1], 5)))
+    shape = [len(axis.points) for axis in grid.axes]
+    psi = jax.random.normal(KEY, shape)
+    found = stream_function(curl(psi, grid), grid)
+    # The corner at the lower ends is the last one of periodic axes.
+    corner = tuple(-1 if kind == "periodic" else 0 for kind in kinds)
+    np.testing.assert_allclose(found, psi - psi[corner], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_stream_function_of_a_uniform_flow_is_a_plane(kinds):
+    grid = Grid((axis_of(kinds[0], 7), axis_of(kinds[1], 5)))
+    found = stream_function((jnp.full(grid.shape(0), 2.0), jnp.full(grid.shape(1), 3.0)), grid)
+    x, y = (axis.points - axis.faces[0] for axis in grid.axes)
+    np.testing.assert_allclose(found, 2 * y - 3 * x[:, None], rtol=0, atol=1e-13)
+
+
+def observed(simulation, steps=3):
+    state = simulation.init(simulation.params, KEY)
+    for _ in range(steps):
+        state = simulation.step(state, simulation.params)
+    return state, simulation.observe(state, simulation.params)
+
+
+def test_flow_between_two_sides_is_the_difference_of_their_stream_function():
+    simulation = flow.system(
+        axes={
+            "x": {"cells": 8, "to": 2.0, "lower": {"kind": "inflow", "u": "1 + y"}, "upper": "outflow"},
+            "y": {"cells": 6, "to": 1.0, "lower": {"kind": "inflow", "v": 0.25}, "upper": "wall"},
+        },
+        viscosity=0.1,
+        observed=["stream_function", "u_face", "v_face", "u"],
+        parameters={"time_step": 0.01},
+    )
+    state, found = observed(simulation)
+    psi = found["stream_function"]
+    assert psi.shape == (9, 7)
+    # 1.5 enters on the left, 0.5 from below and nothing above, so that 2 leaves on the right.
+    np.testing.assert_allclose(psi[:, 0], -0.25 * np.linspace(0, 2, 9), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(psi[:, -1], 1.5, rtol=0, atol=1e-12)
+    assert float(psi[-1, -1] - psi[-1, 0]) == pytest.approx(2.0, abs=1e-12)
+    assert jnp.all(found["u_face"] == state.velocity[0]) and jnp.all(found["v_face"] == state.velocity[1])
+    assert simulation.dimensions["v_face"] == ("x", "y_face")
+    np.testing.assert_allclose(simulation.coordinates["y_face"], np.linspace(0, 1, 7))
+
+
+def test_faces_and_stream_function_are_there_only_where_they_are_asked_for():
+    told = {"axes": {"x": AROUND, "y": WALLS}, "viscosity": 0.1}
+    assert not {"stream_function", "u_face"} & set(flow.system(**told).dimensions)
+    assert "x_face" not in flow.system(**told).coordinates
+    simulation = flow.system(**told, observed=["u_face", "speed"])
+    assert simulation.dimensions["u_face"] == ("x_face", "y")
+    assert "y_face" not in simulation.coordinates
+    # Around a periodic axis as many faces as cells; between walls each stands for the halves of cells beside it.
+    np.testing.assert_allclose(simulation.coordinates["x_face"], np.linspace(0, 2, 9)[1:])
+    between = flow.system(**told, observed=["v_face"])
+    np.testing.assert_allclose(between.coordinates["y_face_widths"].sum(), 1.0)
+
+
+def test_stream_function_in_space_is_refused_by_name():
+    with pytest.raises(UserError, match=r"^observed: 'stream_function' is of plane flows, and this one is in space;"):
+        flow.system(axes={"x": AROUND, "y": WALLS, "z": AROUND}, viscosity=0.1, observed=["stream_function"])
+
+
+def test_velocity_on_faces_is_observed_in_space():
+    simulation = flow.system(axes={"x": AROUND, "y": WALLS, "z": AROUND}, viscosity=0.1, observed=["w_face"])
+    assert simulation.dimensions == {"w_face": ("x", "y", "z_face")}
