@@ -11,7 +11,6 @@ from simkit.molecular.systems.fluid import fluid
 from simkit.molecular.systems.from_structure import relaxed_structure
 from simkit.molecular.systems.jamming import jamming
 from simkit.molecular.systems.jax_md_packing import jax_md_soft_spheres
-from simkit.molecular.systems.packing import soft_sphere_packing
 
 __all__ = [
     "basin_hopping",
@@ -28,7 +27,6 @@ __all__ = [
     "potentials",
     "relaxation",
     "relaxed_structure",
-    "soft_sphere_packing",
     "spaces",
     "structures",
     "system",

@@ -3,7 +3,6 @@
 from simkit.plugins import Registry
 
 FACTORIES = {
-    "molecular.soft_sphere_packing": "simkit.molecular.systems.packing:soft_sphere_packing",
     "molecular.jamming": "simkit.molecular.systems.jamming:jamming",
     "molecular.cluster": "simkit.molecular.systems.clusters:cluster",
     "molecular.colloid_assembly": "simkit.molecular.systems.colloid_assembly:colloid_assembly",

@@ -41,7 +41,7 @@ def test_frames_that_do_not_fit_on_the_disk_are_refused(monkeypatch, tmp_path):
 
 
 HUGE = {
-    "particles": ["soft_sphere_packing", "--set", "particles=100000000"],
+    "particles": ["jamming", "--set", "particles=100000000"],
     "every step": ["channel_flow", "--set", "cells=[1024, 512]", "--set", "every=1", "--set", "time_step=1e-3"],
     "cells": ["channel_flow", "--set", "cells=[100000000, 48]"],
     "boxes": ["falling_pile", "--set", "boxes=100000000"],

@@ -11,6 +11,8 @@ NAMES = [scenario.name for scenario in list_scenarios()[0]]
 
 # Of axes with a part of fine cells: as many across a body as it needs.
 COARSE = {"cell": 0.25, "growth": 0.6}
+# Eight of each kind.
+FEW_DISKS = {f"config.particles.{name}.count": 8 for name in ("small", "large")}
 
 # What makes one step cheap.
 CONFIGURATION: dict[str, dict[str, Any]] = {
@@ -40,8 +42,8 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
         f"config.axes.{axis}.refined.{key}": value for axis in "xy" for key, value in COARSE.items()
     },
     "sphere_in_stream": {f"config.axes.{axis}.refined.{key}": value for axis in "xyz" for key, value in COARSE.items()},
-    "soft_sphere_packing": {"particles": 16},
-    "monodisperse_packing": {"particles": 16},
+    "soft_sphere_packing": FEW_DISKS,
+    "monodisperse_packing": {"config.particles.disk.count": 16},
     # At the onset itself contacts open and close within the step of a central difference.
     "jamming": {"particles": 16, "pressure": 1e-2, "force_tolerance": 1e-12},
     "silicon": {"repeats": [2, 2, 2]},

@@ -35,14 +35,7 @@ class Block:
 
     def repeated(self, position: jax.Array, cell: Cell) -> tuple[jax.Array, jax.Array]:
         """Return the positions of all, (cells N, d), and the cell of the block."""
-        assert cell is not None  # nothing repeats in free space
-        corners = np.stack(np.meshgrid(*map(np.arange, self.repeats), indexing="ij"), axis=-1).reshape(self.cells, -1)
-        counts = jnp.asarray(self.repeats, cell.dtype)
-        # Along a side without images there is one cell, whose infinite length times zero would be NaN.
-        finite = jnp.where(jnp.isinf(cell), 0, cell)
-        shifts = jnp.asarray(corners, cell.dtype) @ spaces.lattice_vectors(finite)
-        block = cell * (counts if cell.ndim == 1 else counts[:, None])
-        return (shifts[:, None] + position).reshape(-1, position.shape[1]), block
+        return repeated(position, cell, self.repeats)
 
     def tied(self) -> Interaction:
         """Return the interaction of the particles of one cell."""
@@ -73,3 +66,21 @@ class Block:
             sized_like=resize and (lambda neighbors: Block(resize(neighbors), self.repeats).tied()),
             is_translation_invariant=inner.is_translation_invariant,
         )
+
+
+def repeated(position: jax.Array, cell: Cell, repeats: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """Return the positions of particles and of their images, cell after cell, (cells N, d), and the cell of them all.
+
+    Args:
+        position: (N, d).
+        cell: sides (d,), infinite where nothing repeats, or lattice vectors as rows (d, d).
+        repeats: cells along each axis.
+    """
+    assert cell is not None  # nothing repeats in free space
+    corners = np.stack(np.meshgrid(*map(np.arange, repeats), indexing="ij"), axis=-1).reshape(-1, len(repeats))
+    counts = jnp.asarray(repeats, cell.dtype)
+    # Along a side without images there is one cell, whose infinite length times zero would be NaN.
+    finite = jnp.where(jnp.isinf(cell), 0, cell)
+    shifts = jnp.asarray(corners, cell.dtype) @ spaces.lattice_vectors(finite)
+    block = cell * (counts if cell.ndim == 1 else counts[:, None])
+    return (shifts[:, None] + position).reshape(-1, position.shape[1]), block

@@ -47,33 +47,6 @@ def crystals():
     return molecular.crystal(repeats=[3, 3, 3], cutoff=2.2, switch_on=1.5), data
 
 
-def packings():
-    data = molecular.system(
-        particles={
-            "small": {"count": 8, "diameter": "small_diameter"},
-            "large": {"count": 8, "diameter": "diameter_ratio*small_diameter"},
-        },
-        interactions=[
-            {
-                "potential": "soft_sphere",
-                "values": {
-                    "epsilon": "stiffness",
-                    "sigma": {
-                        "small_small": "small_diameter",
-                        "small_large": "small_diameter*(1 + diameter_ratio)/2",
-                        "large_large": "small_diameter*diameter_ratio",
-                    },
-                },
-            }
-        ],
-        start={"separation": 0},
-        cell={"lengths": ["side", "side"]},
-        derived={"side": "small_diameter*sqrt(2*pi*(1 + diameter_ratio**2)/packing_fraction)"},
-        parameters={"packing_fraction": 0.9, "diameter_ratio": 1.4, "stiffness": 2.0, "small_diameter": 0.7},
-    )
-    return molecular.soft_sphere_packing(particles=16), data
-
-
 def structures():
     data = molecular.system(
         particles={"Si": {}},
@@ -84,7 +57,7 @@ def structures():
     return molecular.relaxed_structure(structure=SILICON.read_text(), potential="silicon"), data
 
 
-@pytest.mark.parametrize("both", [clusters, crystals, packings, structures])
+@pytest.mark.parametrize("both", [clusters, crystals, structures])
 def test_relaxations_begin_alike(both):
     written, data = both()
     params = written.with_params(
