@@ -51,12 +51,11 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     # A honeycomb that falls multiplies round-off on its way, and with it the count of iterations; this one stands.
     "colloid_self_assembly": {"repeats": [4, 2], "well_distance": 1.85},
     "lennard_jones_fluid": {
-        "repeats": [4, 4, 4],
-        "cutoff": 3.0,
-        "switch_on": 2.5,
-        "radial_reach": 3.0,
-        "sample_every": 2,
-        "equilibration": 2,
+        "config.start.repeats": [4, 4, 4],
+        "config.interactions.0.cutoff": 3.0,
+        "config.averages.radial_distribution.reach": 3.0,
+        "config.averages.every": 2,
+        "config.averages.skip": 2,
     },
     # Three iterations a trial: every phase of the search within a few steps. Four atoms have one minimum, which a trial
     # cut short so early reaches whatever the round-off.
