@@ -20,9 +20,9 @@ def averaged_over_run(simulation: Simulation, settings: Settings, room: SystemCe
     """Return the simulation with running means; each of its steps is several time steps and then a sample.
 
     Args:
-        simulation: of a system in motion.
-        settings: of the averages.
-        room: the cell.
+        simulation: simulation of the dynamics.
+        settings: settings of the averages.
+        room: cell of the system.
 
     Raises:
         UserError: if a name is no diagnostic, or the radial distribution needs another cell.
@@ -75,8 +75,8 @@ def with_shells_inside(
 
     Args:
         check: ``(params, key) -> None``.
-        settings: of the averages; ``None`` without.
-        room: the cell.
+        settings: settings of the averages; ``None`` without.
+        room: cell of the system.
     """
     if settings is None or settings[RADIAL] is None:
         return check
@@ -85,7 +85,7 @@ def with_shells_inside(
     def both(params: Params, key: jax.Array) -> None:
         check(params, key)
         width = float(np.min(spaces.of_cell(room.cell(params), room.dimension).widths))
-        # A cell made to measure may miss by a rounding.
+        # A cell of exactly that width may be smaller by round-off.
         if 2 * reach > width * (1 + 1e-6):
             raise UserError(
                 f"{settings.path(RADIAL)}.reach = {reach:g} is beyond half the cell, whose narrowest width is "
@@ -100,7 +100,7 @@ def mean_quantities(quantities: dict[str, Quantity], settings: Settings | None, 
 
     Args:
         quantities: of the system.
-        settings: of the averages; ``None`` without.
+        settings: settings of the averages; ``None`` without.
         length: unit of length.
     """
     if settings is None:

@@ -54,7 +54,7 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
         "potential_energy_per_particle": (energy, "potential energy per particle"),
         "conserved_energy": (energy, "energy of the particles and what their bath received"),
         "temperature": (f"{energy}/k_B", "temperature of the kinetic energy"),
-        "origin": ("1", "where along x each particle began, as a fraction of the cell"),
+        "origin": ("1", "x coordinate at the start, as a fraction of the cell"),
         "mean_square_displacement": (raised(length, 2), "mean square displacement from the sites"),
         "momentum": (times(mass, speed), "length of the momentum"),
     }

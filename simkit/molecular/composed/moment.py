@@ -1,4 +1,4 @@
-"""One moment of a system of particles, of which quantities are made."""
+"""State of a system of particles from which quantities are computed, whatever the task."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from simkit.molecular.spaces import Cell
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """Where particles are, and what acts on them.
+    """Positions, cell, params and neighbors of a system.
 
     Attributes:
         position: (N, d), not wrapped into the cell.
         cell: as for `simkit.molecular.spaces.of_cell`.
-        params: of the interaction; the time may be among them.
-        neighbors: of the interaction, current at the position.
+        params: params of the interaction; may hold the time.
+        neighbors: neighbors of the interaction, current at the positions.
     """
 
     position: jax.Array
@@ -28,11 +28,11 @@ class Moment:
 
 
 class Seen(NamedTuple):
-    """What is made of a moment.
+    """Quantities of a moment.
 
     Attributes:
-        arrays: that frames store.
-        numbers: scalars, that are diagnosed.
+        arrays: arrays that frames store.
+        numbers: scalars, for diagnostics.
     """
 
     arrays: Arrays

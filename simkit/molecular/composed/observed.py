@@ -1,4 +1,4 @@
-"""Quantities that a system of particles tells on request, by name."""
+"""Optional quantities of frames and diagnostics of a system of particles, by name."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,12 +15,12 @@ CELL = "needs a cell that repeats along all axes"
 
 
 class Observed(NamedTuple):
-    """A quantity that may be asked for.
+    """An optional quantity.
 
     Attributes:
-        see: of a moment.
+        see: ``moment -> `` the quantity.
         dimensions: names of the axes of its arrays.
-        refusal: why a system has none; empty where it has.
+        refusal: why it is undefined for a system; empty if it is defined.
     """
 
     see: See
@@ -29,15 +29,15 @@ class Observed(NamedTuple):
 
 
 def observed(settings: Settings, touching: Touching, sites: Sites) -> tuple[See, dict[str, tuple[str, ...]]]:
-    """Return what is made of a moment, and the names of the axes of its arrays.
+    """Return ``moment -> `` the chosen quantities, and the names of the axes of their arrays.
 
     Args:
-        settings: of the system.
-        touching: contacts of its particles.
-        sites: that they start from.
+        settings: settings of the system.
+        touching: contacts of the particles.
+        sites: sites of the start.
 
     Raises:
-        UserError: if the system does not have what is asked for.
+        UserError: if a chosen quantity is undefined for the system.
     """
     chosen: list[Observed] = []
     for index, name in enumerate(settings["observed"]):

@@ -66,7 +66,7 @@ class PairTerm:
 
     @property
     def is_contact(self) -> bool:
-        """Whether it ends by itself, such as that of soft spheres, so that a pair touches or does not."""
+        """Whether the energy ends by itself, as that of soft spheres, so that pairs touch or do not."""
         return self.cutoff is not None and not self.ends
 
     def reach(self, params: Params) -> jax.Array:

@@ -121,7 +121,7 @@ def scale_of(
 
 
 def _touch(term: PairTerm, params: Params) -> tuple[jax.Array, jax.Array]:
-    """Return length and stiffness of the stiffest contact: where its energy ends, and the curvature deep within.
+    """Return length and stiffness of the stiffest contact: the cut-off, and the curvature at `USUAL` of it.
 
     Every step computes the scale anew, so all pairs of species are evaluated at once.
     """

@@ -180,13 +180,13 @@ DYNAMICS = table(
     {},
 )
 AVERAGES = table(
-    "running means of what moves; each step of the run is then several time steps and one sample",
+    "running means of dynamics; each step of the run is then several time steps and one sample",
     {
         "every": whole("time steps between samples", 10, low=1),
         "skip": whole("samples left out at the start, while the system settles", 0),
         "of": several(
             text("a diagnostic"),
-            "diagnostics whose means are told, as `mean_temperature` and so on",
+            "diagnostics that are averaged, as `mean_temperature` and so on",
             (),
             ["temperature", "potential_energy_per_particle"],
         ),
@@ -228,9 +228,9 @@ SETTINGS = {
     "dynamics": DYNAMICS,
     "observed": several(
         word("a quantity", OBSERVED),
-        "what frames store and diagnostics tell besides: contacts, with the contact number and the fraction of "
+        "further quantities of frames and diagnostics: contacts, with the contact number and the fraction of "
         "rattlers; shares of the load; hexatic order; energies of each; the packing fraction; displacements from the "
-        "start, with the largest and the mean square; where along x each began; the lattice constant, with the "
+        "start, with the largest and the mean square; the x coordinate at the start; the lattice constant, with the "
         "distance of nearest neighbors",
         (),
         [],

@@ -1,4 +1,4 @@
-"""Sites that particles start from: how far they have come, where they began, and the size of their lattice."""
+"""Sites of the start: displacements from them, fractional coordinates of the origin, and the lattice constant."""
 
 import dataclasses
 
@@ -16,12 +16,12 @@ from simkit.molecular.composed.settings import LATTICES
 
 @dataclasses.dataclass(frozen=True)
 class Sites:
-    """Places that no random key draws.
+    """Starting positions that do not depend on the key.
 
     Attributes:
-        placing: where particles start.
+        placing: starting positions.
         room: the cell at the start.
-        lattice: the name of the lattice and its unit cells along each axis; ``None`` for other places.
+        lattice: name of the lattice and unit cells along each axis; ``None`` for other positions.
         moves_cell: whether the cell changes.
     """
 
@@ -31,7 +31,7 @@ class Sites:
     moves_cell: bool
 
     def of_displacement(self, moment: Moment) -> Seen:
-        """Return how far each particle is from its site, the drift of all taken away, (N,); sites follow the cell."""
+        """Return the distance of each particle from its site less the mean drift, (N,); sites follow the cell."""
         params = without_time(moment.params)
         home = self.placing.standing(params).astype(moment.position.dtype)
         if self.moves_cell:
@@ -44,14 +44,14 @@ class Sites:
         return Seen({"displacement": distance}, numbers)
 
     def of_origin(self, moment: Moment) -> Seen:
-        """Return where along x each particle began, as a fraction of the cell, (N,)."""
+        """Return the x coordinate of the site of each particle as a fraction of the cell, (N,)."""
         fractions = self.placing.places.fractions
-        assert fractions is not None  # asked for only where places fill a cell
+        assert fractions is not None  # called only if positions fill a cell
         return Seen({"origin": jnp.asarray(fractions[:, 0], moment.position.dtype)}, {})
 
     def of_lattice(self, moment: Moment) -> Seen:
         """Return the distance of nearest neighbors and the lattice constant of a crystal of the volume of the cell."""
-        assert self.lattice is not None  # asked for only where there is one
+        assert self.lattice is not None  # called only for a start by lattice
         (build, dimension), repeats = LATTICES[self.lattice[0]], self.lattice[1]
         with jax.enable_x64(True), jax.ensure_compile_time_eval():
             unit = build(repeats)

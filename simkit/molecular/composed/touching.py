@@ -1,4 +1,4 @@
-"""Contacts of a system whose interactions end by themselves: what touches, what bears load, and energies of each."""
+"""Contacts of particles: contact network, load, bond order, rattlers, and the energy of each particle."""
 
 import dataclasses
 
@@ -27,10 +27,10 @@ class Touching:
     """Contacts of particles: pairs within the reach of an energy that ends by itself, such as that of soft spheres.
 
     Attributes:
-        acts: what acts on the particles.
-        particles: that may touch.
-        dimension: of space.
-        images: cells that act on each other, along each axis; ``None`` for one.
+        acts: interactions and fields.
+        particles: particles of the system.
+        dimension: dimension of space.
+        images: number of interacting cells along each axis; ``None`` for one.
     """
 
     acts: Acting
@@ -39,7 +39,7 @@ class Touching:
     images: tuple[int, ...] | None
 
     def of_contacts(self, moment: Moment) -> Seen:
-        """Return the contacts of each particle, (N,), their mean number, and the fraction that bears no load."""
+        """Return the number of contacts of each particle, (N,), their mean, and the fraction of rattlers."""
         network, kind = self.network(moment), moment.position.dtype
         bearing = contacts.load_bearing(network, self.dimension)
         numbers = {
@@ -77,7 +77,7 @@ class Touching:
         return Seen({"energy_of_particle": energy}, {})
 
     def rattlers(self, moment: Moment) -> jax.Array:
-        """Tell which particles nothing holds, (N,) booleans."""
+        """Return the mask of particles without load-bearing contacts, (N,) booleans."""
         return ~contacts.load_bearing(self.network(moment), self.dimension)
 
     def network(self, moment: Moment) -> Contacts:
@@ -86,15 +86,15 @@ class Touching:
         return Contacts(touching, apart.partner)
 
     def contact_terms(self) -> list[int]:
-        """Return which of the pair energies end by themselves."""
+        """Return the indices of the pair energies that end by themselves."""
         return [index for index, term in enumerate(self.acts.pairs) if term.is_contact]
 
     def are_all(self) -> bool:
-        """Tell whether nothing but contacts holds particles."""
+        """Return whether contacts are the only interactions, and no particle is frozen."""
         return self.acts.are_contacts and not self.particles.frozen.any()
 
     def _joined(self, moment: Moment) -> tuple[Pairs, jax.Array]:
-        """Return the pairs of all contact energies, and which of them touch, (N, K); none is there twice."""
+        """Return the pairs of all contact energies, and the mask of those that touch, (N, K), each once."""
         found, touches, earlier = [], [], []
         for index in self.contact_terms():
             term = self.acts.pairs[index]
@@ -132,6 +132,6 @@ def _apart(position: jax.Array, cell: Cell, neighbors: object) -> Pairs:
 
 
 def _within(term: PairTerm, params: Params, kinds: tuple[jax.Array, jax.Array], distance: jax.Array) -> jax.Array:
-    assert term.cutoff is not None  # it is that of a contact
+    assert term.cutoff is not None  # contacts have one
     cutoff = term.cutoff(params)
     return jnp.asarray(term.between)[kinds] & (distance < (cutoff[kinds] if cutoff.ndim else cutoff))
