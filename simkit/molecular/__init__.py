@@ -7,11 +7,9 @@ from simkit.molecular.systems.bubble_raft import bubble_raft
 from simkit.molecular.systems.clusters import cluster
 from simkit.molecular.systems.colloid_assembly import colloid_assembly
 from simkit.molecular.systems.crystal import crystal
-from simkit.molecular.systems.fluid import fluid
 from simkit.molecular.systems.from_structure import relaxed_structure
 from simkit.molecular.systems.jamming import jamming
 from simkit.molecular.systems.jax_md_packing import jax_md_soft_spheres
-from simkit.molecular.systems.packing import soft_sphere_packing
 
 __all__ = [
     "basin_hopping",
@@ -20,7 +18,6 @@ __all__ = [
     "colloid_assembly",
     "crystal",
     "dynamics",
-    "fluid",
     "interactions",
     "jamming",
     "jax_md_soft_spheres",
@@ -28,7 +25,6 @@ __all__ = [
     "potentials",
     "relaxation",
     "relaxed_structure",
-    "soft_sphere_packing",
     "spaces",
     "structures",
     "system",

@@ -3,14 +3,12 @@
 from simkit.plugins import Registry
 
 FACTORIES = {
-    "molecular.soft_sphere_packing": "simkit.molecular.systems.packing:soft_sphere_packing",
     "molecular.jamming": "simkit.molecular.systems.jamming:jamming",
     "molecular.cluster": "simkit.molecular.systems.clusters:cluster",
     "molecular.colloid_assembly": "simkit.molecular.systems.colloid_assembly:colloid_assembly",
     "molecular.basin_hopping": "simkit.molecular.search.basin_hopping:basin_hopping",
     "molecular.bubble_raft": "simkit.molecular.systems.bubble_raft:bubble_raft",
     "molecular.crystal": "simkit.molecular.systems.crystal:crystal",
-    "molecular.fluid": "simkit.molecular.systems.fluid:fluid",
     "molecular.jax_md_soft_spheres": "simkit.molecular.systems.jax_md_packing:jax_md_soft_spheres",
     "molecular.system": "simkit.molecular.composed.system:system",
     "molecular.structure": "simkit.molecular.systems.from_structure:relaxed_structure",

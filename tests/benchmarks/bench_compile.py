@@ -22,7 +22,7 @@ from tests.benchmarks import numpy_channel
 CELLS, LENGTH = (64, 48), 6.0
 SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {
     "flow": ("channel_flow", {"cells": list(CELLS)}),
-    "molecular": ("soft_sphere_packing", {"particles": 500}),
+    "molecular": ("soft_sphere_packing", {"config.particles.small.count": 250, "config.particles.large.count": 250}),
     "rigid": ("double_pendulum", {}),
 }
 # Steps in one compiled segment, and in the whole run that is compared with its segments.

@@ -65,11 +65,12 @@ def network() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return forward, jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), (layers, draw(size=(32, 64))))
 
 
+DISKS = {f"config.particles.{name}.count": 250 for name in ("small", "large")}
 PROGRAMS: dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "channel_flow step": lambda: advanced("channel_flow", 1),
     "channel_flow segment of 20": lambda: advanced("channel_flow", 20),
-    "soft_sphere_packing step": lambda: advanced("soft_sphere_packing", 1, particles=500),
-    "soft_sphere_packing segment of 20": lambda: advanced("soft_sphere_packing", 20, particles=500),
+    "soft_sphere_packing step": lambda: advanced("soft_sphere_packing", 1, **DISKS),
+    "soft_sphere_packing segment of 20": lambda: advanced("soft_sphere_packing", 20, **DISKS),
     "double_pendulum step": lambda: advanced("double_pendulum", 1),
     "Lennard-Jones gradient": lennard_jones,
     "network": network,

@@ -6,11 +6,11 @@ import pytest
 from simkit.core.converge import converge
 from simkit.core.precision import in_precision_of
 from simkit.core.status import Status
-from simkit.molecular import soft_sphere_packing
+from tests.molecular.packings import packing
 
 
 def relaxed(start, tolerance):
-    simulation = soft_sphere_packing(particles=16, force_tolerance=tolerance)
+    simulation = packing(particles=16, force_tolerance=tolerance)
     state = start(simulation)
     return simulation, state, jax.jit(converge(simulation, 20_000))(state, simulation.params)
 
@@ -34,6 +34,6 @@ def test_float64_polishes_what_float32_relaxed():
 
 
 def test_state_of_another_simulation_is_refused(x64):
-    simulation = soft_sphere_packing(particles=16)
+    simulation = packing(particles=16)
     with pytest.raises(ValueError, match="pytree"):
         in_precision_of(simulation, {"position": 0.0})

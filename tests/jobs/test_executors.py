@@ -21,6 +21,7 @@ from simkit.jobs.sweeps import Sweep
 from simkit.scenario.loading import load
 from simkit.storage.run_directory import RunDirectory
 from simkit.storage.software import versions
+from tests.scenarios.small import FEW_DISKS
 
 psutil = pytest.importorskip("psutil")
 
@@ -34,7 +35,10 @@ def ball(**more):
 
 
 def packing(**more):
-    return Sweep(load("soft_sphere_packing", {"particles": 16}), **{**PACKING, **more})
+    return Sweep(
+        load("soft_sphere_packing", FEW_DISKS),
+        **{**PACKING, **more},
+    )
 
 
 KINDS = {"steps": ball, "convergence": packing}

@@ -41,14 +41,14 @@ def test_frames_that_do_not_fit_on_the_disk_are_refused(monkeypatch, tmp_path):
 
 
 HUGE = {
-    "particles": ["soft_sphere_packing", "--set", "particles=100000000"],
+    "particles": ["jamming", "--set", "particles=100000000"],
     "every step": ["channel_flow", "--set", "cells=[1024, 512]", "--set", "every=1", "--set", "time_step=1e-3"],
     "cells": ["channel_flow", "--set", "cells=[100000000, 48]"],
     "boxes": ["falling_pile", "--set", "boxes=100000000"],
     "stacked boxes": ["box_stack", "--set", "boxes=100000000"],
-    "unit cells": ["lennard_jones_fluid", "--set", "repeats=[8192, 8192, 8192]"],
+    "unit cells": ["lennard_jones_fluid", "--set", "config.start.repeats=[8192, 8192, 8192]"],
     "atoms": ["lennard_jones_cluster", "--set", "particles=100000000"],
-    "steps between": ["lennard_jones_fluid", "--set", "config.equilibration=1000000000000"],
+    "steps between": ["lennard_jones_fluid", "--set", "config.averages.skip=1000000000000"],
     "degrees": ["tollmien_schlichting", "--set", "points=[512, 512]"],
     "harmonics": ["tollmien_schlichting", "--set", "points=[100000000, 49]"],
     "fine cylinder": ["cylinder_in_channel", "--set", "config.axes.x.refined.cell=1.5e-8"],

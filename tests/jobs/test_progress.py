@@ -13,6 +13,7 @@ from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.progress import progress_of
 from simkit.storage.run_directory import RunDirectory, is_held
+from tests.scenarios.small import FEW_DISKS
 from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
 
@@ -83,7 +84,12 @@ def test_members_that_end_when_they_are_done_are_counted_one_by_one(tmp_path):
     from simkit.jobs.sweeps import Sweep
     from simkit.scenario.loading import load
 
-    job = Sweep(load("soft_sphere_packing", {"particles": 16}), {}, seeds=12, chunk=3)
+    job = Sweep(
+        load("soft_sphere_packing", FEW_DISKS),
+        {},
+        seeds=12,
+        chunk=3,
+    )
     interrupted(tmp_path / "sweep", job, 12)
     found = progress_of(tmp_path / "sweep")
     count = int(found.words.split()[0])

@@ -19,7 +19,7 @@ from simkit.scenario.loading import load
 from simkit.scenario.schema import parse_scenario
 from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.run_directory import RunDirectory
-from tests.scenarios.small import NAMES, small
+from tests.scenarios.small import FEW_DISKS, NAMES, small
 from tests.stopping import StopAfter, Stopped
 from tests.toys import PENDULUMS, toy
 
@@ -164,7 +164,10 @@ def test_sweep_of_which_every_member_fails_raises():
 
 def test_relaxations_that_stop_early_repeat_their_last_frame():
     # Disks far apart overlap nowhere after a few steps; crowded ones take hundreds.
-    scenario = load("soft_sphere_packing", {"particles": 16, "steps": 4000, "every": 20, "force_tolerance": 1e-8})
+    scenario = load(
+        "soft_sphere_packing",
+        FEW_DISKS | {"steps": 4000, "every": 20, "config.relax.force_tolerance": 1e-8},
+    )
     fractions = [0.6, 0.9]
     for chunk in (1, 2):
         result = simkit.sweep(scenario, {"packing_fraction": fractions}, chunk=chunk)

@@ -64,7 +64,7 @@ def test_a_solution_without_loose_particles_is_the_force(x64):
     found = jax.jit(Solution(hills, loose=None, start=lambda p, key: dense()).residual)(dense(), params)
     np.testing.assert_allclose(found, -hills.evaluate(dense(), params, ())[1], rtol=0, atol=1e-13)
     held = jax.jit(
-        Solution(hills, loose=lambda x, cell, p: jnp.arange(len(x)) == 3, start=lambda p, key: dense()).residual
+        Solution(hills, loose=lambda x, c, p, n: jnp.arange(len(x)) == 3, start=lambda p, key: dense()).residual
     )(dense(), params)
     assert float(jnp.abs(held[3]).max()) == 0 < float(jnp.abs(found[3]).max())
 

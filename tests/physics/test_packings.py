@@ -10,7 +10,7 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
-from simkit.molecular import soft_sphere_packing
+from tests.molecular.packings import packing
 
 COLUMNS, ROWS = 26, 30
 DENSEST = np.pi / (2 * np.sqrt(3))
@@ -19,17 +19,18 @@ DENSEST = np.pi / (2 * np.sqrt(3))
 @functools.cache
 def crystal():
     """Return equal disks, a state of theirs on a triangular lattice, and ``packing_fraction -> diagnostics``."""
-    simulation = soft_sphere_packing(particles=COLUMNS * ROWS)
+    simulation = packing(particles=COLUMNS * ROWS)
     params = simulation.with_params(diameter_ratio=1.0).params
     i, j = np.meshgrid(np.arange(COLUMNS), np.arange(ROWS), indexing="ij")
     # 26 by 30 rows make a cell nearly square, 26 to 25.98: stretched by less than a thousandth it is square.
     sites = np.stack([(i + 0.5 * (j % 2) + 0.25) / COLUMNS, (j + 0.5) / ROWS], axis=-1).reshape(-1, 2)
     random = simulation.init(params, jax.random.key(0))
-    state = dataclasses.replace(random, descent=dataclasses.replace(random.descent, position=jnp.asarray(sites)))
 
     @jax.jit
     def measured(packing_fraction):
         found = params | {"packing_fraction": packing_fraction}
+        box = jnp.sqrt(COLUMNS * ROWS * jnp.pi / 4 / packing_fraction)
+        state = dataclasses.replace(random, descent=dataclasses.replace(random.descent, position=box * sites))
         return simulation.diagnose(state, found), simulation.observe(state, found)
 
     return measured
@@ -66,7 +67,7 @@ def test_pressure_of_the_triangular_crystal_is_analytic(x64, packing_fraction):
 
 
 def test_spheres_in_three_dimensions_jam_with_more_than_six_contacts(x64):
-    simulation = soft_sphere_packing(particles=64, dimension=3, force_tolerance=1e-13, minimizer="lbfgs")
+    simulation = packing(particles=64, dimension=3, force_tolerance=1e-13, minimizer="lbfgs")
     params = simulation.with_params(packing_fraction=0.75).params
 
     @jax.jit

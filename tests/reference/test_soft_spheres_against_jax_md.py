@@ -9,9 +9,10 @@ import pytest
 
 from simkit.core.converge import converge
 from simkit.core.status import Status
-from simkit.molecular import soft_sphere_packing, spaces
+from simkit.molecular import spaces
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.potentials import per_pair, soft_sphere
+from tests.molecular import packings
 
 PARTICLES = 32
 
@@ -28,7 +29,7 @@ def jax_md():
 def packing():
     """Return the positions, box and largest remaining force of a packing relaxed by simkit."""
     with jax.enable_x64(True):
-        simulation = soft_sphere_packing(particles=PARTICLES, force_tolerance=1e-13)
+        simulation = packings.packing(particles=PARTICLES, force_tolerance=1e-13)
         params = simulation.params
         start = simulation.init(params, jax.random.key(0))
         result = jax.jit(converge(simulation, 20_000))(start, params)

@@ -15,11 +15,19 @@ SIMKIT = [sys.executable, "-m", "simkit.cli.main"]
 
 # Long enough to be hit in the middle, short enough to be run a few times; and how many segments it has.
 WORK = {
-    "molecular": ("run soft_sphere_packing --set particles=64 --set every=4 --no-render", 10),
+    "molecular": (
+        "run soft_sphere_packing --set config.particles.small.count=32 --set config.particles.large.count=32 "
+        "--set every=4 --no-render",
+        10,
+    ),
     "flow": ("run channel_flow --set cells=[32,24] --set steps=12000 --no-render", 21),
     "rigid": ("run bouncing_ball --set time_step=0.0001 --set steps=36000 --no-render", 21),
     "sweep": ("sweep channel_flow --over reynolds=100,200,300 --chunk 1 --set cells=[16,12] --set steps=8000", 63),
-    "relaxations": ("sweep soft_sphere_packing --seeds 12 --chunk 3 --set particles=16", 24),
+    "relaxations": (
+        "sweep soft_sphere_packing --seeds 12 --chunk 3 "
+        "--set config.particles.small.count=8 --set config.particles.large.count=8",
+        24,
+    ),
     "optimize": ("optimize bouncing_ball --wrt launch_speed --method adam --iterations 60 --no-render", 21),
 }
 KILLS = 3

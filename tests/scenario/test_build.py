@@ -1,6 +1,7 @@
 """A scenario becomes a simulation only where every name it uses exists in that simulation."""
 
 import dataclasses
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -186,11 +187,18 @@ def test_a_parameter_that_changes_nothing_in_a_package_s_simulation_is_refused(m
     assert "params.coupling has no effect: nothing that the simulation does depends on it; remove it" in refusal(read())
 
 
-def test_another_configuration_may_lack_a_parameter_that_the_file_mentions():
-    scenario = find_scenario("lennard_jones_fluid")
-    assert "friction" in scenario.parameters
-    changed = apply_overrides(scenario, ["method=velocity_verlet", "temperature=0.8"])
-    assert "friction" not in changed.parameters and changed.parameters["temperature"].default == 0.8
-    assert "friction" not in build(changed).params
-    with pytest.raises(UserError, match="--set friction is not a key of lennard_jones_fluid"):
-        apply_overrides(scenario, ["method=velocity_verlet", "friction=2"])
+def test_another_configuration_may_lack_a_parameter_that_the_file_mentions(x64, tmp_path):
+    source = find_scenario("silicon_vacancy").source
+    text = source.read_text()
+    text = text.replace('name = "silicon_vacancy"', 'name = "free_cell"')
+    text = text.replace('potential = "silicon"', 'potential = "silicon"\nrelax_cell = true')
+    path = tmp_path / "free_cell.toml"
+    path.write_text(text.replace("[params]", "[params]\npressure = { default = 0.01 }"))
+    shutil.copy(source.parent / "silicon_vacancy.xyz", tmp_path)
+    scenario = find_scenario(str(path))
+    assert "pressure" in scenario.parameters
+    changed = apply_overrides(scenario, ["relax_cell=false", "sigma=2.1"])
+    assert "pressure" not in changed.parameters and changed.parameters["sigma"].default == 2.1
+    assert "pressure" not in build(changed).params
+    with pytest.raises(UserError, match="--set pressure is not a key of"):
+        apply_overrides(scenario, ["relax_cell=false", "pressure=2"])

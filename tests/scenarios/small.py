@@ -11,6 +11,8 @@ NAMES = [scenario.name for scenario in list_scenarios()[0]]
 
 # Of axes with a part of fine cells: as many across a body as it needs.
 COARSE = {"cell": 0.25, "growth": 0.6}
+# Eight of each kind.
+FEW_DISKS = {f"config.particles.{name}.count": 8 for name in ("small", "large")}
 
 # What makes one step cheap.
 CONFIGURATION: dict[str, dict[str, Any]] = {
@@ -43,8 +45,8 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
         f"config.axes.{axis}.refined.{key}": value for axis in "xy" for key, value in COARSE.items()
     },
     "sphere_in_stream": {f"config.axes.{axis}.refined.{key}": value for axis in "xyz" for key, value in COARSE.items()},
-    "soft_sphere_packing": {"particles": 16},
-    "monodisperse_packing": {"particles": 16},
+    "soft_sphere_packing": FEW_DISKS,
+    "monodisperse_packing": {"config.particles.disk.count": 16},
     # At the onset itself contacts open and close within the step of a central difference.
     "jamming": {"particles": 16, "pressure": 1e-2, "force_tolerance": 1e-12},
     "silicon": {"repeats": [2, 2, 2]},
@@ -52,12 +54,11 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     # A honeycomb that falls multiplies round-off on its way, and with it the count of iterations; this one stands.
     "colloid_self_assembly": {"repeats": [4, 2], "well_distance": 1.85},
     "lennard_jones_fluid": {
-        "repeats": [4, 4, 4],
-        "cutoff": 3.0,
-        "switch_on": 2.5,
-        "radial_reach": 3.0,
-        "sample_every": 2,
-        "equilibration": 2,
+        "config.start.repeats": [4, 4, 4],
+        "config.interactions.0.cutoff": 3.0,
+        "config.averages.radial_distribution.reach": 3.0,
+        "config.averages.every": 2,
+        "config.averages.skip": 2,
     },
     # Three iterations a trial: every phase of the search within a few steps. Four atoms have one minimum, which a trial
     # cut short so early reaches whatever the round-off.

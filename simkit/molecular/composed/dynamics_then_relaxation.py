@@ -10,6 +10,7 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Equilibrium, Params, Simulation
 from simkit.core.status import Status
 from simkit.molecular import frames
+from simkit.molecular.composed.moment import Moment
 from simkit.molecular.composed.tasks import OWN, Motion, System
 from simkit.molecular.dynamics.protocol import DynamicsState
 from simkit.molecular.minimizers import largest_norm
@@ -97,16 +98,22 @@ class DynamicsThenRelaxation:
         """Return the cell."""
         return None if self.system.cell is None else self.system.cell(params)
 
+    def moment(self, state: SequenceState, params: Params) -> Moment:
+        """Return the current positions, cell and neighbors."""
+        position, cell = self.position(state), self.cell(params)
+        own = self.motion.params(params, state.moving.iteration)[OWN]
+        return Moment(position, cell, own, self.system.interaction.refresh(state.moving.neighbors, position, cell, own))
+
     def observe(self, state: SequenceState, params: Params) -> Arrays:
         """Return the arrays of a frame."""
-        position, cell = self.position(state), self.cell(params)
-        return frames.in_cell(position, cell) | self.system.observe(position, cell, params)
+        moment = self.moment(state, params)
+        own = self.system.observe(moment.position, moment.cell, params) | self.system.see(moment).arrays
+        return frames.in_cell(moment.position, moment.cell) | own
 
     def diagnose(self, state: SequenceState, params: Params) -> Arrays:
-        """Return the diagnostics: steps of both phases, potential energy, largest force and temperature."""
-        interaction, position, cell = self.system.interaction, self.position(state), self.cell(params)
-        own = self.motion.params(params, state.moving.iteration)[OWN]
-        neighbors = interaction.refresh(state.moving.neighbors, position, cell, own)
+        """Return the diagnostics: steps of both phases, potential energy, largest force, temperature and observed."""
+        interaction, moment = self.system.interaction, self.moment(state, params)
+        position, cell, own, neighbors = moment.position, moment.cell, moment.params, moment.neighbors
         energy = interaction.energy(position, cell, own, neighbors)
         force = interaction.force(position, cell, own, neighbors)
         if self.system.frozen is not None:
@@ -119,7 +126,7 @@ class DynamicsThenRelaxation:
             "energy_per_particle": energy / len(position),
             "temperature": jnp.where(state.has_begun, 0, told["temperature"]),
             "max_force": largest_norm(force),
-        }
+        } | self.system.see(moment).numbers
 
     def simulation(self) -> Simulation:
         """Return the `Simulation` record."""

@@ -35,17 +35,11 @@ class Block:
 
     def repeated(self, position: jax.Array, cell: Cell) -> tuple[jax.Array, jax.Array]:
         """Return the positions of all images, (cells N, d), and the cell of the block."""
-        assert cell is not None  # nothing repeats in free space
-        corners = np.stack(np.meshgrid(*map(np.arange, self.repeats), indexing="ij"), axis=-1).reshape(self.cells, -1)
-        # Along a side without images there is one cell, whose infinite length times zero would be NaN.
-        finite = jnp.where(jnp.isinf(cell), 0, cell)
-        shifts = jnp.asarray(corners, cell.dtype) @ spaces.lattice_vectors(finite)
-        return (shifts[:, None] + position).reshape(-1, position.shape[1]), self.block(cell)
+        return repeated(position, cell, self.repeats)
 
     def block(self, cell: jax.Array) -> jax.Array:
         """Return the cell of the block."""
-        counts = jnp.asarray(self.repeats, cell.dtype)
-        return cell * (counts if cell.ndim == 1 else counts[:, None])
+        return block_of(cell, self.repeats)
 
     def tied(self) -> Interaction:
         """Return the interaction of the particles of one cell."""
@@ -77,3 +71,30 @@ class Block:
             is_translation_invariant=inner.is_translation_invariant,
             fits=fits and (lambda cell, params: fits(self.block(cell), params)),
         )
+
+
+def repeated(position: jax.Array, cell: Cell, repeats: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
+    """Return the positions of particles and of their images, ordered by cell, (cells N, d), and the cell of the block.
+
+    Args:
+        position: (N, d).
+        cell: sides (d,), infinite where nothing repeats, or lattice vectors as rows (d, d).
+        repeats: cells along each axis.
+    """
+    assert cell is not None  # nothing repeats in free space
+    corners = np.stack(np.meshgrid(*map(np.arange, repeats), indexing="ij"), axis=-1).reshape(-1, len(repeats))
+    # Along a side without images there is one cell, whose infinite length times zero would be NaN.
+    finite = jnp.where(jnp.isinf(cell), 0, cell)
+    shifts = jnp.asarray(corners, cell.dtype) @ spaces.lattice_vectors(finite)
+    return (shifts[:, None] + position).reshape(-1, position.shape[1]), block_of(cell, repeats)
+
+
+def block_of(cell: jax.Array, repeats: tuple[int, ...]) -> jax.Array:
+    """Return the cell of a block of adjacent cells.
+
+    Args:
+        cell: sides (d,) or lattice vectors as rows (d, d).
+        repeats: cells along each axis.
+    """
+    counts = jnp.asarray(repeats, cell.dtype)
+    return cell * (counts if cell.ndim == 1 else counts[:, None])

@@ -50,12 +50,30 @@ class Acting:
     tails: tuple[Interaction, ...]
     methods: tuple[tuple[str, float], ...]
 
-    def interaction(self, particles: Particles, images: tuple[int, ...] | None) -> Interaction:
+    @property
+    def are_contacts(self) -> bool:
+        """Whether all interactions are contacts, whose energies end by themselves, without fields."""
+        others = (*self.silicon, *self.fields, *self.others, *self.tails)
+        return not others and all(term.is_contact for term in self.pairs)
+
+    @property
+    def parts(self) -> int:
+        """Number of interactions that are summed, pair energies first."""
+        return sum(map(len, (self.pairs, self.silicon, self.tails, self.others, self.fields)))
+
+    def interaction(
+        self,
+        particles: Particles,
+        images: tuple[int, ...] | None,
+        crowd: Callable[[PairTerm, float], int | None] | None = None,
+    ) -> Interaction:
         """Return the sum of all; its params may hold the time, for fields.
 
         Args:
             particles: particles of the system.
             images: number of interacting cells along each axis; ``None`` for one.
+            crowd: ``(term, skin) -> `` neighbors for which lists of a pair energy have capacity; ``None`` for those of
+                a liquid.
         """
         cells = 1 if images is None else math.prod(images)
         species = np.tile(particles.species, cells)
@@ -69,6 +87,7 @@ class Acting:
                     species=species.tolist() if len(particles.names) > 1 else None,
                     method=method,  # type: ignore[arg-type]
                     skin=skin,
+                    capacity=None if crowd is None else crowd(term, skin),
                 )
             )
         for parameters in self.silicon:

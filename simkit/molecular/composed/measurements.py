@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simkit.core.quantities import over, times
+from simkit.core.quantities import over, raised, times
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation, State
 from simkit.molecular.composed.cells import SystemCell
@@ -54,6 +54,8 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
         "potential_energy_per_particle": (energy, "potential energy per particle"),
         "conserved_energy": (energy, "energy of the particles and what their bath received"),
         "temperature": (f"{energy}/k_B", "temperature of the kinetic energy"),
+        "origin": ("1", "x coordinate at the start, as a fraction of the cell"),
+        "mean_square_displacement": (raised(length, 2), "mean square displacement from the sites"),
         "momentum": (times(mass, speed), "length of the momentum"),
     }
     if moves:

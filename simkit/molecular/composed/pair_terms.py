@@ -64,12 +64,18 @@ class PairTerm:
     switch_on: float
     between: np.ndarray
 
+    @property
+    def is_contact(self) -> bool:
+        """Whether the energy ends by itself, as that of soft spheres, so that pairs touch or do not."""
+        return self.cutoff is not None and not self.ends
+
     def reach(self, params: Params) -> jax.Array:
         """Return the distance beyond which no pair interacts, one number."""
         assert self.cutoff is not None  # asked for only where there is one
         cutoff = self.cutoff(params)
-        reach = jnp.max(jnp.where(jnp.asarray(self.between), cutoff, 0) if cutoff.ndim else cutoff)
-        return computed_once(reach)
+        if cutoff.ndim:
+            cutoff = jnp.max(cutoff if self.between.all() else jnp.where(jnp.asarray(self.between), cutoff, 0))
+        return computed_once(cutoff)
 
     def of_pair(self, params: Params, first: int, second: int) -> dict[str, jax.Array]:
         """Return the parameters of one pair of species, without those of the cut-off."""
@@ -159,12 +165,15 @@ def _value(said: Said | dict[str, Said], settings: Settings, name: str, names: N
                 pair = f"{names.species[first]}_{names.species[second]}"
                 raise UserError(f"{where} has no {pair}; give it, or leave the pair out of {settings.path('between')}")
 
+    order = {pair: place for place, pair in enumerate(formulas)}
+    pairs = [[(min(a, b), max(a, b)) for b in range(count)] for a in range(count)]
+    places = np.array([[order.get(pair, len(order)) for pair in row] for row in pairs])
+
     def table(params: Params) -> jax.Array:
         known = {pair: formula.number(params) for pair, formula in formulas.items()}
         # One for pairs of species without interaction, so that divisions there give no NaN in derivatives.
         one = jnp.ones((), precision_of(params))
-        rows = [[known.get((min(a, b), max(a, b)), one) for b in range(count)] for a in range(count)]
-        return jnp.stack([jnp.stack(row) for row in rows])
+        return jnp.stack([*known.values(), *([] if between.all() else [one])])[places]
 
     return table
 

@@ -1,6 +1,7 @@
 """Species of particles: their counts and values, such as mass and diameter."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 import jax
@@ -11,8 +12,10 @@ from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Said, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
+from simkit.molecular import spaces
 from simkit.molecular.composed.names import Names
 from simkit.molecular.sizes import check_particles
+from simkit.molecular.spaces import Cell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +50,11 @@ class Particles:
     def of_each(self, name: str, params: Params) -> jax.Array:
         """Return a value of each particle, (N,)."""
         return self.of_species(name, params)[jnp.asarray(self.species)]
+
+    def filled(self, params: Params, cell: Cell, dimension: int) -> jax.Array:
+        """Return the area of all disks, or the volume of all spheres, of their diameters, over that of the cell."""
+        size = math.pi / (2 * dimension) * jnp.sum(self.of_each("diameter", params) ** dimension)
+        return size / spaces.of_cell(cell, dimension).volume
 
 
 def value_names(table: Mapping[str, Settings]) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Placing:
             shift_key = jax.random.fold_in(key, 1)
             home = carried(self.random.draw(key, disorder.dtype), self.frame(params))
         else:
-            home = self._standing(params)
+            home = self.standing(params)
         home = home.astype(disorder.dtype)
         if self.disorder.expression.syntax.text in ("0", "0.0"):
             return home
@@ -55,12 +55,12 @@ class Placing:
     def sample(self, params: Params) -> jax.Array:
         """Return typical starting positions that do not depend on the key, (N, d)."""
         if self.random is None:
-            return self._standing(params)
+            return self.standing(params)
         assert self.frame is not None  # random places fill something
         fractions = np.random.default_rng(0).uniform(size=(len(self.frozen), len(self.random.frame)))
         return carried(jnp.asarray(fractions - 0.5 * self.random.is_ball), self.frame(params))
 
-    def _standing(self, params: Params) -> jax.Array:
+    def standing(self, params: Params) -> jax.Array:
         """Return positions that do not depend on the key, (N, d)."""
         if self.places.at is not None:
             return self.places.at(params)

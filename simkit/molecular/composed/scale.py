@@ -12,7 +12,7 @@ from simkit.molecular.composed.converted_params import without_time
 from simkit.molecular.composed.fields import Field
 from simkit.molecular.composed.interactions import Acting
 from simkit.molecular.composed.names import TIME
-from simkit.molecular.composed.pair_terms import PairTerm
+from simkit.molecular.composed.pair_terms import BETWEEN, PairTerm
 from simkit.molecular.composed.particles import Particles
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
@@ -36,9 +36,9 @@ def scale_of(
     """Return ``params -> Scale``.
 
     The energy U of all pair terms of two species together has its minimum at a bond's length, and the curvature there
-    is the stiffness. Of a pair that only repels the length is the spacing of the particles, and the stiffness the
-    largest curvature near that distance. The result is the stiffest of all pairs of species, or the geometric mean of
-    the curvatures of a field at the starting positions, if that is larger.
+    is the stiffness. Of a pair that only repels the length is the spacing of the particles, or the cut-off of an energy
+    that ends by itself, and the stiffness the largest curvature near that distance. The result is the stiffest of all
+    pairs of species, or the geometric mean of the curvatures of a field at the starting positions, if that is larger.
 
     Args:
         acts: all energies.
@@ -92,8 +92,9 @@ def scale_of(
             bond(params, first, second)
             for first in species
             for second in species
-            if first <= second and any(term.between[first, second] for term in pairs)
+            if first <= second and any(term.between[first, second] and not term.is_contact for term in pairs)
         ]
+        found += [_touch(term, params) for term in pairs if term.is_contact]
         material = MATERIALS["silicon"]
         for parameters in acts.silicon:
             values = parameters(params)
@@ -107,6 +108,8 @@ def scale_of(
         found += [
             (near, _of_two(other.interaction, cell.cell(params), params, near, dimension)) for other in acts.others
         ]
+        if acts.are_contacts and len(found) == 1:
+            return Scale(*found[0])
         lengths, stiffnesses = (jnp.stack(column) for column in zip(*found, strict=True))
         stiffest = jnp.argmax(stiffnesses)
         one = jnp.ones((), stiffnesses.dtype)
@@ -115,6 +118,35 @@ def scale_of(
         )
 
     return scale
+
+
+def _touch(term: PairTerm, params: Params) -> tuple[jax.Array, jax.Array]:
+    """Return length and stiffness of the stiffest contact: the cut-off, and the curvature at `USUAL` of it.
+
+    Every step computes the scale anew, so all pairs of species are evaluated at once.
+    """
+    assert term.cutoff is not None  # contacts have one
+    # Pairs of species that it acts between; a scalar holds for all of them.
+    chosen = np.flatnonzero(term.between)
+
+    def of_pairs(value: jax.Array) -> jax.Array:
+        return value.ravel()[chosen] if value.ndim else value
+
+    ends = of_pairs(term.cutoff(params))
+    values = {name: of_pairs(value) for name, value in term.parameters(params).items() if name != BETWEEN}
+    distance = USUAL * ends
+    bends = jnp.abs(jax.jvp(lambda r: term.bare.force(r, **values), (distance,), (jnp.ones_like(distance),))[1])
+    if not ends.ndim:
+        return ends, jnp.max(bends)
+    stiffest = jnp.argmax(bends)
+    return ends[stiffest], bends[stiffest]
+
+
+def _end(term: PairTerm, params: Params, first: int, second: int) -> jax.Array:
+    """Return the distance at which the energy of one pair of species ends."""
+    assert term.cutoff is not None  # it ends
+    cutoff = term.cutoff(params)
+    return cutoff[first, second] if cutoff.ndim else cutoff
 
 
 def _summed(name: str, terms: list[PairTerm], params: Params, first: int, second: int, r: jax.Array) -> jax.Array:
@@ -126,8 +158,7 @@ def _summed(name: str, terms: list[PairTerm], params: Params, first: int, second
         }
         value = getattr(term.potential, name)(r, **values)
         if term.cutoff is not None:
-            cutoff = term.cutoff(params)
-            value = jnp.where(r < (cutoff[first, second] if cutoff.ndim else cutoff), value, 0)
+            value = jnp.where(r < _end(term, params, first, second), value, 0)
         total = total + value
     return total
 

@@ -17,6 +17,16 @@ ENDINGS = ("switch", "shift_energy", "shift_force", "truncate")
 MINIMIZERS = ("lbfgs", "fire", "fire2", "conjugate_gradient", "gradient_descent")
 METHODS = ("velocity_verlet", "langevin", "nose_hoover", "bussi")
 TASKS = ("relax", "dynamics")
+OBSERVED = (
+    "contacts",
+    "load",
+    "hexatic_order",
+    "energy_of_particle",
+    "packing_fraction",
+    "displacement",
+    "origin",
+    "lattice_constant",
+)
 
 SPECIES = {
     "count": whole("number of particles; may be left out if a lattice, structure or positions fix it", None, low=1),
@@ -169,6 +179,26 @@ DYNAMICS = table(
     },
     {},
 )
+AVERAGES = table(
+    "running means of dynamics; each step of the run is then several time steps and one sample",
+    {
+        "every": whole("time steps between samples", 10, low=1),
+        "skip": whole("samples left out at the start, while the system settles", 0),
+        "of": several(
+            text("a diagnostic"),
+            "diagnostics that are averaged, as `mean_temperature` and so on",
+            (),
+            ["temperature", "potential_energy_per_particle"],
+        ),
+        "radial_distribution": table(
+            "the mean of the radial distribution function, with the position and the height of its highest peak",
+            {
+                "reach": number("largest distance, at most half the narrowest width of the cell", bounds=(1e-6, 1e6)),
+                "bins": whole("number of distances", 140, low=3),
+            },
+        ),
+    },
+)
 DERIVED = named("values derived of parameters and of those before them", formula("a value"))
 UNITS = table(
     "units, in words",
@@ -196,6 +226,16 @@ SETTINGS = {
     ),
     "relax": RELAX,
     "dynamics": DYNAMICS,
+    "observed": several(
+        word("a quantity", OBSERVED),
+        "further quantities of frames and diagnostics: contacts, with the contact number and the fraction of "
+        "rattlers; shares of the load; hexatic order; energies of each; the packing fraction; displacements from the "
+        "start, with the largest and the mean square; the x coordinate at the start; the lattice constant, with the "
+        "distance of nearest neighbors",
+        (),
+        [],
+    ),
+    "averages": AVERAGES,
     "derived": DERIVED,
     "units": UNITS,
 }

@@ -1,7 +1,8 @@
 """Systems of particles described as data: the factory of ``molecular.system``."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,18 +14,25 @@ from simkit.core.settings import Settings, declares, read
 from simkit.core.simulation import Params, Simulation, as_arrays
 from simkit.errors import UserError
 from simkit.molecular.composed import tasks
+from simkit.molecular.composed.averages import averaged_over_run, mean_quantities, with_shells_inside
 from simkit.molecular.composed.cells import SystemCell, cell_of
 from simkit.molecular.composed.checks import ABOVE_ZERO, NOT_BELOW_ZERO, checker
+from simkit.molecular.composed.crowding import crowd_of
 from simkit.molecular.composed.dynamics_then_relaxation import DynamicsThenRelaxation
 from simkit.molecular.composed.fields import field_of, wall_of
 from simkit.molecular.composed.interactions import Acting, acting, images_of
 from simkit.molecular.composed.measurements import DIMENSIONS, observer, quantities, shown
+from simkit.molecular.composed.moment import See
 from simkit.molecular.composed.names import Names, names_of
+from simkit.molecular.composed.observed import observed as observed_of
+from simkit.molecular.composed.pair_terms import PairTerm
 from simkit.molecular.composed.particles import Particles, numbers_of, species_by_count, species_by_symbol, value_names
 from simkit.molecular.composed.placing import Placing, placing_of
 from simkit.molecular.composed.scale import scale_of
 from simkit.molecular.composed.settings import SETTINGS
+from simkit.molecular.composed.sites import Sites
 from simkit.molecular.composed.starts import Places, check_start, lattice_or_structure, places_of
+from simkit.molecular.composed.touching import Touching
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.structures.structures import Structure
 
@@ -42,6 +50,8 @@ def system(
     task: str | Sequence[str] = "relax",
     relax: Mapping[str, Any] | None = None,
     dynamics: Mapping[str, Any] | None = None,
+    observed: Sequence[str] = (),
+    averages: Mapping[str, Any] | None = None,
     derived: Mapping[str, Any] | None = None,
     units: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -65,6 +75,9 @@ def system(
         task: ``"relax"``, ``"dynamics"`` or both, ``["dynamics", "relax"]``.
         relax: ``minimizer``, ``force_tolerance``, and whether the ``cell`` relaxes too.
         dynamics: ``method``, ``time_step``, ``temperature`` and further parameters of the method.
+        observed: further quantities of frames and diagnostics, by name.
+        averages: running means: ``every`` is the number of time steps between samples, which make one step of the run,
+            ``skip`` the number of samples left out, ``of`` the names of diagnostics, and ``radial_distribution``.
         derived: values derived of parameters, by name.
         units: names of the units of length, energy, time and mass.
         parameters: parameters of the formulas: numbers, or `simkit.core.parameter.Parameter`. In a scenario file those
@@ -85,6 +98,8 @@ def system(
         "task": task,
         "relax": relax,
         "dynamics": dynamics,
+        "observed": observed,
+        "averages": averages,
         "derived": derived,
         "units": units,
     }
@@ -106,6 +121,9 @@ class Composition:
         placing: starting positions.
         acts: interactions and fields.
         images: number of interacting cells along each axis; ``None`` for one.
+        touching: contacts of the particles.
+        see: ``moment -> `` observed quantities.
+        seen: names of the axes of its arrays.
     """
 
     settings: Settings
@@ -117,6 +135,9 @@ class Composition:
     placing: Placing
     acts: Acting
     images: tuple[int, ...] | None
+    touching: Touching
+    see: See
+    seen: dict[str, tuple[str, ...]]
 
     def body(self, interaction: Interaction | None = None) -> tasks.System:
         """Return the particles with all interactions, as needed by tasks.
@@ -137,17 +158,23 @@ class Composition:
         scale = scale_of(acts, members, spacing, placing.sample, room, room.dimension)
         return tasks.System(
             params=self.params,
-            interaction=interaction or acts.interaction(members, self.images),
+            interaction=interaction or acts.interaction(members, self.images, self._crowd()),
             start=placing.start,
             cell=None if room.is_free else cell,
             mass=lambda params: computed_once(members.of_each("mass", params)),
             scale=lambda params: computed_once(scale(params)),
             frozen=members.frozen if members.frozen.any() else None,
             observe=observer(members),
-            dimensions=dict(DIMENSIONS),
+            see=self.see,
+            rattlers=self.touching.rattlers if self.touching.are_all() and not room.is_free else None,
+            dimensions=DIMENSIONS | self.seen,
             is_closed=room.is_closed,
             has_fields=bool(acts.fields),
         )
+
+    def _crowd(self) -> Callable[[PairTerm, float], int | None] | None:
+        shrinks, cells = self.settings["relax"]["cell"], 1 if self.images is None else math.prod(self.images)
+        return crowd_of(self.room, self.members, self.placing, self.params, shrinks=shrinks, cells=cells)
 
     def simulation(self, interaction: Interaction | None = None) -> Simulation:
         """Return the simulation of the tasks.
@@ -156,18 +183,21 @@ class Composition:
             interaction: as for `body`.
         """
         found = _with_task(self.body(interaction), self)
-        return shown(found, self.room)
+        found, averages = shown(found, self.room), self.settings["averages"]
+        return found if averages is None else averaged_over_run(found, averages, self.room)
 
 
 def _composed(settings: Settings, parameters: dict[str, Any]) -> Simulation:
     made = composition(settings, parameters)
-    simulation = made.simulation()
+    simulation, averages = made.simulation(), settings["averages"]
+    check = checker(made.acts, made.members, made.placing, made.room, made.images, _numbers_of_dynamics(made))
+    known = quantities(settings["units"], made.room.dimension, moves=made.done == ("dynamics",))
     return dataclasses.replace(
         simulation,
         params=parameters,
         coordinates={**simulation.coordinates, "species_names": np.array(made.members.names)},
-        check=checker(made.acts, made.members, made.placing, made.room, made.images, _numbers_of_dynamics(made)),
-        quantities=quantities(settings["units"], made.room.dimension, moves=made.done == ("dynamics",)),
+        check=with_shells_inside(check, averages, made.room),
+        quantities=known | mean_quantities(known, averages, settings["units"]["length"]),
     )
 
 
@@ -223,8 +253,21 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     for key in {"relax", "dynamics"} - set(done):
         if key in settings.said:
             raise UserError(f"{key} has no effect on task = {list(done)}; leave it out")
+    if settings["averages"] is not None and done != ("dynamics",):
+        raise UserError('averages are those of task = "dynamics"; leave them out')
 
-    return Composition(settings, done, names, params, members, room, placing, acts, images)
+    touching = Touching(acts, members, size, images)
+    sites = Sites(placing, room, _lattice(settings["start"]), _moves_cell(settings))
+    see, seen = observed_of(settings, touching, sites)
+    return Composition(settings, done, names, params, members, room, placing, acts, images, touching, see, seen)
+
+
+def _lattice(start: Settings) -> tuple[str, tuple[int, ...]] | None:
+    return None if start["lattice"] is None else (start["lattice"], start["repeats"])
+
+
+def _moves_cell(settings: Settings) -> bool:
+    return settings["relax"]["cell"] or settings["dynamics"]["pressure"] is not None
 
 
 def _dimension(settings: Settings, places: Places) -> int:

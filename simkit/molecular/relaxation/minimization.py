@@ -26,6 +26,7 @@ from simkit.molecular.spaces import Cell
 NEARLY = 1e-5
 
 type Measure = Callable[[jax.Array, Cell, Params], Arrays]
+type Inspect = Callable[[jax.Array, Cell, Params, Any], tuple[Arrays, Arrays]]
 
 
 @pytree
@@ -63,6 +64,7 @@ class Relaxation:
         loose: particles that nothing holds, or ``None``.
         observe: what else a frame stores, or ``None``.
         measure: further diagnostics, or ``None``.
+        inspect: both, of the neighbors as well, or ``None``.
         dimensions: the dimension names of what ``observe`` returns.
     """
 
@@ -75,6 +77,7 @@ class Relaxation:
     loose: Loose | None
     observe: Measure | None
     measure: Measure | None
+    inspect: Inspect | None
     dimensions: Mapping[str, tuple[str, ...]]
 
     def init(self, params: Params, key: jax.Array) -> RelaxationState:
@@ -169,8 +172,10 @@ class Relaxation:
 
     def observed(self, state: RelaxationState, params: Params) -> Arrays:
         """Return what a frame stores."""
-        position, deformed, _ = self.current(state, params)
+        position, deformed, neighbors = self.current(state, params)
         extra = {} if self.observe is None else self.observe(position, deformed, params)
+        if self.inspect is not None:
+            extra |= self.inspect(position, deformed, params, neighbors)[0]
         length = jnp.broadcast_to(self.landscape.scale(params).length, len(position)).astype(position.dtype)
         return frames.in_cell(position, deformed) | {"diameter": length} | extra
 
@@ -190,6 +195,8 @@ class Relaxation:
         }
         if self.measure is not None:
             numbers |= self.measure(position, deformed, params)
+        if self.inspect is not None:
+            numbers |= self.inspect(position, deformed, params, neighbors)[1]
         if deformed is None:
             return numbers
         stress = interaction.stress(position, deformed, params, neighbors)
@@ -249,6 +256,7 @@ def relaxation(
     frozen: Sequence[bool] | np.ndarray | None = None,
     observe: Measure | None = None,
     measure: Measure | None = None,
+    inspect: Inspect | None = None,
     dimensions: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Simulation:
     """Return the simulation of a relaxation from a start to mechanical equilibrium.
@@ -273,13 +281,14 @@ def relaxation(
         isotropic: whether a cell that relaxes keeps its shape.
         pressure: ``params -> `` external pressure on a cell that relaxes, energy / length^d; ``None`` takes the
             parameter of that name.
-        loose: ``(position, cell, params) -> (N,)`` booleans, particles that nothing holds (rattlers); the derivative
-            leaves them where they are.
+        loose: ``(position, cell, params, neighbors) -> (N,)`` booleans, particles that nothing holds (rattlers); the
+            derivative leaves them where they are.
         frozen: which particles do not move, (N,) booleans: they act on the others, and follow the params as their start
             does, which must not depend on the key (otherwise the implicit derivative is NaN). ``None``: all move.
         observe: ``(position, cell, params) -> arrays``, what else a frame stores; positions are stored anyway.
         measure: ``(position, cell, params) -> scalars``, further diagnostics.
-        dimensions: the dimension names of what ``observe`` returns.
+        inspect: ``(position, cell, params, neighbors) -> (arrays, scalars)``, both, made of the neighbors as well.
+        dimensions: the dimension names of what ``observe`` and ``inspect`` return.
 
     Raises:
         UserError: if an argument is out of its range or does not fit the others.
@@ -308,6 +317,7 @@ def relaxation(
         loose=loose,
         observe=observe,
         measure=measure,
+        inspect=inspect,
         dimensions=dimensions or {},
     ).simulation()
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from simkit.molecular.spaces import Cell
 # Round-off, in units of the rounding unit times the largest coordinate, that two programs may place a start apart.
 SAME = 100
 
-type Loose = Callable[[jax.Array, Cell, Params], jax.Array]
+type Loose = Callable[[jax.Array, Cell, Params, Any], jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Solution:
 
     Attributes:
         landscape: whose forces vanish.
-        loose: ``(position, cell, params) -> (N,)`` booleans, particles that nothing holds; ``None``: there are none.
+        loose: ``(position, cell, params, neighbors) -> (N,)`` booleans, particles that nothing holds; ``None``: there
+            are none.
         start: ``(params, key) -> position``, which frozen particles follow.
     """
 
@@ -46,7 +48,7 @@ class Solution:
         position, deformed = landscape.arrangement(fixed, given)
         count = len(position)
         neighbors = landscape.interaction.prepare(position, deformed, given)
-        stays = self.stays(position, deformed, given)
+        stays = self.stays(position, deformed, given, neighbors)
 
         def force(moved: jax.Array) -> jax.Array:
             if landscape.frozen is not None:
@@ -70,18 +72,19 @@ class Solution:
             grip = jnp.concatenate([grip, strain - landscape.deformable(params).free(strain)])
         return landscape.scale(given).stiffness * grip - pull
 
-    def stays(self, position: jax.Array, cell: Cell, params: Params) -> jax.Array | None:
+    def stays(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array | None:
         """Return which particles no force moves, (N,) booleans: loose or frozen; ``None``: there can be none.
 
         Args:
             position: (N, d).
             cell: as for `simkit.molecular.spaces.of_cell`.
             params: parameters.
+            neighbors: of the interaction, for these positions.
         """
         frozen = None if self.landscape.frozen is None else jnp.asarray(self.landscape.frozen)
         if self.loose is None:
             return frozen
-        loose = self.loose(position, cell, params)
+        loose = self.loose(position, cell, params, neighbors)
         return loose if frozen is None else loose | frozen
 
     def carried(self, position: jax.Array, params: Params) -> jax.Array:

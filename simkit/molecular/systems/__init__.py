@@ -1,1 +1,1 @@
-"""Systems ready to run: clusters, crystals, packings, fluids, assemblies."""
+"""Systems ready to run: clusters, crystals, structures, assemblies."""

@@ -190,7 +190,7 @@ def bubble_raft(
         cell=cell,
         minimizer=minimizer,
         force_tolerance=force_tolerance,
-        loose=rattlers,
+        loose=lambda position, box, params, neighbors: rattlers(position, box, params),
         observe=observe,
         measure=measure,
         dimensions={"contacts": ("particle",), "bubble_pressure": ("particle",)},

@@ -69,11 +69,11 @@ def jamming(
 ) -> Simulation:
     """Return the search for the onset of jamming of a 50:50 mixture of small and large elastic spheres.
 
-    The energy E is that of `simkit.molecular.systems.packing.soft_sphere_packing`. First the spheres relax from random
-    positions in a box that is held. Then the box swells or shrinks along with them: ``E + p V`` is minimized at
-    pressures that fall in equal factors to the last one. Where that is small the packing is at the onset: its packing
-    fraction is that of jamming, phi_J, its contacts are as few as can hold it. The end is an equilibrium at that
-    pressure, so the derivative of phi_J is the implicit one.
+    The energy E sums ``(k / alpha) (1 - r / sigma_ij)^alpha`` over overlapping pairs, ``sigma_ij`` the mean of the two
+    diameters. First the spheres relax from random positions in a box that is held. Then the box swells or shrinks along
+    with them: ``E + p V`` is minimized at pressures that fall in equal factors to the last one. Where that is small the
+    packing is at the onset: its packing fraction is that of jamming, phi_J, its contacts are as few as can hold it. The
+    end is an equilibrium at that pressure, so the derivative of phi_J is the implicit one.
 
     p is the parameter ``pressure``, the last one, in units of stiffness / small diameter^d; k is ``stiffness``.
 

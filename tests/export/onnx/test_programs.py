@@ -77,7 +77,8 @@ def test_segment_is_one_loop(x64):
     ],
 )
 def test_fire_step_has_at_most_200_nodes(particles):
-    simulation = build(small("soft_sphere_packing", particles=particles, precision="float32"))
+    counts = {f"config.particles.{name}.count": particles // 2 for name in ("small", "large")}
+    simulation = build(small("soft_sphere_packing", **counts, precision="float32"))
     state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
     assert convert(simulation.step, state, simulation.params).nodes <= 200
 

@@ -19,13 +19,18 @@ from simkit.scenario.build import build
 from simkit.scenario.loading import load
 from tests.export.page import browser
 
+DISKS = {f"config.particles.{name}.count": 250 for name in ("small", "large")}
 # What each is made with, and a parameter that changes what is seen after a few steps.
 PAGES = {
     "bouncing_ball": ({}, "gravity", 3.0),
     "channel_flow": ({"cells": [64, 48], "steps": 400}, "forcing", 5.0),
     "double_pendulum": ({"steps": 200}, "gravity", 3.0),
     "kolmogorov_turbulence": ({"steps": 100}, "viscosity", 0.1),
-    "soft_sphere_packing": ({"particles": 500, "steps": 200}, "packing_fraction", 1.1),
+    "soft_sphere_packing": (
+        DISKS | {"steps": 200},
+        "packing_fraction",
+        1.1,
+    ),
 }
 STEPS = 100
 # Frames per second that a page must reach, with one step each, by the processor time of the browser's page.

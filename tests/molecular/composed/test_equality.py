@@ -3,10 +3,14 @@
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from simkit import molecular
+from simkit.molecular.dynamics import maxwell_boltzmann, velocity_verlet
+from simkit.molecular.interactions.full_lennard_jones import full_lennard_jones
+from simkit.molecular.structures.lattices import face_centered_cubic
 from simkit.molecular.systems.crystal import MATERIALS
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -47,33 +51,6 @@ def crystals():
     return molecular.crystal(repeats=[3, 3, 3], cutoff=2.2, switch_on=1.5), data
 
 
-def packings():
-    data = molecular.system(
-        particles={
-            "small": {"count": 8, "diameter": "small_diameter"},
-            "large": {"count": 8, "diameter": "diameter_ratio*small_diameter"},
-        },
-        interactions=[
-            {
-                "potential": "soft_sphere",
-                "values": {
-                    "epsilon": "stiffness",
-                    "sigma": {
-                        "small_small": "small_diameter",
-                        "small_large": "small_diameter*(1 + diameter_ratio)/2",
-                        "large_large": "small_diameter*diameter_ratio",
-                    },
-                },
-            }
-        ],
-        start={"separation": 0},
-        cell={"lengths": ["side", "side"]},
-        derived={"side": "small_diameter*sqrt(2*pi*(1 + diameter_ratio**2)/packing_fraction)"},
-        parameters={"packing_fraction": 0.9, "diameter_ratio": 1.4, "stiffness": 2.0, "small_diameter": 0.7},
-    )
-    return molecular.soft_sphere_packing(particles=16), data
-
-
 def structures():
     data = molecular.system(
         particles={"Si": {}},
@@ -84,7 +61,7 @@ def structures():
     return molecular.relaxed_structure(structure=SILICON.read_text(), potential="silicon"), data
 
 
-@pytest.mark.parametrize("both", [clusters, crystals, packings, structures])
+@pytest.mark.parametrize("both", [clusters, crystals, structures])
 def test_relaxations_begin_alike(both):
     written, data = both()
     params = written.with_params(
@@ -109,8 +86,24 @@ def begin(simulation, params):
 
 
 def test_fluids_move_alike():
-    written = molecular.fluid(
-        repeats=[3, 3, 3], method="velocity_verlet", cutoff=2.4, switch_on=2.0, radial_reach=2.4, sample_every=4
+    sites = face_centered_cubic((3, 3, 3))
+    unit, count = np.asarray(sites.position) / np.diag(np.asarray(sites.cell)), len(sites.position)
+
+    def one(params):
+        return jnp.ones_like(params["density"])
+
+    def box(params):
+        return jnp.ones(3) * (count / params["density"]) ** (1 / 3)
+
+    written = velocity_verlet(
+        full_lennard_jones(2.0, 2.4, capacity=count, skin=0.1, units=lambda params: (one(params), one(params))),
+        lambda params, key: unit * box(params),
+        params={"density": 0.86, "temperature": 0.9, "time_step": 0.005},
+        cell=box,
+        mass=one,
+        velocity=lambda params, key: maxwell_boltzmann(
+            key, params["temperature"], one(params), unit.shape, drift=False
+        ),
     )
     data = molecular.system(
         particles={"A": {}},
@@ -122,11 +115,11 @@ def test_fluids_move_alike():
         parameters={"density": 0.86, "temperature": 0.9, "time_step": 0.005},
     )
     ends = []
-    for simulation, steps in ((written, 1), (data, 4)):
+    for simulation in (written, data):
 
-        def moved(params, simulation=simulation, steps=steps):
+        def moved(params, simulation=simulation):
             state = simulation.init(params, jax.random.key(2))
-            for _ in range(steps):
+            for _ in range(4):
                 state = simulation.step(state, params)
             return simulation.diagnose(state, params)
 

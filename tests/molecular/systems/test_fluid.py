@@ -1,4 +1,4 @@
-"""The Lennard-Jones fluid: its means fit together, with and without a bath."""
+"""A Lennard-Jones fluid as data: its means fit together, with and without a bath."""
 
 import functools
 
@@ -10,24 +10,48 @@ import pytest
 from simkit.core.rollout import trajectory
 from simkit.core.status import Status
 from simkit.errors import UserError
-from simkit.molecular import fluid
+from simkit.molecular import system
 from simkit.molecular.analysis.radial_distribution import highest_peak, radial_distribution
 from simkit.molecular.potentials import lennard_jones, switched
 
-SMALL = {"repeats": (4, 4, 4), "cutoff": 3.0, "switch_on": 2.5, "radial_reach": 3.0, "radial_bins": 600}
 SKIP = 5
+MEANS = ["temperature", "pressure", "potential_energy_per_particle"]
+
+
+def fluid(repeats=(4, 4, 4), **averages):
+    """Return 256 atoms that leave their sites at constant energy, with means over the run."""
+    given = {"every": 10, "skip": SKIP, "of": MEANS, "radial_distribution": {"reach": 3.0, "bins": 600}}
+    return system(
+        particles={"atom": {}},
+        start={"lattice": "face_centered_cubic", "repeats": repeats},
+        cell={"density": "density"},
+        interactions=[
+            {
+                "potential": "lennard_jones",
+                "values": {"epsilon": 1, "sigma": 1},
+                "cutoff": 3.0,
+                "switch_on": 2.5 / 3.0,
+                "tail": True,
+            }
+        ],
+        task="dynamics",
+        dynamics={"time_step": "time_step", "temperature": "temperature"},
+        observed=["displacement", "origin"],
+        averages=given | averages,
+        parameters={"density": 0.86, "temperature": 0.9, "time_step": 0.005},
+    )
 
 
 @functools.cache
-def melting(method):
+def melting():
     """Return a short run: its simulation, last state, frames and diagnostics."""
-    simulation = fluid(method=method, sample_every=10, equilibration=SKIP, **SMALL)
+    simulation = fluid()
     run = jax.jit(trajectory(simulation, 20, 1))
     return simulation, *run(simulation.params, jax.random.key(0))
 
 
 def test_energy_is_the_integral_of_the_radial_distribution(x64):
-    simulation, _, frames, found = melting("velocity_verlet")
+    simulation, _, frames, found = melting()
     r, g = simulation.coordinates["distance"], np.asarray(frames["radial_distribution"][-1])
     potential = np.asarray(switched(lennard_jones()).energy(r, epsilon=1.0, sigma=1.0, switch_on=2.5, cutoff=3.0))
     near = 2 * np.pi * 0.86 * np.sum(g * potential * r**2) * (r[1] - r[0])
@@ -41,7 +65,7 @@ def test_energy_is_the_integral_of_the_radial_distribution(x64):
 
 
 def test_means_are_those_of_the_frames_after_equilibration(x64):
-    _, _, _, found = melting("velocity_verlet")
+    _, _, _, found = melting()
     for name in ("pressure", "temperature", "potential_energy_per_particle"):
         mean = np.asarray(found[name])[SKIP + 1 :].mean()
         # The same samples, their energies added up in another order.
@@ -50,7 +74,7 @@ def test_means_are_those_of_the_frames_after_equilibration(x64):
 
 
 def test_without_a_bath_energy_and_momentum_are_conserved_as_the_crystal_melts(x64):
-    simulation, state, _, found = melting("velocity_verlet")
+    simulation, state, _, found = melting()
     assert "friction" not in simulation.params
     assert int(simulation.status(state, simulation.params)) == Status.OK
     # Half of the kinetic energy goes into the lattice, by equipartition if it were harmonic.
@@ -62,7 +86,7 @@ def test_without_a_bath_energy_and_momentum_are_conserved_as_the_crystal_melts(x
 
 
 def test_atoms_start_at_rest_as_a_whole_on_their_sites(x64):
-    _, _, frames, found = melting("velocity_verlet")
+    _, _, frames, found = melting()
     assert float(jnp.max(frames["displacement"][0])) < 1e-13
     # Twelve neighbors at 1.18, 6 at 1.67: the first shell of the face-centered cubic lattice at this density.
     spacing = (2**0.5 / 0.86) ** (1 / 3)
@@ -73,18 +97,39 @@ def test_atoms_start_at_rest_as_a_whole_on_their_sites(x64):
     assert float(found["mean_square_displacement"][-1]) > 0.01
 
 
+def test_origins_are_the_places_along_x_at_the_start(x64):
+    _, _, frames, _ = melting()
+    edge = (256 / 0.86) ** (1 / 3)
+    np.testing.assert_allclose(frames["origin"][-1], frames["position"][0][:, 0] / edge, atol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"method": "verlet"}, "unknown method 'verlet'; known names: langevin, velocity_verlet"),
-        ({"repeats": (3, 3, 3)}, r"repeats = \[3, 3, 3\] make a box 5.01 wide at density 0.86"),
-        ({"repeats": (5, 5)}, "repeats = "),
-        ({"switch_on": 4.0}, "switch_on = 4.0 is not between 0 and cutoff = 3.5"),
-        ({"radial_bins": 2}, "radial_bins = 2"),
-        ({"radial_reach": 5.0}, "cutoff and radial_reach need 10"),
-        ({"sample_every": 0}, "every = 0"),
+        ({"repeats": (5, 5)}, "start.repeats"),
+        ({"every": 0}, r"averages.every = 0 is not an integer of at least 1"),
+        ({"of": ["presure"]}, r"averages.of.*'presure' is no diagnostic.*did you mean 'pressure'"),
+        ({"radial_distribution": {"reach": 3.0, "bins": 2}}, r"averages.radial_distribution.bins = 2"),
     ],
 )
 def test_values_out_of_range_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         fluid(**values)
+
+
+def test_shells_beyond_half_the_cell_are_refused(x64):
+    simulation = fluid(radial_distribution={"reach": 3.5})
+    with pytest.raises(UserError, match=r"radial_distribution.reach = 3.5 is beyond half the cell"):
+        simulation.check(simulation.params, jax.random.key(0))
+
+
+def test_averages_are_those_of_motion():
+    with pytest.raises(UserError, match='averages are those of task = "dynamics"'):
+        system(
+            particles={"A": {"count": 2}},
+            dimension=3,
+            start={"radius": 2},
+            interactions=[{"energy": "epsilon/r"}],
+            averages={},
+            parameters={"epsilon": 1.0},
+        )

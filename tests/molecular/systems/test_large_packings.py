@@ -9,13 +9,14 @@ from simkit.core.converge import converge
 from simkit.core.status import Status
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
-from simkit.molecular import jamming, soft_sphere_packing, spaces
+from simkit.molecular import jamming, spaces
+from simkit.molecular.composed import crowding
 from simkit.molecular.minimizers import largest_norm
-from simkit.molecular.models import mixture
 from simkit.molecular.neighbors import pairs
 from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.potentials import mean_diameter, soft_sphere
 from tests.driving import drive
+from tests.molecular.packings import packing
 
 
 def over_all_pairs(position, diameter, box):
@@ -34,9 +35,8 @@ def followed(simulation):
     def step(state, _):
         state = simulation.step(state, params)
         observed = simulation.observe(state, params)
-        _, force, _ = over_all_pairs(state.descent.position * observed["box"], observed["diameter"], observed["box"])
-        # The relaxation's forces are in units of the box side.
-        return state, (largest_norm(state.descent.force / observed["box"] - force), largest_norm(force))
+        _, force, _ = over_all_pairs(state.descent.position, observed["diameter"], observed["box"])
+        return state, (largest_norm(state.descent.force - force), largest_norm(force))
 
     return lambda key: jax.lax.scan(step, simulation.init(params, key), None, length=150)
 
@@ -45,7 +45,7 @@ def followed(simulation):
 def test_forces_are_those_of_all_pairs_at_every_step_of_every_member(x64, minimizer):
     # Two simulations of different sizes in one process, each a batch.
     for particles in (136, 150):
-        follow = jax.jit(jax.vmap(followed(soft_sphere_packing(particles=particles, minimizer=minimizer))))
+        follow = jax.jit(jax.vmap(followed(packing(particles=particles, minimizer=minimizer))))
         end, (error, force) = follow(jax.random.split(jax.random.key(particles), 3))
         assert isinstance(end.neighbors, NeighborList)
         assert not bool(end.neighbors.overflowed.any())
@@ -57,11 +57,11 @@ def test_forces_are_those_of_all_pairs_at_every_step_of_every_member(x64, minimi
 
 
 def test_a_run_whose_list_overflows_is_right_at_every_step(x64, monkeypatch):
-    monkeypatch.setitem(mixture.USUAL_NEIGHBORS, 2, 6)
-    simulation, steps = soft_sphere_packing(particles=136), 40
+    monkeypatch.setattr(crowding, "DEVIATIONS", 0.0)
+    simulation, steps = packing(particles=136), 40
     pieces = list(drive(simulation, simulation.params, jax.random.key(3), Plan(steps=steps, every=1)))
     frames = {name: np.concatenate([piece.arrays[name] for piece in pieces]) for name in pieces[0].arrays}
-    assert pieces[-1].state.neighbors.index.shape[0] > 6
+    assert pieces[-1].state.neighbors.index.shape[0] > 8
     energy, force, contacts = jax.jit(jax.vmap(over_all_pairs))(
         *(jnp.asarray(frames[f"observed.{name}"]) for name in ("position", "diameter", "box"))
     )
@@ -73,7 +73,7 @@ def test_a_run_whose_list_overflows_is_right_at_every_step(x64, monkeypatch):
 
 
 def test_derivative_of_a_listed_packing_equals_the_relaxed_difference(x64):
-    simulation = soft_sphere_packing(particles=136, force_tolerance=1e-13)
+    simulation = packing(particles=136, force_tolerance=1e-13)
 
     @jax.jit
     def relaxed(params, key):
@@ -94,9 +94,16 @@ def test_derivative_of_a_listed_packing_equals_the_relaxed_difference(x64):
     assert float(jax.jit(jax.grad(pressure))(value)) == pytest.approx(float(difference), rel=1e-5)
 
 
-@pytest.mark.parametrize("factory", [soft_sphere_packing, jamming])
-def test_a_density_that_leaves_no_room_is_refused_in_one_line(x64, factory):
-    simulation = factory(particles=16)
+def test_a_cell_narrower_than_two_disks_is_refused_in_one_line(x64):
+    simulation = packing(particles=16)
+    simulation.check(simulation.params, jax.random.key(0))
+    dense = simulation.with_params(packing_fraction=8.0, diameter_ratio=2.0)
+    with pytest.raises(UserError, match=r"cutoff of 2 reaches beyond half the cell, whose narrowest width is 1\.98"):
+        simulation.check(dense.params, jax.random.key(0))
+
+
+def test_a_density_that_leaves_no_room_is_refused_in_one_line(x64):
+    simulation = jamming(particles=16)
     simulation.check(simulation.params, jax.random.key(0))
     # Eight disks of either size make a box of side (pi / 4 * 8 * (1 + 4) / 8)^(1/2) = 1.98.
     dense = simulation.with_params(packing_fraction=8.0, diameter_ratio=2.0)
@@ -110,7 +117,7 @@ def test_a_density_that_leaves_no_room_is_refused_in_one_line(x64, factory):
 
 @pytest.mark.slow
 def test_four_thousand_disks_relax_in_single_precision():
-    simulation = soft_sphere_packing(particles=4096, force_tolerance=1e-4)
+    simulation = packing(particles=4096, force_tolerance=1e-4)
 
     @jax.jit
     def run(params, key):
