@@ -74,6 +74,7 @@ def sweep(
 
     Returns:
         Diagnostics with dimensions (swept parameters..., seed, frame), final frames without ``frame``, and ``status``.
+        Those of a large sweep stay in ``output`` and are read as they are used, see `simkit.open_run`.
         Parameters that walk together, are sampled or come from a table are coordinates along ``point``. Values of the
         configuration come first; arrays whose size depends on them are in the data sets of ``output/config_NNNN``.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
+from simkit.cli.reports.totals import print_totals
 
 if TYPE_CHECKING:
     import xarray
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from simkit.jobs.sweeps import Sweep
     from simkit.render.figure import Size
     from simkit.scenario.scenario import Scenario
+    from simkit.storage.run_directory import RunDirectory
 
 # A table wider than this does not fit a terminal.
 COLUMNS = 6
 # A sample may have thousands of points.
 ROWS = 1000
+# Failed members of a large sweep that are named.
+SHOWN = 20
 
 
 def finish(
@@ -38,6 +42,11 @@ def finish(
         arguments: with ``json``.
         size: of pictures; its chart has one of its own.
     """
+    from simkit.storage.run_directory import RunDirectory
+
+    directory = RunDirectory.open(folder)
+    if not job.of(directory).in_one_file:
+        return _finish_large(result, directory, arguments, job.scenario.name)
     from simkit.core.status import failed
     from simkit.jobs.sweep_results import RESULT, columns_of, failures
 
@@ -79,6 +88,24 @@ def finish(
     for line in failures(result):
         print(f"simkit: {line}", file=sys.stderr)
     return FAILED if bad.any() else FINE
+
+
+def _finish_large(result: "xarray.Dataset", directory: "RunDirectory", arguments: argparse.Namespace, name: str) -> int:
+    """Report a sweep whose members are too many to be listed or held in memory, by its totals."""
+    from simkit.jobs.sweep_results import failures, read_summary
+
+    summary, folder = read_summary(directory), directory.path
+    totals = {key: summary[key] for key in ("statuses", "quantiles")}
+    if arguments.json:
+        counts = {"scenario": name, "members": summary["members"], "failures": summary["failures"]}
+        print_json({**counts, **totals, "failed": summary["failed"], "directory": folder})
+    else:
+        print(f"members:    {summary['members']}")
+        print_totals(totals)
+        print(f"result:     {folder}   (in chunks; read what you need with simkit.open_run('{folder}'))")
+    for line in failures(result, SHOWN):
+        print(f"simkit: {line}", file=sys.stderr)
+    return FAILED if summary["failures"] else FINE
 
 
 def _chart(
