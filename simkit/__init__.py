@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simkit.export.onnx.runtime import onnxjit
     from simkit.export.pictures import animate, picture
     from simkit.jobs.derivatives import value_and_grad
+    from simkit.jobs.merging import merge
     from simkit.jobs.optimizations import optimize
     from simkit.jobs.outcome import RunFailedError
     from simkit.jobs.plans import sweep
@@ -50,6 +51,7 @@ _HOMES = {
     "ensemble": "simkit.core.ensemble",
     "hessian": "simkit.jobs.second_derivatives",
     "load": "simkit.scenario.loading",
+    "merge": "simkit.jobs.merging",
     "onnxjit": "simkit.export.onnx.runtime",
     "open_run": "simkit.jobs.reopening",
     "optimize": "simkit.jobs.optimizations",
@@ -83,6 +85,7 @@ __all__ = [
     "hessian",
     "interop",
     "load",
+    "merge",
     "molecular",
     "onnxjit",
     "open_run",

@@ -22,6 +22,7 @@ VERBS = {
     "grad": "differentiate a scenario's objective",
     "optimize": "choose parameters so that an objective is smallest",
     "resume": "finish an interrupted run, sweep or optimization",
+    "merge": "join finished sweeps of one scenario and settings into one",
     "status": "how far a run, sweep or optimization is, from another shell",
     "render": "draw a stored run as gif, mp4 or png",
     "validate": "check the numbers that scenarios reproduce",

@@ -107,7 +107,7 @@ def in_memory(simulation: "Simulation", plan: "Sweep", chunks: Sequence[Mapping[
         every = stored.of(joined(stored.name, [chunk[stored.name] for chunk in chunks], plan.members))
         return (*plan.axes, *axes), every.reshape(plan.shape + every.shape[1:])
 
-    labels = datasets.labels_of(simulation) | {"coordinates": simulation.coordinates}
+    labels = datasets.labels_of(simulation)
     described = {name: (array.dtype, _of_member(name, array.shape)) for name, array in chunks[0].items()}
     result = _labeled(plan, labels, described, variable)
     return result.assign_attrs(members=plan.members, failed=int(failed(result["status"].values).sum()))
