@@ -24,7 +24,7 @@ VERBS = {
     "resume": "finish an interrupted run, sweep or optimization",
     "merge": "join finished sweeps of one scenario and settings into one",
     "status": "how far a run, sweep or optimization is, from another shell",
-    "render": "draw a stored run as gif, mp4 or png",
+    "render": "draw a stored run as gif, mp4 or png, or the chart of a sweep",
     "validate": "check the numbers that scenarios reproduce",
     "export": "write a simulation for other runtimes or as a page, or a run as NetCDF, Zarr, CSV, VTK, ...",
     "gallery": "render every scenario into a gallery",

@@ -178,9 +178,13 @@ def test_a_run_whose_words_have_changed_is_one_line(simkit, tmp_path, verb):
 
 def test_what_is_no_single_run_has_no_animation(simkit):
     simkit("sweep", "channel_flow", *SMALL, "--over", "reynolds=1,2", "--output", "swept")
-    ran = simkit("render", "swept")
+    ran = simkit("export", "swept", "--to", "extended_xyz")
     assert ran.code == 2
     assert "holds a sweep" in ran.line
+    simkit("sweep", "channel_flow", *SMALL, "--seeds", "2", "--output", "seeds")
+    ran = simkit("render", "seeds")
+    assert ran.code == 2
+    assert "no number was swept" in ran.line
 
 
 @pytest.mark.parametrize(
