@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.engine.plan import plan_of
 from simkit.storage import datasets
 from simkit.storage.chunk_files import members_layout
 from simkit.storage.labels import annotate, attributes_of, components, oriented
@@ -122,7 +121,7 @@ def on_disk(plan: "Sweep", directory: RunDirectory) -> "xarray.Dataset":
     """
     from simkit.jobs.lazy_results import ChunkReader, lazy_variable
 
-    request, frames = directory.manifest["request"], plan_of(plan.scenario).frames + 1
+    request, frames = directory.manifest["request"], plan.cut.frames + 1
     # Only members that end when they are done make several blocks.
     reader = ChunkReader(directory, frames, plan.chunk_length(converges=plan.blocks > 1))
     grid = dict(zip(plan.axes, plan.shape, strict=True))

@@ -1,7 +1,7 @@
 """Optimize a scenario's objective: an optimization is a run whose steps are updates of the parameters."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -51,6 +51,7 @@ def optimize(
     iterations: int = 50,
     learning_rate: float = 0.1,
     mode: Mode = "shortest",
+    starts: int | Mapping[str, Any] | None = None,
     output: Path | str | None = None,
     overwrite: bool = False,
     **values: Any,
@@ -65,6 +66,8 @@ def optimize(
         iterations: at most this many updates.
         learning_rate: of Adam, in units of the bounded coordinate (see `simkit.core.optimization.optimization`).
         mode: how derivatives propagate, see `simkit.core.gradient.with_derivative`.
+        starts: begin at several places at once: so many between the bounds, or ``{parameter: values}``, of which every
+            combination is one; the result then has them as axes, as that of `simkit.sweep`.
         output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
         overwrite: replace an existing run directory.
         **values: other parameters, config or run settings.
@@ -80,7 +83,14 @@ def optimize(
     use_compilation_cache()
     found = load(scenario, values)
     names, count, rate = tuple(names_of(wrt)), checks.unwrapped(iterations), checks.unwrapped(learning_rate)
-    job = Optimization(found, names, objective_name(found, objective), method, count, rate, mode)
+    named = objective_name(found, objective)
+    if starts is not None:
+        from simkit.jobs.starts import starts_of
+
+        asked = {"method": method, "iterations": count, "learning_rate": rate, "mode": mode}
+        several = starts_of(found, names, named, starts, **asked)
+        return returned(several, partial(begin, several, output, overwrite))
+    job = Optimization(found, names, named, method, count, rate, mode)
     return returned(job, partial(begin, job, output, overwrite))
 
 

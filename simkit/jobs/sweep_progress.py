@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simkit.engine.plan import plan_of
 from simkit.jobs.so_far import SoFar, times_of
 from simkit.jobs.sweep_results import MOST_NAMED, named
 from simkit.jobs.totals import Totals
@@ -29,7 +28,7 @@ def chunks_so_far(plan: "Sweep", directory: RunDirectory) -> SoFar:
 
     # Only members that end when they are done make several blocks; one block of them begins at member 0 in any case.
     size = plan.chunk_length(converges=plan.blocks > 1)
-    frames, done, under_way = plan_of(plan.scenario).frames + 1, 0, 0.0
+    frames, done, under_way = plan.cut.frames + 1, 0, 0.0
     lines: list[str] = []
     totals, damaged = Totals(), 0
     paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))
@@ -57,7 +56,7 @@ def chunks_so_far(plan: "Sweep", directory: RunDirectory) -> SoFar:
         except DamagedFileError:
             continue  # it is being removed, as its chunk is finished; or `resume` computes it again
         left = [piece["left"] for piece in pieces if "left" in piece]
-        share = min(size, plan.members) * max(len(written) - 1, 0) / plan_of(plan.scenario).segments
+        share = min(size, plan.members) * max(len(written) - 1, 0) / plan.cut.segments
         under_way += sum(map(len, left)) if left else share
     words = f"{round(done + under_way)} of {plan.members} members"
     fraction = min((done + under_way) / plan.members, 1.0)

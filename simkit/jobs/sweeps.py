@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from simkit.core.simulation import Simulation
     from simkit.engine.driver import Program
+    from simkit.engine.plan import Plan
 
 BLOCKS_PER_PLACE = 4
 
@@ -90,6 +91,11 @@ class Sweep(Job["xarray.Dataset"]):
     def points(self) -> Points:
         """Where members are run."""
         return Points(self.over, self.zip)
+
+    @property
+    def cut(self) -> "Plan":
+        """Steps and frames of a member."""
+        return plan_of(self.scenario)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -212,7 +218,7 @@ class Sweep(Job["xarray.Dataset"]):
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the files of all chunks."""
-        check_chunks(directory, self.members, plan_of(self.scenario).frames + 1)
+        check_chunks(directory, self.members, self.cut.frames + 1)
 
     @classmethod
     def read(cls, directory: RunDirectory) -> "xarray.Dataset":

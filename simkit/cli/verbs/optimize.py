@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--iterations", type=int, default=50, help="at most this many updates (default: 50)")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="of adam (default: 0.1)")
+    parser.add_argument("--starts", type=int, metavar="N", help="begin at N places between the bounds, all at once")
     add_mode(parser)
     parser.add_argument("--no-render", action="store_true", help="draw nothing")
 
@@ -40,6 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.jobs.derivatives import objective_name
     from simkit.jobs.job import begin
     from simkit.jobs.optimizations import Optimization
+    from simkit.jobs.starts import starts_of
     from simkit.render.animate import parse_size
 
     scenario = scenario_of(arguments)
@@ -55,5 +57,9 @@ def main(arguments: argparse.Namespace) -> int:
     ).checked()
     use_compilation_cache()
     output = output_of(arguments, scenario.name)
+    if arguments.starts is not None:
+        asked = {name: getattr(job, name) for name in ("method", "iterations", "learning_rate", "mode")}
+        several = starts_of(scenario, job.wrt, job.objective, arguments.starts, **asked)
+        return carry_out(several, output, arguments, None, partial(begin, several, output, arguments.overwrite))
     work = partial(begin, job, output, arguments.overwrite)
     return carry_out(job, output, arguments, None if arguments.no_render else size, work)
