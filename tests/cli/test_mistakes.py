@@ -222,7 +222,7 @@ def test_a_run_whose_words_have_changed_is_one_line(simkit, tmp_path, verb):
 
 def test_what_is_no_single_run_has_no_animation(simkit, tmp_path):
     simkit("sweep", "channel_flow", *SMALL, "--over", "reynolds=1,2", "--output", "swept")
-    ran = simkit("render", "swept")
+    ran = simkit("export", "swept", "--to", "extended_xyz")
     assert ran.code == 2
     assert "holds a sweep" in ran.line
     for option in (("--format", "png"), ("--size", "640x360")):
@@ -232,6 +232,10 @@ def test_what_is_no_single_run_has_no_animation(simkit, tmp_path):
     (chart := tmp_path / "swept/sweep.png").unlink()
     assert simkit("resume", "swept", "--no-render").code == 0
     assert not chart.exists()
+    simkit("sweep", "channel_flow", *SMALL, "--seeds", "2", "--output", "seeds")
+    ran = simkit("render", "seeds")
+    assert ran.code == 2
+    assert "no number was swept" in ran.line
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ MISTAKES = {
     "no memory size": (OVER, {"memory": "much"}, r"'much' is not a memory size"),
     "no memory": (OVER, {"memory": 0}, r"memory = 0 is not a memory size"),
     "little memory": (OVER, {"memory": 100}, r"one member needs .* and 100 B may be used; pass a larger memory="),
-    "many members": ({}, {"seeds": 2**31}, r"the results of 2147483648 members need .* sweep fewer values"),
+    "many members": ({}, {"seeds": 2**31}, r"sweep would take .* free on its disk; sweep fewer values"),
 }
 
 
