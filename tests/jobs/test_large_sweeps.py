@@ -18,7 +18,7 @@ from simkit.jobs.sweeps import Sweep
 from simkit.jobs.totals import block_lengths
 from simkit.scenario.loading import load
 from tests.stopping import StopAfter, Stopped
-from tests.toys import toy
+from tests.toys import SQUARED, toy
 
 OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
 
@@ -59,6 +59,18 @@ def test_a_large_result_is_left_in_its_chunks_and_is_what_it_would_be_in_memory(
     for found in (result, opened, simkit.resume(tmp_path / "sweep")):
         xarray.testing.assert_identical(found.load(), whole)
     assert opened["frequency"].attrs["units"] == "1/s" and opened["seed"].values.tolist() == [0, 1]
+
+
+def test_objectives_of_a_large_result_are_named_where_they_are_not_computed(small_files, tmp_path, capsys):
+    begin(Sweep(toy(SQUARED), OVER, seeds=2, chunk=5), tmp_path / "sweep")
+    for found in (simkit.open_run(tmp_path / "sweep"), simkit.resume(tmp_path / "sweep")):
+        assert found.attrs["objectives_left_out"] == "energy, mean_time, spread"
+        assert not {"objective_energy", "mean_time", "spread"} & set(found)
+    assert main(["resume", str(tmp_path / "sweep"), "--no-render"]) == 0
+    assert "not shown:  energy, mean_time, spread: " in capsys.readouterr().out
+    assert not (tmp_path / "sweep" / "sweep.png").exists()
+    simkit.sweep(toy(), OVER, seeds=2, chunk=5, output=tmp_path / "plain")
+    assert "objectives_left_out" not in simkit.open_run(tmp_path / "plain").attrs
 
 
 PARTS = [

@@ -15,7 +15,7 @@ from simkit.jobs.progress import progress_of
 from simkit.jobs.sweeps import Sweep
 from simkit.storage.run_directory import RunDirectory
 from tests.stopping import StopAfter, Stopped
-from tests.toys import toy
+from tests.toys import SQUARED, toy
 
 GRID = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
 SAMPLE = {"frequency": (1.0, 3.0), "time_step": (0.01, 0.02)}
@@ -198,3 +198,12 @@ def test_merge_on_the_command_line(tmp_path, capsys):
     assert len((tmp_path / "merged.csv").read_text().splitlines()) == 5
     assert main(["merge", str(tmp_path / "a"), "-o", str(tmp_path / "c")]) == 2
     assert "two sweeps or more" in capsys.readouterr().err
+
+
+def test_merged_sweeps_have_objectives(tmp_path):
+    over = {"frequency": [1.0, 2.0, 3.0, 4.0]}
+    for index, values in enumerate(([1.0, 2.0], [3.0, 4.0])):
+        simkit.sweep(toy(SQUARED), {"frequency": values}, chunk=2, output=tmp_path / f"part_{index}")
+    merged = simkit.merge([tmp_path / "part_0", tmp_path / "part_1"], tmp_path / "merged")
+    assert {"objective_energy", "mean_time", "spread"} <= set(merged)
+    the_same(merged, simkit.sweep(toy(SQUARED), over, chunk=2, output=tmp_path / "whole"))

@@ -21,7 +21,7 @@ from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.run_directory import RunDirectory
 from tests.scenarios.small import NAMES, small
 from tests.stopping import StopAfter, Stopped
-from tests.toys import PENDULUMS, toy
+from tests.toys import SQUARED, toy
 
 OVER = {"frequency": [1.0, 2.0, 3.0], "time_step": [0.01, 0.02]}
 
@@ -173,22 +173,6 @@ def test_relaxations_that_stop_early_repeat_their_last_frame():
         iterations = result["iteration"].isel(seed=0)
         assert int(iterations[0, -1]) < int(iterations[1, -1]) < 4000
         assert (iterations.diff("frame") >= 0).all()
-
-
-SQUARED = PENDULUMS.replace(
-    "[render]",
-    """
-[objectives.mean_time]
-doc = "mean of the time"
-quantity = "time"
-reduce = "mean"
-
-[objectives.spread]
-doc = "of the last angles"
-expression = "final(rms(position)) / time_mean(energy)"
-
-[render]""",
-).replace('doc = "energy at the end"', 'doc = "energy at the end"\nsquare = true')
 
 
 @pytest.mark.parametrize("stop", ["", "time > 0.07"])
