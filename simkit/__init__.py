@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from simkit.export.onnx.runtime import onnxjit
     from simkit.export.pictures import animate, picture
     from simkit.jobs.derivatives import value_and_grad
-    from simkit.jobs.optimizations import optimize
+    from simkit.jobs.merging import merge
+    from simkit.jobs.optimizing import optimize
     from simkit.jobs.outcome import RunFailedError
     from simkit.jobs.plans import sweep
     from simkit.jobs.reopening import open_run, resume
@@ -50,9 +51,10 @@ _HOMES = {
     "ensemble": "simkit.core.ensemble",
     "hessian": "simkit.jobs.second_derivatives",
     "load": "simkit.scenario.loading",
+    "merge": "simkit.jobs.merging",
     "onnxjit": "simkit.export.onnx.runtime",
     "open_run": "simkit.jobs.reopening",
-    "optimize": "simkit.jobs.optimizations",
+    "optimize": "simkit.jobs.optimizing",
     "picture": "simkit.export.pictures",
     "resume": "simkit.jobs.reopening",
     "run": "simkit.jobs.runs",
@@ -83,6 +85,7 @@ __all__ = [
     "hessian",
     "interop",
     "load",
+    "merge",
     "molecular",
     "onnxjit",
     "open_run",

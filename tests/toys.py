@@ -105,6 +105,23 @@ def springs(*, tolerance: float = 1e-6) -> Simulation:
     )
 
 
+# Objectives that are more than the last value of a diagnostic.
+SQUARED = PENDULUMS.replace(
+    "[render]",
+    """
+[objectives.mean_time]
+doc = "mean of the time"
+quantity = "time"
+reduce = "mean"
+
+[objectives.spread]
+doc = "of the last angles"
+expression = "final(rms(position)) / time_mean(energy)"
+
+[render]""",
+).replace('doc = "energy at the end"', 'doc = "energy at the end"\nsquare = true')
+
+
 def toy(text: str = PENDULUMS, **values: Any) -> Scenario:
     """Return a toy scenario with values replaced; its factory must be registered."""
     return load(parse_scenario(text, Path("toy.toml")), values)

@@ -1,16 +1,18 @@
 """Results as files of other programs: NetCDF, Zarr, tables, and series of VTK files for ParaView."""
 
 import importlib
+import itertools
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simkit.errors import UserError, nearest
-from simkit.storage.files import make_folder, write_bytes
+from simkit.jobs.totals import blocks_of
+from simkit.storage.files import make_folder
 
 if TYPE_CHECKING:
     import pandas
@@ -47,11 +49,8 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
         except ImportError:
             raise UserError(f"{to} needs the package {package}; install it with: pip install 'simkit[data]'") from None
     make_folder(path.parent)
-    if to in FOLDERS:
-        writer = _write_zarr if to == "zarr" else _write_vtk
-        _write_folder(path, lambda folder: writer(result, folder))
-    else:
-        write_bytes(path, _bytes_of(result, to))
+    writers = {"zarr": _write_zarr, "vtk": _write_vtk, "netcdf": _write_netcdf, "parquet": _write_parquet}
+    _write_whole(path, lambda place: writers.get(to, _write_csv)(result, place))
     return path
 
 
@@ -75,24 +74,50 @@ def table_of(result: "xarray.Dataset") -> "pandas.DataFrame":
     return kept.drop_vars([name for name in kept.coords if name not in points]).to_dataframe().reset_index()
 
 
-def _bytes_of(result: "xarray.Dataset", to: str) -> bytes:
-    if to == "netcdf":
-        return bytes(result.to_netcdf(engine="scipy"))
-    table = table_of(result)
-    return table.to_csv(index=False).encode() if to == "csv" else bytes(table.to_parquet(index=False))
+def _tables_of(result: "xarray.Dataset") -> "Iterator[pandas.DataFrame]":
+    """Return the table of a result in parts: all at once, or of a large sweep a few members at a time."""
+    if "status" not in result.data_vars or "preferred_chunks" not in result["status"].encoding:
+        yield table_of(result)
+        return
+    for _, block in blocks_of(result):
+        yield table_of(block)
 
 
-def _write_folder(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder under another name, so that a crash leaves none of it under its own."""
+def _write_netcdf(result: "xarray.Dataset", path: Path) -> None:
+    result.to_netcdf(path, engine="scipy")
+
+
+def _write_csv(result: "xarray.Dataset", path: Path) -> None:
+    for index, table in enumerate(_tables_of(result)):
+        table.to_csv(path, index=False, header=index == 0, mode="a" if index else "w")
+
+
+def _write_parquet(result: "xarray.Dataset", path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    tables = (pyarrow.Table.from_pandas(table, preserve_index=False) for table in _tables_of(result))
+    first = next(tables)
+    with pyarrow.parquet.ParquetWriter(path, first.schema) as writer:
+        for table in itertools.chain([first], tables):
+            writer.write_table(table)
+
+
+def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Write a file or folder under another name, so that a crash leaves none of it under its own."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove(temporary)
         write(temporary)
         temporary.rename(path)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}; choose another with output=") from None
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove(temporary)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True) if path.is_file() else shutil.rmtree(path, ignore_errors=True)
 
 
 def _write_zarr(result: "xarray.Dataset", folder: Path) -> None:

@@ -45,7 +45,7 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
         view, quantity = likely_view(observed, diagnosed, lengths, changed.get("view"), quantity)
         given = {"view": view, "quantity": quantity, "unit": units.get(quantity) or "1"}
     else:
-        given = {key: value for key, value in dataclasses.asdict(own).items() if value is not None and value != 0.0}
+        given = {key: value for key, value in dataclasses.asdict(own).items() if value not in (None, 0.0, {})}
         if quantity not in (None, own.quantity):
             # Label, unit and limits are those of the other quantity.
             given = {key: value for key, value in given.items() if key not in ("label", "unit", "limits")}

@@ -1,5 +1,6 @@
 """The number of members of a sweep that fit in memory together."""
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,10 @@ from simkit.jobs.members import Members
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
+
+# A result is in memory about four times while it is written as one file. Larger ones are left in their chunks.
+ONE_FILE = 256 * 2**20
+FILES_IN_MEMORY = 16
 
 
 def fitting_chunk(plan: Members, prepared: Prepared, output: Path | None, executor: Executor) -> int:
@@ -34,9 +39,9 @@ def fitting_chunk(plan: Members, prepared: Prepared, output: Path | None, execut
 
     from simkit.core.pytree import size_in_bytes
     from simkit.engine.lanes import usual_lanes
-    from simkit.engine.memory import SHARE, available_bytes, frame_bytes, show_size
+    from simkit.engine.memory import SHARE, available_bytes, show_size
 
-    simulation, shapes, chunk = prepared.simulation, prepared.shapes, plan.chunk
+    simulation, chunk = prepared.simulation, plan.chunk
     places, devices = executor.places, len(jax.local_devices())
     limit = plan.memory or int(SHARE * available_bytes()) // (places if executor.shares_memory else 1)
 
@@ -51,19 +56,19 @@ def fitting_chunk(plan: Members, prepared: Prepared, output: Path | None, execut
 
     # What the compiler would take long to find out: a segment has a state at its start and one at its end.
     free = available_bytes()
-    if (least := 2 * size_in_bytes(shapes[0])) > free:
+    if (least := 2 * size_in_bytes(prepared.shapes[0])) > free:
         raise too_large(least, free)
-    observed, diagnosed = (plan.members * size for size in frame_bytes(shapes[1]))
-    diagnosed *= cut_of(simulation, plan).frames + 1
-    if (kept := diagnosed + observed * plan.final_frames) > free:
+    if plan.in_one_file and (kept := result_bytes(plan, prepared)) > free:
+        diagnosed = result_bytes(dataclasses.replace(plan, final_frames=False), prepared)
         remedy = "pass final_frames=False to keep the diagnostics only, or " if diagnosed <= free else ""
         raise UserError(
             f"the results of {plan.members} members need {show_size(kept)} and {show_size(free)} are free; "
-            f"{remedy}sweep fewer values"
+            f"{remedy}give output= to keep them on the disk, or sweep fewer values"
         )
-    # The chunks, and all of them once more in one file.
-    check_disk(2 * kept, output, "sweep fewer values")
+    check_disk(disk_bytes(plan, prepared), output, "sweep fewer values")
     share = -(-plan.members // places)
+    if not plan.in_one_file:
+        share = min(share, most_members(plan, prepared))
     wanted = min(chunk or (min(usual_lanes(), share) if simulation.converges else share), plan.members)
     if chunk is None and not simulation.converges:
         # Devices that cannot share a chunk evenly leave it to one of them; what it is padded with costs less.
@@ -82,6 +87,60 @@ def fitting_chunk(plan: Members, prepared: Prepared, output: Path | None, execut
     if fitting < 1 or needed(fitting) > limit:
         raise too_large(needed(1), limit)
     return fitting
+
+
+def result_bytes(plan: Members, prepared: Prepared) -> int:
+    """Return the size of what a sweep keeps of all its members.
+
+    Args:
+        plan: the sweep.
+        prepared: the member.
+    """
+    from simkit.engine.memory import frame_bytes
+
+    observed, diagnosed = frame_bytes(prepared.shapes[1])
+    frames = cut_of(prepared.simulation, plan).frames + 1
+    return plan.members * (diagnosed * frames + observed * plan.final_frames)
+
+
+def disk_bytes(plan: Members, prepared: Prepared) -> int:
+    """Return the size of the files of a sweep: its chunks, and all of them once more if they are one file.
+
+    Args:
+        plan: the sweep.
+        prepared: the member.
+    """
+    return (1 + plan.in_one_file) * result_bytes(plan, prepared)
+
+
+def is_in_one_file(plan: Members, prepared: Prepared) -> bool:
+    """Return whether the result of a sweep with a run directory is one file, held in memory.
+
+    Args:
+        plan: the sweep.
+        prepared: the member.
+    """
+    return result_bytes(plan, prepared) <= most_in_one_file(plan.memory)
+
+
+def most_in_one_file(memory: int | None) -> int:
+    """Return the size up to which results are one file.
+
+    Args:
+        memory: bytes that the sweep may take, if that was given.
+    """
+    return min(ONE_FILE, memory or ONE_FILE)
+
+
+def most_members(plan: Members, prepared: Prepared) -> int:
+    """Return the number of members in a chunk of a result that is left in chunks, several of which are read together.
+
+    Args:
+        plan: the sweep.
+        prepared: the member.
+    """
+    most = most_in_one_file(plan.memory) // FILES_IN_MEMORY
+    return max(most * plan.members // result_bytes(plan, prepared), 1)
 
 
 def program_bytes(plan: Members, prepared: Prepared, members: int) -> int:

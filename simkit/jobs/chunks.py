@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simkit.core import paths
-from simkit.engine.plan import plan_of
 from simkit.jobs.assembly import frozen, joined
 from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.job import Prepared
@@ -40,7 +39,7 @@ def cut_of(simulation: "Simulation", plan: Members) -> "Plan":
     """Return how the run of a member is cut into segments."""
     from simkit.engine.lanes import SEGMENTS
 
-    cut = plan_of(plan.scenario)
+    cut = plan.cut
     return dataclasses.replace(cut, least_segments=SEGMENTS) if simulation.converges else cut
 
 

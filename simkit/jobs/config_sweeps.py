@@ -18,9 +18,10 @@ import numpy as np
 
 from simkit.errors import UserError, one_line
 from simkit.jobs.callbacks import Report, Warn
+from simkit.jobs.chunk_size import most_in_one_file, result_bytes
 from simkit.jobs.job import Prepared, begin, proceed
 from simkit.jobs.so_far import SoFar
-from simkit.jobs.sweep_results import store_result
+from simkit.jobs.sweep_results import read_summary, store_result
 from simkit.jobs.sweeps import Sweep
 from simkit.scenario import checks
 from simkit.scenario.overrides import with_values
@@ -140,8 +141,10 @@ class ConfigSweep(Sweep):
 
         self.check_folder(output)
         first: dict[str, Any] = {}
+        kept = 0
         for index, part in enumerate(self.parts):
             made = prepared.simulation if index == 0 else self.told(index, lambda part=part: part.simulation(new=True))
+            kept += result_bytes(part, Prepared(made, part.program(made)))
             arrays = {n.partition(".")[2]: a for n, a in shapes_of(made)[1].items() if n.startswith("observed.")}
             axes = {name: _axes_of(made, name, array.shape) for name, array in arrays.items()}
             first = first or axes
@@ -151,7 +154,7 @@ class ConfigSweep(Sweep):
                     f"{self.words_of(index)}: '{apart[0]}' has other axes than with {self.words_of(0)}; "
                     "give output= to store each with its configuration, or final_frames=False"
                 )
-        return self
+        return dataclasses.replace(self, in_one_file=output is None or kept <= most_in_one_file(self.memory))
 
     def execute(
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
@@ -166,7 +169,22 @@ class ConfigSweep(Sweep):
             folder = directory.path / _folder(index) if directory else None
             results.append(self.told(index, lambda part=part, folder=folder: _result(part, folder, of_all, warn)))
         result = joined(results, self.configs)
-        return store_result(directory, result) if directory else result
+        return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
+
+    def opened(self, directory: RunDirectory) -> "xarray.Dataset":
+        """Return the result that is left in the chunks of all configurations.
+
+        Raises:
+            DamagedFileError: that names what is missing, or damaged as far as that is noticed without reading it.
+        """
+        summary, results = read_summary(directory), []
+        for index in range(len(self.parts)):
+            try:
+                folder = RunDirectory.open(directory.path / _folder(index))
+            except UserError as error:
+                raise DamagedFileError(str(error)) from None
+            results.append(Sweep.of(folder).opened(folder))
+        return joined(results, self.configs).assign_attrs(failed=summary["failures"])
 
     def so_far(self, directory: RunDirectory) -> SoFar:
         """Return how many members are stored of all configurations, and those that failed."""
@@ -184,6 +202,7 @@ class ConfigSweep(Sweep):
             f"{round(fraction * self.members)} of {self.members} members",
             [line for one in found for line in one.failed],
             [time for one in found for time in one.times],
+            sum(len(one.failed) if one.failures is None else one.failures for one in found),
         )
 
     def check_finished(self, directory: RunDirectory) -> None:
@@ -258,10 +277,8 @@ def joined(results: "Sequence[xarray.Dataset]", configs: Mapping[str, Sequence[A
     shared = [name for name in names if name in first and alike(name)]
     variables = {}
     for name in shared:
-        stacked = np.stack([result[name].values for result in results])
-        dims = (*configs, *map(str, first[name].dims))
-        variables[name] = (dims, stacked.reshape(lengths + stacked.shape[1:]), first[name].attrs)
-    used = {axis for dims, *_ in variables.values() for axis in dims}
+        variables[name] = _stacked([result[name] for result in results], dict(zip(configs, lengths, strict=True)))
+    used = {axis for variable in variables.values() for axis in variable.dims}
     coordinates = {key: np.asarray(_coordinate(values)) for key, values in configs.items()}
     coordinates |= {name: array.variable for name, array in first.coords.items() if set(array.dims) <= used}
     attributes = {
@@ -271,6 +288,19 @@ def joined(results: "Sequence[xarray.Dataset]", configs: Mapping[str, Sequence[A
     if apart := [name for name in names if name not in shared]:
         attributes["apart"] = ", ".join(apart)
     return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
+
+
+def _stacked(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str, int]) -> "xarray.Variable":
+    """Return arrays of all configurations as one, which stays on the disk if they do."""
+    import xarray
+
+    first, dims = arrays[0], (*configs, *map(str, arrays[0].dims))
+    if "preferred_chunks" in first.encoding:
+        from simkit.jobs.lazy_results import stacked_variable
+
+        return stacked_variable(arrays, configs)
+    values = np.stack([array.values for array in arrays])
+    return xarray.Variable(dims, values.reshape(*configs.values(), *first.shape), first.attrs)
 
 
 def _coordinate(values: Sequence[Any]) -> list[Any]:

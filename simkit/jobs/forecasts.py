@@ -23,7 +23,7 @@ class Forecast:
         chunk: members that run together, the most of all configurations.
         chunks: how many there are; of simulations that end when they are done, one queue per configuration.
         memory: bytes that a program and the results take, the most of all configurations.
-        disk: bytes of results, twice: in chunks and in one file.
+        disk: bytes of results: in chunks and, of small ones, once more in one file.
         seconds: of all chunks, one after another, after compiling; ``None`` if nothing was timed.
         is_exact: whether memory and chunks are those of the compiled program; otherwise a state at the start and one
             at the end of a segment are counted, which is the least.
@@ -73,13 +73,13 @@ def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
     """Return what a sweep of one configuration will take."""
     from simkit.core.pytree import size_in_bytes
     from simkit.engine.lanes import usual_lanes
-    from simkit.engine.memory import SHARE, available_bytes, frame_bytes
-    from simkit.jobs.chunk_size import program_bytes
+    from simkit.engine.memory import SHARE, available_bytes
+    from simkit.jobs.chunk_size import disk_bytes, is_in_one_file, most_members, program_bytes, result_bytes
 
     simulation = part.simulation(new=True)
     prepared = Prepared(simulation, part.program(simulation))
-    observed, diagnosed = frame_bytes(prepared.shapes[1])
-    kept = part.members * (diagnosed * (cut_of(simulation, part).frames + 1) + observed * part.final_frames)
+    kept = result_bytes(part, prepared)
+    part = dataclasses.replace(part, in_one_file=output is None or is_in_one_file(part, prepared))
     each, seconds = 2 * size_in_bytes(prepared.shapes[0]), None
     if timed:
         part = part.fitted(prepared, output)
@@ -88,10 +88,13 @@ def _of_one(part: Sweep, output: Path | None, timed: bool) -> Forecast:
     else:
         limit = part.memory or int(SHARE * available_bytes())
         usual = usual_lanes() if simulation.converges else part.members
+        usual = usual if part.in_one_file else min(usual, most_members(part, prepared))
         chunk = min(part.chunk or usual, part.members, max(limit // max(each, 1), 1))
         memory = chunk * each
     chunks = 1 if simulation.converges else -(-part.members // chunk)
-    return Forecast(part.members, 1, chunk, chunks, memory + kept, 2 * kept, seconds, timed, simulation.converges)
+    memory += kept if part.in_one_file else kept * chunk // part.members
+    disk = disk_bytes(part, prepared)
+    return Forecast(part.members, 1, chunk, chunks, memory, disk, seconds, timed, simulation.converges)
 
 
 def _seconds(part: Sweep, prepared: Prepared) -> float:

@@ -67,7 +67,6 @@ class Job[Result](abc.ABC):
         stores: regular expression of the folders that hold segments, besides the run directory itself.
         nested: regular expression of the folders that are run directories of their own, and their kind.
         has_frames: whether it stores frames, which can be drawn and exported.
-        results: files that a finished job has.
         report: module of the layer above whose ``finish`` prints and draws a result on the command line.
         repair: what resuming does to a damaged result, in words.
     """
@@ -80,7 +79,6 @@ class Job[Result](abc.ABC):
     stores: ClassVar[str] = ""
     nested: ClassVar[tuple[str, str] | None] = None
     has_frames: ClassVar[bool] = False
-    results: ClassVar[tuple[str, ...]] = (SUMMARY,)
     report: ClassVar[str]
     repair: ClassVar[str] = "repair the run"
 
@@ -104,6 +102,11 @@ class Job[Result](abc.ABC):
             UserError: if a name is unknown or a number out of range.
         """
         return self
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Files that it has when it is finished."""
+        return (SUMMARY,)
 
     @property
     def progress(self) -> dict[str, Any]:

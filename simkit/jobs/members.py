@@ -2,11 +2,14 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
+from simkit.engine.plan import Plan, plan_of
 from simkit.jobs.points import Axes, Points
 from simkit.scenario.scenario import Scenario
+from simkit.scenario.sections import ObjectiveSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Members:
         origin: how the points were made, in words, if they are a sample or a table.
         blocks: into how many ranges members of simulations that end when they are done are divided, each with lanes of
             its own; chosen by `fitted`.
+        in_one_file: whether the result is small enough to be one file, held in memory; otherwise it stays in chunks,
+            and is read as far as it is used; chosen by `fitted`.
     """
 
     scenario: Scenario
@@ -36,11 +41,22 @@ class Members:
     zip: bool = False
     origin: str = ""
     blocks: int = 1
+    in_one_file: bool = True
 
     @property
     def points(self) -> Points:
         """Where members are run."""
         return Points(self.over, self.zip)
+
+    @property
+    def cut(self) -> Plan:
+        """Steps and frames of a member."""
+        return plan_of(self.scenario)
+
+    @property
+    def objectives(self) -> Mapping[str, ObjectiveSettings]:
+        """What the result has of each member besides its arrays, by name."""
+        return self.scenario.objectives
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -1,14 +1,10 @@
 """Optimize a scenario's objective: an optimization is a run whose steps are updates of the parameters."""
 
 import dataclasses
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from simkit.core.compilation import use_compilation_cache
 from simkit.core.parameter import shown_bound
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
@@ -16,18 +12,15 @@ from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.derivatives import (
     Mode,
     chosen_by,
-    names_of,
     note_of,
     objective_name,
     objective_of,
     objective_settings,
     status_of_run,
 )
-from simkit.jobs.job import Prepared, begin, returned
+from simkit.jobs.job import Prepared
 from simkit.jobs.outcome import NOT_FINITE, DrivenJob, Outcome, describe
-from simkit.scenario import checks
 from simkit.scenario.build import build
-from simkit.scenario.loading import Source, load
 from simkit.storage import datasets, manifest_schema
 from simkit.storage.run_directory import RunDirectory
 
@@ -41,50 +34,6 @@ if TYPE_CHECKING:
 MOST_LINES = 4
 
 type Method = Literal["lbfgs", "adam"]
-
-
-def optimize(
-    scenario: Source,
-    wrt: str | Sequence[str],
-    *,
-    objective: str | None = None,
-    method: Method = "lbfgs",
-    iterations: int = 50,
-    learning_rate: float | None = None,
-    mode: Mode = "shortest",
-    output: Path | str | None = None,
-    overwrite: bool = False,
-    **values: Any,
-) -> "xarray.Dataset":
-    """Choose parameters, within their bounds, so that an objective is smallest (or largest, if that is its goal).
-
-    Args:
-        scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
-        wrt: parameter name or names; of nested ones the path, ``"closure.0.weight"``, or a branch for all below it.
-        objective: which objective; ``None`` takes the first in the file.
-        method: ``"lbfgs"`` for smooth objectives, ``"adam"`` for noisy ones.
-        iterations: at most this many updates.
-        learning_rate: of Adam, in units of the bounded coordinate (see `simkit.core.optimization.optimization`);
-            ``None`` is 0.1.
-        mode: how derivatives propagate, see `simkit.core.gradient.with_derivative`.
-        output: directory to write, resumable after a crash; ``None`` keeps the result in memory only.
-        overwrite: replace an existing run directory.
-        **values: other parameters, config or run settings.
-
-    Returns:
-        ``loss`` and the parameters over the iterations, and the best parameters so far as ``best_NAME``; ``bound_NAME``
-        is -1 or 1 where its lower or upper bound holds that, and the attribute ``at_bounds`` says so in words.
-
-    Raises:
-        UserError: if anything given is wrong.
-        RunFailedError: if the objective turns non-finite.
-    """
-    use_compilation_cache()
-    found = load(scenario, values)
-    names, count = tuple(names_of(wrt)), checks.unwrapped(iterations)
-    rate = learning_rate_of(method, checks.unwrapped(learning_rate))
-    job = Optimization(found, names, objective_name(found, objective), method, count, rate, mode)
-    return returned(job, partial(begin, job, output, overwrite))
 
 
 def learning_rate_of(method: str, given: Any) -> Any:

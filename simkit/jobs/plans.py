@@ -76,7 +76,8 @@ def sweep(
     Returns:
         Diagnostics with dimensions (swept parameters..., seed, frame); without ``frame`` final frames, ``status``, and
         the objectives that are more than the last value of a diagnostic; the attribute ``objectives_left_out`` names
-        those that need arrays at every frame.
+        those that need arrays at every frame. A large result stays in ``output`` and is read as it is used, see
+        `simkit.open_run`; those objectives are not in it, and the attribute names them all.
         Parameters that walk together, are sampled or come from a table are coordinates along ``point``. Values of the
         configuration come first; arrays whose size depends on them are in the data sets of ``output/config_NNNN``.
 

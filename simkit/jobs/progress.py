@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +27,10 @@ class Progress:
         state: ``"finished"``; ``"running"`` if a process holds the directory; otherwise ``"interrupted"``.
         fraction: that is stored.
         words: what is stored, such as ``"12 of 32 members"``.
-        failed: a line for each member that failed, or for the run.
+        failed: a line for each member that failed, the first of many, or for the run.
+        failures: how many failed.
+        totals: of the members of a sweep that are stored: ``statuses``, how many ended how, and ``quantiles`` of their
+            diagnostics at the end.
         seconds_left: estimated from the times of the files; ``None`` if it is not running or nothing is known yet.
     """
 
@@ -38,6 +41,8 @@ class Progress:
     fraction: float
     words: str
     failed: list[str]
+    failures: int
+    totals: Mapping[str, Any]
     seconds_left: float | None
 
 
@@ -60,7 +65,19 @@ def progress_of(path: Path | str) -> Progress:
     done = 1.0 if state == "finished" else found.fraction
     left = _seconds_left(done, [began, *found.times]) if state == "running" else None
     noun = job.noun.removeprefix("a ").removeprefix("an ")
-    return Progress(directory.path, noun, directory.manifest["scenario"], state, done, found.words, found.failed, left)
+    failures = len(found.failed) if found.failures is None else found.failures
+    return Progress(
+        folder=directory.path,
+        kind=noun,
+        scenario=directory.manifest["scenario"],
+        state=state,
+        fraction=done,
+        words=found.words,
+        failed=found.failed,
+        failures=failures,
+        totals=found.totals,
+        seconds_left=left,
+    )
 
 
 def _seconds_left(fraction: float, times: Sequence[float]) -> float | None:

@@ -79,11 +79,14 @@ def with_executor(
 def open_run(directory: Path | str) -> "xarray.Dataset":
     """Return what a run, sweep or optimization has stored so far as a labeled data set, without computing anything.
 
+    The chunks of a sweep whose results are larger than `simkit.jobs.chunk_size.ONE_FILE` are read as far as they are
+    used, as Dask arrays where Dask is installed.
+
     Args:
         directory: the run directory.
 
     Raises:
-        UserError: if it is not a run directory or its files are damaged.
+        UserError: if it is not a run directory or its files are damaged; of chunks that are read later, when they are.
     """
     opened = RunDirectory.open(directory)
     return kind_of(opened.kind).dataset(stored(opened))

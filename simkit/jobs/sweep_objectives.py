@@ -17,21 +17,41 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 LEFT_OUT = "objectives_left_out"
-"""Attribute of a data set: names of objectives that need arrays at times at which a sweep does not keep them."""
+"""Attribute of a data set: names of objectives that are not in it: they need arrays at times at which a sweep does not
+keep them, or the result is so large that it stays in its chunks."""
 PREFIX = "objective_"
 """Of the name in the data set of an objective whose own is that of something else there."""
 
 type Arrays = Mapping[str, np.ndarray]
 
 
+def objectives_to_compute(objectives: Mapping[str, ObjectiveSettings]) -> dict[str, ObjectiveSettings]:
+    """Return objectives but for those that are the last value of a diagnostic, which a result has in any case.
+
+    Args:
+        objectives: by name.
+    """
+    return {
+        name: settings
+        for name, settings in objectives.items()
+        if settings.expression or settings.reduce != "final" or settings.square
+    }
+
+
 def objective_values(
-    simulation: "Simulation", scenario: Scenario, observed: Arrays, diagnosed: Arrays, status: np.ndarray
+    simulation: "Simulation",
+    scenario: Scenario,
+    objectives: Mapping[str, ObjectiveSettings],
+    observed: Arrays,
+    diagnosed: Arrays,
+    status: np.ndarray,
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the objectives of members, but for those that are the last value of a diagnostic.
+    """Return objectives of members.
 
     Args:
         simulation: the member.
-        scenario: with the objectives.
+        scenario: that declares them.
+        objectives: as `objectives_to_compute` returns them.
         observed: the last frame of each member, (members, ...).
         diagnosed: diagnostics of each member, (members, frames, ...), which repeat the frame in which it stopped.
         status: codes at the end, (members,).
@@ -43,11 +63,11 @@ def objective_values(
 
     from simkit.core.status import asked_at_every_step, stops
 
+    if not objectives:
+        return {}, []
     counted = _stored(diagnosed, stops(status)) if diagnosed and asked_at_every_step(simulation) else None
     values, left_out = {}, []
-    for name, settings in scenario.objectives.items():
-        if not settings.expression and settings.reduce == "final" and not settings.square:
-            continue
+    for name, settings in objectives.items():
         seen = [one for one in settings.made_of if one in observed and one not in diagnosed]
         missing = [one for one in settings.made_of if one not in observed and one not in diagnosed]
         if _needs_more(settings, seen, [one for one in missing if one not in simulation.coordinates]):

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from simkit.engine.plan import plan_of
 from simkit.jobs.members import Members
 from simkit.jobs.so_far import SoFar, times_of
-from simkit.jobs.sweep_results import named
+from simkit.jobs.sweep_results import MOST_NAMED, named
+from simkit.jobs.totals import Totals
+from simkit.storage import datasets
 from simkit.storage.chunk_files import ChunkFile
 from simkit.storage.files import DamagedFileError
 from simkit.storage.run_directory import RunDirectory
@@ -25,19 +26,22 @@ def chunks_so_far(plan: Members, directory: RunDirectory, repair: str) -> SoFar:
 
     # Only members that end when they are done make several blocks; one block of them begins at member 0 in any case.
     size = plan.chunk_length(converges=plan.blocks > 1)
-    frames, done, under_way = plan_of(plan.scenario).frames + 1, 0, 0.0
+    frames, done, under_way = plan.cut.frames + 1, 0, 0.0
     lines: list[str] = []
+    totals, damaged = Totals(), 0
     paths = sorted(directory.path.glob("chunk_[0-9]*.npz"))
     for path in paths:
         index = int(path.stem.partition("_")[2])
         try:
-            status = ChunkFile(directory, index, frames).read_whole()["status"]
+            arrays = ChunkFile(directory, index, frames).read_whole()
         except DamagedFileError as error:
+            damaged += 1
             lines.append(f"{error}; {repair} with: simkit resume {directory.path}")
             continue
-        status = status[: plan.members - index * size]
+        status = arrays["status"][: plan.members - index * size]
         done += len(status)
-        bad = index * size + np.flatnonzero(failed(status))
+        totals.add(status, {name: array[-1, : len(status)] for name, array in datasets.split(arrays)[1].items()})
+        bad = index * size + np.flatnonzero(failed(status))[: max(MOST_NAMED - len(lines), 0)]
         lines += [f"{words} {MESSAGES[Status(int(status[n - index * size]))]}" for n, words in _named(plan, bad)]
     for folder in sorted(directory.path.glob("chunk_[0-9]*")):
         if folder.suffix or folder.with_suffix(".npz") in paths:
@@ -50,10 +54,11 @@ def chunks_so_far(plan: Members, directory: RunDirectory, repair: str) -> SoFar:
         except DamagedFileError:
             continue  # it is being removed, as its chunk is finished; or `resume` computes it again
         left = [piece["left"] for piece in pieces if "left" in piece]
-        share = min(size, plan.members) * max(len(written) - 1, 0) / plan_of(plan.scenario).segments
+        share = min(size, plan.members) * max(len(written) - 1, 0) / plan.cut.segments
         under_way += sum(map(len, left)) if left else share
     words = f"{round(done + under_way)} of {plan.members} members"
-    return SoFar(min((done + under_way) / plan.members, 1.0), words, lines, times_of(paths))
+    fraction = min((done + under_way) / plan.members, 1.0)
+    return SoFar(fraction, words, lines, times_of(paths), totals.failed + damaged, totals.plain() if done else {})
 
 
 def _named(plan: Members, members: Sequence[int] | np.ndarray) -> Iterator[tuple[int, str]]:

@@ -3,10 +3,11 @@
 import hashlib
 import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simkit.jobs.totals import blocks_of, totals_of
 from simkit.storage.files import DamagedFileError, read_bytes, read_sealed_json, write_bytes, write_sealed_json
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
@@ -14,22 +15,31 @@ if TYPE_CHECKING:
     import xarray
 
 RESULT = "sweep.nc"
+# Failed members that are named one by one.
+MOST_NAMED = 1000
 POINT = "point"
 """The axis of points at which several parameters change together."""
 
 
-def store_result(directory: RunDirectory, dataset: "xarray.Dataset") -> "xarray.Dataset":
-    """Store the result of a sweep in one file, with a summary, and return it.
+def store_result(directory: RunDirectory, result: "xarray.Dataset", *, in_one_file: bool) -> "xarray.Dataset":
+    """Store a summary of a sweep's result, and the result in one file or left in its chunks; return the result.
 
     Args:
         directory: of the sweep.
-        dataset: its result.
+        result: of the sweep.
+        in_one_file: whether it is small enough to be one.
     """
-    data = bytes(dataset.to_netcdf(engine="scipy"))
-    write_bytes(directory.path / RESULT, data)
-    summary = {"members": int(dataset["status"].size), "failed": failures(dataset), "result": _digest(data)}
+    digest = None
+    if in_one_file:
+        data = bytes(result.to_netcdf(engine="scipy"))
+        write_bytes(directory.path / RESULT, data)
+        digest = _digest(data)
+    totals = totals_of(result)
+    result = result.assign_attrs(failed=totals.failed)
+    counts = {"members": int(result["status"].size), "failures": totals.failed}
+    summary = {**counts, "failed": failures(result), **totals.plain(), "result": digest}
     write_sealed_json(directory.path / SUMMARY, summary, directory.identity)
-    return dataset
+    return result
 
 
 def read_result(directory: RunDirectory) -> "xarray.Dataset":
@@ -55,6 +65,22 @@ def read_result(directory: RunDirectory) -> "xarray.Dataset":
         return loaded.assign({"status": words["status"]}).assign_coords(coordinates)
 
 
+def read_summary(directory: RunDirectory) -> dict[str, Any]:
+    """Return the summary of a finished sweep.
+
+    Args:
+        directory: of the sweep.
+
+    Raises:
+        DamagedFileError: if it is damaged, missing, of another sweep or of an earlier version.
+    """
+    path = directory.path / SUMMARY
+    summary = read_sealed_json(path, directory.identity)
+    if not {"members", "failures", "statuses", "quantiles"} <= summary.keys():
+        raise DamagedFileError(f"{path}: it does not sum up a sweep")
+    return summary
+
+
 def columns_of(result: "xarray.Dataset") -> dict[str, np.ndarray]:
     """Return the values of what was swept, other than seeds, at every point.
 
@@ -76,22 +102,33 @@ def columns_of(result: "xarray.Dataset") -> dict[str, np.ndarray]:
     return columns
 
 
-def failures(result: "xarray.Dataset") -> list[str]:
-    """Return one line per member that failed, with its index and parameters.
+def failures(result: "xarray.Dataset", most: int = MOST_NAMED) -> list[str]:
+    """Return one line per member that failed, with its index and parameters; and one that counts those left out.
 
     Args:
         result: of a sweep.
+        most: members that are named.
     """
     from simkit.core.status import MESSAGES, Status, failed
 
-    lines = []
-    status, columns = result["status"].values, columns_of(result)
-    for where in np.argwhere(failed(status)):
-        *point, seed = map(int, where)
-        values = {name: array[tuple(point)].item() for name, array in columns.items()}
-        values["seed"] = int(result["seed"].values[seed])
-        index = int(np.ravel_multi_index(tuple(where), status.shape))
-        lines.append(f"{named(index, values)} {MESSAGES[Status[str(status[tuple(where)]).upper()]]}")
+    lines = list[str]()
+    count = result.attrs.get("failed")
+    if count == 0:
+        return lines
+    columns, shape = columns_of(result), result["status"].shape
+    seeds = result["seed"].values
+    for start, block in blocks_of(result[["status"]]):
+        status = block["status"].values
+        for place in np.argwhere(failed(status)):
+            if len(lines) == most:
+                left = f"{count - most} more" if count is not None else "more"
+                return [*lines, f"{left} members failed; their status in the result tells which"]
+            where = tuple(int(i + j) for i, j in zip(start, place, strict=True))
+            values = {name: array[where[:-1]].item() for name, array in columns.items()}
+            values["seed"] = int(seeds[where[-1]])
+            word = str(status[tuple(place)])
+            index = int(np.ravel_multi_index(where, shape))
+            lines.append(f"{named(index, values)} {MESSAGES[Status[word.upper()]]}")
     return lines
 
 

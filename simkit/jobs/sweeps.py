@@ -4,11 +4,12 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from simkit.engine.plan import plan_of
+import numpy as np
+
 from simkit.errors import UserError
-from simkit.jobs.assembly import assembled
+from simkit.jobs.assembly import in_memory, on_disk
 from simkit.jobs.callbacks import Report, Warn
-from simkit.jobs.chunk_size import fitting_chunk
+from simkit.jobs.chunk_size import fitting_chunk, is_in_one_file, most_members
 from simkit.jobs.chunks import Chunks, program_of_chunk
 from simkit.jobs.executors.executor import IN_THIS_PROCESS, Executor
 from simkit.jobs.fitting import check_declared
@@ -18,10 +19,10 @@ from simkit.jobs.outcome import RunFailedError
 from simkit.jobs.points import check_axes, check_counts, check_extremes
 from simkit.jobs.so_far import SoFar
 from simkit.jobs.sweep_progress import chunks_so_far
-from simkit.jobs.sweep_results import RESULT, failures, read_result, store_result
+from simkit.jobs.sweep_results import RESULT, failures, read_result, read_summary, store_result
 from simkit.scenario.build import build
 from simkit.storage import manifest_schema
-from simkit.storage.chunk_files import check_chunks
+from simkit.storage.chunk_files import check_chunks, check_chunks_there
 from simkit.storage.regular_files import check_regular
 from simkit.storage.run_directory import SUMMARY, RunDirectory
 
@@ -56,8 +57,8 @@ class Sweep(Members, Job["xarray.Dataset"]):
         "zip": manifest_schema.FLAG,
         "origin": manifest_schema.WORD,
         "blocks": manifest_schema.COUNT,
+        "in_one_file": manifest_schema.FLAG,
     }
-    results = (RESULT, SUMMARY)
     report = "simkit.cli.reports.sweep"
     repair = "make it again"
 
@@ -97,15 +98,25 @@ class Sweep(Members, Job["xarray.Dataset"]):
         """Return the program of a chunk, by which every chunk runs."""
         return program_of_chunk(simulation, self)
 
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Files that it has when it is finished, besides its chunks."""
+        return (RESULT, SUMMARY) if self.in_one_file else (SUMMARY,)
+
     def fitted(self, prepared: Prepared, output: Path | None) -> "Sweep":
         """Return the sweep in chunks that fit."""
         self.check_folder(output)
-        chunk, places = fitting_chunk(self, prepared, output, self.executor), self.executor.places
-        if places == 1 or not prepared.simulation.converges:
-            return dataclasses.replace(self, chunk=chunk)
+        is_small = self.in_one_file and is_in_one_file(self, prepared)
+        job = dataclasses.replace(self, in_one_file=output is None or is_small)
+        chunk, places = fitting_chunk(job, prepared, output, self.executor), self.executor.places
+        job = dataclasses.replace(job, chunk=chunk)
+        if not prepared.simulation.converges:
+            return job
         # Several blocks for each place, since some end early; and none that leaves lanes empty from the beginning.
-        blocks = max(min(self.members // chunk, BLOCKS_PER_PLACE * places), places)
-        return dataclasses.replace(self, chunk=chunk, blocks=min(blocks, self.members))
+        blocks = 1 if places == 1 else max(min(self.members // chunk, BLOCKS_PER_PLACE * places), places)
+        if not job.in_one_file:
+            blocks = max(blocks, 2, -(-self.members // most_members(self, prepared)))
+        return dataclasses.replace(job, blocks=min(blocks, self.members))
 
     def check_folder(self, output: Path | None) -> None:
         """Refuse a sweep whose workers have nowhere to write to.
@@ -123,13 +134,23 @@ class Sweep(Members, Job["xarray.Dataset"]):
         self, prepared: Prepared, directory: RunDirectory | None, report: Report, warn: Warn
     ) -> "xarray.Dataset":
         """Run every chunk that is not stored yet."""
-        chunks = Chunks(self, prepared, directory)
-        found = {index: chunks.stored(index, warn) for index in range(chunks.count)}
-        missing = [index for index, arrays in found.items() if arrays is None]
+        chunks, found = Chunks(self, prepared, directory), dict[int, dict[str, np.ndarray]]()
+
+        def keep(index: int, arrays: dict[str, np.ndarray] | None) -> bool:
+            # Of a result that is larger than memory, a chunk is looked at and let go.
+            if arrays is not None and self.in_one_file:
+                found[index] = arrays
+            return arrays is not None
+
+        missing = [index for index in range(chunks.count) if not keep(index, chunks.stored(index, warn))]
         if missing:
-            found |= self.executor.run(chunks, missing, report, warn)
-        result = assembled(prepared.simulation, self, [arrays for arrays in found.values() if arrays is not None])
-        return store_result(directory, result) if directory else result
+            for index, arrays in self.executor.run(chunks, missing, report, warn):
+                keep(index, arrays)
+        if directory is None or self.in_one_file:
+            result = in_memory(prepared.simulation, self, [found[index] for index in range(chunks.count)])
+        else:
+            result = on_disk(self, directory)
+        return store_result(directory, result, in_one_file=self.in_one_file) if directory else result
 
     def so_far(self, directory: RunDirectory) -> SoFar:
         """Return how many members are stored, and those that failed."""
@@ -137,14 +158,25 @@ class Sweep(Members, Job["xarray.Dataset"]):
 
     def check_finished(self, directory: RunDirectory) -> None:
         """Check the files of all chunks."""
-        check_chunks(directory, self.members, plan_of(self.scenario).frames + 1)
+        check_chunks(directory, self.members, self.cut.frames + 1)
 
     @classmethod
     def read(cls, directory: RunDirectory) -> "xarray.Dataset":
         """Return the result of a finished sweep."""
-        if not all(check_regular(directory.path / name) for name in cls.results):
+        job = cls.of(directory)
+        if not all(check_regular(directory.path / name) for name in job.results):
             raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
-        return read_result(directory)
+        return read_result(directory) if job.in_one_file else job.opened(directory)
+
+    def opened(self, directory: RunDirectory) -> "xarray.Dataset":
+        """Return the result that is left in its chunks.
+
+        Raises:
+            DamagedFileError: that names a chunk that is missing, or a summary that is damaged.
+        """
+        summary, length = read_summary(directory), self.chunk_length(converges=self.blocks > 1)
+        check_chunks_there(directory, -(-self.members // length))
+        return on_disk(self, directory).assign_attrs(failed=summary["failures"])
 
     @staticmethod
     def dataset(result: "xarray.Dataset") -> "xarray.Dataset":

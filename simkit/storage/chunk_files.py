@@ -101,6 +101,22 @@ def check_chunks(directory: RunDirectory, members: int, frames: int) -> None:
         index += 1
 
 
+def check_chunks_there(directory: RunDirectory, count: int) -> None:
+    """Check that the files of all chunks are there, without reading them.
+
+    Args:
+        directory: of a finished sweep.
+        count: number of chunks.
+
+    Raises:
+        DamagedFileError: that names the first that is missing.
+        UserError: if something else than a file is in the place of one.
+    """
+    for index in range(count):
+        if not check_regular(path := ChunkFile(directory, index, 0).path):
+            raise DamagedFileError(f"{path}: it is missing")
+
+
 type _Arrays = dict[str, tuple[str, tuple[int | str, ...]]]
 
 

@@ -64,8 +64,8 @@ def join(pieces: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def split(arrays: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Return what was observed and what was diagnosed, each by its own name."""
+def split[Value](arrays: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value]]:
+    """Return what was observed and what was diagnosed (arrays, or what is known of them), each by its own name."""
     observed, diagnosed = (
         {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}
         for group in ("observed.", "diagnosed.")

@@ -125,6 +125,14 @@ MISTAKES = {
     "shape of no picture": (["run", "channel_flow", "--no-render", "--size", "99x99"], ["--size", "--no-render"]),
     "format of no picture": (["run", "channel_flow", "--no-render", "--format", "gif"], ["--format", "--no-render"]),
     "format of an optimization": (["optimize", "channel_flow", "--wrt", "reynolds", "--format", "gif"], ["--format"]),
+    "shape of no picture of starts": (
+        ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--starts", "2", "--size", "99x99"],
+        ["--size is not for an optimization from several starts"],
+    ),
+    "learning rate of lbfgs from several starts": (
+        ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--starts", "2", "--learning-rate", "0.5"],
+        ["--learning-rate is of adam", "--method adam"],
+    ),
     "learning rate of lbfgs": (
         ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--learning-rate", "0.5"],
         ["--learning-rate is of adam", "--method adam"],
@@ -222,16 +230,28 @@ def test_a_run_whose_words_have_changed_is_one_line(simkit, tmp_path, verb):
 
 def test_what_is_no_single_run_has_no_animation(simkit, tmp_path):
     simkit("sweep", "channel_flow", *SMALL, "--over", "reynolds=1,2", "--output", "swept")
-    ran = simkit("render", "swept")
+    ran = simkit("export", "swept", "--to", "extended_xyz")
     assert ran.code == 2
     assert "holds a sweep" in ran.line
     for option in (("--format", "png"), ("--size", "640x360")):
         ran = simkit("resume", "swept", *option)
         assert ran.code == 2
         assert f"{option[0]} is not for a sweep" in ran.line
+    for option in (("--format", "gif"), ("--size", "640x360"), ("--frame", 1, "--format", "png")):
+        ran = simkit("render", "swept", *option)
+        assert ran.code == 2
+        assert f"{option[0]} is not for a sweep" in ran.line
+    ran = simkit("render", "swept", "-o", "x.gif")
+    assert ran.code == 2
+    assert "x.gif is not the name of a png file; name it x.png" in ran.line
+    assert simkit("render", "swept", "--format", "png", "-o", "x.png").code == 0
     (chart := tmp_path / "swept/sweep.png").unlink()
     assert simkit("resume", "swept", "--no-render").code == 0
     assert not chart.exists()
+    simkit("sweep", "channel_flow", *SMALL, "--seeds", "2", "--output", "seeds")
+    ran = simkit("render", "seeds")
+    assert ran.code == 2
+    assert "no number was swept" in ran.line
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_stopped_optimization_goes_on_bit_for_bit(method, tmp_path):
         ({"objective": "enrgy"}, "did you mean 'energy'"),
         ({"method": "newton"}, "choose lbfgs or adam"),
         ({"iterations": 0}, "iterations = 0 is not allowed"),
-        ({"learning_rate": float("nan")}, "learning rate = nan is not allowed"),
+        ({"method": "adam", "learning_rate": float("nan")}, "learning rate = nan is not allowed"),
     ],
 )
 def test_optimization_refuses_what_makes_no_sense(options, message, tmp_path):
@@ -270,7 +270,10 @@ def test_a_run_that_was_interrupted_is_read_back_as_unfinished(tmp_path):
         (lambda: simkit.sweep(toy(), [1.0]), "over is of type list; give {name of a parameter: list of values}"),
         (lambda: simkit.sweep(toy(), {"frequency": [1.0, 1.0]}), "over frequency lists a value twice"),
         (lambda: simkit.optimize(toy(), "frequency", iterations="3"), "iterations = '3' is not an integer"),
-        (lambda: simkit.optimize(toy(), "frequency", learning_rate="a"), "learning rate = 'a' is not allowed"),
+        (
+            lambda: simkit.optimize(toy(), "frequency", method="adam", learning_rate="a"),
+            "learning rate = 'a' is not allowed",
+        ),
         (lambda: simkit.value_and_grad(toy(), None), "wrt = None is not a name or a list of names"),
         (lambda: simkit.value_and_grad(toy(), [5]), r"wrt = \[5\] is not a name or a list of names"),
         (lambda: simkit.value_and_grad(toy(), "frequency", mode="x"), "mode = 'x' is unknown"),

@@ -12,6 +12,7 @@ import numpy as np
 
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table
+from simkit.cli.reports.totals import print_totals
 
 if TYPE_CHECKING:
     import xarray
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from simkit.jobs.sweeps import Sweep
     from simkit.render.figure import Size
     from simkit.scenario.scenario import Scenario
+    from simkit.storage.run_directory import RunDirectory
 
 # Options of pictures that it heeds: its chart has no more than one form.
 PICTURES = ("no_render",)
@@ -26,6 +28,8 @@ PICTURES = ("no_render",)
 COLUMNS = 6
 # A sample may have thousands of points.
 ROWS = 1000
+# Failed members of a large sweep that are named.
+SHOWN = 20
 
 
 def finish(
@@ -40,26 +44,22 @@ def finish(
         arguments: with ``json``, and ``no_render`` where work goes on.
         size: of pictures; its chart has one of its own.
     """
+    from simkit.storage.run_directory import RunDirectory
+
+    directory = RunDirectory.open(folder)
+    if not job.of(directory).in_one_file:
+        return _finish_large(result, directory, arguments, job.scenario)
     from simkit.core.status import failed
+    from simkit.export.sweep_pictures import telling
     from simkit.jobs.sweep_objectives import LEFT_OUT, objectives_in
     from simkit.jobs.sweep_results import RESULT, columns_of, failures
+    from simkit.jobs.totals import final_numbers
 
-    axes, columns, scenario = result["status"].dims, columns_of(result), job.scenario
-    final = {
-        str(name): array.isel(frame=-1)
-        for name, array in result.data_vars.items()
-        if "frame" in array.dims and array.dims[: len(axes)] == axes
-    }
+    columns, final, varying = columns_of(result), final_numbers(result), telling(result, job.scenario)
+    axes, scenario = result["status"].dims, job.scenario
     objectives = objectives_in(result, scenario)
-    # What does not vary over the sweep (the end time, say) or repeats a swept parameter tells nothing.
-    telling = objectives | {n: array for n, array in final.items() if n.removeprefix("diagnosed_") not in columns}
-    varying = {name: array for name, array in telling.items() if np.ptp(np.asarray(array, float)) != 0} or telling
-    # What the scenario is about comes first.
-    first = [*objectives, *(objective.quantity for objective in scenario.objectives.values())]
-    varying = dict(sorted(varying.items(), key=lambda item: item[0] not in first))
     bad = failed(result["status"].values)
-    is_drawn = os.access(folder, os.W_OK) and not getattr(arguments, "no_render", False)
-    chart = _chart(result, varying, folder, scenario) if is_drawn else None
+    chart = _chart(result, scenario, folder, arguments)
     if arguments.json:
         report = {
             "scenario": scenario.name,
@@ -92,38 +92,43 @@ def finish(
     return FAILED if bad.any() else FINE
 
 
-def _chart(
-    result: "xarray.Dataset", final: "Mapping[str, xarray.DataArray]", folder: Path, scenario: "Scenario"
-) -> Path | None:
-    """Draw the final diagnostics over the first swept number, if there is one, and return the file."""
-    from simkit.core.status import failed
-    from simkit.jobs.sweep_results import POINT, columns_of
-    from simkit.render.chart import sweep_chart
+def _finish_large(
+    result: "xarray.Dataset", directory: "RunDirectory", arguments: argparse.Namespace, scenario: "Scenario"
+) -> int:
+    """Report a sweep whose members are too many to be listed or held in memory, by its totals."""
+    from simkit.jobs.sweep_objectives import LEFT_OUT
+    from simkit.jobs.sweep_results import failures, read_summary
 
-    columns = columns_of(result)
-    numbers = [name for name, values in columns.items() if values.dtype.kind in "fiu"]
-    if not numbers:
+    summary, folder = read_summary(directory), directory.path
+    totals = {key: summary[key] for key in ("statuses", "quantiles")}
+    chart = _chart(result, scenario, folder, arguments)
+    if arguments.json:
+        counts = {"scenario": scenario.name, "members": summary["members"], "failures": summary["failures"]}
+        print_json({**counts, **totals, "failed": summary["failed"], "directory": folder, "chart": chart})
+    else:
+        print(f"members:    {summary['members']}")
+        print_totals(totals)
+        print(f"result:     {folder}   (in chunks; read what you need with simkit.open_run('{folder}'))")
+        if chart:
+            print(f"chart:      {chart}")
+        if left := result.attrs.get(LEFT_OUT):
+            print(f"not shown:  {left}: objectives are not computed of a result that stays in chunks")
+    for line in failures(result, SHOWN):
+        print(f"simkit: {line}", file=sys.stderr)
+    return FAILED if summary["failures"] else FINE
+
+
+def _chart(result: "xarray.Dataset", scenario: "Scenario", folder: Path, arguments: argparse.Namespace) -> Path | None:
+    """Draw the chart of a sweep into its folder, and return its file; ``None`` where that is not possible or wanted."""
+    from simkit.export.sweep_pictures import MOST_MEMBERS, draw_sweep
+    from simkit.jobs.sweep_results import columns_of
+
+    if getattr(arguments, "no_render", False):
         return None
-    name = numbers[0]
-    axis = name if name in result.dims else POINT
-    place = result["status"].dims.index(axis)
-    values = result[name].values
-
-    def rows(array: np.ndarray) -> np.ndarray:
-        return np.moveaxis(np.asarray(array), place, 0).reshape(len(values), -1)
-
-    return sweep_chart(
-        folder / "sweep.png",
-        name,
-        scenario.parameters[name].unit if name in scenario.parameters else "1",
-        values,
-        {str(key): rows(array.values) for key, array in final.items()},
-        scenario.title,
-        rows(failed(result["status"].values)),
-        {str(key): str(array.attrs.get("units", "")) for key, array in final.items()},
-        # Points that differ in more than this parameter are no curve.
-        is_curve=axis != POINT or len([n for n in columns if n not in result.dims]) == 1,
-    )
+    numbers = [values for values in columns_of(result).values() if values.dtype.kind in "fiu"]
+    if not numbers or result["status"].size > MOST_MEMBERS or not os.access(folder, os.W_OK):
+        return None
+    return draw_sweep(result, scenario, folder / "sweep.png")
 
 
 def _print_points(final: Mapping[str, "xarray.DataArray"], columns: Mapping[str, np.ndarray], fine: np.ndarray) -> None:

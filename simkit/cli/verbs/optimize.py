@@ -15,7 +15,7 @@ from simkit.cli.arguments import (
     scenario_of,
     size_of,
 )
-from simkit.cli.work import carry_out
+from simkit.cli.work import carry_out, check_pictures
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--iterations", type=int, default=50, help="at most this many updates (default: 50)")
     parser.add_argument("--learning-rate", type=float, help="of adam (default: 0.1)")
+    parser.add_argument("--starts", type=int, metavar="N", help="begin at N places between the bounds, all at once")
     add_mode(parser)
     add_no_render(parser)
 
@@ -42,9 +43,9 @@ def main(arguments: argparse.Namespace) -> int:
     from simkit.jobs.derivatives import objective_name
     from simkit.jobs.job import begin
     from simkit.jobs.optimizations import Optimization, learning_rate_of
+    from simkit.jobs.starts import starts_of
 
     scenario = scenario_of(arguments)
-    size = size_of(arguments)
     job = Optimization(
         scenario,
         tuple(names_of(arguments.wrt)),
@@ -54,7 +55,14 @@ def main(arguments: argparse.Namespace) -> int:
         learning_rate_of(arguments.method, arguments.learning_rate),
         arguments.mode,
     ).checked()
-    use_compilation_cache()
     output = output_of(arguments, scenario.name)
+    if arguments.starts is not None:
+        asked = {name: getattr(job, name) for name in ("method", "iterations", "learning_rate", "mode")}
+        several = starts_of(scenario, job.wrt, job.objective, arguments.starts, **asked)
+        check_pictures(several, arguments)
+        use_compilation_cache()
+        return carry_out(several, output, arguments, None, partial(begin, several, output, arguments.overwrite))
+    size = size_of(arguments)
+    use_compilation_cache()
     work = partial(begin, job, output, arguments.overwrite)
     return carry_out(job, output, arguments, size, work)

@@ -1,13 +1,17 @@
-"""Draw a stored run as gif, mp4 or png; nothing is simulated again."""
+"""Draw a stored run as gif, mp4 or png, or the chart of a sweep as png; nothing is simulated again."""
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simkit.cli.arguments import FORMATS, add_picture, given_of
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
 from simkit.cli.progress import Progress
 from simkit.errors import UserError
+
+if TYPE_CHECKING:
+    from simkit.storage.run_directory import RunDirectory
 
 MOST_FRAMES = 150
 
@@ -25,7 +29,10 @@ def main(arguments: argparse.Namespace) -> int:
     """Draw and say where."""
     from simkit.export.pictures import draw
     from simkit.jobs.reopening import open_frames
+    from simkit.jobs.sweeps import Sweep
     from simkit.render.animate import parse_size
+    from simkit.storage.kinds import kind_of
+    from simkit.storage.run_directory import RunDirectory
 
     size, kind = parse_size(arguments.size), _kind(arguments)
     frame, most = (
@@ -34,6 +41,9 @@ def main(arguments: argparse.Namespace) -> int:
     )
     if most < 1:
         raise UserError(f"--max-frames = {most} is not allowed; give at least 1")
+    directory = RunDirectory.open(arguments.run)
+    if issubclass(kind_of(directory.kind), Sweep):
+        return _sweep(directory, arguments)
     outcome = open_frames(arguments.run, "animation")
     output = arguments.output or Path(arguments.run) / f"{outcome.scenario.name}.{kind}"
     with Progress(outcome.scenario.name, doing="drawing") as progress:
@@ -63,3 +73,21 @@ def _kind(arguments: argparse.Namespace) -> str:
         needed = "an animation; leave it out" if kind == "png" else "a picture; write --format png as well"
         raise UserError(f"{given} is for {needed}")
     return kind
+
+
+def _sweep(directory: "RunDirectory", arguments: argparse.Namespace) -> int:
+    """Draw the chart of a sweep."""
+    from simkit.export.sweep_pictures import draw_sweep
+    from simkit.jobs.job import stored
+    from simkit.storage.kinds import kind_of
+
+    options = ["size", "frame", "max_frames", *(["format"] if arguments.format != "png" else [])]
+    if given := given_of(arguments, options):
+        noun = kind_of(directory.kind).noun
+        raise UserError(f"{given} is not for {noun}, whose charts are PNG files; leave it out")
+    output = arguments.output or directory.path / "sweep.png"
+    if output.suffix.lower() != ".png":
+        raise UserError(f"{output} is not the name of a png file; name it {output.stem}.png")
+    file = draw_sweep(stored(directory), directory.scenario(), output)
+    print_json({"picture": file}) if arguments.json else print(file)
+    return FINE

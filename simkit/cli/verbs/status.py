@@ -7,6 +7,9 @@ import shlex
 from simkit.cli.main import FINE
 from simkit.cli.output import print_json
 from simkit.cli.progress import clock
+from simkit.cli.reports.totals import print_totals
+
+MOST_LINES = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +28,12 @@ def main(arguments: argparse.Namespace) -> int:
     print(f"{found.kind} of {found.scenario} in {found.folder}")
     print(f"state:      {found.state}")
     print(f"done:       {100 * found.fraction:.0f} % ({found.words})")
-    print(f"failed:     {len(found.failed) or 'none'}")
-    for line in found.failed:
+    print(f"failed:     {found.failures or 'none'}")
+    for line in found.failed[:MOST_LINES]:
         print(f"            {line}")
+    if found.failures > MOST_LINES:
+        print(f"            ... and {found.failures - MOST_LINES} more")
+    print_totals(found.totals)
     if found.seconds_left is not None:
         print(f"time left:  about {clock(found.seconds_left)}")
     if found.state == "interrupted":

@@ -45,14 +45,14 @@ def chunks_of(folder: Path, identity: str) -> "Chunks":
     from simkit.core.precision import precision
     from simkit.jobs.chunks import Chunks
     from simkit.jobs.job import prepared_of
-    from simkit.jobs.sweeps import Sweep
+    from simkit.storage.kinds import kind_of
     from simkit.storage.run_directory import RunDirectory
 
     directory = RunDirectory.open(folder)
     if directory.identity != identity:
         raise UserError(f"{folder} is another run than the one that asks for its chunks; run the sweep again")
     use_compilation_cache()
-    job = Sweep.of(directory)
+    job = kind_of(directory.kind).of(directory)
     with precision(job.scenario.run.precision):
         return Chunks(job, prepared_of(job, new=False), directory)
 

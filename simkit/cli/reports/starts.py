@@ -1,0 +1,59 @@
+"""Report an optimization from several starts."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simkit.cli.main import FAILED, FINE
+from simkit.cli.output import print_json, print_table, show
+
+if TYPE_CHECKING:
+    import xarray
+
+    from simkit.jobs.starts import Starts
+    from simkit.render.figure import Size
+
+# Options of pictures that it heeds: it draws none.
+PICTURES = ("no_render",)
+# Starts that are listed, the best first.
+ROWS = 20
+
+
+def finish(
+    result: "xarray.Dataset", job: "Starts", folder: Path, arguments: argparse.Namespace, size: "Size | None"
+) -> int:
+    """Report the starts, the best first.
+
+    Args:
+        result: of the optimization.
+        job: what was asked.
+        folder: its directory.
+        arguments: with ``json``.
+        size: of pictures, of which there are none.
+    """
+    from simkit.jobs.derivatives import objective_settings
+    from simkit.jobs.starts import best_of, rows_of
+
+    maximize = objective_settings(job.scenario, job.objective).goal == "maximize"
+    place = best_of(result, maximize=maximize)
+    best = {name: result[f"best_{name}"].values[place].tolist() for name in job.optimization.checked().wrt}
+    value = float(result["best_loss"].isel(frame=-1).values[place])
+    header, rows = rows_of(result, job.optimization.checked().wrt)
+    losses = np.array([row[header.index("best value")] for row in rows], float)
+    order = np.argsort(np.where(np.isfinite(losses), -losses if maximize else losses, np.inf), kind="stable")
+    rows = [rows[index] for index in order]
+    bad = bool((result["status"] == "non_finite").all())
+    if arguments.json:
+        known = {"scenario": job.scenario.name, "objective": job.objective, "best_value": value, "best": best}
+        starts = [dict(zip(header, row, strict=True)) for row in rows]
+        print_json({**known, "starts": starts, "directory": folder})
+    else:
+        print_table(header, rows[:ROWS])
+        if len(rows) > ROWS:
+            print(f"({len(rows) - ROWS} more starts in the result)")
+        words = ", ".join(f"{name} = {show(found)}" for name, found in best.items())
+        print(f"\nbest {job.objective}: {value:.6g} at {words}")
+        print(f"result: {folder}   (read it with simkit.open_run('{folder}'))")
+    return FAILED if bad else FINE

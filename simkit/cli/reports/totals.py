@@ -1,0 +1,23 @@
+"""Print what is known of the members of a sweep in sum."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from simkit.cli.output import print_table
+
+
+def print_totals(totals: Mapping[str, Any]) -> None:
+    """Print how many members ended how, and quantiles of their diagnostics at the end.
+
+    Args:
+        totals: see `simkit.jobs.totals.Totals.plain`; empty if nothing is known.
+    """
+    if not totals:
+        return
+    ended = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in totals["statuses"].items())
+    print(f"ended:      {ended}")
+    if quantiles := totals["quantiles"]:
+        header = ("at the end", *next(iter(quantiles.values())))
+        print()
+        print_table(header, [(name, *found.values()) for name, found in quantiles.items()])
+        print()

@@ -1,0 +1,36 @@
+"""Join finished sweeps of one scenario and settings, with other points or seeds, into one sweep."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simkit.cli.work import carry_out
+
+if TYPE_CHECKING:
+    import xarray
+
+    from simkit.jobs.callbacks import Report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("sweeps", nargs="+", metavar="SWEEP", help="run directories of sweeps, at least two")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing run directory")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Merge, and report like a sweep."""
+    from simkit.jobs.merging import merged, sweeps_in
+    from simkit.jobs.sweeps import Sweep
+
+    opened = sweeps_in(arguments.sweeps)
+
+    def warn(message: str) -> None:
+        print(f"simkit: warning: {message}", file=sys.stderr)
+
+    def work(report: "Report") -> "xarray.Dataset":
+        return merged(opened, arguments.output, overwrite=arguments.overwrite, warn=warn, report=report)
+
+    return carry_out(Sweep.of(opened[0]), arguments.output, arguments, None, work)

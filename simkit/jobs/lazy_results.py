@@ -1,0 +1,171 @@
+"""Results of sweeps that stay on disk: arrays of all members, read from chunks as far as they are indexed."""
+
+import importlib.util
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xarray import Variable
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from simkit.errors import UserError
+from simkit.jobs.stored_arrays import StoredArray
+from simkit.jobs.totals import block_lengths
+from simkit.storage.chunk_files import ChunkFile
+from simkit.storage.files import DamagedFileError
+from simkit.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    import xarray
+
+# Variables of a block are read one after another, and a block may lie in two chunks.
+FILES_KEPT = 2
+
+
+class ChunkReader:
+    """The chunks of a finished sweep, of which the last few that were read are kept.
+
+    Args:
+        directory: of the sweep.
+        frames: how many each member has, with the initial one.
+        length: members in each chunk but the last.
+    """
+
+    def __init__(self, directory: RunDirectory, frames: int, length: int) -> None:
+        self.directory, self.frames, self.length = directory, frames, length
+        self._kept: dict[int, dict[str, np.ndarray]] = {}
+        self._lock = threading.Lock()
+
+    def read(self, index: int) -> dict[str, np.ndarray]:
+        """Return the arrays of a chunk, checked.
+
+        Args:
+            index: of the chunk.
+
+        Raises:
+            UserError: that names a chunk that is missing or damaged.
+        """
+        with self._lock:
+            if index not in self._kept:
+                try:
+                    found = ChunkFile(self.directory, index, self.frames).read_whole()
+                except DamagedFileError as error:
+                    raise UserError(f"{error}; make it again with: simkit resume {self.directory.path}") from None
+                self._kept[index] = found
+                while len(self._kept) > FILES_KEPT:
+                    del self._kept[next(iter(self._kept))]
+            return self._kept[index]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what tells where chunks are, for other processes."""
+        return {"directory": self.directory, "frames": self.frames, "length": self.length}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__init__(**state)
+
+
+class MembersArray(BackendArray):
+    """An array of all members of a sweep as xarray takes it.
+
+    Args:
+        reader: of the chunks.
+        stored: the array in them.
+        grid: how members are arranged.
+    """
+
+    def __init__(self, reader: ChunkReader, stored: StoredArray, grid: Sequence[int]) -> None:
+        self._reader, self._stored, self._grid = reader, stored, tuple(grid)
+        self.shape = (*self._grid, *stored.shape)
+        self.dtype = stored.dtype if stored.words is None else stored.words.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        """Return a part, read when it is asked for."""
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+        """Return the part at integers, slices or arrays of indices along each axis."""
+        across, within = key[: len(self._grid)], key[len(self._grid) :]
+        places = [np.atleast_1d(np.arange(length)[k]) for length, k in zip(self._grid, across, strict=True)]
+        members = np.ravel_multi_index(np.ix_(*places), self._grid).ravel()
+        chunks = members // self._reader.length
+        of_one = _outer(np.broadcast_to(np.zeros((), self.dtype), (1, *self._stored.shape)), within).shape[1:]
+        found = np.empty((len(members), *of_one), self.dtype)
+        for index in np.unique(chunks).tolist():
+            here = np.flatnonzero(chunks == index)
+            arrays = self._reader.read(index)
+            part = self._stored.of(arrays[self._stored.name])[members[here] - index * self._reader.length]
+            found[here] = _outer(part, within)
+        found = found.reshape(*map(len, places), *of_one)
+        return found[tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in across)]
+
+
+def _outer(array: np.ndarray, key: Sequence[Any]) -> np.ndarray:
+    """Return the part of an array at an index, slice or indices along each axis but the first."""
+    for axis in reversed(range(len(key))):
+        array = array[(slice(None),) * (axis + 1) + (key[axis],)]
+    return array
+
+
+def lazy_variable(reader: ChunkReader, stored: StoredArray, grid: Mapping[str, int], dims: Sequence[str]) -> Variable:
+    """Return an array of all members as a variable of a data set: of Dask if that is installed.
+
+    Args:
+        reader: of the chunks.
+        stored: the array in them.
+        grid: axes along which members are arranged, and their lengths.
+        dims: names of the axes of one member.
+    """
+    array = MembersArray(reader, stored, tuple(grid.values()))
+    together = dict(zip(grid, block_lengths(tuple(grid.values()), reader.length), strict=True))
+    return _of_dask(Variable((*grid, *dims), indexing.LazilyIndexedArray(array)), together)
+
+
+class StackedArray(BackendArray):
+    """Arrays of several configurations as one, each read when its part is asked for.
+
+    Args:
+        arrays: one of each configuration, all of one shape, the last key varying first.
+        lengths: number of values of each key.
+    """
+
+    def __init__(self, arrays: "Sequence[xarray.DataArray]", lengths: Sequence[int]) -> None:
+        self._arrays, self._lengths = list(arrays), tuple(lengths)
+        self.shape = (*self._lengths, *arrays[0].shape)
+        self.dtype = arrays[0].dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        """Return a part, read when it is asked for."""
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+        """Return the part at integers, slices or arrays of indices along each axis."""
+        across, within = key[: len(self._lengths)], key[len(self._lengths) :]
+        places = [np.atleast_1d(np.arange(length)[k]) for length, k in zip(self._lengths, across, strict=True)]
+        chosen = np.ravel_multi_index(np.ix_(*places), self._lengths).ravel().tolist()
+        of_one = _outer(np.broadcast_to(np.zeros((), self.dtype), (1, *self._arrays[0].shape)), within).shape[1:]
+        found = np.empty((len(chosen), *of_one), self.dtype)
+        for place, index in enumerate(chosen):
+            found[place] = self._arrays[index][tuple(within)].values
+        found = found.reshape(*map(len, places), *of_one)
+        return found[tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in across)]
+
+
+def stacked_variable(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str, int]) -> Variable:
+    """Return arrays of all configurations as one variable, whose parts are read when they are used.
+
+    Args:
+        arrays: made by `lazy_variable`, one of each configuration.
+        configs: keys, and how many values each has.
+    """
+    first = arrays[0]
+    array = indexing.LazilyIndexedArray(StackedArray(arrays, tuple(configs.values())))
+    together = dict.fromkeys(configs, 1) | first.encoding["preferred_chunks"]
+    return _of_dask(Variable((*configs, *map(str, first.dims)), array, first.attrs), together)
+
+
+def _of_dask(variable: Variable, together: Mapping[str, int]) -> Variable:
+    """Return a variable of Dask, if that is installed, in chunks of members that are read together."""
+    variable.encoding["preferred_chunks"] = dict(together)
+    return variable.chunk(together) if importlib.util.find_spec("dask") else variable

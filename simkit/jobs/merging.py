@@ -1,0 +1,161 @@
+"""Merge finished sweeps of one plan, whose members are copied chunk by chunk into a sweep of all of them."""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simkit.core.precision import precision
+from simkit.errors import UserError
+from simkit.jobs.callbacks import Report, Warn
+from simkit.jobs.chunk_size import disk_bytes, is_in_one_file, most_members
+from simkit.jobs.chunks import Chunks
+from simkit.jobs.fitting import check_disk
+from simkit.jobs.job import Prepared, prepared_of, returned
+from simkit.jobs.joined_plans import Joined, joined_plans
+from simkit.jobs.lazy_results import ChunkReader
+from simkit.jobs.stored_arrays import member_axis
+from simkit.jobs.sweeps import Sweep
+from simkit.storage.archives import write_arrays
+from simkit.storage.regular_files import check_regular
+from simkit.storage.run_directory import RunDirectory, check_output, folder_of
+
+if TYPE_CHECKING:
+    import xarray
+
+    from simkit.core.simulation import Simulation
+
+
+def merge(
+    folders: Sequence[Path | str],
+    output: Path | str,
+    *,
+    overwrite: bool = False,
+    simulation: "Simulation | None" = None,
+) -> "xarray.Dataset":
+    """Merge finished sweeps of the same scenario and settings into one, which is opened and resumed like any other.
+
+    Sweeps of the same points must have seeds that follow each other; sweeps of other points the same seeds, and no
+    point in common. What is damaged in the result is computed again by `resume`, and its last digits may then differ.
+
+    Args:
+        folders: run directories of sweeps, at least two.
+        output: directory to write.
+        overwrite: replace an existing run directory.
+        simulation: the one they are of, if that was made in Python.
+
+    Returns:
+        What `simkit.sweep` of all points and seeds returns.
+
+    Raises:
+        UserError: that names what is no finished sweep, what they do not share, or a damaged chunk.
+    """
+    opened = sweeps_in(folders, simulation)
+    work = partial(merged, opened, output, overwrite=overwrite, warn=warnings.warn)
+    return returned(Sweep.of(opened[0]), lambda report: work(report=report))
+
+
+def sweeps_in(folders: Sequence[Path | str], simulation: "Simulation | None" = None) -> list[RunDirectory]:
+    """Return the directories of finished sweeps.
+
+    Args:
+        folders: at least two.
+        simulation: if it was made in Python.
+
+    Raises:
+        UserError: that names what is none, or given twice.
+    """
+    if isinstance(folders, str | Path) or len(folders) < 2:
+        raise UserError("merging takes two sweeps or more; give the folder of each")
+    opened = [RunDirectory.open(folder, simulation) for folder in folders]
+    homes = [directory.path.resolve() for directory in opened]
+    for index, directory in enumerate(opened):
+        if homes[index] in homes[:index]:
+            raise UserError(f"{directory.path} is given twice; keep one of them")
+        if directory.kind == "config_sweep":
+            raise UserError(
+                f"{directory.path} is a sweep over configurations; merge the sweeps in its folders config_0000, ... "
+                "with those of another"
+            )
+        if directory.kind != Sweep.kind:
+            raise UserError(f"{directory.path} holds no sweep; give the folder of one")
+        if not all(check_regular(directory.path / name) for name in Sweep.of(directory).results):
+            raise UserError(f"{directory.path} is not finished; finish it with: simkit resume {directory.path}")
+    return opened
+
+
+def merged(
+    opened: Sequence[RunDirectory], output: Path | str, *, overwrite: bool, warn: Warn, report: Report
+) -> "xarray.Dataset":
+    """Write finished sweeps as one, and return its result.
+
+    Args:
+        opened: the directories of the sweeps.
+        output: run directory to write.
+        overwrite: replace an existing one.
+        warn: told in one line of software that has changed.
+        report: told of progress.
+
+    Raises:
+        UserError: if they cannot be merged.
+    """
+    folder, plans = folder_of(output), [Sweep.of(directory) for directory in opened]
+    check_output(folder, overwrite=overwrite)
+    if folder.resolve() in [directory.path.resolve() for directory in opened]:
+        raise UserError(f"{folder} is one of the sweeps that are merged; choose another with output=")
+    whole = joined_plans(opened, plans)
+    for directory in opened:
+        directory.warn_of_changes(warn)
+    with precision(whole.plan.scenario.run.precision):
+        prepared = prepared_of(whole.plan, new=False)
+        job = _cut(whole.plan, prepared)
+        check_disk(disk_bytes(job, prepared), folder, "merge fewer sweeps")
+        request = opened[0].manifest["request"]
+        request = {**request, **{name: getattr(job, name) for name in (*job.asked, *job.asked_later)}}
+        with RunDirectory.begun(folder, job.kind, job.scenario, request, overwrite=overwrite) as directory:
+            chunks = Chunks(job, prepared, directory)
+            readers = [
+                ChunkReader(source, chunks.cut.frames + 1, plan.chunk_length(converges=chunks.one_by_one))
+                for source, plan in zip(opened, plans, strict=True)
+            ]
+            try:
+                for index in range(chunks.count):
+                    file, members = chunks.file(index), np.asarray(chunks.members(index))
+                    assert file is not None  # there is a directory
+                    write_arrays(file.path, _gathered(whole, members, readers), file.seal)
+                    report((index + 1) / chunks.count, f"{members[-1] + 1} of {job.members} members")
+            except UserError:
+                # A folder without archives is removed; half a merge would be computed anew by `resume`.
+                for path in directory.path.glob("chunk_*.npz"):
+                    path.unlink()
+                raise
+            return job.execute(prepared, directory, report, warn)
+
+
+def _cut(plan: Sweep, prepared: Prepared) -> Sweep:
+    """Return a plan in chunks like those of the sweep it began as."""
+    job = dataclasses.replace(plan, in_one_file=is_in_one_file(plan, prepared))
+    most = job.members if job.in_one_file else most_members(job, prepared)
+    if not prepared.simulation.converges:
+        return dataclasses.replace(job, chunk=min(job.chunk or job.members, most))
+    return dataclasses.replace(job, blocks=-(-job.members // most))
+
+
+def _gathered(whole: Joined, members: np.ndarray, readers: Sequence[ChunkReader]) -> dict[str, np.ndarray]:
+    """Return the arrays of a chunk, of members that are in chunks of other sweeps."""
+    found: dict[str, np.ndarray] = {}
+    for source, here, numbers in whole.found(members):
+        reader = readers[source]
+        for index in np.unique(numbers // reader.length).tolist():
+            inside = np.flatnonzero(numbers // reader.length == index)
+            for name, array in reader.read(index).items():
+                axis = member_axis(name)
+                part = np.take(array, numbers[inside] - index * reader.length, axis=axis)
+                shape = (*array.shape[:axis], len(members), *array.shape[axis + 1 :])
+                target = found.setdefault(name, np.zeros(shape, array.dtype))
+                target[(slice(None),) * axis + (here[inside],)] = part
+    return found

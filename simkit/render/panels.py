@@ -1,0 +1,144 @@
+"""Panels of charts: where they stand, their axes, and what is drawn where there are no values."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from simkit.errors import UserError
+from simkit.render.figure import drawn, new_figure
+from simkit.render.labels import drawable, fit, plain, with_unit
+from simkit.render.style import MUTED
+from simkit.render.video import write_png
+
+# Pixels before enlargement.
+PANEL = (300, 210)
+TITLE = 30
+SCALE = 1.6
+COLUMNS = 3
+
+
+def is_geometric(values: np.ndarray) -> bool:
+    """Return whether positive ``values`` are spaced by a factor, over a range wide enough to tell that from a step."""
+    values = np.sort(np.asarray(values, dtype=float))
+    if len(values) < 3 or values[0] <= 0 or values[-1] < 3 * values[0]:
+        return False
+    steps, factors = np.diff(values), np.diff(np.log(values))
+    return bool(np.std(factors) / np.mean(factors) < np.std(steps) / np.mean(steps))
+
+
+def space_by_factors(axes: Axes, values: np.ndarray) -> None:
+    """Give an axis of values that are spaced by a factor a logarithmic scale with enough numbers on it.
+
+    Args:
+        axes: whose horizontal axis it is.
+        values: along it.
+    """
+    axes.set_xscale("log")
+    if values.max() < 30 * values.min():
+        # Powers of ten alone would leave such an axis with hardly a number.
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def new_panels(
+    names: list[str],
+    title: str,
+    x_label: str,
+    units: Mapping[str, str],
+    panel: tuple[int, int] = PANEL,
+    most_columns: int = COLUMNS,
+    shares_x: bool = True,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel for each quantity.
+
+    Args:
+        names: of the quantities.
+        title: of the figure; empty for none.
+        x_label: of the horizontal axes.
+        units: of the quantities by name, as far as they are known.
+        panel: width and height of one in pixels, before enlargement.
+        most_columns: that stand side by side.
+        shares_x: whether all have one horizontal axis.
+
+    Raises:
+        UserError: if there are none.
+    """
+    if not names:
+        raise UserError("there is nothing to chart; name at least one diagnostic")
+    columns = len(names) if len(names) <= most_columns else min(2, most_columns) if len(names) == 4 else most_columns
+    rows = -(-len(names) // columns)
+    size = (columns * panel[0], rows * panel[1] + (TITLE if title else 0))
+    figure = new_figure((round(size[0] * SCALE), round(size[1] * SCALE)), SCALE)
+    figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.08)
+    if title:
+        fit(figure.suptitle(drawable(title), x=0.02, ha="left", weight="bold", size=12), 0.96 * SCALE * size[0])
+    panels, width = [], 0.8 * SCALE * panel[0]
+    for place, name in enumerate(names):
+        axes = figure.add_subplot(rows, columns, place + 1, sharex=panels[0] if panels and shares_x else None)
+        fit(axes.set_title(drawable(with_unit(plain(name), units.get(name, ""))), loc="left"), width)
+        axes.grid(True)
+        if place + columns >= len(names):
+            fit(axes.set_xlabel(drawable(x_label)), width)
+        panels.append(axes)
+    return figure, panels
+
+
+def note(figure: Figure, words: list[str]) -> None:
+    """Explain the marks of all panels beside the title.
+
+    Args:
+        figure: of the panels.
+        words: to be said, one after another.
+    """
+    if words:
+        figure.text(0.985, 0.985, "; ".join(words), ha="right", va="top", size=7, color=MUTED)
+
+
+def finite(name: str, values: np.ndarray, count: int, axes: int) -> np.ndarray:
+    """Return values with NaN for those that are not finite.
+
+    Args:
+        name: of the quantity, for the error.
+        values: of it.
+        count: how many there are along the first axis.
+        axes: how many axes they have.
+
+    Raises:
+        UserError: if their shape is another one.
+    """
+    data = np.asarray(values, dtype=float)
+    if data.ndim != axes or len(data) != count:
+        wanted = f"({count}, seeds)" if axes == 2 else f"({count},)"
+        raise UserError(f"'{name}' has shape {data.shape}; the chart needs {wanted}")
+    return np.where(np.isfinite(data), data, np.nan)
+
+
+def frame_values(axes: Axes, data: np.ndarray) -> None:
+    """Choose the vertical scale of a panel for its values, or say that there are none.
+
+    Args:
+        axes: of the panel.
+        data: what is drawn in it; NaN where there is nothing.
+    """
+    data = data[~np.isnan(data)]
+    if not data.size:
+        axes.text(0.5, 0.5, "no finite values", transform=axes.transAxes, ha="center", va="center", color=MUTED)
+        return
+    low, high = data.min(), data.max()
+    if low > 0 and high > 1e3 * low:
+        axes.set_yscale("log")
+    elif high - low <= 1e-6 * max(abs(low), abs(high)):
+        # Round-off around a constant is not a curve.
+        spread = 0.1 * max(abs(low), abs(high)) or 1.0
+        axes.set_ylim(low - spread, high + spread)
+
+
+def write(path: Path, figure: Figure) -> Path:
+    """Write a figure as PNG, and return the file."""
+    write_png(path, drawn(figure))
+    return path

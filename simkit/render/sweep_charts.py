@@ -1,0 +1,236 @@
+"""Charts of sweeps: over one parameter, over two, and over more."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from simkit.render.color import ColorScale, color_scale
+from simkit.render.labels import drawable, fit, plain, with_unit
+from simkit.render.panels import (
+    COLUMNS,
+    PANEL,
+    SCALE,
+    finite,
+    frame_values,
+    is_geometric,
+    new_panels,
+    note,
+    space_by_factors,
+    write,
+)
+from simkit.render.style import ACCENT, BODIES, FAINT, INK, MISSING, MUTED, house_style
+
+WIDE = (640, 250)
+# Of quantities that are drawn with one panel each, and of lines that can be told apart.
+MOST_PANELS = 6
+MOST_WIDE = 3
+MOST_LINES = 400
+# Seeds that are drawn as points besides their quantiles.
+MOST_POINTS = 12
+# Of a name below one of several parallel axes.
+MOST_LETTERS = 24
+_COLORS = "viridis"
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepData:
+    """What of a sweep is charted.
+
+    Attributes:
+        points: values of what was swept by name, (points,) each, of one parameter or more.
+        series: diagnostics at the end by name, (points, seeds); values that are not finite are left out.
+        failed: members that failed, (points, seeds) of booleans.
+        units: of parameters and diagnostics by name, as far as they are known.
+        is_grid: whether every combination of values is a point.
+        indices: of diagnostics by name, the share of variance by parameter; empty without.
+        title: shown above.
+    """
+
+    points: Mapping[str, np.ndarray]
+    series: Mapping[str, np.ndarray]
+    failed: np.ndarray
+    units: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    is_grid: bool = True
+    indices: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    title: str = ""
+
+
+def sweep_chart(path: Path, data: SweepData) -> Path:
+    """Draw the diagnostics of a sweep against what was swept, one panel each.
+
+    Over one parameter: the median over seeds as a line, with bands from the quartiles and from the 5 % and 95 %
+    quantiles. Over two: a heat map of the mean over seeds. Over more: parallel coordinates, a line for each point,
+    colored by the mean over seeds, with the shares of variance where they are known. Members that failed are crosses,
+    or broken lines.
+
+    Args:
+        path: PNG file to write.
+        data: what is drawn.
+
+    Raises:
+        UserError: if there is nothing to draw or shapes disagree.
+    """
+    count = len(next(iter(data.points.values())))
+    most = MOST_PANELS if len(data.points) < 3 else MOST_WIDE
+    series = {name: finite(name, array, count, axes=2) for name, array in list(data.series.items())[:most]}
+    with house_style():
+        draw = (_over_one, _over_two)[len(data.points) - 1] if len(data.points) < 3 else _over_many
+        return write(path, draw(data, series))
+
+
+def _over_one(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
+    """Draw medians and quantiles over seeds."""
+    (name, values), *_ = data.points.items()
+    order = np.argsort(values, kind="stable")
+    x, bad = np.asarray(values, float)[order], data.failed[order]
+    figure, panels = new_panels(list(series), data.title, _label(data, name), data.units)
+    for axes, array in zip(panels, series.values(), strict=True):
+        good = np.where(bad, np.nan, array[order])
+        seeds = good.shape[1]
+        if seeds > 1:
+            low, quarter, median, three_quarters, high = _quantiles(good, (0.05, 0.25, 0.5, 0.75, 0.95))
+            axes.fill_between(x, low, high, color=BODIES[0], alpha=0.12, lw=0)
+            axes.fill_between(x, quarter, three_quarters, color=BODIES[0], alpha=0.25, lw=0)
+            if seeds <= MOST_POINTS:
+                axes.plot(x, good, "o", ms=3, mew=0, color=BODIES[0], alpha=0.3)
+        else:
+            median = good[:, 0]
+        if bad.any():
+            axes.plot(x, np.where(bad, array[order], np.nan), "x", ms=4, color=ACCENT)
+            # A member without a finite value has no height: it is marked at the foot of the panel.
+            nowhere = (bad & ~np.isfinite(array[order])).any(axis=1)
+            foot = axes.get_xaxis_transform()
+            axes.plot(x[nowhere], np.full(nowhere.sum(), 0.02), "x", ms=4, color=ACCENT, transform=foot, clip_on=False)
+        axes.plot(x, median, color=BODIES[0], marker="o" if len(x) <= 60 else None, ms=3.5)
+        if is_geometric(x):
+            space_by_factors(axes, x)
+        frame_values(axes, np.where(bad, np.nan, array[order]))
+    seeds = data.failed.shape[1]
+    note(figure, [f"median of {seeds} seeds, bands 25-75 % and 5-95 %"] * (seeds > 1) + _crosses(bad))
+    return figure
+
+
+def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
+    """Draw means over seeds as colors in the plane of two parameters."""
+    (across, x), (up, y) = ((name, np.asarray(values, float)) for name, values in data.points.items())
+    figure, panels = new_panels(list(series), data.title, _label(data, across), data.units, (PANEL[0], 230))
+    bad = data.failed.any(axis=1)
+    for place, (axes, array) in enumerate(zip(panels, series.values(), strict=True)):
+        axes.grid(False)
+        mean = _mean(np.where(data.failed, np.nan, array))
+        scale = color_scale(mean, None, None, _COLORS, signed=True)
+        color = {"cmap": scale.colormap, "vmin": scale.low, "vmax": scale.high}
+        if data.is_grid:
+            columns, rows = np.unique(x), np.unique(y)
+            cells = np.full((len(rows), len(columns)), np.nan)
+            cells[np.searchsorted(rows, y), np.searchsorted(columns, x)] = mean
+            axes.set_facecolor(MISSING)
+            drawn = axes.pcolormesh(_edges(columns), _edges(rows), cells, rasterized=True, **color)
+        else:
+            drawn = axes.scatter(x, y, c=mean, s=14, lw=0, **color)
+        if is_geometric(np.unique(x)):
+            space_by_factors(axes, x)
+        if is_geometric(np.unique(y)):
+            axes.set_yscale("log")
+        if bad.any():
+            axes.plot(x[bad], y[bad], "x", ms=4, color=INK)
+        if place % min(len(panels), COLUMNS) == 0 or len(panels) == 4:
+            fit(axes.set_ylabel(drawable(_label(data, up))), 0.8 * SCALE * PANEL[1])
+        bar = figure.colorbar(drawn, ax=axes, pad=0.02)
+        bar.outline.set_visible(False)  # type: ignore[operator]
+    seeds = data.failed.shape[1]
+    note(figure, [f"mean of {seeds} seeds"] * (seeds > 1) + _crosses(bad))
+    return figure
+
+
+def _over_many(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
+    """Draw a line for each point over the parameters, side by side, to the mean over seeds."""
+    names, count = list(data.points), len(data.failed)
+    chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_LINES)).round().astype(int))
+    figure, panels = new_panels(list(series), data.title, "", data.units, WIDE, most_columns=1, shares_x=False)
+    for axes, (key, array) in zip(panels, series.items(), strict=True):
+        axes.grid(False)
+        mean = _mean(np.where(data.failed, np.nan, array))
+        columns = [*(np.asarray(data.points[name], float) for name in names), mean]
+        heights = np.stack([_height(column) for column in columns], axis=1)
+        scale = color_scale(mean, None, None, _COLORS)
+        _draw_lines(axes, heights[chosen], mean[chosen], data.failed[chosen].all(axis=1), scale)
+        for place, column in enumerate(columns):
+            axes.axvline(place, color=FAINT, lw=0.8, zorder=0)
+            if np.isfinite(column).any():
+                for height, value in ((0, np.nanmin(column)), (1, np.nanmax(column))):
+                    at = {"ha": "left", "va": "center", "size": 7.5, "color": MUTED}
+                    axes.annotate(f"{value:.4g}", (place, height), (3, 0), textcoords="offset points", **at)
+        shares = data.indices.get(key, {})
+        shown = {name: f"\nS = {share:.2f}" for name, share in shares.items()}
+        labels = [drawable(_short(_label(data, name))) + shown.get(name, "") for name in names]
+        axes.set_xticks(range(len(columns)), [*labels, drawable(_short(plain(key)))])
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlim(-0.1, len(names) + 0.25)
+    notes = ["S: share of the variance, first order"] * any(bool(found) for found in data.indices.values())
+    notes += ["broken: failed"] * bool(data.failed.all(axis=1).any())
+    note(figure, notes + [f"{len(chosen)} of {count} points"] * (len(chosen) < count))
+    return figure
+
+
+def _draw_lines(axes: Axes, heights: np.ndarray, mean: np.ndarray, failed: np.ndarray, scale: ColorScale) -> None:
+    """Draw parallel coordinates, those of large values last but for points that failed, which end before it."""
+    share = (mean - scale.low) / (scale.high - scale.low)
+    for index in np.argsort(np.where(failed, np.inf, np.nan_to_num(share)), kind="stable"):
+        if failed[index] or not np.isfinite(mean[index]):
+            axes.plot(heights[index, :-1], color=ACCENT, lw=0.9, ls=(0, (3, 2)), alpha=0.8)
+        else:
+            axes.plot(heights[index], color=scale.colormap(share[index]), lw=0.8, alpha=0.6)
+
+
+def _height(values: np.ndarray) -> np.ndarray:
+    """Return values as heights from 0 to 1, evenly in the logarithm where they are spaced by factors."""
+    shown = np.log(values) if is_geometric(np.unique(values[np.isfinite(values)])) else values
+    if not np.isfinite(shown).any():
+        return np.full(shown.shape, np.nan)
+    low, high = np.nanmin(shown), np.nanmax(shown)
+    return np.full(shown.shape, 0.5) if high == low else (shown - low) / (high - low)
+
+
+def _label(data: SweepData, name: str) -> str:
+    return with_unit(plain(name), data.units.get(name, "1"))
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 1]}\u2026"
+
+
+def _crosses(bad: np.ndarray) -> list[str]:
+    return ["x: failed"] * bool(bad.any())
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    """Return the borders of cells around values, half way between them, of geometric ones in the logarithm."""
+    if len(values) == 1:
+        half = 0.5 * abs(values[0]) or 0.5
+        return np.array([values[0] - half, values[0] + half])
+    inner = np.log(values) if is_geometric(values) else values
+    middle = (inner[1:] + inner[:-1]) / 2
+    edges = np.concatenate([[2 * inner[0] - middle[0]], middle, [2 * inner[-1] - middle[-1]]])
+    return np.exp(edges) if is_geometric(values) else edges
+
+
+def _mean(data: np.ndarray) -> np.ndarray:
+    """Return the mean over seeds, leaving out those that are not a number."""
+    valid = ~np.isnan(data)
+    count = valid.sum(axis=1)
+    return np.where(count, np.where(valid, data, 0).sum(axis=1) / np.maximum(count, 1), np.nan)
+
+
+def _quantiles(data: np.ndarray, fractions: tuple[float, ...]) -> np.ndarray:
+    """Return quantiles over seeds, leaving out those that are not a number, (fractions, points)."""
+    found = np.full((len(fractions), len(data)), np.nan)
+    some = np.isfinite(data).any(axis=1)
+    if some.any():
+        found[:, some] = np.nanquantile(data[some], fractions, axis=1)
+    return found

@@ -1,0 +1,104 @@
+"""Optimizations from several starts: each is what it is alone, and they are stored and resumed like a sweep."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray
+
+import simkit
+from simkit.cli.main import main
+from simkit.errors import UserError
+from simkit.jobs.job import begin
+from simkit.jobs.progress import progress_of
+from simkit.jobs.starts import Starts, best_of
+from tests.stopping import StopAfter, Stopped
+
+
+def valleys(y=1.0):
+    """Return a record whose objective, x^4 - x^2 + x/5 + (y - 2)^2, has two minima in x."""
+
+    def depth(s, params):
+        x = params["x"]
+        return x**4 - x**2 + 0.2 * x + (params["y"] - 2.0) ** 2
+
+    return simkit.Simulation(
+        init=lambda params, key: params["x"] * 0.0,
+        step=lambda s, params: s,
+        observe=lambda s, params: {"s": s},
+        diagnose=lambda s, params: {"depth": depth(s, params)},
+        params={"x": 0.3, "y": y},
+        parameters={
+            "x": simkit.Parameter(0.3, bounds=(-1.5, 1.5), doc="place"),
+            "y": simkit.Parameter(1.0, bounds=(0.0, 5.0), doc="other place"),
+        },
+    )
+
+
+OPTIONS = {"objective": "depth", "steps": 1, "iterations": 40}
+
+
+def test_each_start_is_the_optimization_that_begins_there():
+    begun = [-1.2, -0.4, 0.4, 1.2]
+    found = simkit.optimize(valleys(), ["x", "y"], starts={"x": begun}, **OPTIONS)
+    assert found["status"].dims == ("x", "seed") and found["best_x"].shape == (4, 1)
+    for index, x in enumerate(begun):
+        one = simkit.optimize(valleys(), ["x", "y"], x=x, **OPTIONS)
+        member = found.isel(x=index, seed=0)
+        assert float(member["best_x"]) == pytest.approx(float(one["best_x"][-1]), abs=2e-3)
+        assert float(member["best_loss"][-1]) == pytest.approx(float(one["best_loss"][-1]), abs=1e-5)
+        assert member["status"].item() == one.attrs["status"]
+    # Two valleys; the roots of 4 x^3 - 2 x + 0.2 = 0.
+    lows = np.sort(np.roots([4.0, 0.0, -2.0, 0.2]).real)[[0, 2]]
+    ends = found["best_x"].values.ravel()
+    np.testing.assert_allclose(ends, lows[[0, 0, 1, 1]], atol=2e-3)
+    assert found["best_x"].values[best_of(found, maximize=False)] == pytest.approx(lows[0], abs=2e-3)
+
+
+def test_starts_are_drawn_between_the_bounds():
+    found = simkit.optimize(valleys(), ["x", "y"], starts=8, **OPTIONS)
+    assert found["status"].dims == ("point", "seed") and found.sizes["point"] == 8
+    # A Latin hypercube has one start in each eighth of the bounds.
+    assert sorted(((found["x"].values + 1.5) / 3 * 8).astype(int)) == list(range(8))
+    assert "Latin hypercube of 8 points" in found.attrs["points"]
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "adam"])
+@pytest.mark.parametrize("stop", [2, 7])
+def test_an_optimization_from_several_starts_goes_on_bit_for_bit(stop, method, tmp_path):
+    from simkit.scenario.made_in_python import scenario_of
+
+    scenario, _ = scenario_of(valleys(), {"steps": 1})
+    more = {"wrt": ("x", "y"), "objective": "depth", "method": method, "iterations": 30, "chunk": 3}
+    job = Starts(scenario, {"x": (-1.2, -0.4, 0.1, 0.4, 1.2)}, **more)
+    with pytest.raises(Stopped):
+        begin(job, tmp_path / "stopped", report=StopAfter(stop))
+    found = simkit.resume(tmp_path / "stopped", simulation=valleys())
+    whole = begin(job, tmp_path / "whole")
+    xarray.testing.assert_identical(found, whole)
+    for path in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "stopped" / path.name).read_bytes() == path.read_bytes(), path.name
+    xarray.testing.assert_identical(simkit.open_run(tmp_path / "stopped"), whole)
+    assert progress_of(tmp_path / "whole").kind == "optimization from several starts"
+
+
+def test_a_wrong_start_is_refused():
+    for starts, words in (
+        ({"z": [1.0]}, "'z' is not one of the parameters to choose"),
+        ({"x": [9.0]}, "above its upper bound 1.5"),
+        (0, "starts = 0"),
+    ):
+        with pytest.raises(UserError, match=words):
+            simkit.optimize(valleys(), ["x", "y"], starts=starts, **OPTIONS)
+
+
+def test_starts_on_the_command_line(tmp_path, capsys):
+    words = ["optimize", "bouncing_ball", "--wrt", "launch_speed", "--starts", "3", "--iterations", "4"]
+    words += ["--set", "steps=60", "--set", "every=20", "-o", str(tmp_path / "found")]
+    assert main([*words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["starts"]) == 3
+    assert report["best_value"] == min(start["best value"] for start in report["starts"])
+    assert report["best"]["launch_speed"] == report["starts"][0]["launch_speed"]
+    assert main(["resume", str(tmp_path / "found")]) == 0
+    assert f"best {report['objective']}: {report['best_value']:.6g} at launch_speed" in capsys.readouterr().out
