@@ -46,9 +46,8 @@ def finish(
     """
     from simkit.storage.run_directory import RunDirectory
 
-    directory = RunDirectory.open(folder)
-    if not job.of(directory).in_one_file:
-        return _finish_large(result, directory, arguments, job.scenario)
+    if "preferred_chunks" in result["status"].encoding:  # it stays in chunks
+        return _finish_large(result, RunDirectory.open(folder), arguments, job.scenario)
     from simkit.core.status import failed
     from simkit.export.sweep_pictures import telling
     from simkit.jobs.sweep_objectives import LEFT_OUT, objectives_in
