@@ -17,6 +17,7 @@ from simkit.jobs.quantiles import KEPT, Quantiles
 from simkit.jobs.sweeps import Sweep
 from simkit.jobs.totals import block_lengths
 from simkit.scenario.loading import load
+from tests.scenarios.small import FEW_DISKS
 from tests.stopping import StopAfter, Stopped
 from tests.toys import SQUARED, toy
 
@@ -121,7 +122,7 @@ def test_a_large_sweep_goes_on_where_it_was_stopped(stop, small_files, tmp_path)
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_members_that_end_when_they_are_done_are_kept_in_blocks(tmp_path, monkeypatch):
-    packing = load("soft_sphere_packing", {"particles": 16})
+    packing = load("soft_sphere_packing", FEW_DISKS)
     whole = simkit.sweep(packing, {"packing_fraction": [0.7, 0.8]}, seeds=4, chunk=2)
     monkeypatch.setattr(chunk_size, "ONE_FILE", 20_000)
     result = simkit.sweep(packing, {"packing_fraction": [0.7, 0.8]}, seeds=4, chunk=2, output=tmp_path / "sweep")

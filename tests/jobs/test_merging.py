@@ -14,6 +14,7 @@ from simkit.jobs.job import begin
 from simkit.jobs.progress import progress_of
 from simkit.jobs.sweeps import Sweep
 from simkit.storage.run_directory import RunDirectory
+from tests.scenarios.small import FEW_DISKS
 from tests.stopping import StopAfter, Stopped
 from tests.toys import SQUARED, toy
 
@@ -100,7 +101,7 @@ def test_what_is_damaged_in_a_merged_sweep_is_computed_again(tmp_path):
 def test_members_that_end_when_they_are_done_are_merged(tmp_path):
     from simkit.scenario.loading import load
 
-    packing = load("soft_sphere_packing", {"particles": 16})
+    packing = load("soft_sphere_packing", FEW_DISKS)
     for name, values in (("a", [0.7]), ("b", [0.8])):
         simkit.sweep(packing, {"packing_fraction": values}, seeds=4, chunk=2, output=tmp_path / name)
     found = simkit.merge([tmp_path / "b", tmp_path / "a"], tmp_path / "merged")
