@@ -69,8 +69,8 @@ def exported(tmp_path, carried, text=CHART, *words):
     tmp_path.mkdir(exist_ok=True)
     (tmp_path / "toy.toml").write_text(text)
     file = tmp_path / "out" / "toy.html"
-    command = ["export", tmp_path / "toy.toml", "--to", "page", "--runtime", carried, "-o", file, *words]
-    return main([str(word) for word in command]), file
+    usual = [word for pair in (("--runtime", carried), ("-o", file)) if pair[0] not in words for word in pair]
+    return main([str(word) for word in ("export", tmp_path / "toy.toml", "--to", "page", *usual, *words)]), file
 
 
 def unpacked(block):
@@ -155,7 +155,7 @@ MISTAKES = {
     "file": ([], CHART, _damage, f"{runtime.MACHINE} is not that of onnxruntime-web 1.30.0"),
     "missing file": ([], CHART, lambda folder: (folder / runtime.MACHINE).unlink(), "No such file"),
     "view": ([], PENDULUMS, None, "the field view needs the 3 cell centers"),
-    "color map": ([], CHART + 'colormap = "infrno"\n', None, "did you mean 'inferno'"),
+    "color map": ([], PENDULUMS + 'colormap = "infrno"\n', None, "did you mean 'inferno'"),
 }
 
 
