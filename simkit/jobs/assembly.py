@@ -57,7 +57,7 @@ def frozen(arrays: Mapping[str, np.ndarray], frames: int, observed: Mapping[str,
 
 
 type Variable = Any
-"""What `xarray.Dataset` takes for one: ``(axes, array)``, or an `xarray.Variable`."""
+"""A variable of a data set: ``(axes, array)``, or an `xarray.Variable`."""
 
 
 def in_memory(simulation: "Simulation", plan: Members, chunks: Sequence[Mapping[str, np.ndarray]]) -> "xarray.Dataset":

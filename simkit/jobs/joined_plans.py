@@ -176,7 +176,7 @@ def _by_points(paths: Sequence[Path], plans: Sequence[Sweep]) -> Joined:
 
 
 def _refuse_shared(paths: Sequence[Path], points: Sequence[Sequence[tuple[float, ...]]], names: Sequence[str]) -> None:
-    """Refuse sweeps that have a point in common: which of its results counts nobody can tell."""
+    """Refuse sweeps that have a point in common, which would then have two results."""
     seen: dict[tuple[float, ...], int] = {}
     for index, one in enumerate(points):
         for point in one:

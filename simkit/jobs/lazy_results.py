@@ -1,5 +1,6 @@
 """Results of sweeps that stay on disk: arrays of all members, read from chunks as far as they are indexed."""
 
+import abc
 import importlib.util
 import threading
 from collections.abc import Mapping, Sequence
@@ -66,19 +67,18 @@ class ChunkReader:
         self.__init__(**state)
 
 
-class MembersArray(BackendArray):
-    """An array of all members of a sweep as xarray takes it.
+class _ItemsOnGrid(BackendArray):
+    """Arrays of one shape along a grid as one array, of which xarray reads the parts that are indexed.
 
     Args:
-        reader: of the chunks.
-        stored: the array in them.
-        grid: how members are arranged.
+        grid: how the items are arranged.
+        shape: of each item.
+        dtype: of their numbers.
     """
 
-    def __init__(self, reader: ChunkReader, stored: StoredArray, grid: Sequence[int]) -> None:
-        self._reader, self._stored, self._grid = reader, stored, tuple(grid)
-        self.shape = (*self._grid, *stored.shape)
-        self.dtype = stored.dtype if stored.words is None else stored.words.dtype
+    def __init__(self, grid: Sequence[int], shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+        self._grid = tuple(grid)
+        self.shape, self.dtype = (*self._grid, *shape), dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         """Return a part, read when it is asked for."""
@@ -88,17 +88,44 @@ class MembersArray(BackendArray):
         """Return the part at integers, slices or arrays of indices along each axis."""
         across, within = key[: len(self._grid)], key[len(self._grid) :]
         places = [np.atleast_1d(np.arange(length)[k]) for length, k in zip(self._grid, across, strict=True)]
-        members = np.ravel_multi_index(np.ix_(*places), self._grid).ravel()
-        chunks = members // self._reader.length
-        of_one = _outer(np.broadcast_to(np.zeros((), self.dtype), (1, *self._stored.shape)), within).shape[1:]
-        found = np.empty((len(members), *of_one), self.dtype)
+        chosen = np.ravel_multi_index(np.ix_(*places), self._grid).ravel()
+        item = _outer(np.broadcast_to(np.zeros((), self.dtype), (1, *self.shape[len(self._grid) :])), within)
+        found = np.empty((len(chosen), *item.shape[1:]), self.dtype)
+        self._fill(found, chosen, within)
+        found = found.reshape(*map(len, places), *item.shape[1:])
+        return found[tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in across)]
+
+    @abc.abstractmethod
+    def _fill(self, found: np.ndarray, chosen: np.ndarray, within: tuple[Any, ...]) -> None:
+        """Read parts of items.
+
+        Args:
+            found: to be filled, (n, ...).
+            chosen: numbers of the items, (n,).
+            within: index along each axis of an item.
+        """
+
+
+class MembersArray(_ItemsOnGrid):
+    """An array of all members of a sweep as xarray takes it.
+
+    Args:
+        reader: of the chunks.
+        stored: the array in them.
+        grid: how members are arranged.
+    """
+
+    def __init__(self, reader: ChunkReader, stored: StoredArray, grid: Sequence[int]) -> None:
+        self._reader, self._stored = reader, stored
+        super().__init__(grid, stored.shape, stored.dtype if stored.words is None else stored.words.dtype)
+
+    def _fill(self, found: np.ndarray, chosen: np.ndarray, within: tuple[Any, ...]) -> None:
+        chunks = chosen // self._reader.length
         for index in np.unique(chunks).tolist():
             here = np.flatnonzero(chunks == index)
             arrays = self._reader.read(index)
-            part = self._stored.of(arrays[self._stored.name])[members[here] - index * self._reader.length]
+            part = self._stored.of(arrays[self._stored.name])[chosen[here] - index * self._reader.length]
             found[here] = _outer(part, within)
-        found = found.reshape(*map(len, places), *of_one)
-        return found[tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in across)]
 
 
 def _outer(array: np.ndarray, key: Sequence[Any]) -> np.ndarray:
@@ -122,7 +149,7 @@ def lazy_variable(reader: ChunkReader, stored: StoredArray, grid: Mapping[str, i
     return _of_dask(Variable((*grid, *dims), indexing.LazilyIndexedArray(array)), together)
 
 
-class StackedArray(BackendArray):
+class StackedArray(_ItemsOnGrid):
     """Arrays of several configurations as one, each read when its part is asked for.
 
     Args:
@@ -131,25 +158,12 @@ class StackedArray(BackendArray):
     """
 
     def __init__(self, arrays: "Sequence[xarray.DataArray]", lengths: Sequence[int]) -> None:
-        self._arrays, self._lengths = list(arrays), tuple(lengths)
-        self.shape = (*self._lengths, *arrays[0].shape)
-        self.dtype = arrays[0].dtype
+        self._arrays = list(arrays)
+        super().__init__(lengths, arrays[0].shape, arrays[0].dtype)
 
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        """Return a part, read when it is asked for."""
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
-
-    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Return the part at integers, slices or arrays of indices along each axis."""
-        across, within = key[: len(self._lengths)], key[len(self._lengths) :]
-        places = [np.atleast_1d(np.arange(length)[k]) for length, k in zip(self._lengths, across, strict=True)]
-        chosen = np.ravel_multi_index(np.ix_(*places), self._lengths).ravel().tolist()
-        of_one = _outer(np.broadcast_to(np.zeros((), self.dtype), (1, *self._arrays[0].shape)), within).shape[1:]
-        found = np.empty((len(chosen), *of_one), self.dtype)
-        for place, index in enumerate(chosen):
-            found[place] = self._arrays[index][tuple(within)].values
-        found = found.reshape(*map(len, places), *of_one)
-        return found[tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in across)]
+    def _fill(self, found: np.ndarray, chosen: np.ndarray, within: tuple[Any, ...]) -> None:
+        for place, index in enumerate(chosen.tolist()):
+            found[place] = self._arrays[index][within].values
 
 
 def stacked_variable(arrays: "Sequence[xarray.DataArray]", configs: Mapping[str, int]) -> Variable:
