@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from simkit.core.random_keys import keyed, plain
 from simkit.core.simulation import Params, Simulation, State
 from simkit.engine.driver import Drive, Program
 from simkit.engine.loop import Piece
@@ -131,7 +132,7 @@ class ProcessGroup:
         Args:
             tree: of arrays, of the same structure and shapes in all processes.
         """
-        return jax.tree.map(_keyed, tree, self._from_first(jax.tree.map(_plain, tree)))
+        return jax.tree.map(keyed, tree, self._from_first(jax.tree.map(plain, tree)))
 
     def whole(self, tree: Any) -> Any:
         """Return arrays that every process holds all of.
@@ -139,11 +140,11 @@ class ProcessGroup:
         Args:
             tree: of arrays, divided or of this process alone (then with the same numbers in all).
         """
-        plain = jax.tree.map(_plain, tree)
-        if all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(plain)):
+        numbers = jax.tree.map(plain, tree)
+        if all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(numbers)):
             # Not `jax.device_put`, which waits for the other processes to compare their numbers.
-            return jax.tree.map(_keyed, tree, jax.tree.map(self._copied, plain))
-        return jax.tree.map(_keyed, tree, self._gathered(plain))
+            return jax.tree.map(keyed, tree, jax.tree.map(self._copied, numbers))
+        return jax.tree.map(keyed, tree, self._gathered(numbers))
 
     def divided(self, tree: Any, layout: Any) -> Any:
         """Return arrays of which every process holds its part.
@@ -305,27 +306,12 @@ class SharedStore(Store):
         index, status = (int(number) for number in self._group.from_first(np.asarray(stands, np.int32)))
         if index < 0:
             return None
-        empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), _plain_shapes(template))
-        state = found[1] if found else jax.tree.map(_keyed, template, empty)
+        numbers = jax.eval_shape(lambda tree: jax.tree.map(plain, tree), template)
+        empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), numbers)
+        state = found[1] if found else jax.tree.map(keyed, template, empty)
         state = self._group.divided(self._group.from_first(state), self._group.layout(template))
         return index, state, found[2] if found else {"status": np.asarray([status], np.int32)}
 
     def read(self) -> list[dict[str, np.ndarray]]:
         """Return the stored segments in order; none in the other processes."""
         return self._store.read() if self._store else []
-
-
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _plain(leaf: Any) -> Any:
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
-
-
-def _plain_shapes(template: State) -> Any:
-    return jax.eval_shape(lambda tree: jax.tree.map(_plain, tree), template)
-
-
-def _keyed(like: Any, leaf: Any) -> Any:
-    return jax.random.wrap_key_data(jnp.asarray(leaf)) if _is_key(like) else leaf

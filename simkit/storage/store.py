@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from simkit.core.random_keys import keyed, plain
 from simkit.core.status import Status
 from simkit.storage.archives import UNBOUND, Layout, Seal, read_arrays, write_arrays
 from simkit.storage.files import DamagedFileError, make_folder, read_bytes, remove_leftovers, write_bytes
@@ -188,7 +189,7 @@ class Store:
 
 
 def _state_to_arrays(state: Any) -> dict[str, np.ndarray]:
-    return {name: np.asarray(_plain(leaf)) for name, leaf in _named_leaves(state)}
+    return {name: np.asarray(plain(leaf)) for name, leaf in _named_leaves(state)}
 
 
 def _state_from_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path, resizable: bool) -> Any:
@@ -197,20 +198,15 @@ def _state_from_arrays(arrays: dict[str, np.ndarray], template: Any, path: Path,
         raise DamagedFileError(f"{path}: holds other fields than this simulation's state")
     leaves = []
     for name, leaf in named:
-        array, plain = arrays[name], jax.eval_shape(_plain, leaf)
-        fits = array.ndim == plain.ndim if resizable else array.shape == plain.shape
-        if not fits or array.dtype != plain.dtype:
+        array, expected = arrays[name], jax.eval_shape(plain, leaf)
+        fits = array.ndim == expected.ndim if resizable else array.shape == expected.shape
+        if not fits or array.dtype != expected.dtype:
             raise DamagedFileError(
-                f"{path}: field {name} is {array.dtype}{array.shape}, not {plain.dtype}{plain.shape}"
+                f"{path}: field {name} is {array.dtype}{array.shape}, not {expected.dtype}{expected.shape}"
             )
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        leaves.append(jax.random.wrap_key_data(jnp.asarray(array)) if is_key else jnp.asarray(array))
+        leaves.append(keyed(leaf, jnp.asarray(array)))
     return jax.tree.unflatten(jax.tree.structure(template), leaves)
 
 
 def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
     return [(f"state{jax.tree_util.keystr(path)}", leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
-
-
-def _plain(leaf: Any) -> Any:
-    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import os
 import signal
 import socket
 import subprocess
@@ -13,7 +12,8 @@ from typing import IO
 
 from simkit.cli.interrupt import Terminated
 from simkit.cli.main import DIFFERS, FAILED, FINE, INTERRUPTED, TERMINATED, WRONG_INPUT
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError
+from simkit.jobs.child_processes import ending, last_line, share_cores
 
 VERBS = ("run", "resume")
 MOST = 256
@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
         closing.callback(_end, processes)
         code = _waited(processes)
         if code not in (FINE, DIFFERS, WRONG_INPUT, FAILED, INTERRUPTED, TERMINATED):
-            print(f"simkit: process 0 {_ending(code)}; {_last_words(processes, said)}", file=sys.stderr)
+            print(f"simkit: process 0 {ending(code)}; {_last_words(processes, said)}", file=sys.stderr)
             return FAILED
         return code
 
@@ -65,10 +65,7 @@ def _started(words: list[str], count: int, index: int, address: str, said: IO[by
         stderr=said if index else None,
         start_new_session=True,
     )
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
-    if count <= len(cores):
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(process.pid, cores[index::count])
+    share_cores(process, index, count)
     return process
 
 
@@ -102,18 +99,11 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def _ending(code: int) -> str:
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with code {code}"
-
-
 def _last_words(processes: Sequence[subprocess.Popen[bytes]], said: Sequence[IO[bytes]]) -> str:
     """Return why another process ended, if one did, and how to go on."""
     reasons = []
     for index, process in enumerate(processes[1:], 1):
         if (code := process.poll()) not in (None, FINE):
-            said[index].seek(0)
-            lines = said[index].read().decode(errors="replace").strip().splitlines()
-            reasons.append(f"process {index} {_ending(code)}{': ' + one_line(lines[-1]) if lines else ''}")
+            line = last_line(said[index])
+            reasons.append(f"process {index} {ending(code)}{': ' * bool(line)}{line}")
     return f"{'; '.join(reasons) or 'the others live'}; what is stored can be resumed"

@@ -15,7 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.errors import UserError, one_line
+from simkit.errors import UserError
+from simkit.jobs.child_processes import ending, last_line, share_cores
 from simkit.jobs.executors.executor import MOST_TRIES, Tally, Tries
 from simkit.jobs.executors.worker import refuse_other_versions
 from simkit.storage.files import DamagedFileError, remove_leftovers
@@ -146,11 +147,7 @@ class _Worker:
         )
         assert self._process.stdout is not None
         self.told = self._process.stdout
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
-        if 1 < places <= len(cores):
-            # Programs of several workers that all spread over all cores wait for one another.
-            with contextlib.suppress(OSError):
-                os.sched_setaffinity(self._process.pid, cores[place::places])
+        share_cores(self._process, place, places)
 
     def __enter__(self) -> "_Worker":
         return self
@@ -190,13 +187,9 @@ class _Worker:
     def reason_of_end(self) -> str:
         """Return how the process ended, in words."""
         code = self._process.wait()
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        if code < 0:
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-            memory = ", as for want of memory" if -code == signal.SIGKILL else ""
-            return f"its worker was killed by {name}{memory}"
-        return f"its worker ended with code {code}: {one_line(lines[-1] if lines else 'nothing was said')}"
+        memory = ", as for want of memory" if -code == signal.SIGKILL else ""
+        why = memory if code < 0 else f": {last_line(self._errors) or 'nothing was said'}"
+        return f"its worker {ending(code)}{why}"
 
     def end(self) -> None:
         """Kill it, if it lives."""
