@@ -129,6 +129,17 @@ def starts_of(
     return Starts(scenario, over, zip=True, origin=origin, wrt=tuple(wrt), objective=objective, **asked)
 
 
+def best_first(result: "xarray.Dataset", *, maximize: bool) -> np.ndarray:
+    """Return the numbers of the starts in the order of the best value that each led to, (n,).
+
+    Args:
+        result: of `Starts`.
+        maximize: whether the largest is best.
+    """
+    values = np.asarray(result["best_loss"].isel(frame=-1).values, float).ravel()
+    return np.argsort(np.where(np.isfinite(values), -values if maximize else values, np.inf), kind="stable")
+
+
 def best_of(result: "xarray.Dataset", *, maximize: bool) -> tuple[int, ...]:
     """Return the place of the start that led to the best value, along each axis.
 
@@ -136,13 +147,12 @@ def best_of(result: "xarray.Dataset", *, maximize: bool) -> tuple[int, ...]:
         result: of `Starts`.
         maximize: whether the largest is best.
     """
-    values = np.asarray(result["best_loss"].isel(frame=-1).values, float)
-    values = np.where(np.isfinite(values), -values if maximize else values, np.inf)
-    return tuple(int(place) for place in np.unravel_index(int(values.argmin()), values.shape))
+    best = int(best_first(result, maximize=maximize)[0])
+    return tuple(int(place) for place in np.unravel_index(best, result["status"].shape))
 
 
 def rows_of(result: "xarray.Dataset", wrt: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return a table of the starts: where each began, the best value that it led to, where that is, and how it ended.
+    """Return a table of the starts: where each began, its best value, where that is, and how it ended.
 
     Args:
         result: of `Starts`.

@@ -35,34 +35,29 @@ def start(params, key):
     return jnp.asarray(PLACES, params["epsilon"].dtype)
 
 
-@pytest.mark.parametrize("minimizer", ["lbfgs", "fire", "gradient_descent"])
-def test_relaxation_under_too_high_a_pressure_names_the_cell(minimizer, x64):
-    squeezed = relaxation(
+def under(pressure, start=start, **options):
+    """The relaxation of particles and their cell under a pressure."""
+    return relaxation(
         interaction(),
         start,
-        params={"epsilon": 1.0, "pressure": 100.0},
+        params={"epsilon": 1.0, "pressure": pressure},
         scale=lambda params: Scale(jnp.ones_like(params["epsilon"]), params["epsilon"]),
         cell=cell,
-        minimizer=minimizer,
         relax_cell=True,
-        isotropic=True,
+        **options,
     )
+
+
+@pytest.mark.parametrize("minimizer", ["lbfgs", "fire", "gradient_descent"])
+def test_relaxation_under_too_high_a_pressure_names_the_cell(minimizer, x64):
+    squeezed = under(100.0, minimizer=minimizer, isotropic=True)
     with pytest.warns(UserWarning, match=TOLD):
         run = simkit.run(squeezed, steps=3000)
     assert float(run["volume"][-1]) < 4.0**2 * 1.0001
 
 
 def test_a_cell_that_is_held_by_its_pressure_converges(x64):
-    held = relaxation(
-        interaction(),
-        start,
-        params={"epsilon": 1.0, "pressure": 0.6},
-        scale=lambda params: Scale(jnp.ones_like(params["epsilon"]), params["epsilon"]),
-        cell=cell,
-        relax_cell=True,
-        isotropic=True,
-    )
-    run = simkit.run(held, steps=3000, every=3000)
+    run = simkit.run(under(0.6, isotropic=True), steps=3000, every=3000)
     assert float(run["volume"][-1]) > 4.0**2 and float(run["max_force"][-1]) < 1e-9
 
 
@@ -89,13 +84,6 @@ def test_dynamics_under_too_high_a_pressure_names_the_cell(isotropic):
 
 
 def test_numbers_that_are_not_finite_for_another_reason_are_told_as_such():
-    broken = relaxation(
-        interaction(),
-        lambda params, key: start(params, key) * jnp.nan,
-        params={"epsilon": 1.0, "pressure": 1.0},
-        scale=lambda params: Scale(jnp.ones_like(params["epsilon"]), params["epsilon"]),
-        cell=cell,
-        relax_cell=True,
-    )
+    broken = under(1.0, lambda params, key: start(params, key) * jnp.nan)
     state = broken.init(broken.params, jax.random.key(0))
     assert int(status_of(broken)(state, broken.params)) == Status.NON_FINITE

@@ -4,8 +4,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from simkit.cli.main import FAILED, FINE
 from simkit.cli.output import print_json, print_table, show
 
@@ -34,16 +32,15 @@ def finish(
         size: of pictures, of which there are none.
     """
     from simkit.jobs.derivatives import objective_settings
-    from simkit.jobs.starts import best_of, rows_of
+    from simkit.jobs.starts import best_first, best_of, rows_of
 
     maximize = objective_settings(job.scenario, job.objective).goal == "maximize"
     place = best_of(result, maximize=maximize)
-    best = {name: result[f"best_{name}"].values[place].tolist() for name in job.optimization.checked().wrt}
+    wrt = job.optimization.checked().wrt
+    best = {name: result[f"best_{name}"].values[place].tolist() for name in wrt}
     value = float(result["best_loss"].isel(frame=-1).values[place])
-    header, rows = rows_of(result, job.optimization.checked().wrt)
-    losses = np.array([row[header.index("best value")] for row in rows], float)
-    order = np.argsort(np.where(np.isfinite(losses), -losses if maximize else losses, np.inf), kind="stable")
-    rows = [rows[index] for index in order]
+    header, rows = rows_of(result, wrt)
+    rows = [rows[index] for index in best_first(result, maximize=maximize)]
     bad = bool((result["status"] == "non_finite").all())
     if arguments.json:
         known = {"scenario": job.scenario.name, "objective": job.objective, "best_value": value, "best": best}

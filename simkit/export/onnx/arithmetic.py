@@ -93,8 +93,7 @@ def integer_remainder(graph: Graph, x: Tensor, y: Tensor, **sign: int) -> Tensor
         y: divisor.
         **sign: ``fmod=1`` for that of ``x``; without it that of ``y``.
     """
-    known = (y.narrow or y).value
-    if known is not None and not np.isin(known, (0, -1)).any():
+    if _traps_nowhere(y):
         return graph.elementwise("Mod", x, y, **sign)
     # Divided by 1 as by -1 nothing is left over, and no processor traps on it. This does not depend on the dividend, so
     # that all remainders by the same number share it.
@@ -117,6 +116,12 @@ def floor_remainder(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> T
     return integer_remainder(graph, x, y)
 
 
+def _traps_nowhere(y: Tensor) -> bool:
+    """Whether an integer divisor is known, and nowhere 0 or -1, on which processors may trap."""
+    known = (y.narrow or y).value
+    return known is not None and not np.isin(known, (0, -1)).any()
+
+
 def divisor(graph: Graph, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
     """Return an integer divisor that no processor traps on, and where it was zero (``None``: nowhere).
 
@@ -125,8 +130,7 @@ def divisor(graph: Graph, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
         x: dividend.
         y: divisor.
     """
-    known = (y.narrow or y).value
-    if known is not None and not np.isin(known, (0, -1)).any():
+    if _traps_nowhere(y):
         return y, None
     zero = graph.elementwise("Equal", y, graph.constant(0, y.dtype), dtype=bool)
     bad = zero
