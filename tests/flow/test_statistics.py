@@ -296,3 +296,13 @@ def test_waves_of_the_start_are_solenoidal_and_reichardt_fits_the_laws_of_the_wa
 def test_mistakes_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         turbulent_channel(**values)
+
+
+def test_means_of_profiles_on_faces_weigh_unequal_cells():
+    """Half the cell beside a wall belongs to its face; the mean of y^2 over -1 to 1 is 1/3."""
+    place = DOMAINS["stretched"]
+    simulation = with_statistics(forced(place, method="runge_kutta"), statistics_of(place), every=1, skip=0)
+    y, widths = simulation.coordinates["y_face"], simulation.coordinates["y_face_widths"]
+    assert np.sum(widths) == pytest.approx(y[-1] - y[0])
+    mean = np.sum(widths * y**2) / np.sum(widths)
+    assert mean == pytest.approx((y[-1] ** 3 - y[0] ** 3) / 3 / (y[-1] - y[0]), rel=0.01)

@@ -14,7 +14,7 @@ from simkit.flow.arrays import Velocity, end, like
 from simkit.flow.boundary.domain import Domain
 from simkit.flow.boundary.given import BoundaryVelocity, on_side
 from simkit.flow.boundary.side_velocity import velocity_on_sides
-from simkit.flow.grid import coordinates_along
+from simkit.flow.grid import coordinates_along, points_along
 from simkit.flow.operators.differences import (
     difference_at_centers,
     difference_at_faces,
@@ -195,7 +195,7 @@ def with_statistics(simulation: Simulation, statistics: ChannelStatistics, *, ev
         observe=statistics.profiles,
         diagnose=statistics.numbers,
         dimensions={name: ("y_face",) if name in on_faces else ("y",) for name in names},
-        coordinates=coordinates_along(y=axis) | {"y_face": axis.faces},
+        coordinates=coordinates_along(y=axis) | points_along(y=axis),
     )
 
 

@@ -64,6 +64,17 @@ def quantities(units: Settings, dimension: int, *, moves: bool) -> dict[str, Qua
     return found | {name: Quantity(unit, doc) for name, (unit, doc) in own.items()}
 
 
+def with_potential_energy(simulation: Simulation) -> Simulation:
+    """Return a relaxation that names its energy as dynamics does too, so that one objective serves every task."""
+
+    def diagnose(state: State, params: Params) -> Arrays:
+        numbers = simulation.diagnose(state, params)
+        potential = {"energy": "potential_energy", "energy_per_particle": "potential_energy_per_particle"}
+        return numbers | {other: numbers[name] for name, other in potential.items()}
+
+    return dataclasses.replace(simulation, diagnose=diagnose)
+
+
 def shown(simulation: Simulation, room: SystemCell) -> Simulation:
     """Return a simulation without the quantities that are undefined in its cell.
 

@@ -21,7 +21,13 @@ from simkit.molecular.composed.crowding import crowd_of
 from simkit.molecular.composed.dynamics_then_relaxation import DynamicsThenRelaxation
 from simkit.molecular.composed.fields import field_of, wall_of
 from simkit.molecular.composed.interactions import Acting, acting, images_of
-from simkit.molecular.composed.measurements import DIMENSIONS, observer, quantities, shown
+from simkit.molecular.composed.measurements import (
+    DIMENSIONS,
+    observer,
+    quantities,
+    shown,
+    with_potential_energy,
+)
 from simkit.molecular.composed.moment import See
 from simkit.molecular.composed.names import Names, names_of
 from simkit.molecular.composed.observed import observed as observed_of
@@ -183,6 +189,8 @@ class Composition:
             interaction: as for `body`.
         """
         found = _with_task(self.body(interaction), self)
+        if self.done != ("dynamics",):
+            found = with_potential_energy(found)
         found, averages = shown(found, self.room), self.settings["averages"]
         return found if averages is None else averaged_over_run(found, averages, self.room)
 
