@@ -20,7 +20,6 @@ from simkit.flow.systems.jax_cfd_channel import jax_cfd_channel
 from simkit.flow.systems.kolmogorov_turbulence import kolmogorov_turbulence
 from simkit.flow.systems.turbulent_channel import turbulent_channel
 from simkit.flow.systems.viscosity_from_frames import viscosity_from_frames
-from simkit.flow.systems.womersley import womersley
 
 __all__ = [
     "Axis",
@@ -56,5 +55,4 @@ __all__ = [
     "system",
     "turbulent_channel",
     "viscosity_from_frames",
-    "womersley",
 ]

@@ -16,7 +16,6 @@ FACTORIES = {
     "flow.channel": "simkit.flow.systems.channel:channel",
     "flow.turbulent_channel": "simkit.flow.systems.turbulent_channel:turbulent_channel",
     "flow.viscosity_from_frames": "simkit.flow.systems.viscosity_from_frames:viscosity_from_frames",
-    "flow.womersley": "simkit.flow.systems.womersley:womersley",
     "flow.jax_cfd_channel": "simkit.flow.systems.jax_cfd_channel:jax_cfd_channel",
     "flow.kolmogorov_turbulence": "simkit.flow.systems.kolmogorov_turbulence:kolmogorov_turbulence",
     "flow.spectral_channel": "simkit.flow.spectral.fourier_chebyshev:spectral_channel",

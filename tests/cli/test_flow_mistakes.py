@@ -24,7 +24,7 @@ MISTAKES = {
     ),
     "time step of the channel": (["channel_flow", "--set", "cells=[256, 8]", "--set", "time_step=0.02"], ["0.00781"]),
     "time step of the oscillation": (
-        ["womersley", "--set", "cells=[512, 8]"],
+        ["womersley", "--set", "config.axes.x.cells=512"],
         ["time_step = 0.0314159", "advection", "0.0135"],
     ),
     "cells of the cavity": (

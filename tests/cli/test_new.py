@@ -35,7 +35,7 @@ def test_a_copy_says_what_the_original_says(source, new, tmp_path):
         assert getattr(mine, field) == getattr(original, field)
 
 
-@pytest.mark.parametrize("source", ["rigid.bouncing_ball", "flow.womersley", "molecular.cluster", "couette_poiseuille"])
+@pytest.mark.parametrize("source", ["rigid.bouncing_ball", "flow.channel", "molecular.cluster", "couette_poiseuille"])
 def test_every_line_may_be_put_in_force(source, new, tmp_path):
     assert new("mine", "--from", source)[0] == 0
     path = tmp_path / "mine.toml"

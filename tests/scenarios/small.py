@@ -26,7 +26,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "jax_cfd_channel": {"cells": [8, 8]},
     "kolmogorov_turbulence": {"cells": 16},
     "couette_poiseuille": {"cells": [8, 8]},
-    "womersley": {"cells": [8, 8]},
+    "womersley": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     "lid_driven_cavity": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
     "taylor_green": {"config.axes.x.cells": 16, "config.axes.y.cells": 16},
     "cylinder_in_channel": {

@@ -1,7 +1,5 @@
 """Flows that are told as data give the numbers of those that are written by hand."""
 
-import math
-
 import jax
 import numpy as np
 import pytest
@@ -26,19 +24,6 @@ def told_channel(**more):
     )
 
 
-def told_womersley():
-    return flow.system(
-        axes={
-            "x": {"cells": 8, "length": 4, "periodic": True},
-            "y": {"cells": 8, "from": -1, "to": 1, "lower": "wall", "upper": "wall"},
-        },
-        viscosity="womersley**(-2)",
-        force={"x": "cos(time)"},
-        implicit=["x", "y"],
-        parameters={"womersley": 8.0, "time_step": math.pi / 100},
-    )
-
-
 PAIRS = {
     "channel": (
         lambda: told_channel(force={"x": "3/reynolds"}),
@@ -50,7 +35,6 @@ PAIRS = {
         lambda: flow.channel(cells=(8, 8), drive="flow_rate"),
         {"perturbation": 0.1, "wall_velocity": 0.2},
     ),
-    "womersley": (told_womersley, lambda: flow.womersley(cells=(8, 8)), {"initial_share": 0.0}),
 }
 
 
