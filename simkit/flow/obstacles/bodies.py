@@ -67,6 +67,11 @@ class Bodies:
         """Whether a body changes its size."""
         return any(body.motion is not None and body.motion.size is not None for body in self.bodies.values())
 
+    @property
+    def averages_pressure(self) -> bool:
+        """Whether the pressure of a state is the mean over a step instead of that of its last stage."""
+        return False
+
     def load_on(self, name: str, load: jax.Array) -> jax.Array:
         """Return force and torque on one body: ``(F_x, F_y, M)``, in space ``(F_x, F_y, F_z, M_x, M_y, M_z)``.
 

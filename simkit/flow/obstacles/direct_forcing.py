@@ -55,6 +55,14 @@ class DirectForcing(Bodies):
     """
 
     @property
+    def averages_pressure(self) -> bool:
+        """Return True: stages differ in length, and so in the slip that each leaves for the next one to push away.
+
+        The pressure of one stage answers that push too, which grows as one over the time step; over a step it cancels.
+        """
+        return True
+
+    @property
     def reach(self) -> float:
         """Distance from the surface, in spacings, within which the pressure is disturbed by forcing."""
         return 1.5

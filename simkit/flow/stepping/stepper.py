@@ -35,7 +35,8 @@ class FlowState:
     Attributes:
         velocity: components on their faces, see `simkit.flow.grid.Grid`.
         pressure: at the cell centers, divided by density, with zero mean unless a side gives the pressure; at the
-            middle of the last stage, 1/2 (Adams-Bashforth) or 1/6 (Runge-Kutta) of a step ago.
+            middle of the last stage, 1/2 (Adams-Bashforth) or 1/6 (Runge-Kutta) of a step ago; with direct forcing the
+            mean over the last step.
         scalar: at the cell centers, or several by name; ``()`` if there is none.
         explicit: the explicit terms one step ago; ``()`` for Runge-Kutta, which needs none.
         drive: the uniform acceleration along the first axis that keeps the prescribed flow rate, mean over the last
@@ -102,6 +103,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
     several = equations.method == "runge_kutta"
     if obstacle is not None:
         obstacle.check_equations(equations)
+    averages = several and obstacle is not None and obstacle.averages_pressure
     open_sides = domain.open_sides()
     solve_pressure = pressure_solver(grid, open_sides=open_sides)
     solve_friction = friction_solver(equations) if equations.implicit else None
@@ -153,8 +155,8 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         """Return the time to which the pressure at the start of each stage belongs; empty without open sides."""
         if lift is None:
             return ()
-        # The middle of the previous stage; for the first step, the start.
-        last = like(length, (1 - STAGES[-1, 2]) / 2 if several else 0.5)
+        # The middle of the previous stage, or of the step of a mean; for the first step, the start.
+        last = like(length, (1 - STAGES[-1, 2]) / 2 if several and not averages else 0.5)
         now = state.time[0]
         before = jnp.where(state.iteration == 0, now, now - last * state.time_step)
         if not several:
@@ -170,7 +172,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
         body = obstacle.at(params, state.hold) if obstacle else ()
 
         def stage(carry, weights_and_index):
-            velocity, pressure, scalar, before, drive, pushed, impulse = carry
+            velocity, pressure, scalar, before, drive, pushed, impulse, mean_pressure = carry
             (new, old, passed), index, *fitted = weights_and_index
             # The barrier keeps scalars from being recomputed for each point, which would prevent vectorization.
             gain, loss, part = computed_once((new * length, old * length, (new + old) * length))
@@ -223,13 +225,15 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 velocity = (velocity[0] + missing, *velocity[1:])
                 drive = drive + missing / part
                 pushed = pushed + part * drive
-            return (velocity, pressure, scalar, now, drive, pushed, impulse), None
+            mean_pressure = jax.tree.map(lambda p: p + part / length * pressure, mean_pressure)
+            return (velocity, pressure, scalar, now, drive, pushed, impulse, mean_pressure), None
 
         before = state.explicit
         if several:
             # The first stage has no old terms: their weight is zero, and any array of the same shape can be passed.
             before = state.velocity if equations.scalar is None else (*state.velocity, state.scalar)
         nothing = jnp.zeros_like(state.drive), jnp.zeros_like(state.load)
+        nothing += (jnp.zeros_like(state.pressure) if averages else (),)
         carry = state.velocity, state.pressure, state.scalar, before, state.drive, *nothing
         if several:
             stages = like(state.time, STAGES), jnp.arange(len(STAGES))
@@ -238,7 +242,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
             # With steps of one length these are 3/2 and -1/2.
             old = jnp.where(first, 0, -length / (2 * state.time_step))
             carry, _ = stage(carry, ((1 - old, old, 0), 0, *fits(state, length)))
-        velocity, pressure, scalar, explicit, _, pushed, impulse = carry
+        velocity, pressure, scalar, explicit, _, pushed, impulse, mean_pressure = carry
         if obstacle is not None:
             ends = (state.time[0], state.velocity), (state.time[0] + length, velocity)
             gained = obstacle.gained(params, *ends)
@@ -248,7 +252,7 @@ def stepper(equations: Equations) -> tuple[Start, Step]:
                 impulse = impulse.at[-len(kept) :].add(-kept)
         return FlowState(
             velocity=velocity,
-            pressure=pressure,
+            pressure=mean_pressure if averages else pressure,
             scalar=scalar,
             explicit=() if several else explicit,
             drive=pushed / length,
