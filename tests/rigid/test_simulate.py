@@ -153,7 +153,7 @@ def test_a_start_that_is_not_finite_is_refused_by_body_and_quantity():
     )
     assert simulation.check is not None
     simulation.check({**simulation.params, "speed_squared": jnp.asarray(0.0)}, KEY)
-    with pytest.raises(UserError, match=r"body 1 has no velocity at the start: .* a root of a negative number"):
+    with pytest.raises(UserError, match=r"body 1 has no finite velocity at the start: .* a root of a negative number"):
         simulation.check(simulation.params, KEY)
 
 

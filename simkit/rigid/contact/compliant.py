@@ -119,20 +119,22 @@ class Compliant:
         """Return the forces and torques of all contacts.
 
         Args:
-            motion: state.
+            motion: state of the bodies.
             setting: bodies, planes and the parameters of the contact.
         """
         bodies, planes = setting.bodies, setting.planes
         on_planes, between = _points(motion, setting)
         count, kinds = planes.offset.shape[0], len(bodies.kinds)
-        everyone = _Side(
+        all_bodies = _Side(
             position=motion.position,
             velocity=motion.velocity,
             angular_velocity=angular_velocity(motion, bodies),
             friction=bodies.friction,
         )
         body = (
-            each(lambda values: jnp.concatenate([values] * count), everyone) if count else _rows(everyone, np.arange(0))
+            each(lambda values: jnp.concatenate([values] * count), all_bodies)
+            if count
+            else _rows(all_bodies, np.arange(0))
         )
         rough = jnp.maximum(body.friction, jnp.repeat(planes.friction, kinds, axis=0))
         push = self._push(on_planes, body.at(on_planes), rough, setting.params)
@@ -148,7 +150,7 @@ class Compliant:
             pushing = [(first, second, of_points, None)]
             pushing += [(one, other, found.points, found.strength) for one, other, found in pushes(bodies, motion)]
         for first, second, points, strength in pushing:
-            a, b = _rows(everyone, first), _rows(everyone, second)
+            a, b = _rows(all_bodies, first), _rows(all_bodies, second)
             rough, velocity = jnp.maximum(a.friction, b.friction), a.at(points) - b.at(points)
             push = self._push(points, velocity, rough, setting.params, strength)
             for side, index, force in ((a, first, push), (b, second, -push)):

@@ -50,7 +50,7 @@ class Moment:
     """A moment within a step.
 
     Attributes:
-        motion: of the balls.
+        motion: state of the balls.
         standing: what is carried on.
         left: time to the end of the step in s.
     """
@@ -233,9 +233,9 @@ def gaps(motion: Motion, bodies: Bodies, planes: Planes) -> tuple[jax.Array, jax
     """Return the gaps in m of every plane with every ball, (planes, n), and of all pairs of balls.
 
     Args:
-        motion: of the balls.
+        motion: state of the balls.
         bodies: the balls.
-        planes: what stands.
+        planes: the fixed planes.
     """
     first, second = np.triu_indices(bodies.mass.shape[0], 1)
     each = each_ball(planes)

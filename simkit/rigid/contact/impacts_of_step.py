@@ -91,4 +91,4 @@ def strike_all(
 def _pressed(touch: Touch, push: Push) -> Touch:
     # What rested with an impulse before, which other bodies may have passed on, goes on resting.
     speed = RESTING_STEPS * push.along / touch.normal_mass
-    return dataclasses.replace(touch, slow=computed_once(jnp.maximum(touch.slow, speed)))
+    return dataclasses.replace(touch, rest_speed=computed_once(jnp.maximum(touch.rest_speed, speed)))

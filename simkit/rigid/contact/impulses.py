@@ -109,10 +109,10 @@ class Impulses:
         """Return the memory of bodies that have not touched yet."""
         # Only shapes are wanted; a derivative would follow all of the collision detection.
         touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion)))
-        nothing = zeros(motion.position.x)
+        zero = zeros(motion.position.x)
         return Pressed(
             pushes=_for_each(_no_push, touches),
-            pressed=Wrench(force=nothing, torque=nothing),
+            pressed=Wrench(force=zero, torque=zero),
             lasting=setting.load(motion, jnp.zeros_like(motion.position.x[0])),
             struck=jnp.zeros_like(motion.position.x[0], bool),
             deepest=jnp.zeros_like(motion.position.x[0]),
@@ -218,7 +218,7 @@ class Impulses:
     ) -> tuple[Velocities, Touches]:
         def law(first: jax.Array) -> Respond:
             def respond(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
-                removed = self.correction * jnp.maximum(-touch.gap - touch.slow * time_step, 0)
+                removed = self.correction * jnp.maximum(-touch.gap - touch.rest_speed * time_step, 0)
                 new = resting(velocity, push, touch, (removed - jnp.maximum(touch.gap, 0)) / time_step)
                 # The first sweep gives the impulses of the last step once more.
                 new = each(lambda last, now: jnp.where(first, last, now), push, new)

@@ -79,10 +79,10 @@ def pushes(bodies: Bodies, motion: Motion) -> list[tuple[np.ndarray, np.ndarray,
     """Return where capsules push capsules and boxes: numbers of the first bodies and the second ones, and how.
 
     Args:
-        bodies: any.
-        motion: where they are.
+        bodies: of the scene.
+        motion: state of the bodies.
     """
-    kinds, everyone = np.array(bodies.kinds), placed(bodies, motion)
+    kinds, all_shapes = np.array(bodies.kinds), placed(bodies, motion)
     capsules, boxes = np.flatnonzero(kinds == "capsule"), np.flatnonzero(kinds == "box")
     one, other = np.triu_indices(len(capsules), 1)
     found = []
@@ -92,7 +92,8 @@ def pushes(bodies: Bodies, motion: Motion) -> list[tuple[np.ndarray, np.ndarray,
     ):
         if first.size:
             a, b = (
-                each(lambda values, index=index: jnp.take(values, index, axis=0), everyone) for index in (first, second)
+                each(lambda values, index=index: jnp.take(values, index, axis=0), all_shapes)
+                for index in (first, second)
             )
             found.append((first, second, view(a, b)))
     return found

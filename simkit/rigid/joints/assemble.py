@@ -22,8 +22,8 @@ def assemble(motion: Motion, bodies: Bodies, joints: Joints, iterations: int = 1
 
     Args:
         motion: near a placement in which the joints are closed; angular velocities are kept while bodies turn.
-        bodies: what moves.
-        joints: any.
+        bodies: constants of the bodies.
+        joints: of the scene.
         iterations: 10 suits errors up to half the size of a body.
     """
     if not joints:

@@ -20,7 +20,7 @@ def check_indices(joints: Joints, count: int) -> None:
     """Refuse joints of bodies that do not exist.
 
     Args:
-        joints: any.
+        joints: of the scene.
         count: number of bodies.
 
     Raises:

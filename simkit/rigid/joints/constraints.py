@@ -67,7 +67,7 @@ def place(joints: Joints, motion: Motion) -> Placement:
     """Return where joints are.
 
     Args:
-        joints: any.
+        joints: of the scene.
         motion: of the bodies they connect.
     """
     space = motion.position.x.shape[0]
@@ -108,8 +108,8 @@ def violations(joints: Joints, placed: Placement) -> jax.Array:
     ``e_k . d``, ``2 q_k`` and ``|d| - length``.
 
     Args:
-        joints: any.
-        placed: where they are.
+        joints: of the scene.
+        placed: placement of the joints.
 
     Returns:
         (rows, ...).
@@ -135,14 +135,14 @@ def jacobian(joints: Joints, placed: Placement, bodies: int) -> Jacobian:
     rotation by the angular velocity w changes ``2 q`` by the vector part of ``w' q``, w' = w in the joint's frame.
 
     Args:
-        joints: any.
-        placed: where they are.
+        joints: of the scene.
+        placed: placement of the joints.
         bodies: how many there are.
     """
     linear, angular, base_angular = [], [], []
     w, v = placed.relative.w, placed.relative.v
-    nothing, one = jnp.zeros_like(w), jnp.ones_like(w)
-    units = (Vector(one, nothing, nothing), Vector(nothing, one, nothing), Vector(nothing, nothing, one))
+    zero, one = jnp.zeros_like(w), jnp.ones_like(w)
+    units = (Vector(one, zero, zero), Vector(zero, one, zero), Vector(zero, zero, one))
     for row, places in rows_of(joints):
         if 3 <= row < 6:
             turned = rotate(placed.base_frame, w * units[row - 3] + cross(v, units[row - 3]))
@@ -199,7 +199,7 @@ def mobility(rows: Jacobian, motion: Motion, bodies: Bodies) -> jax.Array:
     Args:
         rows: J at the present positions.
         motion: with the orientations, on which the inertia M depends.
-        bodies: what moves.
+        bodies: constants of the bodies.
     """
     moments = bodies.inertia
     inverse = rotated(Vector(1 / moments.x, 1 / moments.y, 1 / moments.z), motion.orientation)

@@ -157,12 +157,12 @@ def _vector(values: Three) -> Vector:
 
 def _frame_along(axis: Vector) -> Quaternion:
     """Return the shortest rotation from z to an axis, or from -z after half a turn about x where that is nearer."""
-    nothing = jnp.zeros_like(axis.x)
+    zero = jnp.zeros_like(axis.x)
     one = jnp.ones_like(axis.x)
-    n = normalize(axis, Vector(nothing, nothing, one))
+    n = normalize(axis, Vector(zero, zero, one))
     up = n.z >= 0
     sign = jnp.where(up, one, -one)
     # From z to sign * n by half the sum of the two, which is never short.
-    q = unit(Quaternion(1 + sign * n.z, Vector(-sign * n.y, sign * n.x, nothing)))
-    flip = Quaternion(jnp.where(up, one, nothing), Vector(jnp.where(up, nothing, one), nothing, nothing))
+    q = unit(Quaternion(1 + sign * n.z, Vector(-sign * n.y, sign * n.x, zero)))
+    flip = Quaternion(jnp.where(up, one, zero), Vector(jnp.where(up, zero, one), zero, zero))
     return multiply(q, flip)

@@ -160,8 +160,8 @@ def pull(motion: Motion, bodies: Bodies, joint: Joint, force: Vector) -> Wrench:
     """Return a force on the first body at its anchor, and the opposite one on the second at its own.
 
     Args:
-        motion: of all bodies.
-        bodies: what moves.
+        motion: state of all bodies.
+        bodies: constants of the bodies.
         joint: any kind.
         force: in N, in space.
     """
@@ -177,8 +177,8 @@ def twist(motion: Motion, bodies: Bodies, joint: Joint, torque: Number) -> Wrenc
     """Return a torque on the first body about the axis of a joint, and the opposite one on the second.
 
     Args:
-        motion: of all bodies.
-        bodies: what moves.
+        motion: state of all bodies.
+        bodies: constants of the bodies.
         joint: a hinge.
         torque: in N m.
     """
@@ -200,9 +200,9 @@ def _on(body: int, value: Vector, bodies: Bodies) -> Vector:
         raise UserError(f"a load acts on body {body}, which does not exist; choose an index in [0, {count - 1}]")
 
     def among(component: jax.Array) -> jax.Array:
-        nothing = jnp.zeros_like(bodies.mass)
-        own = jnp.broadcast_to(component, nothing.shape[1:])[None]
-        return jnp.concatenate([nothing[:body], own, nothing[body + 1 :]])
+        zero = jnp.zeros_like(bodies.mass)
+        own = jnp.broadcast_to(component, zero.shape[1:])[None]
+        return jnp.concatenate([zero[:body], own, zero[body + 1 :]])
 
     return each(among, value)
 

@@ -14,7 +14,7 @@ def anchors(motion: Motion, joint: Joint) -> tuple[Vector, Vector]:
     """Return where the anchors of the first and second body are in space, in m.
 
     Args:
-        motion: of all bodies.
+        motion: state of all bodies.
         joint: any kind.
     """
     return _point(motion, joint.first, joint.anchor), _point(motion, joint.second, joint.base)
@@ -24,8 +24,8 @@ def anchor_velocities(motion: Motion, bodies: Bodies, joint: Joint) -> tuple[Vec
     """Return how fast the anchors of the first and second body move in space, in m/s.
 
     Args:
-        motion: of all bodies.
-        bodies: what moves.
+        motion: state of all bodies.
+        bodies: constants of the bodies.
         joint: any kind.
     """
     spin = angular_velocity(motion, bodies)
@@ -42,7 +42,7 @@ def axis_of(motion: Motion, joint: Joint) -> Vector:
     """Return the axis of a joint in space, which its second body carries.
 
     Args:
-        motion: of all bodies.
+        motion: state of all bodies.
         joint: a hinge or slider.
     """
     return _axis(_frame(motion, joint.second, joint.base_frame))
@@ -55,7 +55,7 @@ def hinge_angle(motion: Motion, joint: Joint, near: jax.Array | float = 0.0) -> 
     whole turns it is the one within half a turn of ``near``, and continuous as long as it stays there.
 
     Args:
-        motion: of all bodies.
+        motion: state of all bodies.
         joint: a hinge.
         near: in rad; such as the target of a servo, the angle that a spring rests at, or a guess from the time.
     """
@@ -69,8 +69,8 @@ def hinge_rate(motion: Motion, bodies: Bodies, joint: Joint) -> jax.Array:
     """Return the angular velocity of the first body about the axis of a hinge, seen from the second, in rad/s.
 
     Args:
-        motion: of all bodies.
-        bodies: what moves.
+        motion: state of all bodies.
+        bodies: constants of the bodies.
         joint: a hinge.
     """
     spin = angular_velocity(motion, bodies)
@@ -82,7 +82,7 @@ def slider_displacement(motion: Motion, joint: Joint) -> jax.Array:
     """Return how far the first anchor is from the second along the axis of a slider, in m.
 
     Args:
-        motion: of all bodies.
+        motion: state of all bodies.
         joint: a slider.
     """
     first, second = anchors(motion, joint)

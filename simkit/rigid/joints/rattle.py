@@ -138,8 +138,8 @@ class Jointed:
     def diagnose(self, motion: Motion, memory: Memory, setting: Setting) -> dict[str, jax.Array]:
         """Return the largest separation and tilt of joints, and how fast they grow; there are no contacts."""
         del memory
-        nothing = jnp.zeros_like(motion.position.x[0])
-        lacks, growth = {"m": nothing, "rad": nothing}, {"m": nothing, "rad": nothing}
+        zero = jnp.zeros_like(motion.position.x[0])
+        lacks, growth = {"m": zero, "rad": zero}, {"m": zero, "rad": zero}
         if setting.joints:
             # What is left is round-off, so every program must round alike: nothing is merged with what is around it.
             motion, bodies, joints = computed_once((motion, setting.bodies, setting.joints))
@@ -209,8 +209,8 @@ def drift(motion: Motion, bodies: Bodies, time_step: jax.Array) -> Motion:
     """Return bodies after free motion for a time.
 
     Args:
-        motion: state.
-        bodies: what moves.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
         time_step: in s.
     """
     return dataclasses.replace(
@@ -224,8 +224,8 @@ def struck(motion: Motion, bodies: Bodies, rows: Jacobian, impulse: jax.Array) -
     """Return bodies after impulses in joints, ``v' = v + M^-1 J^T lambda``.
 
     Args:
-        motion: state.
-        bodies: what moves.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
         rows: J.
         impulse: lambda, (rows, ...).
     """
@@ -241,8 +241,8 @@ def without_opening(motion: Motion, bodies: Bodies, rows: Jacobian) -> Motion:
     """Return bodies after the impulses that end every velocity in which joints would open.
 
     Args:
-        motion: state.
-        bodies: what moves.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
         rows: J at its positions.
     """
     matrix = mobility(rows, motion, bodies)

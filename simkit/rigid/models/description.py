@@ -21,8 +21,8 @@ class Shapes:
 
     Attributes:
         body: which body carries it, (G,); 0 is the world.
-        position: in the body's frame in m, (G, 3).
-        orientation: in the body's frame, (G, 4).
+        position: in the body frame in m, (G, 3).
+        orientation: in the body frame, (G, 4).
         half_lengths: in m, (G, 3).
         radius: in m, (G,).
     """
@@ -42,7 +42,7 @@ class Description:
         mujoco: the compiled `mujoco.MjModel`; never changed.
         mass: in kg, (B,).
         inertia: principal moments in kg m^2, (B, 3).
-        inertia_frame: orientation of the principal axes in the body's frame, (B, 4).
+        inertia_frame: orientation of the principal axes in the body frame, (B, 4).
         armature: inertia of the rotors, (nv,).
         gravity: in m/s^2.
         down: unit vector, (3,).

@@ -17,11 +17,11 @@ class Links:
     """Where the bodies of a model are and how they move, B of them.
 
     Attributes:
-        position: of the body's frame in m, (B, 3).
-        orientation: of the body's frame, (B, 4).
+        position: of the body frame in m, (B, 3).
+        orientation: of the body frame, (B, 4).
         center: of mass in m, (B, 3).
         velocity: of the center of mass in m/s, (B, 3).
-        angular_velocity: in the frame of space in rad/s, (B, 3).
+        angular_velocity: in the world frame in rad/s, (B, 3).
     """
 
     position: jax.Array

@@ -19,12 +19,12 @@ from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
     "moment_x": Parameter(
-        1.0, POSITIVE, "kg m^2", "moment of inertia about the body's axis x; none may exceed the sum of the other two"
+        1.0, POSITIVE, "kg m^2", "moment of inertia about the body axis x; none may exceed the sum of the other two"
     ),
     "moment_y": Parameter(
-        2.0, POSITIVE, "kg m^2", "moment of inertia about the body's axis y, the middle one by default"
+        2.0, POSITIVE, "kg m^2", "moment of inertia about the body axis y, the middle one by default"
     ),
-    "moment_z": Parameter(3.0, POSITIVE, "kg m^2", "moment of inertia about the body's axis z"),
+    "moment_z": Parameter(3.0, POSITIVE, "kg m^2", "moment of inertia about the body axis z"),
     "spin_x": Parameter(0.1, unit="rad/s", doc="angular velocity about x at the start"),
     "spin_y": Parameter(3.0, unit="rad/s", doc="angular velocity about y at the start"),
     "spin_z": Parameter(0.1, unit="rad/s", doc="angular velocity about z at the start"),
@@ -39,10 +39,10 @@ THINNEST = 0.04
 
 @described(
     RIGID,
-    spin_x=("rad/s", "angular velocity about the body's axis x"),
-    spin_y=("rad/s", "angular velocity about the body's axis y"),
-    spin_z=("rad/s", "angular velocity about the body's axis z"),
-    uprightness=("1", "cosine of the angle from the body's axis y to the angular momentum"),
+    spin_x=("rad/s", "angular velocity about the body axis x"),
+    spin_y=("rad/s", "angular velocity about the body axis y"),
+    spin_z=("rad/s", "angular velocity about the body axis z"),
+    uprightness=("1", "cosine of the angle from the body axis y to the angular momentum"),
 )
 def asymmetric_top(*, integrator: str = "velocity_verlet") -> Simulation:
     """Return a body that turns freely, with the angular velocity given along its principal axes at the start.
@@ -58,8 +58,8 @@ def asymmetric_top(*, integrator: str = "velocity_verlet") -> Simulation:
             last bit, and the first also the energy without drift.
 
     Returns:
-        The simulation; beside what every scene diagnoses: ``spin_x``, ``spin_y``, ``spin_z`` along the body's axes,
-        and ``uprightness``, the cosine of the angle between the body's axis y and the angular momentum.
+        The simulation; beside what every scene diagnoses: ``spin_x``, ``spin_y``, ``spin_z`` along the body axes,
+        and ``uprightness``, the cosine of the angle between the body axis y and the angular momentum.
     """
     scene = Scene(
         params=PARAMETERS,
@@ -90,8 +90,8 @@ def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
 def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
     del time, params
     spin = unrotate(motion.orientation, angular_velocity(motion, bodies))[0]
-    nothing = jnp.zeros_like(bodies.mass)
-    axis = rotate(motion.orientation, Vector(nothing, nothing + 1, nothing))[0]
+    zero = jnp.zeros_like(bodies.mass)
+    axis = rotate(motion.orientation, Vector(zero, zero + 1, zero))[0]
     momentum = motion.angular_momentum[0]
     squared = dot(momentum, momentum)
     turns = squared > 0

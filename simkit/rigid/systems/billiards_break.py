@@ -102,7 +102,7 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
-        nothing, still = zeros(bodies.mass), jnp.zeros(len(row), bodies.mass.dtype)
+        zero, still = zeros(bodies.mass), jnp.zeros(len(row), bodies.mass.dtype)
         spacing, length, middle = 2 * params["radius"] + params["gap"], params["length"], params["width"] / 2
         angle = jnp.deg2rad(params["angle"])
         ahead, aside = jnp.cos(angle), jnp.sin(angle)
@@ -113,12 +113,12 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
         position = Vector(
             first_then(length / 4, 3 / 4 * length + spacing * jnp.asarray(along, still.dtype)),
             first_then(middle + params["offset"], middle + spacing * jnp.asarray(across, still.dtype)),
-            nothing.z + params["radius"],
+            zero.z + params["radius"],
         )
         velocity = Vector(
-            first_then(params["speed"] * ahead, still), first_then(params["speed"] * aside, still), nothing.z
+            first_then(params["speed"] * ahead, still), first_then(params["speed"] * aside, still), zero.z
         )
-        spin = Vector(first_then(-params["spin"] * aside, still), first_then(params["spin"] * ahead, still), nothing.z)
+        spin = Vector(first_then(-params["spin"] * aside, still), first_then(params["spin"] * ahead, still), zero.z)
         return motion_of(bodies, position, velocity=velocity, angular_velocity=spin)
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:

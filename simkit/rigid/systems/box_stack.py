@@ -63,12 +63,12 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
         index = jnp.arange(boxes, dtype=bodies.mass.dtype)
-        nothing = jnp.zeros_like(index)
+        zero = jnp.zeros_like(index)
         height = params["length"] * (index + 0.5) + params["drop"] * (index + 1)
         return motion_of(
             bodies,
-            Vector(params["shift"] * (index % 2), nothing, height),
-            velocity=Vector(jnp.where(index == 0, params["push"], nothing), nothing, nothing),
+            Vector(params["shift"] * (index % 2), zero, height),
+            velocity=Vector(jnp.where(index == 0, params["push"], zero), zero, zero),
         )
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:

@@ -70,9 +70,9 @@ def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "v
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
         place = jnp.arange(balls, dtype=params["height"].dtype) - (balls - 1)
-        nothing = jnp.zeros_like(place)
+        zero = jnp.zeros_like(place)
         across = params["spacing"] * (place + (balls - 1) / 2)
-        return motion_of(bodies, Vector(across, nothing, params["radius"] + params["height"] * 2**place))
+        return motion_of(bodies, Vector(across, zero, params["radius"] + params["height"] * 2**place))
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
         del bodies, time

@@ -101,11 +101,11 @@ def _joints(params: Params) -> tuple[Joint, ...]:
 
 def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     del key
-    nothing = jnp.zeros_like(bodies.mass)
+    zero = jnp.zeros_like(bodies.mass)
     angle = jnp.deg2rad(jnp.stack([params["upper_angle"], params["lower_angle"]]))
-    spin = Vector(nothing, -jnp.stack([params["upper_rate"], params["lower_rate"]]), nothing)
-    orientation = exponential(Vector(nothing, -angle, nothing))
-    down = rotate(orientation, Vector(nothing, nothing, -bodies.half_lengths.z))
+    spin = Vector(zero, -jnp.stack([params["upper_rate"], params["lower_rate"]]), zero)
+    orientation = exponential(Vector(zero, -angle, zero))
+    down = rotate(orientation, Vector(zero, zero, -bodies.half_lengths.z))
     place, velocity = _chain(down), _chain(cross(spin, down))
     return motion_of(bodies, place, orientation, velocity, spin)
 

@@ -186,7 +186,7 @@ def _joints(params: Params) -> tuple[Joint, ...]:
 
 def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     del key
-    nothing = jnp.zeros_like(bodies.mass)
+    zero = jnp.zeros_like(bodies.mass)
 
     def pose(crank_angle: jax.Array) -> tuple[Vector, jax.Array]:
         coupler_angle, rocker_angle = position_analysis(params, crank_angle)
@@ -195,7 +195,7 @@ def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         # The coupler starts at the crank's end and the rocker at its pivot.
         place = Vector(
             jnp.stack([x[0], 2 * x[0] + x[1], params["ground_length"] + x[2]]),
-            nothing,
+            zero,
             jnp.stack([z[0], 2 * z[0] + z[1], z[2]]),
         )
         return place, angles
@@ -203,8 +203,8 @@ def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     start = jnp.deg2rad(params["crank_angle"])
     (place, angles), (velocity, rates) = jax.jvp(pose, (start,), (params["crank_speed"],))
     # A rod is at angle zero when its axis z points along +x.
-    orientation = exponential(Vector(nothing, jnp.pi / 2 - angles, nothing))
-    return motion_of(bodies, place, orientation, velocity, Vector(nothing, -rates, nothing))
+    orientation = exponential(Vector(zero, jnp.pi / 2 - angles, zero))
+    return motion_of(bodies, place, orientation, velocity, Vector(zero, -rates, zero))
 
 
 def _point(motion: Motion, params: Params) -> Vector:
@@ -238,7 +238,7 @@ def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -
 def _observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
     del bodies, time
     point = stacked(_point(motion, params))
-    nothing = jnp.zeros_like(params["ground_length"])
-    ground = jnp.stack([jnp.zeros(3, nothing.dtype), jnp.stack([params["ground_length"], nothing, nothing])])
+    zero = jnp.zeros_like(params["ground_length"])
+    ground = jnp.stack([jnp.zeros(3, zero.dtype), jnp.stack([params["ground_length"], zero, zero])])
     # The pivots with the fourth bar, the ground, between them, and the point whose path is the straight line.
     return {"point": point, "trace": point[None], "pivots": ground, "links": ground[None]}

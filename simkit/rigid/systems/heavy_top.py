@@ -118,15 +118,15 @@ def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
 
 
 def _axis(motion: Motion) -> Vector:
-    nothing = jnp.zeros_like(motion.orientation.w)
-    return rotate(motion.orientation, Vector(nothing, nothing, nothing + 1))
+    zero = jnp.zeros_like(motion.orientation.w)
+    return rotate(motion.orientation, Vector(zero, zero, zero + 1))
 
 
 def _weight(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
     del time
-    axis, nothing = _axis(motion), zeros(bodies.mass)
+    axis, zero = _axis(motion), zeros(bodies.mass)
     pull = bodies.mass * params["gravity"] * params["arm"]
-    return Wrench(force=nothing, torque=pull * Vector(-axis.y, axis.x, nothing.z))
+    return Wrench(force=zero, torque=pull * Vector(-axis.y, axis.x, zero.z))
 
 
 def _potential(motion: Motion, bodies: Bodies, params: Params) -> jax.Array:

@@ -62,11 +62,11 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
-        nothing, place = zeros(bodies.mass), jnp.arange(balls, dtype=bodies.mass.dtype)
+        zero, place = zeros(bodies.mass), jnp.arange(balls, dtype=bodies.mass.dtype)
         comes = place < incoming
         x = place * (2 * params["radius"] + params["gap"]) - jnp.where(comes, params["distance"], 0)
-        position = Vector(x, nothing.y, nothing.z + params["radius"])
-        return motion_of(bodies, position, velocity=Vector(jnp.where(comes, params["speed"], 0), nothing.y, nothing.z))
+        position = Vector(x, zero.y, zero.z + params["radius"])
+        return motion_of(bodies, position, velocity=Vector(jnp.where(comes, params["speed"], 0), zero.y, zero.z))
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
         del bodies, time, params

@@ -103,8 +103,8 @@ def _drag(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wr
 
 def _head(motion: Motion, bodies: Bodies) -> Vector:
     """Return where the far end of the first body's axis is."""
-    nothing = jnp.zeros_like(bodies.radius)
-    return (motion.position + rotate(motion.orientation, Vector(nothing, nothing, bodies.half_lengths.z)))[0]
+    zero = jnp.zeros_like(bodies.radius)
+    return (motion.position + rotate(motion.orientation, Vector(zero, zero, bodies.half_lengths.z)))[0]
 
 
 def _target(params: Params) -> Vector:

@@ -54,12 +54,12 @@ def rolling_ball() -> Simulation:
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
-        nothing = jnp.zeros_like(bodies.mass)
+        zero = jnp.zeros_like(bodies.mass)
         return motion_of(
             bodies,
-            Vector(nothing, nothing, bodies.radius),
-            velocity=Vector(nothing + params["speed"], nothing, nothing),
-            angular_velocity=Vector(nothing, nothing - params["back_spin"], nothing),
+            Vector(zero, zero, bodies.radius),
+            velocity=Vector(zero + params["speed"], zero, zero),
+            angular_velocity=Vector(zero, zero - params["back_spin"], zero),
         )
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:

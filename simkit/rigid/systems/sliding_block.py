@@ -55,8 +55,8 @@ def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), swee
 
     def slope_of(params: Params) -> tuple[Vector, Vector]:
         angle = jnp.deg2rad(params["slope"])
-        nothing = jnp.zeros_like(angle)
-        return Vector(jnp.cos(angle), nothing, -jnp.sin(angle)), Vector(jnp.sin(angle), nothing, jnp.cos(angle))
+        zero = jnp.zeros_like(angle)
+        return Vector(jnp.cos(angle), zero, -jnp.sin(angle)), Vector(jnp.sin(angle), zero, jnp.cos(angle))
 
     def bodies(params: Params) -> Bodies:
         return repeat(box(MASS, lengths, params["friction"]), 1)
@@ -68,8 +68,8 @@ def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), swee
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
         down, normal = slope_of(params)
-        nothing = jnp.zeros_like(bodies.mass)
-        tilted = exponential(Vector(nothing, nothing + jnp.deg2rad(params["slope"]), nothing))
+        zero = jnp.zeros_like(bodies.mass)
+        tilted = exponential(Vector(zero, zero + jnp.deg2rad(params["slope"]), zero))
         return motion_of(bodies, lengths[2] / 2 * normal, tilted, params["speed"] * down)
 
     def observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:

@@ -84,8 +84,8 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
 
     def push(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
         del motion
-        nothing = zeros(bodies.mass)
-        return Wrench(force=nothing + force(time, params), torque=nothing)
+        zero = zeros(bodies.mass)
+        return Wrench(force=zero + force(time, params), torque=zero)
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
         del bodies, time
@@ -128,8 +128,8 @@ def _bodies(params: Params) -> Bodies:
 
 def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     del key
-    nothing = zeros(bodies.mass)
-    return motion_of(bodies, dataclasses.replace(nothing, z=nothing.z + params["radius"] + params["start_gap"]))
+    zero = zeros(bodies.mass)
+    return motion_of(bodies, dataclasses.replace(zero, z=zero.z + params["radius"] + params["start_gap"]))
 
 
 def _goal(params: Params) -> Vector:

@@ -156,19 +156,19 @@ def _bodies(params: Params) -> Bodies:
 
 def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     del key
-    nothing = zeros(bodies.mass)
+    zero = zeros(bodies.mass)
     return motion_of(
         bodies,
-        dataclasses.replace(nothing, z=nothing.z + params["radius"] + params["launch_height"]),
-        velocity=dataclasses.replace(nothing, x=nothing.x + params["launch_speed"]),
+        dataclasses.replace(zero, z=zero.z + params["radius"] + params["launch_height"]),
+        velocity=dataclasses.replace(zero, x=zero.x + params["launch_speed"]),
     )
 
 
 def _push(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
     del motion
-    nothing = zeros(bodies.mass)
+    zero = zeros(bodies.mass)
     along = params["force"] * jnp.sin(2 * jnp.pi * params["frequency"] * time)
-    return Wrench(force=Vector(nothing.x + along, nothing.y, nothing.z), torque=nothing)
+    return Wrench(force=Vector(zero.x + along, zero.y, zero.z), torque=zero)
 
 
 def _measure(state: World, params: Params) -> dict[str, jax.Array]:

@@ -107,7 +107,7 @@ def test_a_disk_that_starts_tilted_is_refused(dynamics):
             params={"time_step": 0.01}, bodies=lambda params: repeat(disk(1.0, 0.1), 1), start=start, dynamics=dynamics
         )
     )
-    with pytest.raises(UserError, match="body 0 is a disk whose orientation leaves it"):
+    with pytest.raises(UserError, match="body 0 is a disk whose orientation leaves the x-z plane"):
         simulation.check(simulation.params, KEY)
 
 

@@ -28,9 +28,9 @@ def touches_of(motion: Motion, setting: Setting, mobility: Mobility) -> Touches:
         setting: bodies and planes.
         mobility: how the bodies yield.
     """
-    alone, nothing = len(setting.bodies.kinds) == 1, zeros(motion.position.x)
-    pairs = None if alone else touching_pairs(motion, setting, mobility, nothing)
-    return Touches(planes=touching_planes(motion, setting, mobility, nothing), pairs=pairs)
+    alone, zero = len(setting.bodies.kinds) == 1, zeros(motion.position.x)
+    pairs = None if alone else touching_pairs(motion, setting, mobility, zero)
+    return Touches(planes=touching_planes(motion, setting, mobility, zero), pairs=pairs)
 
 
 def touching_planes(motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector) -> Touch:
@@ -90,18 +90,18 @@ def far_pairs(pushes: Push) -> Touch:
     Args:
         pushes: (rounds, slots, pairs per round, ...).
     """
-    nothing, none = jnp.zeros_like(pushes.along), zeros(pushes.along)
+    zero, none = jnp.zeros_like(pushes.along), zeros(pushes.along)
     return Touch(
         normal=none,
         first_arm=none,
         second_arm=none,
         answer=none,
-        normal_mass=nothing + 1,
-        slip_mass=nothing,
-        gap=nothing + FAR,
-        friction=nothing,
-        restitution=nothing,
-        slow=nothing,
+        normal_mass=zero + 1,
+        slip_mass=zero,
+        gap=zero + FAR,
+        friction=zero,
+        restitution=zero,
+        rest_speed=zero,
     )
 
 
@@ -139,10 +139,10 @@ def _touch(
     answers: tuple[Vector, jax.Array, jax.Array],
     friction: jax.Array,
     restitution: jax.Array,
-    slow: jax.Array,
+    rest_speed: jax.Array,
 ) -> Touch:
     answer, normal_mass, slip_mass = computed_once(answers)
-    nothing = jnp.zeros_like(points.gap)
+    zero = jnp.zeros_like(points.gap)
     return Touch(
         normal=points.normal,
         first_arm=first_arm,
@@ -151,9 +151,9 @@ def _touch(
         normal_mass=normal_mass,
         slip_mass=slip_mass,
         gap=points.gap,
-        friction=friction + nothing,
-        restitution=restitution + nothing,
-        slow=slow + nothing,
+        friction=friction + zero,
+        restitution=restitution + zero,
+        rest_speed=rest_speed + zero,
     )
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from simkit.core.barrier import computed_once
 from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, shortened
-from simkit.rigid.contact.sweeping.sweeps import Sides, Yields, all_pushed, over_slots, pushed, relative
+from simkit.rigid.contact.sweeping.sweeps import Sides, Mobilities, all_pushed, over_slots, pushed, relative
 from simkit.rigid.contact.sweeping.touching import Touch
 
 # Points meet together whose gaps, when the first of them closes, are below this part of the way of a step.
@@ -27,10 +27,10 @@ def approaching(velocity: Vector, touch: Touch, time_step: jax.Array) -> jax.Arr
         time_step: in s.
     """
     speed = dot(velocity, touch.normal)
-    return (speed < -touch.slow) & (touch.gap + time_step * speed < 0)
+    return (speed < -touch.rest_speed) & (touch.gap + time_step * speed < 0)
 
 
-def strike(sides: Sides, yields: Yields, touch: Touch, known: Any, time_step: jax.Array) -> tuple[Sides, Any]:
+def strike(sides: Sides, mobilities: Mobilities, touch: Touch, known: Any, time_step: jax.Array) -> tuple[Sides, Any]:
     """Return the velocities after the impact of two bodies, or of a body and a plane, if they meet within a step.
 
     The points that meet first, all at one time, are struck together. With u the velocities along their normals before
@@ -53,18 +53,18 @@ def strike(sides: Sides, yields: Yields, touch: Touch, known: Any, time_step: ja
     def struck(sides: Sides) -> Sides:
         speed = dot(velocity, touch.normal)
         if touch.gap.shape[0] == 1:
-            return _single(sides, yields, touch, velocity, jnp.where(met, speed, 0))
-        return _together(sides, yields, touch, _first_to_meet(speed, met, touch.gap, time_step), speed)
+            return _single(sides, mobilities, touch, velocity, jnp.where(met, speed, 0))
+        return _together(sides, mobilities, touch, _first_to_meet(speed, met, touch.gap, time_step), speed)
 
     return jax.lax.cond(jnp.any(met), struck, lambda same: same, sides), known
 
 
-def _single(sides: Sides, yields: Yields, touch: Touch, velocity: Vector, speed: jax.Array) -> Sides:
+def _single(sides: Sides, mobilities: Mobilities, touch: Touch, velocity: Vector, speed: jax.Array) -> Sides:
     along = staged(-(1 + touch.restitution) * speed * touch.normal_mass)
     velocity = velocity + along * touch.answer
     slip = staged(velocity - staged(dot(velocity, touch.normal)) * touch.normal)
     impulse = along * touch.normal + shortened(-touch.slip_mass * slip, touch.friction * along)
-    return all_pushed(sides, yields, touch, impulse)
+    return all_pushed(sides, mobilities, touch, impulse)
 
 
 def _first_to_meet(speed: jax.Array, met: jax.Array, gap: jax.Array, time_step: jax.Array) -> jax.Array:
@@ -76,15 +76,15 @@ def _first_to_meet(speed: jax.Array, met: jax.Array, gap: jax.Array, time_step: 
     return some & (gap + jnp.where(some, first, 0) * speed <= TOGETHER * time_step * fastest)
 
 
-def _together(sides: Sides, yields: Yields, touch: Touch, meets: jax.Array, speed: jax.Array) -> Sides:
+def _together(sides: Sides, mobilities: Mobilities, touch: Touch, meets: jax.Array, speed: jax.Array) -> Sides:
     before = jnp.where(meets, speed, 0)
-    along, opposed, taken = _plastic(*computed_once((_answers(yields, touch), before, meets)))
+    along, opposed, taken = _plastic(*computed_once((_answers(mobilities, touch), before, meets)))
     along = along * ((1 + touch.restitution) * _ratio(opposed, taken))
-    sides = computed_once(all_pushed(sides, yields, touch, along * touch.normal))
-    return _rubbed(sides, yields, touch, along)
+    sides = computed_once(all_pushed(sides, mobilities, touch, along * touch.normal))
+    return _rubbed(sides, mobilities, touch, along)
 
 
-def _rubbed(sides: Sides, yields: Yields, touch: Touch, along: jax.Array) -> Sides:
+def _rubbed(sides: Sides, mobilities: Mobilities, touch: Touch, along: jax.Array) -> Sides:
     """Return the velocities after friction, which acts at the center of the impulses along the normals."""
     whole = over_slots(along)
     share = computed_once(along / jnp.where(whole > 0, whole, 1))
@@ -95,7 +95,7 @@ def _rubbed(sides: Sides, yields: Yields, touch: Touch, along: jax.Array) -> Sid
     )
     velocity = computed_once(relative(sides, center))
     slip = computed_once(velocity - dot(velocity, normal) * normal)
-    moved = computed_once(pushed(each(jnp.zeros_like, sides), yields, center, slip))
+    moved = computed_once(pushed(each(jnp.zeros_like, sides), mobilities, center, slip))
     squared = dot(slip, slip)
     # Slip is ended, or opposed as far as the cone allows. Its product with the whole velocity would be rounding where
     # there is none.
@@ -105,13 +105,13 @@ def _rubbed(sides: Sides, yields: Yields, touch: Touch, along: jax.Array) -> Sid
     return each(lambda before, by: before - part * by, sides, moved)
 
 
-def _answers(yields: Yields, touch: Touch) -> jax.Array:
+def _answers(mobilities: Mobilities, touch: Touch) -> jax.Array:
     """Return W, the velocities along the normals by unit impulses along them, (slots, slots, pairs, ...)."""
-    levers = [cross(arm, touch.normal) for arm in (touch.first_arm, touch.second_arm)[: len(yields)]]
-    turned = [side.angular @ staged(lever) for side, lever in zip(yields, levers, strict=True)]
+    levers = [cross(arm, touch.normal) for arm in (touch.first_arm, touch.second_arm)[: len(mobilities)]]
+    turned = [side.angular @ staged(lever) for side, lever in zip(mobilities, levers, strict=True)]
     levers, turned = computed_once((levers, turned))
     n = touch.normal
-    answer = sum(side.linear for side in yields) * dot(n[:, None], n[None])
+    answer = sum(side.linear for side in mobilities) * dot(n[:, None], n[None])
     return sum((dot(a[:, None], b[None]) for a, b in zip(levers, turned, strict=True)), answer)
 
 

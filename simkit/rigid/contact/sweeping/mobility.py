@@ -16,7 +16,7 @@ class Velocities:
 
     Attributes:
         linear: of the center of mass in m/s.
-        angular: in the frame of space, in rad/s.
+        angular: in the world frame, in rad/s.
     """
 
     linear: Vector
@@ -46,7 +46,7 @@ class Mobility:
 
     Attributes:
         linear: one over the mass, in 1/kg; zero for what nothing moves.
-        angular: inverse of the tensor of inertia in the frame of space, in 1/(kg m^2).
+        angular: inverse of the tensor of inertia in the world frame, in 1/(kg m^2).
     """
 
     linear: jax.Array
@@ -87,7 +87,7 @@ def mobility_of(bodies: Bodies, motion: Motion) -> Mobility:
     """Return how bodies yield, as they lie.
 
     Args:
-        bodies: what moves.
+        bodies: constants of the bodies.
         motion: state, of which only the orientation counts.
     """
     moments = bodies.inertia

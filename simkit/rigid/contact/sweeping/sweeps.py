@@ -11,14 +11,14 @@ import jax.numpy as jnp
 from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, each
-from simkit.rigid.collision.rounds import halves, joined, moved_on
+from simkit.rigid.collision.rounds import split_pairs, join_pairs, next_round
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
 from simkit.rigid.contact.sweeping.touching import Touch
 
 # Of a body alone, which touches a plane, or of the two of a pair.
 type Sides = tuple[Velocities, ...]
-type Yields = tuple[Mobility, ...]
-type Visit = Callable[[Sides, Yields, Touch, Any], tuple[Sides, Any]]
+type Mobilities = tuple[Mobility, ...]
+type Visit = Callable[[Sides, Mobilities, Touch, Any], tuple[Sides, Any]]
 type Respond = Callable[[Vector, Touch, Any], tuple[Vector, Any]]
 
 
@@ -70,11 +70,11 @@ def sweep(
     moving = len(jax.tree.leaves(velocities))
 
     def one_round(packed: jax.Array, here: Any) -> tuple[jax.Array, Any]:
-        faced = jax.vmap(halves)(packed)
+        faced = jax.vmap(split_pairs)(packed)
         first, second = computed_once([jax.tree.unflatten(structure, list(side)) for side in faced])
         met, after = visit((first[0], second[0]), (first[1], second[1]), *here)
-        met = jax.vmap(joined)(*(jnp.stack(jax.tree.leaves(side)) for side in met))
-        return jax.vmap(moved_on)(jnp.concatenate([met, packed[moving:]])), after
+        met = jax.vmap(join_pairs)(*(jnp.stack(jax.tree.leaves(side)) for side in met))
+        return jax.vmap(next_round)(jnp.concatenate([met, packed[moving:]])), after
 
     def all_rounds(velocities: Velocities, known: Any) -> tuple[Velocities, Any]:
         # All components in one array, which is moved on as one: each of 13 of its own would be compiled for itself.
@@ -95,11 +95,11 @@ def slot_by_slot(respond: Respond) -> Visit:
         respond: ``(relative velocity at the point, touch, carried) -> (impulse on the first body, carried)``.
     """
 
-    def visit(sides: Sides, yields: Yields, touch: Touch, known: Any) -> tuple[Sides, Any]:
+    def visit(sides: Sides, mobilities: Mobilities, touch: Touch, known: Any) -> tuple[Sides, Any]:
         def one_slot(sides: Sides, slot: Any) -> tuple[Sides, Any]:
             touch, known = slot
             impulse, known = computed_once(respond(computed_once(relative(sides, touch)), touch, known))
-            return computed_once(pushed(sides, yields, touch, impulse)), known
+            return computed_once(pushed(sides, mobilities, touch, impulse)), known
 
         return jax.lax.scan(one_slot, sides, (touch, known))
 
@@ -117,7 +117,7 @@ def relative(sides: Sides, touch: Touch) -> Vector:
     return velocity if len(sides) == 1 else velocity - sides[1].at(touch.second_arm)
 
 
-def pushed(sides: Sides, yields: Yields, touch: Touch, impulse: Vector) -> Sides:
+def pushed(sides: Sides, mobilities: Mobilities, touch: Touch, impulse: Vector) -> Sides:
     """Return the velocities after an impulse at points of one slot on the first body, and its opposite on the second.
 
     Args:
@@ -126,13 +126,13 @@ def pushed(sides: Sides, yields: Yields, touch: Touch, impulse: Vector) -> Sides
         touch: the points.
         impulse: in N s.
     """
-    first = sides[0] + yields[0].change(impulse, touch.first_arm)
+    first = sides[0] + mobilities[0].change(impulse, touch.first_arm)
     if len(sides) == 1:
         return (first,)
-    return first, sides[1] - yields[1].change(impulse, touch.second_arm)
+    return first, sides[1] - mobilities[1].change(impulse, touch.second_arm)
 
 
-def all_pushed(sides: Sides, yields: Yields, touch: Touch, impulse: Vector) -> Sides:
+def all_pushed(sides: Sides, mobilities: Mobilities, touch: Touch, impulse: Vector) -> Sides:
     """Return the velocities after impulses in all slots at once, as by `pushed`.
 
     Args:
@@ -142,7 +142,7 @@ def all_pushed(sides: Sides, yields: Yields, touch: Touch, impulse: Vector) -> S
         impulse: in N s, likewise.
     """
     still = each(lambda values: jnp.zeros_like(values)[None], sides)
-    changes = pushed(still, yields, touch, impulse)
+    changes = pushed(still, mobilities, touch, impulse)
     return each(lambda before, change: before + over_slots(change), sides, changes)
 
 

@@ -35,7 +35,7 @@ class Touch:
     gap: jax.Array
     friction: jax.Array
     restitution: jax.Array
-    slow: jax.Array
+    rest_speed: jax.Array
 
 
 @pytree

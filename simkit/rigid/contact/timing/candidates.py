@@ -86,8 +86,8 @@ def times(
 
     Args:
         path: of the balls.
-        balls: what moves.
-        planes: what stands.
+        balls: constants of the balls.
+        planes: the fixed planes.
         support: index of the plane that each ball rests on, -1 for none.
         stand: how they rest on it.
         horizon: latest time of interest in s.
@@ -188,21 +188,21 @@ def _grips(path: Path, balls: Balls, stand: Footing) -> tuple[jax.Array, ...]:
 
     now, dt = along(path.motion.velocity, path.motion.angular_momentum), path.time_step
     rates = [along(*both) for both in zip(path.acceleration.parts, path.torque.parts, strict=True)]
-    slips, nothing = stand.held & ~stand.rolls, jnp.zeros_like(now)
+    slips, zero = stand.held & ~stand.rolls, jnp.zeros_like(now)
     if len(rates) == 1:
-        return now, dt * rates[0], nothing, nothing, nothing, nothing, slips
+        return now, dt * rates[0], zero, zero, zero, zero, slips
     start, linear, square = rates
     bend = dt * jnp.minimum(linear, linear + 2 * square)
-    return now, dt * start, dt * linear / 2, dt * square / 3, nothing, bend, dt * linear, nothing, slips
+    return now, dt * start, dt * linear / 2, dt * square / 3, zero, bend, dt * linear, zero, slips
 
 
 def _lifts(path: Path, stand: Footing) -> tuple[jax.Array, ...]:
     """A ball is lifted when the load ceases to press it to its plane."""
-    parts, nothing = path.pressure.parts, jnp.zeros_like(path.pressure.constant)
+    parts, zero = path.pressure.parts, jnp.zeros_like(path.pressure.constant)
     if len(parts) == 1:
-        return *parts, nothing, nothing, nothing, nothing, nothing, stand.held
+        return *parts, zero, zero, zero, zero, zero, stand.held
     twice = 2 * parts[-1]
-    return *parts, nothing, nothing, twice, twice, nothing, stand.held
+    return *parts, zero, zero, twice, twice, zero, stand.held
 
 
 def _horner(factors: Sequence[jax.Array], s: jax.Array) -> jax.Array:

@@ -162,7 +162,7 @@ def path_under(
     Args:
         load: ``(motion, time) -> Wrench``.
         motion: at the start.
-        balls: what moves.
+        balls: constants of the balls.
         stand: how balls rest on planes.
         time: in s.
         time_step: in s; the way may be followed for that long.

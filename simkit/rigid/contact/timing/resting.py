@@ -41,7 +41,7 @@ def slip(velocity: Vector, angular_momentum: Vector, balls: Balls, normal: Vecto
     Args:
         velocity: v of the centers in m/s.
         angular_momentum: I omega about the centers in kg m^2/s.
-        balls: what moves.
+        balls: constants of the balls.
         normal: n of the plane, a unit vector.
     """
     along = velocity - dot(velocity, normal) * normal
@@ -63,8 +63,8 @@ def footing(
     rate s' at which the load alone would change the slip. Otherwise it slips, from rest along s'.
 
     Args:
-        motion: of balls.
-        balls: what moves.
+        motion: state of the balls.
+        balls: constants of the balls.
         wrench: of the loads on them.
         held: whether each rested on a plane so far.
         rolling: whether its contact gripped so far.
@@ -97,7 +97,7 @@ def with_reaction(wrench: Wrench, balls: Balls, footing: Footing) -> tuple[Wrenc
 
     Args:
         wrench: of the loads.
-        balls: what moves.
+        balls: constants of the balls.
         footing: how they stand.
     """
     normal = footing.normal
@@ -118,8 +118,8 @@ def settled(motion: Motion, balls: Balls, footing: Footing, offset: jax.Array) -
     is given a little velocity rolls on with 5/7 of it.
 
     Args:
-        motion: of balls.
-        balls: what moves.
+        motion: state of the balls.
+        balls: constants of the balls.
         footing: how they stand.
         offset: of each ball's plane in m.
     """

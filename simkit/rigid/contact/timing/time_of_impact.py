@@ -52,8 +52,8 @@ def first_closing(
         return time, step, following, rate
 
     # Each pass finds the way to the next place, and the last one the rate at the place reached.
-    nothing = jnp.zeros_like(bend)
-    time, step, _, rate = jax.lax.fori_loop(0, ITERATIONS + 1, advance, (nothing, nothing, nothing, nothing))
+    zero = jnp.zeros_like(bend)
+    time, step, _, rate = jax.lax.fori_loop(0, ITERATIONS + 1, advance, (zero, zero, zero, zero))
     time = jnp.where(time <= horizon, time, jnp.inf)
     return time, step <= jnp.sqrt(jnp.finfo(step.dtype).eps) * horizon, rate
 
