@@ -57,19 +57,19 @@ def check_joints(joints: Joints, motion: Motion, bodies: Bodies) -> None:
             )
     placed = place(joints, motion)
     rows = jacobian(joints, placed, count)
-    lack, rate = np.abs(violations(joints, placed)), np.abs(rates_of(rows, motion, bodies))
+    violation, rate = np.abs(violations(joints, placed)), np.abs(rates_of(rows, motion, bodies))
     size = 1 + float(np.max(norm(placed.lever) + norm(placed.base_lever)))
     speed = float(np.max(norm(motion.velocity))) + size * float(np.max(norm(angular_velocity(motion, bodies))))
-    few = np.finfo(lack.dtype).eps ** (2 / 3)
+    few = np.finfo(violation.dtype).eps ** (2 / 3)
     remedy = "place the bodies so that they meet, with simkit.rigid.joints.assemble for instance"
     start = 0
     for row, places in rows_of(joints):
         unit, what = ("rad", "tilted") if 3 <= row < 6 else ("m", "open")
         for offset, index in enumerate(places):
             here = start + offset
-            if not lack[here] <= few * size:
+            if not violation[here] <= few * size:
                 raise UserError(
-                    f"{name_of(index, joints)} is {what} by {lack[here]:g} {unit} at the start, "
+                    f"{name_of(index, joints)} is {what} by {violation[here]:g} {unit} at the start, "
                     f"allowed are {few * size:.1g}; {remedy}"
                 )
             if not rate[here] <= few * (1 + speed):

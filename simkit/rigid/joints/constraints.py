@@ -83,16 +83,16 @@ def place(joints: Joints, motion: Motion) -> Placement:
         )
     shape = motion.position.x.shape[1:]
 
-    def together[T](parts: list[T]) -> T:
+    def stack_joints[T](parts: list[T]) -> T:
         return each(lambda *values: jnp.stack([jnp.broadcast_to(value, shape) for value in values]), *parts)
 
-    lever = rotate(_taken(orientation, first), together([joint.anchor for joint in joints]))
-    base_orientation, base_position = _taken(orientation, second), _taken(position, second)
-    base_lever = _taken(position, first) + lever - base_position
-    frame = multiply(_taken(orientation, first), together([joint.frame for joint in joints]))
-    base_frame = multiply(base_orientation, together([joint.base_frame for joint in joints]))
+    lever = rotate(_take(orientation, first), stack_joints([joint.anchor for joint in joints]))
+    base_orientation, base_position = _take(orientation, second), _take(position, second)
+    base_lever = _take(position, first) + lever - base_position
+    frame = multiply(_take(orientation, first), stack_joints([joint.frame for joint in joints]))
+    base_frame = multiply(base_orientation, stack_joints([joint.base_frame for joint in joints]))
     return Placement(
-        separation=base_lever - rotate(base_orientation, together([joint.base for joint in joints])),
+        separation=base_lever - rotate(base_orientation, stack_joints([joint.base for joint in joints])),
         lever=lever,
         base_lever=base_lever,
         axes=axes_of(base_frame),
@@ -118,11 +118,11 @@ def violations(joints: Joints, placed: Placement) -> jax.Array:
     values = []
     for row, places in rows_of(joints):
         if row < 3:
-            values.append(dot(_taken(placed.axes[row], places), _taken(placed.separation, places)))
+            values.append(dot(_take(placed.axes[row], places), _take(placed.separation, places)))
         elif row < 6:
-            values.append(2 * _taken(turns[row - 3], places))
+            values.append(2 * _take(turns[row - 3], places))
         else:
-            apart = norm(_taken(placed.separation, places))
+            apart = norm(_take(placed.separation, places))
             values.append(apart - jnp.stack([jnp.broadcast_to(joints[j].length, apart.shape[1:]) for j in places]))
     return jnp.concatenate(computed_once(values))
 
@@ -146,20 +146,20 @@ def jacobian(joints: Joints, placed: Placement, bodies: int) -> Jacobian:
     for row, places in rows_of(joints):
         if 3 <= row < 6:
             turned = rotate(placed.base_frame, w * units[row - 3] + cross(v, units[row - 3]))
-            moment = _taken(turned, places)
+            moment = _take(turned, places)
             linear.append(each(jnp.zeros_like, moment))
             angular.append(moment)
             base_angular.append(-moment)
         else:
-            apart = _taken(placed.separation, places)
-            direction = _taken(placed.axes[row], places) if row < 3 else normalize(apart, _taken(units[0], places))
+            apart = _take(placed.separation, places)
+            direction = _take(placed.axes[row], places) if row < 3 else normalize(apart, _take(units[0], places))
             linear.append(direction)
-            angular.append(cross(_taken(placed.lever, places), direction))
-            base_angular.append(-cross(_taken(placed.base_lever, places), direction))
+            angular.append(cross(_take(placed.lever, places), direction))
+            base_angular.append(-cross(_take(placed.base_lever, places), direction))
     # In passes of their own: one loop over the concatenation would work out each part again for every place, and its
     # derivative would take minutes to compile.
     parts = computed_once((linear, angular, base_angular))
-    together = [each(lambda *values: jnp.concatenate(values), *part) for part in parts]
+    stack_joints = [each(lambda *values: jnp.concatenate(values), *part) for part in parts]
     owners = [joints[place] for _, places in rows_of(joints) for place in places]
     firsts = np.array([[owner.first == body for body in range(bodies)] for owner in owners], float)
     seconds = np.array([[owner.second == body for body in range(bodies)] for owner in owners], float)
@@ -169,8 +169,8 @@ def jacobian(joints: Joints, placed: Placement, bodies: int) -> Jacobian:
         return each(lambda component: component[:, None] * factor, values)
 
     return Jacobian(
-        linear=spread(together[0], firsts - seconds),
-        angular=spread(together[1], firsts) + spread(together[2], seconds),
+        linear=spread(stack_joints[0], firsts - seconds),
+        angular=spread(stack_joints[1], firsts) + spread(stack_joints[2], seconds),
     )
 
 
@@ -211,7 +211,7 @@ def mobility(rows: Jacobian, motion: Motion, bodies: Bodies) -> jax.Array:
     return pairs(rows.linear, rows.linear / bodies.mass) + pairs(rows.angular, inverse @ rows.angular)
 
 
-def _taken[T](tree: T, indices: Sequence[int] | np.ndarray) -> T:
+def _take[T](tree: T, indices: Sequence[int] | np.ndarray) -> T:
     """Return the places of an array that a fixed list names, by slices, whose derivatives need no scatter."""
     indices = [int(index) for index in indices]
 

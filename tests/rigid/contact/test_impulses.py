@@ -8,7 +8,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import box, sphere
-from simkit.rigid.contact.impulses import Impulses, _lasting
+from simkit.rigid.contact.impulses import Impulses, _persistent
 from simkit.rigid.planes import floor
 from tests.rigid.contact.scenes import run, scene
 
@@ -85,9 +85,9 @@ def test_the_derivative_of_a_force_that_fades_away_is_finite(x64, dtype):
     sizes = jnp.asarray([10.0**power for power in range(-300, 3) if 10.0**power > jnp.finfo(dtype).tiny], dtype)
     now, ones = Vector(sizes, 0.3 * sizes, 0 * sizes), Vector(*[jnp.ones_like(sizes)] * 3)
     for factor in (0.5, 1e9):
-        found = jax.jit(lambda now, factor=factor: jax.jvp(lambda now: _lasting(factor * now, now), (now,), (ones,)))(
-            now
-        )
+        found = jax.jit(
+            lambda now, factor=factor: jax.jvp(lambda now: _persistent(factor * now, now), (now,), (ones,))
+        )(now)
         assert all(np.isfinite(values).all() for values in jax.tree.leaves(found))
         share = min(factor, 1)
         seen = sizes > 1e-9
