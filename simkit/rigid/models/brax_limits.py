@@ -134,7 +134,7 @@ def refuse_time_step(
         middle = (stable + unstable) / 2
         stable, unstable = (stable, middle) if is_unstable(middle) else (middle, unstable)
     raise UserError(
-        f"time_step = {time_step:g} s is too long for the joint springs of brax-spring, which explode above "
+        f"time_step = {time_step:g} s is too long for the joint springs of brax-spring, which are unstable above "
         f"{stable:.2g} s; choose {_round_down(0.8 * stable):g} s or less"
     )
 

@@ -77,7 +77,7 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
 
 
 def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
-    """Return `mjcf` of the text of a model, or of a model of brax, the sources allowed in a scenario.
+    """Return the simulation of an articulated model, from its text or from the brax package, as scenarios may.
 
     Args:
         model: MJCF or URDF text, or ``"brax:ant.xml"``.
