@@ -27,8 +27,8 @@ def refusal(text):
     return message
 
 
-def test_a_comment_inside_a_doctype_hides_no_file(tmp_path):
-    """MuJoCo's parser ends a DOCTYPE at its first ``>``, and reads what others take for a comment."""
+def test_a_comment_inside_a_doctype_cannot_hide_a_file(tmp_path):
+    """MuJoCo's parser ends a DOCTYPE at its first ``>``, and reads text that other parsers take for a comment."""
     (tmp_path / "secret.xml").write_text(f"<mujoco>{BALL}</mujoco>")
     hidden = f'<mujoco><worldbody><include file="{tmp_path / "secret.xml"}"/></worldbody></mujoco>'
     text = f"<!DOCTYPE mujoco [<!-- >{hidden} --> ]>{inside('')}"
@@ -41,7 +41,7 @@ def test_mujoco_reads_only_what_was_checked():
 
 
 def schema():
-    """Return the attributes of each element that MuJoCo knows, (element, attribute)."""
+    """Return the attributes of each element of MuJoCo's schema, (element, attribute)."""
     element, found = "", []
     for line in mujoco.mj_printSchema(False, False).splitlines():
         first = re.match(r" *([\w()]+) \([!?*R]\)", line)
@@ -72,7 +72,7 @@ def test_every_attribute_of_mujoco_that_names_a_file_is_refused():
         (inside('<attach model="a" body="b" prefix="c"/>'), "<attach> includes another model"),
     ],
 )
-def test_whatever_could_reach_for_more_is_refused(text, phrase):
+def test_declarations_files_and_plugins_are_refused(text, phrase):
     assert phrase in refusal(text)
 
 
@@ -112,7 +112,7 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize(("text", "phrase"), TOO_MUCH.values(), ids=TOO_MUCH)
-def test_a_text_that_asks_for_too_much_is_refused_before_it_is_carried_out(text, phrase):
+def test_a_text_that_requests_too_much_is_refused_before_expansion(text, phrase):
     tracemalloc.start()
     try:
         with pytest.raises(UserError, match=re.escape(phrase)):
@@ -122,7 +122,7 @@ def test_a_text_that_asks_for_too_much_is_refused_before_it_is_carried_out(text,
         tracemalloc.stop()
 
 
-def test_replicates_within_the_bounds_are_carried_out():
+def test_replicates_within_the_bounds_are_expanded():
     model = compiled(read_spec(inside(f'<replicate count="3"><replicate count="4">{BALL}</replicate></replicate>')))
     assert model.nbody == 2 + 12
 
