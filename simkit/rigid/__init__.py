@@ -1,4 +1,4 @@
-"""Rigid bodies: exact contact, exact gradients, joints, and any MJCF model."""
+"""Rigid bodies: contact with physical derivatives, joints, and MJCF models."""
 
 from simkit.rigid.bodies.bodies import box, capsule, disk, gather, repeat, sphere, with_inertia
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of

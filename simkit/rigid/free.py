@@ -1,4 +1,4 @@
-"""Free bodies without contacts, followed by any integrator."""
+"""Free motion of bodies under loads, without contacts, by any integrator."""
 
 import dataclasses
 
@@ -31,11 +31,11 @@ class Free:
 
     @property
     def serves(self) -> frozenset[str]:
-        """Return every shape, and nothing that it could touch."""
+        """Return every shape; planes and joints are not supported."""
         return SHAPES | {UNEVEN_SPHERES, TILTED_DISKS}
 
     def start(self, motion: Motion, setting: Setting) -> Memory:
-        """Return nothing: these methods carry no memory."""
+        """Return an empty memory: free motion depends on the present state only."""
         del motion, setting
         return ()
 
@@ -47,12 +47,12 @@ class Free:
         return advance(motion, setting.bodies, setting.load, time, time_step), memory
 
     def diagnose(self, motion: Motion, memory: Memory, setting: Setting) -> dict[str, jax.Array]:
-        """Return nothing: contacts are not looked for."""
+        """Return no diagnostics: contacts are not detected."""
         del motion, memory, setting
         return {}
 
     def status(self, memory: Memory) -> jax.Array:
-        """Return that nothing can go wrong."""
+        """Return OK: this method has no failure of its own."""
         del memory
         return jnp.int32(Status.OK)
 

@@ -1,4 +1,4 @@
-"""Loads on bodies: gravity, any function of the user's, and their sum."""
+"""Loads on bodies: gravity, user-defined forces and torques, and their sum."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,15 +17,13 @@ def gravity(name: str = "gravity") -> Load:
     """Return the weight ``-m g`` along z.
 
     Args:
-        name: of the parameter that holds g, in m/s^2.
+        name: name of the parameter g, in m/s^2.
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
         del motion, time
-        nothing = zeros(bodies.mass)
-        return Wrench(
-            force=Vector(nothing.x, nothing.y, -bodies.mass * parameter_of_load(name, params)), torque=nothing
-        )
+        zero = zeros(bodies.mass)
+        return Wrench(force=Vector(zero.x, zero.y, -bodies.mass * parameter_of_load(name, params)), torque=zero)
 
     def energy(motion: Motion, bodies: Bodies, params: Params) -> jax.Array:
         return jnp.sum(bodies.mass * parameter_of_load(name, params) * motion.position.z, axis=0)
@@ -34,11 +32,11 @@ def gravity(name: str = "gravity") -> Load:
 
 
 def applied(function: Callable[[Motion, Bodies, jax.Array, Params], Wrench]) -> Load:
-    """Return a load from any pure function of the state of one scene.
+    """Return the load that a pure function of the state of one scene computes.
 
     Args:
-        function: ``(motion, bodies, time, params) -> Wrench`` with one number for each body in every array; may depend
-            on time and differentiably on everything else.
+        function: ``(motion, bodies, time, params) -> Wrench``, every array (bodies,); may depend on time in any way,
+            and differentiably on the other arguments.
     """
     return Load(wrench=function)
 
@@ -46,23 +44,22 @@ def applied(function: Callable[[Motion, Bodies, jax.Array, Params], Wrench]) -> 
 def wrench_of(loads: Sequence[Load], motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
     """Return the sum of loads, of one scene or of members of an ensemble along the last axis of every array.
 
-    Loads are functions of one scene, in which arrays of parameters and functions of the user's may be anything, so they
-    are mapped over the members here, and nowhere else.
+    A load is a function of one scene, with parameters of any shape; only here is it mapped over the members.
 
     Args:
-        loads: any number.
-        motion: of the bodies.
-        bodies: what moves.
+        loads: the loads, possibly none.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
         time: in s, a number or (members,).
         params: of the scene.
     """
 
     def of_scene(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
-        nothing = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
+        zero = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
         each = (load.wrench(motion, bodies, time, params) for load in loads)
         # Fused with each other and with the step, several loads take minutes to compile (ten of them, with hinge
         # angles: 55 s of CPU instead of 5); one is left to the step.
-        return sum(map(computed_once, each) if len(loads) > 1 else each, nothing)
+        return sum(map(computed_once, each) if len(loads) > 1 else each, zero)
 
     mapped = of_scene if jnp.ndim(time) == 0 else jax.vmap(of_scene, in_axes=-1, out_axes=-1)
     return mapped(motion, bodies, time, params)

@@ -17,28 +17,28 @@ from simkit.rigid.joints.constraints import Joints
 from simkit.rigid.scene import Dynamics, Planes
 
 SHAPES = frozenset(KINDS)
-# What a scene may hold beside the shapes of its bodies. Every method serves loads, whatever they depend on.
+# Parts of a scene beside the shapes of its bodies. Every method supports loads of any kind.
 PLANES, JOINTS, FRICTION, RESTITUTION = "planes", "joints", "friction", "restitution"
 UNEVEN_SPHERES, TILTED_DISKS = "spheres with unequal moments of inertia", "disks out of the x-z plane"
 PARTS = (*KINDS, PLANES, JOINTS, FRICTION, RESTITUTION, UNEVEN_SPHERES, TILTED_DISKS)
-# Moments of inertia, and velocities out of a plane, that differ by rounding only.
+# Relative difference of moments of inertia, and relative velocity out of the x-z plane, that count as rounding.
 ROUNDING = 1e-5
 
 
 def check_structure(
     dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes, joints: Joints
 ) -> None:
-    """Refuse shapes, planes and joints that a method does not support; looks at no number.
+    """Refuse shapes, planes and joints that a method does not support, without reading any number.
 
     Args:
         dynamics: the method.
-        others: every method, of which those that serve the part are named.
+        others: all methods; the error names those that support the part.
         bodies: of the scene, as arrays or their shapes.
         planes: likewise.
         joints: likewise.
 
     Raises:
-        UserError: that names the first such part, the method and those that serve it.
+        UserError: naming the first such part, the method and those that support it.
     """
     for index, kind in enumerate(bodies.kinds):
         if kind not in dynamics.serves:
@@ -51,16 +51,16 @@ def check_structure(
 
 
 def check_numbers(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes) -> None:
-    """Refuse friction, restitution and moments of inertia that a method does not support; on the host, with numbers.
+    """Refuse friction, restitution and moments of inertia that a method does not support; on the host.
 
     Args:
-        dynamics: as for `check_structure`, like the others.
-        others: every method.
+        dynamics: the method.
+        others: all methods; the error names those that support the part.
         bodies: of the scene.
         planes: of the scene.
 
     Raises:
-        UserError: that names the first such part, the method and those that serve it.
+        UserError: naming the first such part, the method and those that support it.
     """
     for part, of_bodies, of_planes in (
         (FRICTION, bodies.friction, planes.friction),
@@ -80,17 +80,17 @@ def check_numbers(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies
 
 
 def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, planes: Planes, motion: Motion) -> None:
-    """Refuse disks that start out of the x-z plane, or meet planes that would push them out of it; with numbers.
+    """Refuse disks that start out of the x-z plane, and planes that would push them out of it; on the host.
 
     Args:
-        dynamics: as for `check_structure`, like the others.
-        others: every method.
+        dynamics: the method.
+        others: all methods; the error names those that support such disks.
         bodies: of the scene.
         planes: of the scene.
-        motion: at the start.
+        motion: state at the start.
 
     Raises:
-        UserError: that names the first such disk.
+        UserError: naming the first such plane or disk.
     """
     disks = np.flatnonzero(np.asarray(bodies.kinds) == "disk")
     if TILTED_DISKS in dynamics.serves or not disks.size:
@@ -103,43 +103,43 @@ def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, 
         (motion.angular_momentum, "angular momentum", [0, 2]),
     ):
         values = np.asarray(stacked(vectors))[disks]
-        # Of a turn, which is a part of a unit quaternion, the size is 1.
+        # The vector part of a unit quaternion is compared with 1, other vectors with their own largest component.
         size = 1 if what == "orientation" else np.abs(values).max(axis=1)
         out = np.abs(values[:, axes]).max(axis=1) > ROUNDING * size
-        for place in np.flatnonzero(out):
-            raise _refusal(dynamics, others, TILTED_DISKS, f"body {disks[place]} is a disk whose {what} leaves it")
+        for index in disks[out]:
+            raise _refusal(dynamics, others, TILTED_DISKS, f"body {index} is a disk whose {what} leaves the x-z plane")
 
 
 def check_motion(motion: Motion) -> None:
-    """Refuse a start that is not made of finite numbers; on the host, with concrete ones.
+    """Refuse a start with numbers that are not finite; on the host.
 
-    Later checks would compare with it and report what they compute from it.
+    This check comes first: later ones would report numbers computed from them.
 
     Args:
-        motion: at the start.
+        motion: state at the start.
 
     Raises:
-        UserError: that names the first such quantity and body.
+        UserError: naming the first such quantity and body.
     """
     for field in dataclasses.fields(motion):
         values = np.stack([np.asarray(leaf) for leaf in jax.tree.leaves(getattr(motion, field.name))])
         for body in np.flatnonzero(~np.isfinite(values).all(axis=0)):
             raise UserError(
-                f"body {body} has no {field.name.replace('_', ' ')} at the start: for these parameters the start of "
-                "the scene divides by zero, takes a root of a negative number or overflows; choose others"
+                f"body {body} has no finite {field.name.replace('_', ' ')} at the start: for these parameters the "
+                "scene divides by zero, takes a root of a negative number or overflows; choose others"
             )
 
 
 def disks_leave(dynamics: Dynamics, bodies: Bodies, motion: Motion, time_step: jax.Array) -> jax.Array:
-    """Tell, in compiled code, whether a disk leaves the x-z plane under a method that serves none out of it.
+    """Return, in compiled code, whether a disk leaves the x-z plane under a method that does not support this.
 
-    A velocity along y or a spin about another axis counts from `ROUNDING` of the disk's own on, if a time step of it is
-    more than rounding of the radius, or of a radian.
+    A velocity along y, or an angular momentum about x or z, counts if it is more than `ROUNDING` of the disk's total
+    and moves the disk within a time step by more than round-off of its radius, or of a radian.
 
     Args:
         dynamics: the method.
         bodies: of the scene.
-        motion: of the bodies.
+        motion: state of the bodies.
         time_step: in s, a number or (members,).
     """
     disks = np.flatnonzero(np.asarray(bodies.kinds) == "disk")
@@ -154,13 +154,13 @@ def disks_leave(dynamics: Dynamics, bodies: Bodies, motion: Motion, time_step: j
 
 
 def check_planes(planes: Planes) -> None:
-    """Refuse planes that cannot exist; on the host, with concrete numbers.
+    """Refuse planes that cannot exist; on the host.
 
     Args:
-        planes: any number.
+        planes: the fixed planes, possibly none.
 
     Raises:
-        UserError: for a normal that is no unit vector, or a coefficient out of its range.
+        UserError: for a normal that is not a unit vector, or a coefficient out of its range.
     """
     lengths = np.linalg.norm(np.asarray(stacked(planes.normal)), axis=-1)
     for index, length in enumerate(lengths):
@@ -177,14 +177,14 @@ def check_planes(planes: Planes) -> None:
 
 
 def is_concrete(tree: object) -> bool:
-    """Return whether a tree holds numbers, and nothing that is being traced."""
+    """Return whether no array of a tree is being traced."""
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def _refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, found: str) -> UserError:
     serving = [type(other).__name__ for other in others if part in other.serves]
     name = type(dynamics).__name__
-    # A method may serve a part with other settings only.
+    # A method may support a part with other settings only; its settings are then shown.
     name = repr(dynamics) if name in serving else name
     *first, last = serving
     either = f"{', '.join(first)} or {last}" if first else last

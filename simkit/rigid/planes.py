@@ -1,4 +1,4 @@
-"""The floor and other fixed planes, as scenes name them."""
+"""Constructors of fixed planes: the floor, single planes and collections."""
 
 from collections.abc import Sequence
 
@@ -15,26 +15,26 @@ def plane(
     friction: jax.Array | float = 0.0,
     restitution: jax.Array | float = 0.0,
 ) -> Planes:
-    """Return one plane ``n . x = d`` that bodies stay in front of.
+    """Return one plane ``n . x = d``, as a collection; bodies stay on the side of its normal.
 
     Args:
         normal: n, a unit vector towards the bodies, three numbers.
         offset: d in m.
-        friction: coefficient; in a contact the larger of the two counts, so zero leaves it to the body.
-        restitution: coefficient; likewise.
+        friction: coefficient of Coulomb friction; a contact uses the larger of the plane's and the body's.
+        restitution: coefficient of restitution; likewise.
     """
     x, y, z = (jnp.asarray(component, dtype=float) for component in normal)
     numbers = [jnp.asarray(number, dtype=float) for number in (offset, friction, restitution)]
-    alike = Planes(normal=Vector(x, y, z), offset=numbers[0], friction=numbers[1], restitution=numbers[2])
-    return each(lambda value: value[None], alike)
+    single = Planes(normal=Vector(x, y, z), offset=numbers[0], friction=numbers[1], restitution=numbers[2])
+    return each(lambda value: value[None], single)
 
 
 def floor(friction: jax.Array | float = 0.0, restitution: jax.Array | float = 0.0) -> Planes:
     """Return the plane z = 0, which bodies stay above.
 
     Args:
-        friction: coefficient; in a contact the larger of the two counts, so zero leaves it to the body.
-        restitution: coefficient; likewise.
+        friction: coefficient of Coulomb friction; a contact uses the larger of the plane's and the body's.
+        restitution: coefficient of restitution; likewise.
     """
     return plane((0.0, 0.0, 1.0), 0.0, friction, restitution)
 
@@ -45,6 +45,6 @@ def together(planes: Sequence[Planes]) -> Planes:
 
 
 def no_planes() -> Planes:
-    """Return a collection without any."""
-    nothing = jnp.zeros(0)
-    return Planes(normal=Vector(nothing, nothing, nothing), offset=nothing, friction=nothing, restitution=nothing)
+    """Return an empty collection of planes."""
+    zero = jnp.zeros(0)
+    return Planes(normal=Vector(zero, zero, zero), offset=zero, friction=zero, restitution=zero)

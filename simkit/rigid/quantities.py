@@ -1,4 +1,4 @@
-"""Quantities that scenes of rigid bodies share, in SI units."""
+"""Units and meanings of the quantities that scenes of rigid bodies share."""
 
 from simkit.core.simulation import Quantity
 
@@ -10,13 +10,13 @@ RIGID = {
         "orientation": ("1", "unit quaternion from body to world"),
         "velocity": ("m/s", "velocity of the center"),
         "angular_velocity": ("rad/s", "angular velocity"),
-        "half_lengths": ("m", "half lengths along the body's axes"),
+        "half_lengths": ("m", "half lengths along the body axes"),
         "radius": ("m", "radius of balls and capsules"),
         "links": ("m", "ends of rods and strings"),
         "planes": ("1", "unit normal, and offset in m, of each plane"),
-        "target": ("m", "place to be reached"),
+        "target": ("m", "position to be reached"),
         "trace": ("m", "points whose paths are drawn"),
-        "pivots": ("m", "points that hold bodies"),
+        "pivots": ("m", "fixed points of joints"),
         "disk": ("1", "1 for bodies drawn as disks about their axis z"),
         "energy": ("J", "kinetic and potential energy"),
         "momentum": ("kg m/s", "length of the momentum"),

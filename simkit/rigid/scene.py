@@ -19,13 +19,13 @@ type Memory = Any
 
 @pytree
 class Planes:
-    """Fixed planes that bodies stay in front of, ``n . x >= d``, one number each along the first axis.
+    """Fixed planes that bound the bodies, ``n . x >= d``; the first axis of every array counts the planes.
 
     Attributes:
         normal: n, unit vectors.
         offset: d in m.
-        friction: coefficient; in a contact the larger of the two counts, so zero leaves it to the body.
-        restitution: coefficient; likewise.
+        friction: coefficient of Coulomb friction; a contact uses the larger of the plane's and the body's.
+        restitution: coefficient of restitution; likewise.
     """
 
     normal: Vector
@@ -36,11 +36,11 @@ class Planes:
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """Something that acts on the bodies of one scene; `simkit.rigid.loads.wrench_of` maps it over members.
+    """Forces and torques on the bodies of one scene; `simkit.rigid.loads.wrench_of` maps it over members.
 
     Attributes:
         wrench: ``(motion, bodies, time, params) -> Wrench``, forces and torques.
-        energy: ``(motion, bodies, params) -> J``, the potential energy, for a force that has one.
+        energy: ``(motion, bodies, params) -> J``, the potential energy; None for a load without one.
     """
 
     wrench: Callable[[Motion, Bodies, jax.Array, Params], Wrench]
@@ -48,10 +48,10 @@ class Load:
 
 
 def parameter_of_load(name: str, params: Params) -> jax.Array:
-    """Return the parameter that a load was told the name of.
+    """Return the parameter that a load reads by its name.
 
     Args:
-        name: of the parameter.
+        name: name of the parameter.
         params: of the scene.
 
     Raises:
@@ -66,14 +66,14 @@ def parameter_of_load(name: str, params: Params) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A scene at given parameters, as a method of time stepping sees it.
+    """A scene evaluated at given parameters: the input of a method of time stepping.
 
     Attributes:
-        bodies: what moves.
-        planes: what stands.
-        load: ``(motion, time) -> Wrench``, all that acts.
-        params: of the scene, for what else a method takes from them.
-        joints: what holds bodies together.
+        bodies: constants of the bodies.
+        planes: the fixed planes.
+        load: ``(motion, time) -> Wrench``, the sum of all loads.
+        params: of the scene, for further parameters that a method reads.
+        joints: the joints.
     """
 
     bodies: Bodies
@@ -84,60 +84,60 @@ class Setting:
 
 
 class Dynamics(Protocol):
-    """A method that follows the bodies of a scene in time.
+    """A method of time stepping for the bodies of a scene.
 
-    Its functions treat arrays as one number for each body along the first axis, and any axes that follow (members of
-    an ensemble) alike.
+    The first axis of arrays counts the bodies; its functions broadcast over any axes that follow (members of an
+    ensemble). The *memory* of a method is the state that it carries from step to step beside the motion.
     """
 
     @property
     def serves(self) -> Collection[str]:
-        """Return which of `simkit.rigid.parts.PARTS` have an effect; `simkit.rigid.simulate` refuses the others."""
+        """Return the `simkit.rigid.parts.PARTS` that it supports; `simkit.rigid.simulate` refuses the others."""
         ...
 
     def start(self, motion: Motion, setting: Setting) -> Memory:
-        """Return what the method carries from step to step, a pytree of arrays (possibly empty)."""
+        """Return the memory at the start, a pytree of arrays (possibly empty)."""
         ...
 
     def step(
         self, motion: Motion, memory: Memory, setting: Setting, time: jax.Array, time_step: jax.Array
     ) -> tuple[Motion, Memory]:
-        """Return the motion one step later, and what is carried on."""
+        """Return the motion and the memory one step later."""
         ...
 
     def diagnose(self, motion: Motion, memory: Memory, setting: Setting) -> dict[str, jax.Array]:
-        """Return what the method measures: where it looks for contacts, ``contacts`` and ``penetration`` in m."""
+        """Return diagnostics of the method; one with contacts has ``contacts`` and ``penetration`` in m."""
         ...
 
     def status(self, memory: Memory) -> jax.Array:
-        """Return the code of `simkit.core.status.Status` that the method itself stands for, int32.
+        """Return the code of `simkit.core.status.Status`, int32, of the method alone.
 
-        A failure is one of the last step: the scene is then held as it was before that step, for good.
+        A failure refers to the last step: the scene keeps the state before that step from then on.
         """
         ...
 
     def check(self, motion: Motion, setting: Setting) -> None:
-        """Refuse a start that the method could not go on from; on the host, with concrete numbers."""
+        """Refuse a start from which the method cannot step; on the host."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """What `simkit.rigid.simulate` makes a simulation of: pure functions of the parameters, and a method.
+    """Pure functions of the parameters and a method of time stepping, from which `simulate` makes a simulation.
 
-    What the method does not support (joints, planes, a shape, friction, restitution) is refused by name.
+    A part that the method does not support (joints, planes, a shape, friction, restitution) is refused by name.
 
     Attributes:
         params: default parameters, numbers, arrays or `simkit.core.parameter.Parameter`; ``time_step`` is one of them.
         bodies: ``params -> Bodies``.
         start: ``(params, bodies, key) -> Motion``.
-        dynamics: how the bodies are followed in time.
+        dynamics: the method of time stepping.
         planes: ``params -> Planes``; none by default.
         joints: ``params -> (Joint, ...)``; none by default.
-        loads: what acts on the bodies, gravity for instance.
-        measures: ``(motion, bodies, time, params) -> {name: scalar}``, diagnostics of this scene.
-        observe: ``(motion, bodies, time, params) -> {name: array}``, what frames hold beside the bodies.
-        dimensions: names of the axes of what ``observe`` returns.
+        loads: forces and torques on the bodies, gravity for instance.
+        measures: ``(motion, bodies, time, params) -> {name: scalar}``, further diagnostics.
+        observe: ``(motion, bodies, time, params) -> {name: array}``, further observed arrays.
+        dimensions: names of the axes of the arrays of ``observe``.
     """
 
     params: Mapping[str, Any]

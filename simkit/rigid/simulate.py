@@ -43,7 +43,7 @@ from simkit.rigid.parts import (
 from simkit.rigid.planes import no_planes
 from simkit.rigid.scene import Dynamics, Memory, Planes, Scene, Setting
 
-# Every method, of which refusals name those that serve what another does not.
+# Every method; an error about an unsupported part names those that support it.
 METHODS: tuple[Dynamics, ...] = (Free(), Events(), Impulses(), Compliant(), Jointed())
 
 DIMENSIONS = {
@@ -61,12 +61,12 @@ class World:
     """State of a scene.
 
     Attributes:
-        motion: of its bodies.
-        memory: what the method of time stepping carries.
+        motion: state of the bodies.
+        memory: state that the method of time stepping carries.
         time: in s.
-        excess: by how much rounding has made ``time`` too large, in s.
-        failure: int32, the `simkit.core.status.Status` of the failure that the next step runs into, at which
-            the state is held for good; OK where there is none.
+        excess: accumulated rounding error of ``time``, in s; the exact time is ``time - excess``.
+        failure: int32, the `simkit.core.status.Status` of a step that failed and was not taken, after which the state
+            does not change; OK while no step has failed.
     """
 
     motion: Motion
@@ -80,18 +80,18 @@ def simulate(scene: Scene) -> Simulation:
     """Return the simulation of a scene.
 
     It diagnoses ``time``, ``energy`` (kinetic, and potential of the loads that have one), ``momentum`` and
-    ``angular_momentum`` (lengths; the latter about the origin), what the method tells (``contacts``, their number, and
-    ``penetration``, the largest in m, if it looks for contacts), and the measures of the scene.
+    ``angular_momentum`` (lengths; the latter about the origin), the diagnostics of the method (with contacts:
+    ``contacts``, their number, and ``penetration``, the largest in m), and the measures of the scene.
 
     A step in which the method fails (more impacts than its budget, joints that do not close) is not taken: the state
-    stays as it was before that step, whatever steps follow, and its status tells why.
+    before that step is kept through all further steps, and its status gives the reason.
 
     Args:
         scene: bodies, loads and method.
 
     Raises:
-        UserError: for a part of the scene that its method does not support, or a parameter that is missing; ``check``
-            looks at the numbers again.
+        UserError: for a part of the scene that its method does not support, or a missing ``time_step``; ``check``
+            repeats the checks for the parameters of a run.
     """
 
     def parts_of(params: Params) -> tuple[Bodies, Planes, tuple[Joint, ...]]:
@@ -106,44 +106,44 @@ def simulate(scene: Scene) -> Simulation:
 
         return Setting(bodies=bodies, planes=planes, load=load, params=params, joints=joints)
 
-    def setting(params: Params) -> Setting:
+    def setting_at(params: Params) -> Setting:
         return setting_of(parts_of(params), params)
 
     def init(params: Params, key: jax.Array) -> World:
-        here = setting(params)
-        motion = scene.start(params, here.bodies, key)
+        setting = setting_at(params)
+        motion = scene.start(params, setting.bodies, key)
         time = jnp.zeros_like(params["time_step"])
-        memory = scene.dynamics.start(motion, here)
+        memory = scene.dynamics.start(motion, setting)
         failure = jnp.full_like(time, Status.OK, dtype=jnp.int32)
         return World(motion=motion, memory=memory, time=time, excess=time, failure=failure)
 
     def step(state: World, params: Params) -> World:
-        return advance(state, params, setting(params))
+        return advance(state, params, setting_at(params))
 
-    def advance(state: World, params: Params, here: Setting) -> World:
+    def advance(state: World, params: Params, setting: Setting) -> World:
         time_step = params["time_step"]
-        motion, memory = scene.dynamics.step(state.motion, state.memory, here, state.time, time_step)
+        motion, memory = scene.dynamics.step(state.motion, state.memory, setting, state.time, time_step)
         code = scene.dynamics.status(memory)
-        found = jnp.where(failed(code), code, jnp.int32(Status.OK))
-        leaves = disks_leave(scene.dynamics, here.bodies, motion, time_step)
-        found = jnp.where((found == Status.OK) & leaves, jnp.int32(Status.DISK_OUT_OF_PLANE), found)
-        failure = jnp.where(state.failure == Status.OK, found, state.failure)
+        new_failure = jnp.where(failed(code), code, jnp.int32(Status.OK))
+        leaves = disks_leave(scene.dynamics, setting.bodies, motion, time_step)
+        new_failure = jnp.where((new_failure == Status.OK) & leaves, jnp.int32(Status.DISK_OUT_OF_PLANE), new_failure)
+        failure = jnp.where(state.failure == Status.OK, new_failure, state.failure)
         time, excess = compensated_sum(state.time, state.excess, time_step)
         after = World(motion=motion, memory=memory, time=time, excess=excess, failure=failure)
         before, held = dataclasses.replace(state, failure=failure), failure != Status.OK
         return jax.tree.map(lambda old, new: jnp.where(held, old, new), before, after)
 
     def step_members(states: World, params: Params) -> World:
-        def some(some_states: World, some_params: Params) -> World:
-            parts = jax.vmap(parts_of)(some_params)
-            some_states, some_params, parts = members_last((some_states, some_params, parts))
-            return members_first(advance(some_states, some_params, setting_of(parts, some_params)))
+        def step_block(states: World, params: Params) -> World:
+            parts = jax.vmap(parts_of)(params)
+            states, params, parts = members_last((states, params, parts))
+            return members_first(advance(states, params, setting_of(parts, params)))
 
-        return in_blocks(some, states, params)
+        return in_blocks(step_block, states, params)
 
     def observe(state: World, params: Params) -> Arrays:
         bodies, motion = scene.bodies(params), state.motion
-        # On its own, so that every program that observes rounds it alike.
+        # Without the barriers, programs that fuse this with other code would round it differently.
         omega = computed_once(angular_velocity(computed_once(motion), bodies))
         arrays = {
             "position": vector.stacked(motion.position),
@@ -156,15 +156,15 @@ def simulate(scene: Scene) -> Simulation:
         return arrays if scene.observe is None else arrays | scene.observe(motion, bodies, state.time, params)
 
     def diagnose(state: World, params: Params) -> Arrays:
-        here, motion = setting(params), state.motion
-        bodies = here.bodies
+        setting, motion = setting_at(params), state.motion
+        bodies = setting.bodies
         potential = [load.energy(motion, bodies, params) for load in scene.loads if load.energy is not None]
         numbers = {
             "time": state.time,
             "energy": sum(potential, kinetic_energy(motion, bodies)),
             "momentum": vector.norm(momentum(motion, bodies)),
             "angular_momentum": vector.norm(angular_momentum(motion, bodies)),
-            **scene.dynamics.diagnose(motion, state.memory, here),
+            **scene.dynamics.diagnose(motion, state.memory, setting),
         }
         return numbers if scene.measures is None else numbers | scene.measures(motion, bodies, state.time, params)
 
@@ -173,17 +173,17 @@ def simulate(scene: Scene) -> Simulation:
         code = jnp.where(state.failure == Status.OK, scene.dynamics.status(state.memory), state.failure)
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
-    draw = jax.jit(lambda params, key: scene.start(params, scene.bodies(params), key))
+    start = jax.jit(lambda params, key: scene.start(params, scene.bodies(params), key))
 
     def check(params: Params, key: jax.Array) -> None:
-        here = setting(params)
-        check_bodies(here.bodies)
-        check_planes(here.planes)
-        check_numbers(scene.dynamics, METHODS, here.bodies, here.planes)
-        motion = draw(params, key)
+        setting = setting_at(params)
+        check_bodies(setting.bodies)
+        check_planes(setting.planes)
+        check_numbers(scene.dynamics, METHODS, setting.bodies, setting.planes)
+        motion = start(params, key)
         check_motion(motion)
-        check_disks(scene.dynamics, METHODS, here.bodies, here.planes, motion)
-        scene.dynamics.check(motion, here)
+        check_disks(scene.dynamics, METHODS, setting.bodies, setting.planes, motion)
+        scene.dynamics.check(motion, setting)
 
     _check_parts(scene, parts_of)
     time_step = scene.params["time_step"]
@@ -196,7 +196,7 @@ def simulate(scene: Scene) -> Simulation:
         diagnose=diagnose,
         params={**scene.params, "time_step": time_step},
         status=status,
-        # A step holds what failed by itself.
+        # The step itself keeps the state of a scene that failed.
         watched=False,
         check=check,
         step_members=step_members,
@@ -206,13 +206,13 @@ def simulate(scene: Scene) -> Simulation:
 
 
 def _check_parts(scene: Scene, parts_of: Callable[[Params], tuple[Bodies, Planes, tuple[Joint, ...]]]) -> None:
-    """Refuse what the method of a scene would drop; of numbers, those of the default parameters."""
+    """Refuse parts of a scene that its method does not support, judged at the default parameters."""
     if "time_step" not in scene.params:
         raise UserError("the scene has no parameter 'time_step'; add it to its params, in s")
     params = as_arrays(scene.params)
     bodies, planes, joints = jax.eval_shape(parts_of, params)
     check_structure(scene.dynamics, METHODS, bodies, planes, joints)
-    # Also while something else is being traced, these are numbers.
+    # Concrete numbers, also where the scene is made inside a traced function.
     with jax.ensure_compile_time_eval():
         bodies, planes, _ = parts_of(params)
     if is_concrete((bodies, planes)):

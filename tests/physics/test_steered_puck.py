@@ -169,7 +169,7 @@ def test_shipped_optimization_finds_the_way_off_the_cushion():
 
 
 def test_mistakes_are_refused():
-    with pytest.raises(UserError, match=r"knots = 1 is not a whole number in \[2, 1000\]"):
+    with pytest.raises(UserError, match=r"knots = 1 is not an integer in \[2, 1000\]"):
         steered_puck(knots=1)
-    with pytest.raises(UserError, match=r"steps_between = 0.5 is not a whole number in \[1, 1000\]"):
+    with pytest.raises(UserError, match=r"steps_between = 0.5 is not an integer in \[1, 1000\]"):
         steered_puck(steps_between=0.5)

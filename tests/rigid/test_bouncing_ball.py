@@ -56,7 +56,7 @@ def test_float32_agrees_with_float64():
         assert abs(float(results[False][name]) - float(results[True][name])) < 360 * 6e-8 * 10
 
 
-def test_a_map_over_parameters_and_keys_equals_a_loop(x64):
+def test_vmap_over_parameters_and_keys_equals_a_loop(x64):
     simulation = bouncing_ball()
     run = last_diagnostics(simulation, 100)
     count = 5
@@ -76,7 +76,7 @@ def test_a_map_over_parameters_and_keys_equals_a_loop(x64):
             np.testing.assert_allclose(mapped[name][member], value, rtol=1e-12, atol=1e-12)
 
 
-def test_scatter_makes_every_key_another_throw_with_the_given_spread(x64):
+def test_scatter_draws_throws_with_the_given_standard_deviation(x64):
     simulation = bouncing_ball().with_params(launch_scatter=0.1)
     keys = jax.random.split(jax.random.key(2), 4000)
     states = jax.vmap(simulation.init, in_axes=(None, 0))(simulation.params, keys)
@@ -111,7 +111,7 @@ CORNERS = {
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_no_derivative_is_nan_wherever_the_ball_ends(precision):
+def test_no_derivative_is_nan_in_any_final_state(precision):
     with jax.enable_x64(precision == "float64"):
         simulation = bouncing_ball()
         run = last_diagnostics(simulation, 300)

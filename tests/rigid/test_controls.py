@@ -1,4 +1,4 @@
-"""Forces held constant over steps, with every method: the way they make, and the derivative in each of them."""
+"""Forces held constant over steps, with every method: displacement and derivatives."""
 
 import dataclasses
 
@@ -60,7 +60,7 @@ def pushed(method):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_held_force_makes_the_way_of_its_steps_and_has_a_derivative_in_each(name):
+def test_a_force_held_over_steps_and_its_derivatives_are_exact(name):
     method, into = METHODS[name]
     simulation = pushed(method)
     run, state = controlled(simulation, HELD), simulation.init(simulation.params, KEY)

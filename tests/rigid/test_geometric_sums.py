@@ -26,7 +26,7 @@ def test_the_closed_form_equals_the_plain_sum_and_has_its_derivative(ratio, coun
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 0.99])
-def test_an_endless_sum_has_its_limit(ratio):
+def test_an_infinite_sum_equals_its_limit(ratio):
     value, derivative = jax.value_and_grad(geometric_sum)(jnp.array(ratio), jnp.array(ENDLESS))
     # 1 / (1 - q) and its derivative; the subtraction loses a unit of 1.1e-16 against 1 - q = 0.01.
     np.testing.assert_allclose([value, derivative], [1 / (1 - ratio), 1 / (1 - ratio) ** 2], rtol=1e-13)

@@ -1,4 +1,4 @@
-"""Integrators: their order under forces of every kind, what they keep, and that they can be run backwards."""
+"""Integrators: their order under forces of every kind, conserved quantities, and reversibility."""
 
 import dataclasses
 import functools
@@ -60,7 +60,7 @@ def as_numbers(motion: Motion) -> np.ndarray:
 
 @functools.cache
 def exact(drag: float) -> np.ndarray:
-    """The same motion by Euler's equations in the body's frame, with SciPy; nothing of the code under test."""
+    """The same motion by Euler's equations in the body frame, with SciPy, independent of the code under test."""
 
     def matrix(q):
         w, x, y, z = q
@@ -128,7 +128,7 @@ def end(name, steps, drag=0.0):
         ("runge_kutta", DRAG, 4, 50),
     ],
 )
-def test_an_integrator_has_its_order_under_forces_that_depend_on_everything(name, drag, order, steps):
+def test_an_integrator_has_its_order_under_forces_of_position_velocity_and_time(name, drag, order, steps):
     errors = [np.abs(end(name, steps * factor, drag) - exact(drag)).max() for factor in (1, 2, 4)]
     # The next term of the error is smaller by a few time steps of 1/50 to 1/400 s: a tenth of the order at most.
     for coarse, fine in itertools.pairwise(errors):
@@ -149,7 +149,7 @@ def test_a_free_body_keeps_its_momenta_to_the_last_bit(name):
     np.testing.assert_array_equal(as_numbers(after)[7:], before[7:])
 
 
-def test_a_free_body_keeps_its_energy_nearly_and_does_not_drift():
+def test_the_energy_of_a_free_body_oscillates_without_drift():
     bodies, run = asymmetric_body(), runner("velocity_verlet", loaded=False)
     motion, energies = start(), []
     for _ in range(100):
@@ -162,7 +162,7 @@ def test_a_free_body_keeps_its_energy_nearly_and_does_not_drift():
 
 
 @pytest.mark.parametrize("loaded", [True, False])
-def test_velocity_verlet_runs_back_to_where_it_started(loaded):
+def test_velocity_verlet_run_backwards_returns_to_its_start(loaded):
     run, steps = runner("velocity_verlet", loaded=loaded), 100
     there = run(start(), jnp.array(0.0), jnp.array(0.02), steps)
     back, time = run(*there, jnp.array(-0.02), steps)
@@ -174,7 +174,7 @@ def test_velocity_verlet_runs_back_to_where_it_started(loaded):
 @pytest.mark.parametrize(
     ("moments", "axis"), [((0.4, 0.4, 0.4), None), ((0.5, 0.5, 0.8), 2), ((0.8, 0.5, 0.5), 0)], ids=str
 )
-def test_a_symmetric_body_turns_exactly_whatever_the_time_step(moments, axis):
+def test_a_symmetric_body_rotates_exactly_at_any_time_step(moments, axis):
     bodies = gather([with_inertia(sphere(1.0, 0.5), moments)])
     motion = motion_of(
         bodies,
@@ -212,7 +212,7 @@ def test_a_symmetric_body_turns_exactly_whatever_the_time_step(moments, axis):
 
 
 @pytest.mark.parametrize("name", INTEGRATORS)
-def test_a_body_at_rest_has_every_derivative(name):
+def test_a_body_at_rest_has_finite_derivatives(name):
     bodies, spin = asymmetric_body(), jnp.zeros(3)
     still = Wrench(force=vector.zeros(bodies.mass), torque=vector.zeros(bodies.mass))
 
@@ -252,7 +252,7 @@ def test_the_derivative_of_a_motion_is_its_central_difference(name):
     np.testing.assert_allclose(slope, difference, atol=1e-8)
 
 
-def test_float32_loses_no_more_than_its_rounding():
+def test_float32_agrees_within_its_rounding():
     with jax.enable_x64(False):
         bodies, advance = asymmetric_body(), integrator_named("velocity_verlet")
 
@@ -275,7 +275,7 @@ def test_an_unknown_integrator_is_refused_with_the_list():
         integrator_named("velocity_verlett")
 
 
-def test_a_motion_is_data():
+def test_a_motion_is_a_pytree_and_a_dataclass():
     motion = start()
     assert dataclasses.replace(motion, velocity=motion.velocity).position.x.shape == (1,)
     assert jax.tree.structure(motion).num_leaves == 13

@@ -1,4 +1,4 @@
-"""Loads made of functions of the user's act on every member of an ensemble as on a scene of its own."""
+"""User-defined loads act on every member of an ensemble as on a single scene."""
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +89,7 @@ def scene(load):
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_members_move_as_single_scenes_do(name):
+def test_members_equal_single_scenes(name):
     simulation = scene(LOADS[name])
     # As many members as an array has entries: the two would go together without an error.
     weights = jnp.array([[0.5, 0.7, 0.3], [2.0, 1.0, 0.4], [0.1, 0.2, 0.9]])
@@ -106,7 +106,7 @@ def test_members_move_as_single_scenes_do(name):
             )
 
 
-def test_a_shared_array_is_not_taken_for_members():
+def test_a_shared_array_is_not_split_over_members():
     simulation = scene(LOADS["motor"])
     single = trajectory(simulation, 10, 10)(simulation.params, jax.random.key(0))[2]
     # The gravity of each member is its own, the array is that of all.

@@ -170,14 +170,14 @@ def ends(simulation, off):
 
 @functools.cache
 def touched(name):
-    """Return how bodies end after contact, with each part of it turned off; and their shapes."""
+    """Return the final states of bodies after contact, with each part turned off in turn; and their shapes."""
     simulation, shapes = contacts(name)
     return ends(simulation, {**dict.fromkeys(SURFACE, 0.0), "floor": -50.0}), shapes
 
 
 @functools.cache
 def loaded(name):
-    """Return how bodies end under loads, with each turned off."""
+    """Return the final states of bodies under loads, with each load turned off in turn."""
     return ends(pulled(name), dict.fromkeys(LOADS, 0.0))
 
 
@@ -222,7 +222,7 @@ def test_the_table_is_what_the_methods_declare():
 
 
 @pytest.mark.parametrize("method, part", [cell for cell in CELLS if cell[1] not in TABLE[cell[0]]])
-def test_a_part_that_a_method_does_not_serve_is_refused_by_name(method, part):
+def test_a_part_that_a_method_does_not_support_is_refused_by_name(method, part):
     with pytest.raises(UserError, match=f"{method} does not support {part}") as caught:
         simulation = simulate(scene_with(method, part))
         simulation.check(simulation.params, jax.random.key(0))
@@ -243,7 +243,7 @@ def test_every_kind_of_joint_is_refused_by_methods_without_joints(method, kind):
 
 
 @pytest.mark.parametrize("method, part", SERVED)
-def test_a_part_that_a_method_serves_has_an_effect(method, part):
+def test_a_part_that_a_method_supports_has_an_effect(method, part):
     if part == "joints":
         return jointed_bodies_do_not_fall_freely()
     found, shapes = touched(method)
@@ -279,7 +279,7 @@ def test_every_load_acts_with_every_method(method, load):
 
 
 @pytest.mark.parametrize("method", MARKED)
-def test_bodies_that_meet_push_each_other_unless_the_method_has_no_contact(method):
+def test_bodies_collide_in_every_method_with_contact(method):
     found, _ = touched(method)
     before, after = (1.0, -1.0), found["all"].motion.velocity.x[:2]
     collided = after[0] < 0 < after[1]

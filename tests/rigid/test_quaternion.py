@@ -97,7 +97,7 @@ def test_the_exponential_has_its_derivative_where_the_series_ends(angle):
     np.testing.assert_allclose(jax.jacrev(turned_by)(u), difference, atol=1e-9)
 
 
-def test_a_body_at_rest_among_turning_ones_spoils_no_derivative():
+def test_a_body_at_rest_does_not_spoil_derivatives_of_rotating_ones():
     rates = jnp.array([[0.0, 0.0, 0.0], [1.0, -2.0, 0.5]])
 
     def outcome(rates):

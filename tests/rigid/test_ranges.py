@@ -61,7 +61,7 @@ def test_a_parameter_out_of_its_range_is_named_with_its_value(make):
         simulation.check_values(simulation.params | {"time_step": jnp.asarray(0.0)}, jax.random.key(0))
 
 
-def test_bounds_are_checked_before_what_a_simulation_checks_itself():
+def test_bounds_are_checked_before_the_check_of_the_simulation():
     asked = []
     simulation = Simulation(
         init=lambda params, key: params["x"],

@@ -1,4 +1,4 @@
-"""Scenes as simulations: a user's own load, ensembles with members last, blocks of members, and bad bodies."""
+"""Scenes as simulations: user-defined loads, ensembles with members last, blocks of members, and bad bodies."""
 
 import dataclasses
 
@@ -60,7 +60,7 @@ def two_bodies(integrator="velocity_verlet"):
 
 
 @pytest.mark.parametrize("integrator", ["velocity_verlet", "runge_kutta"])
-def test_a_load_of_the_users_acts_alike_alone_and_in_an_ensemble(integrator):
+def test_a_user_defined_load_is_equal_in_single_runs_and_ensembles(integrator):
     simulation, members = two_bodies(integrator), 5
     keys = jax.random.split(jax.random.key(3), members)
     varied = {
@@ -80,7 +80,7 @@ def test_a_load_of_the_users_acts_alike_alone_and_in_an_ensemble(integrator):
             np.testing.assert_allclose(many, expected, rtol=1e-12, atol=1e-13, err_msg=name)
 
 
-def test_a_load_of_the_users_can_be_differentiated():
+def test_a_user_defined_load_can_be_differentiated():
     simulation = two_bodies()
 
     def distance(params):
@@ -102,7 +102,7 @@ def test_a_load_of_the_users_can_be_differentiated():
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17, 24])
-def test_blocks_of_members_give_what_all_at_once_give(count):
+def test_blocks_of_members_equal_one_batch(count):
     seen = []
 
     def double(tree, other):
@@ -117,7 +117,7 @@ def test_blocks_of_members_give_what_all_at_once_give(count):
     assert set(seen) == ({count} if count <= 8 else {8} | ({count % 8} - {0}))
 
 
-def test_the_energy_of_falling_bodies_is_kept_and_their_momentum_grows_by_the_weight():
+def test_falling_bodies_conserve_energy_and_gain_momentum_by_their_weight():
     scene = two_bodies()
     params = {**scene.params, "stiffness": jnp.array(0.0), "wind": jnp.zeros(2)}
     simulation = simulate(
@@ -153,11 +153,11 @@ def test_a_start_that_is_not_finite_is_refused_by_body_and_quantity():
     )
     assert simulation.check is not None
     simulation.check({**simulation.params, "speed_squared": jnp.asarray(0.0)}, KEY)
-    with pytest.raises(UserError, match=r"body 1 has no velocity at the start: .* a root of a negative number"):
+    with pytest.raises(UserError, match=r"body 1 has no finite velocity at the start: .* a root of a negative number"):
         simulation.check(simulation.params, KEY)
 
 
-def test_a_motion_that_turned_non_finite_says_so():
+def test_a_non_finite_motion_has_the_status_non_finite():
     simulation = two_bodies()
     state = simulation.init(simulation.params, KEY)
     assert simulation.status is not None
@@ -167,7 +167,7 @@ def test_a_motion_that_turned_non_finite_says_so():
     assert simulation.status(broken, simulation.params) == Status.NON_FINITE
 
 
-def test_bad_bodies_are_refused_before_a_run():
+def test_impossible_bodies_are_refused_before_a_run():
     simulation = two_bodies()
     assert simulation.check is not None
     simulation.check(simulation.params, jax.random.key(0))

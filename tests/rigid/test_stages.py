@@ -1,4 +1,4 @@
-"""A stage cuts derivatives into passes and leaves plain programs and all numbers as they are."""
+"""`staged` adds barriers to derivatives only, and changes no values."""
 
 import jax
 import jax.numpy as jnp
@@ -28,14 +28,14 @@ def test_values_and_derivatives_of_both_modes_and_both_orders_are_unchanged(x64)
         np.testing.assert_allclose(found, jax.vmap(derivative(plain))(x), rtol=1e-14)
 
 
-def test_only_derivatives_are_cut_into_passes():
+def test_only_derivatives_have_barriers():
     one = jnp.float32(0.5)
     assert barriers(curve, one) == barriers(jax.vmap(curve), one[None]) == 0
     assert barriers(lambda x: jax.jvp(curve, (x,), (x,)), one) == 2  # the value and its tangent
     assert barriers(jax.grad(curve), one) == 2  # the value, and the cotangent on its way back
 
 
-def test_whole_numbers_pass_through():
+def test_integers_pass_through():
     assert staged(jnp.arange(3)).dtype == jnp.int32
     found = jax.jacfwd(lambda x: staged((x * 2, jnp.int32(3)))[0])(1.0)
     assert found == 2

@@ -69,7 +69,7 @@ def test_a_scenario_is_refused_for_its_own_seed():
         simkit.sweep("falling_pile", {}, seeds=len(SEEDS), **NEAR | {"seed": 0}, steps=10, every=10)
 
 
-def test_whether_a_start_depends_on_the_key_is_found_without_computing():
+def test_dependence_of_a_start_on_the_key_is_found_without_computing():
     simulation = scattered()
     assert draws(simulation)
     fixed = dataclasses.replace(simulation, init=lambda params, key: simulation.init(params, jax.random.key(0)))

@@ -61,7 +61,7 @@ def test_the_time_of_a_model_is_the_sum_of_its_steps(substeps):
     np.testing.assert_allclose(found, 400 + 100 * substeps * float(STEP), rtol=1.2e-7)
 
 
-def test_a_load_that_depends_on_time_acts_at_the_time_that_it_is():
+def test_a_load_that_depends_on_time_uses_the_accurate_time():
     speed = run(swung(), 20_000, since=400.0)["speed"]
     # 20,000 sums of a number of order 1 in float32; a time that gains 0.7% would make it 0.13 by then.
     np.testing.assert_allclose(speed, np.sin(400 + 20_000 * float(STEP)) - np.sin(400), atol=2e-4)

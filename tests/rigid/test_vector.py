@@ -60,7 +60,7 @@ def test_operators_are_those_of_arrays():
     np.testing.assert_allclose(stacked(total(va)), a.sum(axis=0), atol=ROUNDING)
 
 
-def test_axes_that_follow_that_of_the_bodies_are_left_alone():
+def test_further_axes_broadcast():
     draws = np.random.default_rng(1)
     a = vector(jnp.asarray(draws.normal(size=(4, 6, 3))))
     mass = jnp.asarray(draws.normal(size=(4, 6)))
@@ -73,7 +73,7 @@ def test_axes_that_follow_that_of_the_bodies_are_left_alone():
         np.testing.assert_allclose(stacked((total(mass * a) * per_member)[member]), stacked(alone), atol=ROUNDING)
 
 
-def test_the_length_of_no_vector_is_zero_with_no_slope():
+def test_the_length_of_a_zero_vector_has_a_zero_derivative():
     at = jnp.zeros(3)
     assert norm(vector(at)) == 0
     np.testing.assert_array_equal(both_modes(lambda a: norm(vector(a)), at), 0)
@@ -87,7 +87,7 @@ def test_the_length_has_its_derivative_next_to_zero():
         np.testing.assert_allclose(slope, direction, rtol=ROUNDING)
 
 
-def test_a_direction_without_length_is_the_one_that_stands_in():
+def test_the_direction_of_a_zero_vector_is_the_fallback():
     at = jnp.zeros(3)
     np.testing.assert_array_equal(stacked(normalize(vector(at), UP)), [0, 0, 1])
     np.testing.assert_array_equal(both_modes(lambda a: stacked(normalize(vector(a), UP)), at), 0)
@@ -100,7 +100,7 @@ def test_a_direction_has_the_derivative_of_a_projection(size):
     np.testing.assert_allclose(size * slope, np.eye(3) - np.outer(direction, direction), atol=ROUNDING)
 
 
-def test_of_many_vectors_the_zero_one_spoils_no_derivative():
+def test_a_zero_vector_does_not_spoil_derivatives_of_others():
     at = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, -2.0, 0.0]])
 
     def outcome(a):
@@ -122,7 +122,7 @@ def directions():
     return everything / np.linalg.norm(everything, axis=1, keepdims=True)
 
 
-def test_two_perpendiculars_complete_a_right_handed_frame_in_every_direction():
+def test_perpendiculars_form_a_right_handed_frame_in_every_direction():
     n = directions()
     first, second = perpendicular(vector(jnp.asarray(n)))
     frame = np.stack([stacked(first), stacked(second), n], axis=1)
@@ -139,7 +139,7 @@ def test_perpendiculars_have_finite_derivatives_in_every_direction():
     assert np.abs(slopes).max() < 2 + ROUNDING
 
 
-def test_a_turned_tensor_is_that_of_matrices():
+def test_a_rotated_tensor_equals_that_of_matrices():
     principal, u, a = np.array([1.0, 2.5, 0.3]), np.array([0.4, -1.0, 0.7]), np.array([0.2, 0.9, -1.3])
     angle = np.linalg.norm(u)
     x, y, z = u / angle

@@ -15,7 +15,7 @@ SMALL_ANGLE_SQUARED = 1e-3
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Quaternion:
-    """A quaternion at each place of an array.
+    """Quaternions by components, arrays of one shape.
 
     Attributes:
         w: real parts.
@@ -26,14 +26,14 @@ class Quaternion:
     v: Vector
 
     def __getitem__(self, index: object) -> "Quaternion":
-        """Return the quaternions at the places that an array index selects."""
+        """Return the quaternions that an array index selects."""
         return each(lambda component: component[index], self)
 
 
 def identity(like: jax.Array) -> Quaternion:
-    """Return the rotation that changes nothing, at each place of an array."""
-    nothing = jnp.zeros_like(like)
-    return Quaternion(jnp.ones_like(like), Vector(nothing, nothing, nothing))
+    """Return identity rotations in the shape and precision of an array."""
+    zero = jnp.zeros_like(like)
+    return Quaternion(jnp.ones_like(like), Vector(zero, zero, zero))
 
 
 def quaternion(values: jax.Array) -> Quaternion:
@@ -56,23 +56,23 @@ def multiply(a: Quaternion, b: Quaternion) -> Quaternion:
 
 
 def conjugate(q: Quaternion) -> Quaternion:
-    """Return ``q*``, the rotation back."""
+    """Return ``q*``, the inverse rotation."""
     return Quaternion(q.w, -q.v)
 
 
 def rotate(q: Quaternion, a: Vector) -> Vector:
-    """Return in the frame of space what is given in the body's frame, ``q a q*``."""
+    """Return vectors of the body frame in the world frame, ``q a q*``."""
     twice = staged(2 * cross(q.v, a))
     return a + q.w * twice + cross(q.v, twice)
 
 
 def unrotate(q: Quaternion, a: Vector) -> Vector:
-    """Return in the body's frame what is given in the frame of space, ``q* a q``."""
+    """Return vectors of the world frame in the body frame, ``q* a q``."""
     return rotate(conjugate(q), a)
 
 
 def axes_of(q: Quaternion) -> tuple[Vector, Vector, Vector]:
-    """Return the body's three axes in the frame of space: the columns of its rotation matrix."""
+    """Return the three body axes in the world frame: the columns of the rotation matrix."""
     w, (x, y, z) = q.w, (q.v.x, q.v.y, q.v.z)
     return (
         Vector(1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)),
@@ -84,7 +84,7 @@ def axes_of(q: Quaternion) -> tuple[Vector, Vector, Vector]:
 def exponential(rotation_vector: Vector) -> Quaternion:
     """Return the rotation about an axis by an angle, ``exp(u/2) = (cos(|u|/2), u/|u| sin(|u|/2))``.
 
-    Smooth everywhere, zero included, in every derivative that automatic differentiation takes.
+    All derivatives exist everywhere, zero included.
 
     Args:
         rotation_vector: u, axis times angle in rad.
@@ -92,7 +92,7 @@ def exponential(rotation_vector: Vector) -> Quaternion:
     squared = dot(rotation_vector, rotation_vector)
     small = squared < SMALL_ANGLE_SQUARED
     half = jnp.sqrt(jnp.where(small, 1, squared)) / 2
-    # The square root has no derivative at zero, so the series serves where it would be needed.
+    # The square root has no derivative at zero; the series replaces it there.
     near = jnp.where(small, squared, 0) / 4
     cosine = jnp.where(small, 1 - near / 2 * (1 - near / 12 * (1 - near / 30)), jnp.cos(half))
     sine_ratio = jnp.where(small, 1 - near / 6 * (1 - near / 20 * (1 - near / 42)), jnp.sin(half) / half)
@@ -101,7 +101,7 @@ def exponential(rotation_vector: Vector) -> Quaternion:
 
 
 def unit(q: Quaternion) -> Quaternion:
-    """Return a quaternion scaled to length 1, which it has but for rounding."""
+    """Return a quaternion normalized to length 1, which removes rounding."""
     scale = staged(1 / jnp.sqrt(q.w * q.w + dot(q.v, q.v)))
     return Quaternion(scale * q.w, scale * q.v)
 
@@ -109,10 +109,10 @@ def unit(q: Quaternion) -> Quaternion:
 def turn(q: Quaternion, rotation_vector: Vector) -> Quaternion:
     """Return an orientation after a further rotation, ``exp(u/2) q`` scaled to unit length.
 
-    With ``u = omega t`` this is the exact motion under a constant angular velocity, whatever the time.
+    With ``u = omega t`` this is the exact motion under a constant angular velocity, for any time.
 
     Args:
         q: orientation before.
-        rotation_vector: u in rad, in the frame of space.
+        rotation_vector: u in rad, in the world frame.
     """
     return unit(staged(multiply(staged(exponential(rotation_vector)), q)))

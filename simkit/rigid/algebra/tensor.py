@@ -1,4 +1,4 @@
-"""Symmetric tensors of second rank, such as moments of inertia in the frame of space."""
+"""Symmetric tensors of second rank, such as moments of inertia in the world frame."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from simkit.rigid.algebra.vector import Vector, each
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SymmetricTensor:
-    """A symmetric 3 x 3 matrix at each place of an array.
+    """Symmetric 3 x 3 matrices by components, arrays of one shape.
 
     Attributes:
         diagonal: xx, yy, zz.
@@ -31,16 +31,16 @@ class SymmetricTensor:
         )
 
     def __getitem__(self, index: object) -> "SymmetricTensor":
-        """Return the tensors at the places that an array index selects."""
+        """Return the tensors that an array index selects."""
         return each(lambda component: component[index], self)
 
 
 def rotated(principal: Vector, orientation: Quaternion) -> SymmetricTensor:
-    """Return in the frame of space the tensor that is diagonal in the body's frame, ``R diag(p) R^T``.
+    """Return the world-frame components of a tensor that is diagonal in the body frame, ``R diag(p) R^T``.
 
     Args:
-        principal: p, its principal values.
-        orientation: of the body, whose axes are the principal ones.
+        principal: p, the principal values.
+        orientation: R, of the body, whose axes are the principal ones.
     """
     a, b, c = axes_of(orientation)
     pa, pb, pc = principal.x * a, principal.y * b, principal.z * c

@@ -1,7 +1,7 @@
-"""Vectors in space as three arrays of one shape, one number for each body, contact or member.
+"""Vectors of three components, each an array of one shape with axes for bodies, contacts or members.
 
-Components in arrays of their own keep compiled loops on whole rows of bodies, or of members of an ensemble, whatever
-axes follow; the equations never name those axes.
+Separate arrays of components let compiled loops run over whole rows of bodies or of members; the equations never name
+those axes.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from simkit.rigid.algebra.stages import staged
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Vector:
-    """A vector at each place of an array; adds and scales like one.
+    """Vectors by components, arrays of one shape; they add and scale like arrays.
 
     Attributes:
         x: first components.
@@ -28,7 +28,7 @@ class Vector:
     y: jax.Array
     z: jax.Array
 
-    # NumPy then leaves `array * vector` to the vector.
+    # Makes NumPy defer `array * vector` to `__rmul__`.
     __array_ufunc__ = None
 
     def __add__(self, other: "Vector") -> "Vector":
@@ -49,12 +49,12 @@ class Vector:
         return Vector(self.x / divisor, self.y / divisor, self.z / divisor)
 
     def __getitem__(self, index: object) -> "Vector":
-        """Return the vectors at the places that an array index selects."""
+        """Return the vectors that an array index selects."""
         return each(lambda component: component[index], self)
 
 
 def each[T](function: Callable[..., jax.Array], *trees: T) -> T:
-    """Return a tree whose every array is ``function`` of the arrays in the same place of ``trees``."""
+    """Return a tree of ``function`` applied to the corresponding arrays of ``trees``."""
     return jax.tree.map(function, *trees)
 
 
@@ -73,9 +73,9 @@ def stacked(a: Vector) -> jax.Array:
 
 
 def zeros(like: jax.Array) -> Vector:
-    """Return a vector of zeros at each place of an array."""
-    nothing = jnp.zeros_like(like)
-    return Vector(nothing, nothing, nothing)
+    """Return vectors of zeros in the shape and precision of an array."""
+    zero = jnp.zeros_like(like)
+    return Vector(zero, zero, zero)
 
 
 def dot(a: Vector, b: Vector) -> jax.Array:
@@ -89,7 +89,7 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 
 def times(a: Vector, b: Vector) -> Vector:
-    """Return the products of components, what a diagonal matrix does."""
+    """Return the products of components, ``diag(a) b``."""
     return Vector(a.x * b.x, a.y * b.y, a.z * b.z)
 
 
@@ -104,30 +104,30 @@ def select(condition: jax.Array, a: Vector, b: Vector) -> Vector:
 
 
 def norm(a: Vector) -> jax.Array:
-    """Return the length ``|a|``; its derivative at zero is zero, the mean of those from all sides."""
+    """Return the length ``|a|``; its derivative at zero is zero, the mean over all directions."""
     squared = dot(a, a)
     positive = squared > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, squared, 1)), 0)
 
 
-def normalize(a: Vector, otherwise: Vector) -> Vector:
+def normalize(a: Vector, fallback: Vector) -> Vector:
     """Return ``a / |a|``, or another unit vector where ``a`` vanishes.
 
     Args:
         a: any vectors.
-        otherwise: unit vectors that stand in where ``a`` is zero; those have no derivative.
+        fallback: unit vectors returned where ``a`` is zero; the derivative there is zero.
     """
     squared = dot(a, a)
     positive = squared > 0
-    return select(positive, a / jnp.sqrt(jnp.where(positive, squared, 1)), otherwise)
+    return select(positive, a / jnp.sqrt(jnp.where(positive, squared, 1)), fallback)
 
 
 def shortened(a: Vector, length: jax.Array) -> Vector:
-    """Return vectors cut to a length where they are longer; derivatives are finite at zero, too.
+    """Return vectors scaled back to a length where they are longer; derivatives are finite at zero, too.
 
     Args:
-        a: any.
-        length: 0 or more.
+        a: vectors.
+        length: greatest length, 0 or more.
     """
     squared = dot(a, a)
     longer = squared > length * length
@@ -137,7 +137,7 @@ def shortened(a: Vector, length: jax.Array) -> Vector:
 def perpendicular(n: Vector) -> tuple[Vector, Vector]:
     """Return two unit vectors that form a right-handed frame with a unit vector.
 
-    Follows Duff et al., Journal of Computer Graphics Techniques 6, 1 (2017): no root and no special case but a sign.
+    Method of Duff et al., Journal of Computer Graphics Techniques 6, 1 (2017), without roots; the only case is a sign.
 
     Args:
         n: unit vectors.

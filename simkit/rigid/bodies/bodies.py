@@ -15,28 +15,28 @@ from simkit.rigid.algebra.vector import Vector, each, stacked
 type Number = jax.Array | float
 
 KINDS = ("sphere", "disk", "capsule", "box")
-# Contacts are looked for among all pairs: of these there are 8 million.
+# Contacts are detected among all pairs, 8 million for this number.
 MAX_BODIES = 4096
-# Moments that ought to satisfy the triangle inequality with equality (a flat body) may miss it by rounding.
+# Relative rounding by which moments of a flat body, whose triangle inequality is an equality, may miss it.
 ROUNDING = 1e-6
 
 
 @pytree
 class Bodies:
-    """Rigid bodies, one number each along the first axis; a single body has arrays without that axis.
+    """Constants of rigid bodies, (bodies,) arrays; those of a single body have no axis.
 
     Every shape is a box of half lengths ``h``, possibly shrunk to a line or a point, rounded by a radius ``r``: a
-    sphere has h = 0, a capsule only a half length along its axis z, a box r = 0. A disk moves in the x-z plane, a
-    sphere's section with the inertia of a flat disk.
+    sphere has h = 0, a capsule only a half length along its axis z, a box r = 0. A disk has the shape of a sphere and
+    the inertia of a flat disk, and moves in the x-z plane.
 
     Attributes:
         mass: in kg.
-        inertia: principal moments about the center of mass in kg m^2; the body's axes are the principal ones.
+        inertia: principal moments about the center of mass in kg m^2; the body axes are the principal ones.
         half_lengths: h in m.
         radius: r in m.
-        friction: coefficient of Coulomb friction; in a contact the larger of the two counts.
-        restitution: coefficient of restitution, 0 to 1; in a contact the larger of the two counts.
-        kinds: of each body, one of `KINDS`; part of the program, not of the data.
+        friction: coefficient of Coulomb friction; a contact uses the larger of the two.
+        restitution: coefficient of restitution, 0 to 1; a contact uses the larger of the two.
+        kinds: of each body, one of `KINDS`; static, so changing one compiles a new program.
     """
 
     mass: jax.Array
@@ -100,21 +100,21 @@ def capsule(mass: Number, radius: Number, length: Number, friction: Number = 0.0
         restitution: coefficient of restitution.
     """
     mass, radius, length = jnp.asarray(mass), jnp.asarray(radius), jnp.asarray(length)
-    # Volumes are in proportion to the length of a cylinder, a ball's being that of one of 4/3 r.
+    # Shares of the volume: that of the ball equals a cylinder of length 4/3 r.
     ball = 4 / 3 * radius / (length + 4 / 3 * radius)
     cylinder = 1 - ball
     along = mass * radius**2 * (cylinder / 2 + 2 / 5 * ball)
-    # Each half ball has its center of mass 3/8 r beyond the end, about which its moment is 83/320 of m r^2.
+    # The center of mass of a half ball is 3/8 r beyond the end; its moment about that center is 83/320 m r^2.
     ends = 83 / 320 * radius**2 + (length / 2 + 3 / 8 * radius) ** 2
     across = mass * (cylinder * (radius**2 / 4 + length**2 / 12) + ball * ends)
     return _body("capsule", mass, (across, across, along), (0, 0, length / 2), radius, friction, restitution)
 
 
 def with_inertia(body: Bodies, moments: Sequence[Number]) -> Bodies:
-    """Return a body with other principal moments of inertia, of uneven density say.
+    """Return a body with other principal moments of inertia, for example of uneven density.
 
     Args:
-        body: any.
+        body: one or several bodies.
         moments: about its axes x, y, z in kg m^2.
     """
     x, y, z = (jnp.broadcast_to(jnp.asarray(moment, dtype=float), body.mass.shape) for moment in moments)
@@ -128,23 +128,24 @@ def gather(bodies: Sequence[Bodies]) -> Bodies:
         bodies: each without an axis.
     """
     kinds = tuple(kind for body in bodies for kind in body.kinds)
-    alike = [dataclasses.replace(body, kinds=()) for body in bodies]
-    return dataclasses.replace(each(lambda *values: jnp.stack(values), *alike), kinds=kinds)
+    # Only trees of the same static fields combine.
+    without_kinds = [dataclasses.replace(body, kinds=()) for body in bodies]
+    return dataclasses.replace(each(lambda *values: jnp.stack(values), *without_kinds), kinds=kinds)
 
 
 def repeat(body: Bodies, count: int) -> Bodies:
-    """Return ``count`` bodies that are all alike.
+    """Return ``count`` copies of a body as one collection.
 
     Args:
         body: without an axis.
         count: how many.
     """
-    alike = each(lambda value: jnp.broadcast_to(value, (count,)), dataclasses.replace(body, kinds=()))
-    return dataclasses.replace(alike, kinds=body.kinds * count)
+    copies = each(lambda value: jnp.broadcast_to(value, (count,)), body)
+    return dataclasses.replace(copies, kinds=body.kinds * count)
 
 
 def check_bodies(bodies: Bodies) -> None:
-    """Refuse bodies that cannot exist; on the host, with concrete numbers.
+    """Refuse bodies that cannot exist; on the host.
 
     Args:
         bodies: with the axis of the bodies.

@@ -1,4 +1,4 @@
-"""Positions, orientations and momenta of rigid bodies, and their energies."""
+"""State of rigid bodies (positions, orientations, momenta), wrenches, and kinetic energy."""
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +11,16 @@ from simkit.rigid.bodies.bodies import Bodies
 
 @pytree
 class Motion:
-    """State of rigid bodies, one number each along the first axis.
+    """State of rigid bodies; the first axis of every array counts the bodies.
 
-    It holds angular momentum, not angular velocity: without torque that is constant, so the gyroscopic term of the
-    equations of motion never appears and a free body keeps its angular momentum to the last bit.
+    The state variable is the angular momentum, not the angular velocity: the equations of motion then have no
+    gyroscopic term, and a free body keeps its angular momentum to the last bit.
 
     Attributes:
         position: of the center of mass in m.
-        orientation: from the body's frame to that of space.
+        orientation: rotation from the body frame to the world frame.
         velocity: of the center of mass in m/s.
-        angular_momentum: about the center of mass, in the frame of space, in kg m^2/s.
+        angular_momentum: about the center of mass, in the world frame, in kg m^2/s.
     """
 
     position: Vector
@@ -31,11 +31,11 @@ class Motion:
 
 @pytree
 class Wrench:
-    """What acts on bodies.
+    """Forces and torques on bodies.
 
     Attributes:
         force: on the center of mass in N.
-        torque: about the center of mass, in the frame of space, in N m.
+        torque: about the center of mass, in the world frame, in N m.
     """
 
     force: Vector
@@ -55,20 +55,21 @@ def motion_of(
     """Return the state of bodies from their positions and, unless they are zero, orientations and velocities.
 
     Args:
-        bodies: what moves.
+        bodies: constants of the bodies.
         position: of the centers of mass in m, (n,) each.
-        orientation: the body's axes are those of space by default.
-        velocity: in m/s; at rest by default.
-        angular_velocity: in the frame of space, in rad/s; none by default.
+        orientation: rotation from the body frame to the world frame; the identity by default.
+        velocity: in m/s; zero by default.
+        angular_velocity: in the world frame, in rad/s; zero by default.
     """
-    still = zeros(bodies.mass)
+    # Adding zeros broadcasts to one number per body, in the precision of the bodies.
+    zero = zeros(bodies.mass)
     orientation = identity(bodies.mass) if orientation is None else orientation
-    angular_velocity = still if angular_velocity is None else angular_velocity
+    angular_velocity = zero if angular_velocity is None else zero + angular_velocity
     return Motion(
-        position=still + position,
+        position=zero + position,
         orientation=orientation,
-        velocity=still if velocity is None else still + velocity,
-        angular_momentum=momentum_of_rotation(bodies, orientation, still + angular_velocity),
+        velocity=zero if velocity is None else zero + velocity,
+        angular_momentum=momentum_of_rotation(bodies, orientation, angular_velocity),
     )
 
 
@@ -78,40 +79,40 @@ def momentum_of_rotation(bodies: Bodies, orientation: Quaternion, angular_veloci
     Args:
         bodies: with their principal moments I.
         orientation: R.
-        angular_velocity: omega in the frame of space, in rad/s.
+        angular_velocity: omega in the world frame, in rad/s.
     """
     return rotate(orientation, times(bodies.inertia, unrotate(orientation, angular_velocity)))
 
 
 def angular_velocity(motion: Motion, bodies: Bodies) -> Vector:
-    """Return the angular velocity ``omega = R I^-1 R^T L`` in the frame of space, in rad/s.
+    """Return the angular velocity ``omega = R I^-1 R^T L`` in the world frame, in rad/s.
 
     Args:
-        motion: state.
-        bodies: what moves.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
     """
-    inside, moments = unrotate(motion.orientation, motion.angular_momentum), bodies.inertia
-    return rotate(motion.orientation, Vector(inside.x / moments.x, inside.y / moments.y, inside.z / moments.z))
+    in_body, moments = unrotate(motion.orientation, motion.angular_momentum), bodies.inertia
+    return rotate(motion.orientation, Vector(in_body.x / moments.x, in_body.y / moments.y, in_body.z / moments.z))
 
 
 def kinetic_energy(motion: Motion, bodies: Bodies) -> jax.Array:
     """Return ``sum m v^2 / 2 + L . omega / 2`` in J.
 
     Args:
-        motion: state.
-        bodies: what moves.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
     """
-    moving = bodies.mass * dot(motion.velocity, motion.velocity)
-    turning = dot(motion.angular_momentum, angular_velocity(motion, bodies))
-    return jnp.sum(moving + turning, axis=0) / 2
+    translational = bodies.mass * dot(motion.velocity, motion.velocity)
+    rotational = dot(motion.angular_momentum, angular_velocity(motion, bodies))
+    return jnp.sum(translational + rotational, axis=0) / 2
 
 
 def momentum(motion: Motion, bodies: Bodies) -> Vector:
     """Return the total momentum ``sum m v`` in kg m/s.
 
     Args:
-        motion: state.
-        bodies: what moves.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
     """
     return total(bodies.mass * motion.velocity)
 
@@ -120,7 +121,7 @@ def angular_momentum(motion: Motion, bodies: Bodies) -> Vector:
     """Return the total angular momentum about the origin, ``sum x x m v + L``, in kg m^2/s.
 
     Args:
-        motion: state.
-        bodies: what moves.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
     """
     return total(cross(motion.position, bodies.mass * motion.velocity) + motion.angular_momentum)

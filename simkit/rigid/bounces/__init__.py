@@ -1,1 +1,1 @@
-"""A sphere that bounces on a plane, slides and rolls: all of it in closed form."""
+"""Bouncing, sliding and rolling of a sphere on a plane, in closed form."""

@@ -11,8 +11,8 @@ from simkit.rigid.bounces.friction import friction_impulse
 def time_of_impact(gap: jax.Array, rate: jax.Array, acceleration: jax.Array) -> jax.Array:
     """Return the first time t >= 0 at which a gap closes, ``gap + rate t + acceleration t^2 / 2 = 0``.
 
-    The root is found without derivatives, and then has those of the implicit function theorem, the first and the
-    second. They stay finite for a body that starts on the surface, where those of the quadratic formula do not.
+    The root is computed without derivatives; its first and second derivatives are those of the implicit function
+    theorem. They are finite for a body that starts on the surface, where those of the quadratic formula are not.
 
     Args:
         gap: distance to the surface in m; a negative one counts as rounding of zero.
@@ -27,33 +27,33 @@ def time_of_impact(gap: jax.Array, rate: jax.Array, acceleration: jax.Array) -> 
     discriminant = speed**2 - 2 * bend * start
     root = jnp.sqrt(jnp.maximum(discriminant, 0))
     closing, falling = speed < 0, bend < 0
-    # Of the two forms of the quadratic formula, each case takes the one that adds numbers of equal sign.
+    # Each case uses the form of the quadratic formula without cancellation.
     descent = 2 * start / jnp.where(closing, root - speed, 1)
     rise_and_descent = (root + speed) / jnp.where(falling, -bend, 1)
     closes = falling | (closing & (discriminant >= 0))
     time = jnp.where(closes, jnp.where(closing, descent, rise_and_descent), 0)
     slope = speed + bend * time
-    # One step of Newton's method takes off the rounding of the formula.
+    # One Newton step removes the rounding of the formula.
     remainder = start + time * (speed + time / 2 * bend)
     time = time - jnp.where(slope < 0, remainder / jnp.where(slope < 0, slope, 1), 0)
 
-    def gap_at(late: jax.Array, start: tuple[jax.Array, ...]) -> jax.Array:
+    def gap_at(change: jax.Array, start: tuple[jax.Array, ...]) -> jax.Array:
         gap, rate, acceleration, time = start
-        return gap + (time + late) * (rate + (time + late) / 2 * acceleration)
+        return gap + (time + change) * (rate + (time + change) / 2 * acceleration)
 
-    # A gap that only grazes zero has no derivative; its time is left as it is.
-    moved = root_change(gap_at, jnp.where(slope < 0, slope, 0), (gap, rate, acceleration, time))
-    return jnp.where(closes, time + moved, jnp.inf)
+    # The time of a gap that only grazes zero gets no derivative.
+    change = root_change(gap_at, jnp.where(slope < 0, slope, 0), (gap, rate, acceleration, time))
+    return jnp.where(closes, time + change, jnp.inf)
 
 
 def impact_impulse(
     approach: jax.Array, slip: Vector, restitution: jax.Array, friction: jax.Array
 ) -> tuple[jax.Array, Vector]:
-    """Return the impulses on a solid sphere that hits a fixed plane, ``N = (1 + e) w`` and that of friction.
+    """Return the normal impulse ``N = (1 + e) w`` and the friction impulse on a solid sphere that hits a fixed plane.
 
-    Friction ends the slip if that takes no more than ``mu N``, otherwise it is ``mu N`` against the slip. Real balls
-    may also grip and spring back sideways, which this model leaves out (Cross, American Journal of Physics 70, 1093
-    (2002), doi:10.1119/1.1507792).
+    Friction ends the slip if that takes no more than ``mu N``, otherwise it is ``mu N`` against the slip. Tangential
+    restitution of real balls (Cross, American Journal of Physics 70, 1093 (2002), doi:10.1119/1.1507792) is not
+    modeled.
 
     Args:
         approach: w, speed towards the plane in m/s, not negative.
@@ -62,7 +62,7 @@ def impact_impulse(
         friction: mu, not negative.
 
     Returns:
-        N per mass in m/s, and the impulse along the plane per mass in m/s.
+        N per mass in m/s, and the friction impulse per mass in m/s.
     """
     normal_impulse = (1 + restitution) * approach
     return normal_impulse, friction_impulse(slip, normal_impulse, friction)[0]

@@ -1,7 +1,7 @@
-"""All the bounces that follow an impact on a horizontal plane, however many, in closed form.
+"""Series of bounces after an impact on a horizontal plane, in closed form.
 
 Each flight is shorter than the one before by the coefficient of restitution, so times and impulses are geometric
-series: a step may hold any number of bounces, and even all the infinitely many that bring a sphere to rest.
+series: a step may contain any number of bounces, including the infinitely many that bring a sphere to rest.
 """
 
 import jax
@@ -16,15 +16,15 @@ from simkit.rigid.bounces.geometric import ENDLESS, geometric_sum, terms_of, who
 
 @pytree
 class BounceSeries:
-    """What a series of bounces amounts to.
+    """Totals of a series of bounces within a time.
 
     Attributes:
-        impacts: how many fit in the time given, as a float.
-        rests: whether these are infinitely many, so that the sphere stays on the plane.
-        duration: time from the start to the last of them in s.
-        upward: speed after the last in m/s; zero if the sphere comes to rest.
-        impulse: of friction, the sum of all, per mass in m/s.
-        shift: integral of the impulse received so far over the duration, in m.
+        impacts: number of impacts, as a float; `ENDLESS` if there are infinitely many.
+        rests: whether there are infinitely many, so that the sphere stays on the plane, bool.
+        duration: time from the start to the last impact in s.
+        upward: vertical speed after the last impact in m/s; zero if the sphere comes to rest.
+        impulse: sum of the friction impulses per mass in m/s.
+        shift: time integral over the duration of the impulse received so far, in m.
     """
 
     impacts: jax.Array
@@ -43,7 +43,7 @@ def bounce_series(
     friction: jax.Array,
     gravity: jax.Array,
 ) -> BounceSeries:
-    """Follow a solid sphere that leaves a horizontal plane through all the impacts within a time.
+    """Return the totals of all impacts within a time of a solid sphere that leaves a horizontal plane.
 
     With the first flight ``d = 2 w / g`` and ``S(k) = 1 + e + ... + e^(k-1)``, k flights take ``d S(k)`` and their
     impacts give the normal impulse ``(1 + e) w S(k)``. Friction J_k grows in proportion until impact K, where the
@@ -61,7 +61,7 @@ def bounce_series(
         The series; derivatives are those at a fixed number of impacts.
     """
     first = 2 * upward / gravity
-    # A sphere that does not leave the plane is at rest on it, which is what e = 0 gives.
+    # A sphere that does not leave the plane is at rest on it, the case e = 0.
     moves = upward > 0
     ratio = jnp.where(moves, restitution, 0)
     fixed_ratio, flights_in_time = jax.lax.stop_gradient((ratio, time / jnp.where(moves, first, 1)))
@@ -74,7 +74,7 @@ def bounce_series(
     last_slipping = jnp.ceil(terms_of(fixed_ratio, jax.lax.stop_gradient(needed)))
     slipping = computed_once(geometric_sum(ratio, jnp.clip(last_slipping, 1, jnp.maximum(impacts, 1))))
     pairs = slipping * (slipping - 1) / (1 + ratio)
-    # The denominator is below 1 only where there is no second slipping impact, hence no pair.
+    # The denominator is below 1 only without a second slipping impact; `pairs` is zero then.
     shift = impulse * (first * (pairs / jnp.maximum(needed, 1) + total - slipping))
     return BounceSeries(
         impacts=impacts,

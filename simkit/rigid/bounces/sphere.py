@@ -1,4 +1,4 @@
-"""A solid sphere on a plane: how its contact point moves, and how impulses there move and turn it."""
+"""Solid sphere on a plane: its state, its slip velocity, and its motion under impulses at the contact point."""
 
 import jax
 
@@ -12,13 +12,13 @@ INVERSE_INERTIA = 5 / 2
 
 @pytree
 class Ball:
-    """State of one solid sphere, whose mass cancels from its motion.
+    """State of one solid sphere; its mass cancels from the motion.
 
     Attributes:
         position: of the center in m.
-        orientation: from the body's frame to that of space.
+        orientation: rotation from the body frame to the world frame.
         velocity: of the center in m/s.
-        angular_velocity: in the frame of space, in rad/s.
+        angular_velocity: in the world frame, in rad/s.
     """
 
     position: Vector
@@ -28,36 +28,36 @@ class Ball:
 
 
 def slip_velocity(ball: Ball, normal: Vector, radius: jax.Array) -> Vector:
-    """Return the velocity of the contact point along the plane, ``v - (v.n) n - r omega x n``: zero when rolling.
+    """Return the slip velocity of the contact point along the plane, ``v - (v.n) n - r omega x n``.
 
     Args:
-        ball: the sphere.
+        ball: state of the sphere.
         normal: unit normal n of the plane, towards the sphere.
         radius: r in m.
 
     Returns:
-        Velocity in m/s.
+        Slip velocity in m/s, zero for a rolling sphere.
     """
     along = ball.velocity - dot(ball.velocity, normal) * normal
     return along - radius * cross(ball.angular_velocity, normal)
 
 
 def push(ball: Ball, impulse: Vector, shift: Vector, duration: jax.Array, normal: Vector, radius: jax.Array) -> Ball:
-    """Move a sphere for a time t during which it receives impulses at its contact point.
+    """Return a sphere after a time t during which it receives impulses at its contact point.
 
-    ``v' = v + J``, ``omega' = omega - 5/(2r) n x J``, ``x' = x + v t + X``, and a turn by ``omega t - 5/(2r) n x X``,
-    where X integrates over time the impulse received so far. A single blow has t = 0 and X = 0.
+    ``v' = v + J``, ``omega' = omega - 5/(2r) n x J``, ``x' = x + v t + X``, and a rotation by ``omega t - 5/(2r) n x
+    X``, where X is the time integral of the impulse received so far. A single impact has t = 0 and X = 0.
 
     Args:
-        ball: the sphere before.
-        impulse: J per mass, the sum of all, in m/s.
+        ball: state before.
+        impulse: J per mass, the total, in m/s.
         shift: X in m.
         duration: t in s.
         normal: unit normal n of the plane, towards the sphere.
         radius: r in m.
 
     Returns:
-        The sphere after; its orientation is exact where the spin keeps its axis, as in any throw without side spin.
+        State after; its orientation is exact if the axis of rotation is constant, as in any throw without side spin.
     """
     lever = INVERSE_INERTIA / radius
     return Ball(

@@ -1,4 +1,4 @@
-"""Contact manifold of two boxes: face on face, edge on edge."""
+"""Contact manifold of two boxes: face on face, or edge on edge."""
 
 import jax
 import jax.numpy as jnp
@@ -14,15 +14,16 @@ from simkit.rigid.collision.slots import FAR, along_slots, clamp, cyclic, in_slo
 
 
 def box_box(a: Placed, b: Placed) -> Points:
-    """Return where boxes may touch.
+    """Return the contact points of boxes.
 
     The axis of the largest separation decides (see `simkit.rigid.collision.separation.best_axes`). If it is the normal
-    of a face, that is the reference face; the face of the other box that looks most towards it is the incident one.
-    Seen along the normal, the two have a polygon in common, and each slot has the corner of it that lies farthest in
-    the slot's own direction, which may be the same for several. Gaps are measured along the normal from the reference
-    face. If the axis belongs to two edges, they touch in one point, in the first slot. Where faces miss each other so
-    that their polygon lacks the deepest corner, the better of the two edges and that corner takes the first slot: its
-    gap is the separation, at most the distance of the boxes.
+    of a face, that is the reference face; the most antiparallel face of the other box is the incident face. Projected
+    along the normal, the two faces overlap in a polygon; each slot has the corner of it that lies farthest in the
+    direction of the slot, and several slots may have the same corner. Gaps are measured along the normal from the
+    reference face. If the axis is the cross product of two edges, they touch at one point, in the first slot. Where the
+    faces are shifted so far that the polygon lacks the deepest corner of the incident face, the first slot has the
+    nearest points of the edges or that corner, whichever separates better: its gap is the separation, at most the
+    distance of the boxes.
 
     Args:
         a: the first of each pair, (pairs, ...).
@@ -54,7 +55,7 @@ def box_box(a: Placed, b: Placed) -> Points:
 
 
 def _edge_on_edge(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choice, of_edges: jax.Array) -> Points:
-    """Return the nearest points of the edges that lie foremost along the cross product of their directions."""
+    """Return the nearest points of the two edges that face each other along the cross product of their directions."""
     is_a, is_b = ([edge == number for number in range(3)] for edge in choice.edges)
     u, _, _ = cyclic(is_a[0], is_a[1], *axes_a)
     v, _, _ = cyclic(is_b[0], is_b[1], *axes_b)
@@ -65,26 +66,26 @@ def _edge_on_edge(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choi
         (u, v, turning, sine_squared, sign(dot(normal, a.position - b.position)) * normal)
     )
 
-    def middle(placed: Placed, axes: Axes, along: list[jax.Array], towards: Vector) -> Vector:
-        place, halves = placed.position, placed.half_lengths
+    def edge_middle(placed: Placed, axes: Axes, along: list[jax.Array], towards: Vector) -> Vector:
+        point, halves = placed.position, placed.half_lengths
         for axis, half, is_along in zip(axes, (halves.x, halves.y, halves.z), along, strict=True):
-            place = place + staged(jnp.where(is_along, 0, sign(dot(axis, towards)) * half)) * axis
-        return place
+            point = point + staged(jnp.where(is_along, 0, sign(dot(axis, towards)) * half)) * axis
+        return point
 
-    def half_of(placed: Placed, along: list[jax.Array]) -> jax.Array:
+    def half_length(placed: Placed, along: list[jax.Array]) -> jax.Array:
         halves = placed.half_lengths
         return jnp.where(along[0], halves.x, jnp.where(along[1], halves.y, halves.z))
 
-    place_a, place_b = computed_once((middle(a, axes_a, is_a, -normal), middle(b, axes_b, is_b, normal)))
-    between = place_a - place_b
-    along_u = computed_once(clamp(-dot(cross(between, v), turning) / sine_squared, half_of(a, is_a)))
-    along_v = clamp(dot(between + along_u * u, v), half_of(b, is_b))
-    position = (place_a + along_u * u + place_b + along_v * v) / 2
+    middle_a, middle_b = computed_once((edge_middle(a, axes_a, is_a, -normal), edge_middle(b, axes_b, is_b, normal)))
+    between = middle_a - middle_b
+    along_u = computed_once(clamp(-dot(cross(between, v), turning) / sine_squared, half_length(a, is_a)))
+    along_v = clamp(dot(between + along_u * u, v), half_length(b, is_b))
+    position = (middle_a + along_u * u + middle_b + along_v * v) / 2
     return Points(position=position, normal=normal, gap=dot(normal, between))
 
 
 def _face_on_face(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choice) -> tuple[Points, Points]:
-    """Return corners of what the reference face and the incident one have in common, and the deepest corner."""
+    """Return corners of the overlap of the reference face and the incident one, and the deepest incident corner."""
     swap = choice.second
     reference = tuple(select(swap, one, other) for one, other in zip(axes_b, axes_a, strict=True))
     incident = tuple(select(swap, one, other) for one, other in zip(axes_a, axes_b, strict=True))
@@ -92,14 +93,14 @@ def _face_on_face(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choi
     incident_halves = select(swap, a.half_lengths, b.half_lengths)
     origin, towards = select(swap, b.position, a.position), select(swap, a.position, b.position)
 
-    # The reference face's frame: normal n outwards, u and v along its edges.
+    # Frame of the reference face: outward normal n, u and v along its edges.
     chosen = choice.face == 0, choice.face == 1
     n, u, v = cyclic(*chosen, *reference)
     half_n, half_u, half_v = cyclic(*chosen, reference_halves.x, reference_halves.y, reference_halves.z)
     apart = towards - origin
     n, u, v = computed_once((sign(dot(n, apart)) * n, u, v))
 
-    # The incident face: normal m inwards to the reference face, edges along p and q.
+    # Frame of the incident face: outward normal m, opposed to n, p and q along its edges.
     reference_halves, incident_halves, origin, apart = staged((reference_halves, incident_halves, origin, apart))
     x, y, z = (jnp.abs(dot(n, one)) for one in incident)
     chosen = computed_once(((x >= y) & (x >= z), y >= z))
@@ -108,12 +109,17 @@ def _face_on_face(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choi
     m, p, q, half_m, half_p, half_q = staged((-sign(dot(m, n)) * m, p, q, half_m, half_p, half_q))
     center = apart + half_m * m
 
-    def seen(w: Vector) -> Vector:
+    def components(w: Vector) -> Vector:
         return Vector(dot(w, u), dot(w, v), dot(w, n))
 
     overlay = computed_once(
         Overlay(
-            half_u=half_u, half_v=half_v, center=seen(center), normal=seen(m), p=half_p * seen(p), q=half_q * seen(q)
+            half_u=half_u,
+            half_v=half_v,
+            center=components(center),
+            normal=components(m),
+            p=half_p * components(p),
+            q=half_q * components(q),
         )
     )
     normal = jnp.where(swap, 1, -1).astype(half_n.dtype) * n

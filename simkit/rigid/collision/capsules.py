@@ -10,23 +10,23 @@ from simkit.rigid.collision.points import Placed, Points
 from simkit.rigid.collision.slots import along_slots, clamp, cyclic, in_slots, midway, sign
 from simkit.rigid.collision.spheres import ROUNDING, along, axes_of_frame, between_balls
 
-# Lines count as parallel up to the first, and as crossing from the second, of these values of the square of their
-# sideways distance at the end over the radius. In between the two points move together, which overestimates the least
-# gap by at most 0.074 times the second, 0.15 % of the radius.
+# Bounds on (sine of the angle times length over radius)^2: lines count as parallel below the first, as crossing above
+# the second. In between the two points move together, which overestimates the least gap by at most 0.074 times the
+# second, 0.15 % of the radius.
 PARALLEL, CROSSING = 2e-3, 2e-2
-# Square of the sine below which the nearest points of two lines are not looked for; they count as parallel long before.
+# Lower bound of the squared sine in the division for the nearest points of two lines; parallel lines have less.
 LEAST_SINE_SQUARED = 1e-8
 # Sine of the angle to a face's normal below which a capsule touches that face and not one of its edges: the gap along
-# the face's normal then differs from the distance of the axis by half the square of this, 0.13 %.
+# the normal of the face then differs from the distance of the axis by half the square of this, 0.13 %.
 FACE_SINE = 0.05
-# Component of a unit vector below which a line runs along the slab of a box.
+# Component of a unit vector below which a line counts as parallel to the sides of a slab of a box.
 ALONG = 1e-6
-# How far a slab is widened, relative to its width, so that a line on its very border lies within whatever the rounding.
+# Relative widening of a slab, so that a line on its border lies inside in spite of rounding.
 WIDER = 1e-4
 
 
 def capsule_capsule(a: Placed, b: Placed) -> Points:
-    """Return where capsules may touch: the nearest points of their axes, twice, or both ends where they run along.
+    """Return the contact points of capsules: the nearest points of their axes, twice, or both ends if parallel.
 
     Args:
         a: the first of each pair, (pairs, ...).
@@ -41,7 +41,7 @@ def capsule_capsule(a: Placed, b: Placed) -> Points:
     half_a, half_b = a.half_lengths.z, b.half_lengths.z
     along_u, along_v = dot(apart, u), dot(apart, v)
 
-    # Nearest points of the lines, kept within the segments one after the other (Ericson 2005, section 5.1.9).
+    # Nearest points of the lines, clamped to one segment after the other (Ericson 2005, section 5.1.9).
     s = clamp(dot(cross(apart, v), turning) / jnp.maximum(sine_squared, LEAST_SINE_SQUARED), half_a)
     t = clamp(s * cosine - along_v, half_b)
     s = clamp(along_u + t * cosine, half_a)
@@ -51,15 +51,15 @@ def capsule_capsule(a: Placed, b: Placed) -> Points:
     s = s + spread * (end - s)
     t = clamp(s * cosine - along_v, half_b)
     across, _ = perpendicular(u)
-    otherwise, _ = along(turning, jnp.ones_like(cosine), across)
-    return in_slots(between_balls(a.position + s * u, a.radius, b.position + t * v, b.radius, otherwise))
+    fallback, _ = along(turning, jnp.ones_like(cosine), across)
+    return in_slots(between_balls(a.position + s * u, a.radius, b.position + t * v, b.radius, fallback))
 
 
 def capsule_box(a: Placed, b: Placed) -> Points:
-    """Return where capsules may touch boxes.
+    """Return the contact points of capsules with boxes.
 
-    Over a face, those are the two ends of what lies over it; along an edge, the two ends of what runs along; else the
-    nearest point, twice. A capsule whose axis enters a box is pushed out through a face.
+    Over a face, the two ends of the part of the axis that lies over it; along an edge, the two ends of the part beside
+    it; else the nearest point, twice. A capsule whose axis enters a box is pushed out through a face.
 
     Args:
         a: the capsules, (pairs, ...).
@@ -80,19 +80,19 @@ def capsule_box(a: Placed, b: Placed) -> Points:
     squared = squares.x + squares.y + squares.z
     outside = squared > (ROUNDING * a.radius) ** 2
 
-    # Through which face, or over which: that of the least overlap within, of the largest excess without.
+    # The face: inside the box that of the least overlap, outside that of the largest excess.
     overlap = each(lambda h, u, c: h + jnp.abs(u) * half - jnp.abs(c), halves, axis, center)
     rank = select(outside, -squares, overlap)
     face, _, _ = cyclic((rank.x <= rank.y) & (rank.x <= rank.z), rank.y <= rank.z, *frame)
     over_face = ~outside | (squared - dot(face, squares) < FACE_SINE**2 * squared)
-    # Along which edge: that of the least excess.
+    # The edge: along the axis of the least excess.
     least = (squares.x <= squares.y) & (squares.x <= squares.z), squares.y <= squares.z
     edge, _, _ = cyclic(*least, *frame)
 
     sideways = axis - dot(edge, axis) * edge
     spread = _alongside(dot(sideways, sideways), jnp.minimum(half, dot(edge, halves)), a.radius)
     spread = jnp.where(over_face, 1, spread)
-    # Over a face the two other axes bound what lies over it; along an edge its own axis does.
+    # The part over a face is bounded along the two other axes, the part beside an edge along the axis of the edge.
     face, over_face, spread, bounding_edge = computed_once((face, over_face, spread, edge))
     bounding = select(over_face, Vector(1 - face.x, 1 - face.y, 1 - face.z), bounding_edge)
     ends = along_slots((-1, 1), half)
@@ -118,16 +118,16 @@ def capsule_box(a: Placed, b: Placed) -> Points:
 
 
 def _alongside(sine_squared: jax.Array, length: jax.Array, radius: jax.Array) -> jax.Array:
-    """Return 1 for lines that run along each other, 0 for lines that cross, and something between in between."""
+    """Return 1 for parallel lines, 0 for crossing ones, and a linear transition in between."""
     spreading = sine_squared * length**2 / radius**2
     return jnp.clip((CROSSING - spreading) / (CROSSING - PARALLEL), 0, 1)
 
 
 def _nearest(center: Vector, axis: Vector, half: jax.Array, halves: Vector) -> jax.Array:
-    """Return where on a segment the distance from a box is least, in m from its center.
+    """Return the point of a segment nearest to a box, as its coordinate in m from the center of the segment.
 
-    Half the derivative of the squared distance, ``axis . (place - clamp(place))``, grows along the segment in straight
-    pieces from one side of a slab to another, so the least distance lies between the last of these places where it
+    Half the derivative of the squared distance, ``axis . (x - clamp(x))``, is a piecewise linear, increasing function
+    along the segment, with breakpoints at the sides of the slabs. Its zero lies between the last breakpoint where it
     is not positive and the first where it is not negative.
 
     Args:

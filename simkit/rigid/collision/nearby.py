@@ -1,4 +1,4 @@
-"""Broad phase: pairs whose enclosing spheres come near each other within the step."""
+"""Broad phase of collision detection: pairs whose enclosing spheres may meet within a step."""
 
 import jax
 import jax.numpy as jnp
@@ -7,17 +7,17 @@ from simkit.rigid.algebra.vector import Vector, dot, each, norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.collision.rounds import rounds
 
-# Blows may make light bodies faster than any was: reach is for speeds up to this multiple of the largest one.
+# An impact may make a light body faster than all were: the margin allows this multiple of the largest speed.
 FASTER = 2.0
-# Rounding must not part bodies that touch.
+# Margin on the radii, so that rounding does not miss bodies that touch.
 WIDER = 1.01
 
 
 def enclosing_radius(bodies: Bodies) -> jax.Array:
-    """Return the radius of the sphere about its center that holds each body, in m.
+    """Return the radius of the sphere about its center that encloses each body, in m.
 
     Args:
-        bodies: any.
+        bodies: of the scene.
     """
     return bodies.radius + norm(bodies.half_lengths)
 
@@ -26,14 +26,15 @@ def nearby(bodies: Bodies, position: Vector, velocity: Vector, time_step: jax.Ar
     """Return whether the enclosing spheres of each pair may meet within a step, (rounds, pairs per round, ...).
 
     Args:
-        bodies: n of them, in the order of `simkit.rigid.collision.rounds.rounds`.
+        bodies: the n bodies; pairs are in the order of `simkit.rigid.collision.rounds.rounds`.
         position: of their centers in m.
         velocity: of their centers in m/s.
         time_step: in s.
     """
     first, second = rounds(len(bodies.kinds))
     reach = WIDER * enclosing_radius(bodies) + FASTER * time_step * jnp.max(norm(velocity), axis=0)
-    # Where their number is odd, one body of each round has no partner; the last one stands in for it.
+    # With an odd number of bodies one body per round has no partner (index n); `mode="clip"` reads the last body
+    # instead, and `real` masks the result.
     position, reach = jax.lax.stop_gradient((position, reach))
     one, other = (
         each(lambda values, side=side: jnp.take(values, side, axis=0, mode="clip"), (position, reach))

@@ -1,4 +1,4 @@
-"""Refusing bodies that overlap before anything has moved."""
+"""Check of a start: bodies that overlap each other or a plane are refused."""
 
 import jax
 import jax.numpy as jnp
@@ -11,22 +11,22 @@ from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.scene import Planes
 
-# How deep bodies may overlap, relative to the smaller one's size, that are meant to touch.
+# Allowed overlap at the start, relative to the size of the smaller body.
 TOUCHING = 1e-3
 
 
 def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
-    """Refuse bodies that overlap each other or a plane; on the host, with concrete numbers.
+    """Refuse bodies that overlap each other or a plane; on the host.
 
-    Bodies that merely touch, within a thousandth of their size (radius, or least half length of a box), are fine.
+    An overlap up to a thousandth of their size (radius, or least half length of a box) counts as touching.
 
     Args:
-        bodies: what is placed.
-        motion: where it is.
-        planes: what stands.
+        bodies: of the scene.
+        motion: state at the start.
+        planes: the fixed planes.
 
     Raises:
-        UserError: that names the two that overlap most.
+        UserError: naming the two that overlap most.
     """
     pairs, on_planes = (np.asarray(gaps) for gaps in _least_gaps(bodies, motion, planes))
     count = len(bodies.kinds)

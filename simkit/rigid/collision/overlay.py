@@ -1,4 +1,4 @@
-"""The corners that two faces have in common, seen along the normal of one of them."""
+"""Corners of the overlap of two box faces, projected along the normal of one of them."""
 
 import jax
 import jax.numpy as jnp
@@ -9,30 +9,29 @@ from simkit.rigid.algebra.stages import staged
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.collision.slots import FAR, along_slots, clamp, sign
 
-# Directions of the four slots within the reference face: its diagonals, a little turned, so that an incident face
-# turned by half a right angle has a definite corner for each.
+# Directions of the four slots within the reference face: its diagonals, slightly rotated, so that an incident face
+# turned by 45 degrees has a definite corner for each.
 DIRECTIONS_U, DIRECTIONS_V = (1.1, -0.9, -1.1, 0.9), (0.9, 1.1, -0.9, -1.1)
-# How much the slope of the incident face turns these directions downhill: at slopes above a third or so every slot
-# then looks for the deepest points, while on faces nearly parallel each keeps its corner.
+# Weight of the slope of the incident face in these directions: at slopes above about 1/3 all slots prefer the deepest
+# points, on nearly parallel faces each keeps its corner.
 DOWNHILL = 4.0
-# How far faces are widened, relative to their half lengths, so that those that lie flush have corners whatever the
-# rounding.
+# Relative widening of faces, so that flush faces have corners in spite of rounding.
 WIDER = 1e-4
-# Ratio below which an edge counts as parallel to another.
+# Ratio of components below which an edge counts as parallel to another.
 ALONG = 1e-6
 
 
 @pytree
 class Overlay:
-    """A reference face and an incident one in the frame u, v, n of the reference face, about its body's center.
+    """A reference and an incident face, in the frame u, v, n of the reference face with origin at its body's center.
 
     Attributes:
         half_u: half length of the reference face along u in m.
-        half_v: along v.
-        center: of the incident face in m.
-        normal: of the incident face, a unit vector.
+        half_v: half length of the reference face along v in m.
+        center: center of the incident face in m.
+        normal: unit normal of the incident face.
         p: from the center of the incident face to the middle of an edge, in m.
-        q: to the middle of another.
+        q: from the center of the incident face to the middle of an adjacent edge, in m.
     """
 
     half_u: jax.Array
@@ -44,16 +43,16 @@ class Overlay:
 
 
 def common_corners(overlay: Overlay) -> Vector:
-    """Return a corner of the common polygon for each of four slots, on the incident face.
+    """Return a corner of the overlap polygon for each of four slots, on the incident face.
 
-    The corners of the polygon are the incident face's within the reference face, and the ends of what lies within
-    the incident face of each edge of the reference face. Each slot takes that which lies farthest in its direction.
+    Candidates are the corners of the incident face inside the reference face, and the ends of the parts of the
+    reference edges inside the incident face. Each slot has the candidate farthest in its direction.
 
     Args:
         overlay: the two faces.
 
     Returns:
-        Corners (4, pairs, ...) in the reference face's frame in m, at height `FAR` where there are none.
+        Corners (4, pairs, ...) in the frame of the reference face in m, at height `FAR` if the faces do not overlap.
     """
     half_u, half_v, center, p, q = overlay.half_u, overlay.half_v, overlay.center, overlay.p, overlay.q
     slope_u, slope_v = -overlay.normal.x / overlay.normal.z, -overlay.normal.y / overlay.normal.z
@@ -63,8 +62,8 @@ def common_corners(overlay: Overlay) -> Vector:
     wide_u, wide_v = half_u * (1 + WIDER), half_v * (1 + WIDER)
     area = jnp.abs(p.x * q.y - p.y * q.x) * (1 + WIDER)
 
-    def part(across: jax.Array, middle: jax.Array, sides: tuple, half: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return from where to where a reference edge lies within the incident face."""
+    def clipped(across: jax.Array, middle: jax.Array, sides: tuple, half: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Return the ends of the part of a reference edge inside the incident face."""
         low, high = -half, half
         for one_across, one_along in sides:
             safe = jnp.where(jnp.abs(one_across) < ALONG * half, ALONG * half, one_across)
@@ -74,10 +73,10 @@ def common_corners(overlay: Overlay) -> Vector:
 
     candidates = [(c.x, c.y, (jnp.abs(c.x) <= wide_u) & (jnp.abs(c.y) <= wide_v)) for c in corners]
     for side in (1, -1):
-        low, high = part(side * half_u - center.x, center.y, ((p.x, p.y), (q.x, q.y)), half_v)
+        low, high = clipped(side * half_u - center.x, center.y, ((p.x, p.y), (q.x, q.y)), half_v)
         low, high = computed_once((low, high))
         candidates.append((side * half_u, jnp.where(toward_v > 0, high, low), low <= high))
-        low, high = part(side * half_v - center.y, center.x, ((p.y, p.x), (q.y, q.x)), half_u)
+        low, high = clipped(side * half_v - center.y, center.x, ((p.y, p.x), (q.y, q.x)), half_u)
         low, high = computed_once((low, high))
         candidates.append((jnp.where(toward_u > 0, high, low), side * half_v, low <= high))
 
@@ -94,6 +93,6 @@ def common_corners(overlay: Overlay) -> Vector:
 
 
 def deepest_corner(overlay: Overlay) -> Vector:
-    """Return the deepest corner of the incident face, (pairs, ...), moved along the reference face into it."""
+    """Return the deepest corner of the incident face, (pairs, ...), with u and v clamped to the reference face."""
     corner = overlay.center - sign(overlay.p.z) * overlay.p - sign(overlay.q.z) * overlay.q
     return Vector(clamp(corner.x, overlay.half_u), clamp(corner.y, overlay.half_v), corner.z)

@@ -1,4 +1,4 @@
-"""Every pair of a collection of bodies, and every body with every plane."""
+"""Narrow phase of collision detection: contact points of all pairs of bodies, and of all bodies with all planes."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -19,8 +19,9 @@ from simkit.rigid.collision.slots import FAR
 from simkit.rigid.collision.spheres import sphere_box, sphere_capsule, sphere_sphere, up
 from simkit.rigid.scene import Planes
 
+# Rank of each kind; kinds of one rank have the same shape.
 SHAPES = {"sphere": 0, "disk": 0, "capsule": 1, "box": 2}
-# For each two shapes, the lower first: how they touch, and the number of points.
+# Contact function of each pair of ranks, the lower first, and its number of points.
 TOUCHES: dict[tuple[int, int], tuple[Callable[[Placed, Placed], Points], int]] = {
     (0, 0): (sphere_sphere, 1),
     (0, 1): (sphere_capsule, 1),
@@ -32,7 +33,7 @@ TOUCHES: dict[tuple[int, int], tuple[Callable[[Placed, Placed], Points], int]] =
 
 
 def placed(bodies: Bodies, motion: Motion) -> Placed:
-    """Return the shapes of bodies where they are."""
+    """Return the shapes of bodies at their positions and orientations."""
     return Placed(
         position=motion.position,
         orientation=motion.orientation,
@@ -42,15 +43,15 @@ def placed(bodies: Bodies, motion: Motion) -> Placed:
 
 
 def contacts(bodies: Bodies, motion: Motion) -> Points:
-    """Return where the pairs of a collection may touch, in the order of `simkit.rigid.collision.rounds.rounds`.
+    """Return the contact points of all pairs, in the order of `simkit.rigid.collision.rounds.rounds`.
 
     Args:
-        bodies: n of them.
-        motion: where they are.
+        bodies: the n bodies.
+        motion: state of the bodies.
 
     Returns:
-        Points (slots, rounds * pairs per round, ...), with as many slots as any pair needs; the gap is `FAR` in slots
-        that a pair does not use, and for a body without a partner.
+        Points (slots, rounds * pairs per round, ...), with as many slots as any pair needs; the gap is `FAR` in unused
+        slots, and for a body without a partner.
     """
     first, second = (side.ravel() for side in rounds(len(bodies.kinds)))
     ranks = np.array([SHAPES[kind] for kind in bodies.kinds])
@@ -59,39 +60,39 @@ def contacts(bodies: Bodies, motion: Motion) -> Points:
     used = [shapes for shapes in TOUCHES if np.any(real & (lower == shapes[0]) & (upper == shapes[1]))]
     slots = max((TOUCHES[shapes][1] for shapes in used), default=1)
 
-    everyone = placed(bodies, motion)
+    all_shapes = placed(bodies, motion)
     results, order = [], []
     for shapes in used:
         pairs = np.flatnonzero(real & (lower == shapes[0]) & (upper == shapes[1]))
         swapped = ranks[first[pairs]] > ranks[second[pairs]]
         a = np.where(swapped, second[pairs], first[pairs])
         b = np.where(swapped, first[pairs], second[pairs])
-        points = TOUCHES[shapes][0](_rows(everyone, a), _rows(everyone, b))
-        results.append(_filled(_turned(points, swapped), slots))
+        points = TOUCHES[shapes][0](_rows(all_shapes, a), _rows(all_shapes, b))
+        results.append(_padded(_with_normals_reversed(points, swapped), slots))
         order.append(pairs)
     if not real.all():
-        results.append(_nothing(everyone.radius, slots, int(np.sum(~real))))
+        results.append(_unused(all_shapes.radius, slots, int(np.sum(~real))))
         order.append(np.flatnonzero(~real))
-    return _in_order(_together(results, axis=1), np.argsort(np.concatenate(order)))
+    return _in_order(_concatenated(results, axis=1), np.argsort(np.concatenate(order)))
 
 
 def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
-    """Return where each body may touch each plane.
+    """Return the contact points of all bodies with all planes.
 
     Args:
-        bodies: n of them.
-        motion: where they are.
-        planes: any number.
+        bodies: the n bodies.
+        motion: state of the bodies.
+        planes: the fixed planes, possibly none.
 
     Returns:
         Points (slots, planes * n, ...): all bodies with the first plane, then all with the second, and so on, with as
-        many slots as any body needs; the gap is `FAR` in slots that a body does not use.
+        many slots as any body needs; the gap is `FAR` in unused slots.
     """
     ranks = np.array([SHAPES[kind] for kind in bodies.kinds])
     slots = max(against_plane.SLOTS[kind] for kind in bodies.kinds)
-    everyone, count, number = placed(bodies, motion), len(bodies.kinds), planes.offset.shape[0]
+    all_shapes, count, number = placed(bodies, motion), len(bodies.kinds), planes.offset.shape[0]
     if number == 0:
-        return _nothing(everyone.radius, slots, 0)
+        return _unused(all_shapes.radius, slots, 0)
     groups, order = [], []
     for kind, rank in (("sphere", 0), ("capsule", 1), ("box", 2)):
         some = np.flatnonzero(ranks == rank)
@@ -99,52 +100,52 @@ def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
             body, plane = np.tile(some, number), np.repeat(np.arange(number), some.size)
             # A single plane broadcasts.
             normal, offset = _rows((planes.normal, planes.offset), plane if number > 1 else plane[:1])
-            groups.append(_filled(against_plane.against_plane(kind, _rows(everyone, body), normal, offset), slots))
+            groups.append(_padded(against_plane.against_plane(kind, _rows(all_shapes, body), normal, offset), slots))
             order.append(plane * count + body)
-    return _in_order(_together(groups, axis=1), np.argsort(np.concatenate(order)))
+    return _in_order(_concatenated(groups, axis=1), np.argsort(np.concatenate(order)))
 
 
 def _ranks(ranks: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shapes of the two of each pair; a number past the end has none."""
-    known = np.append(ranks, 0)
-    return known[first], known[second]
+    """Return the ranks of both bodies of each pair; 0 for the index n of a missing partner."""
+    padded = np.append(ranks, 0)
+    return padded[first], padded[second]
 
 
 def _rows[T](tree: T, index: np.ndarray) -> T:
-    return each(lambda array: _taken(array, index, 0), tree)
+    return each(lambda array: _take(array, index, 0), tree)
 
 
 def _in_order(points: Points, index: np.ndarray) -> Points:
-    return each(lambda array: _taken(array, index, 1), points)
+    return each(lambda array: _take(array, index, 1), points)
 
 
-def _taken(array: jax.Array, index: np.ndarray, axis: int) -> jax.Array:
+def _take(array: jax.Array, index: np.ndarray, axis: int) -> jax.Array:
     if np.array_equal(index, np.arange(array.shape[axis])):
         return array
     return jnp.take(array, index, axis=axis, mode="clip")
 
 
-def _together(results: Sequence[Points], axis: int) -> Points:
+def _concatenated(results: Sequence[Points], axis: int) -> Points:
     return results[0] if len(results) == 1 else each(lambda *arrays: jnp.concatenate(arrays, axis), *results)
 
 
-def _turned(points: Points, swapped: np.ndarray) -> Points:
-    """Return points with the normals of those pairs turned round that were taken the other way round."""
+def _with_normals_reversed(points: Points, swapped: np.ndarray) -> Points:
+    """Return points with the normals reversed for the pairs whose bodies were swapped."""
     if not swapped.any():
         return points
     sign = np.where(swapped, -1, 1).reshape(1, -1, *(1,) * (points.gap.ndim - 2)).astype(points.gap.dtype)
     return dataclasses.replace(points, normal=sign * points.normal)
 
 
-def _filled(points: Points, slots: int) -> Points:
-    """Return points with slots added that are not in use."""
+def _padded(points: Points, slots: int) -> Points:
+    """Return points padded with unused slots to a number of slots."""
     missing = slots - points.gap.shape[0]
     if missing == 0:
         return points
-    return _together([points, _nothing(points.gap[0], missing, points.gap.shape[1])], axis=0)
+    return _concatenated([points, _unused(points.gap[0], missing, points.gap.shape[1])], axis=0)
 
 
-def _nothing(like: jax.Array, slots: int, pairs: int) -> Points:
-    """Return points where nothing touches, in arrays (slots, pairs, ...) with the further axes of ``like``."""
-    nothing = jnp.zeros((slots, pairs, *like.shape[1:]), like.dtype)
-    return Points(position=zeros(nothing), normal=up(nothing), gap=nothing + FAR)
+def _unused(like: jax.Array, slots: int, pairs: int) -> Points:
+    """Return unused points, with gap `FAR`, (slots, pairs, ...) with the further axes of ``like``."""
+    zero = jnp.zeros((slots, pairs, *like.shape[1:]), like.dtype)
+    return Points(position=zeros(zero), normal=up(zero), gap=zero + FAR)

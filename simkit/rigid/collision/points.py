@@ -1,4 +1,4 @@
-"""Contact points: what collision detection gives to every method of contact."""
+"""Contact points, the output of collision detection, and placed shapes, its input."""
 
 import jax
 
@@ -9,11 +9,11 @@ from simkit.rigid.algebra.vector import Vector
 
 @pytree
 class Placed:
-    """Shapes in space, one number each along the first axis.
+    """Shapes with position and orientation; the first axis of every array counts the bodies or pairs.
 
     Attributes:
         position: of the centers in m.
-        orientation: from the body's frame to that of space.
+        orientation: rotation from the body frame to the world frame.
         half_lengths: of the box that the radius rounds, see `simkit.rigid.bodies.bodies.Bodies`, in m.
         radius: in m.
     """
@@ -26,10 +26,10 @@ class Placed:
 
 @pytree
 class Points:
-    """Points at which a first body may touch a second one (or a plane).
+    """Potential contact points of a first body with a second one or a plane, arrays (slots, pairs, ...).
 
-    Every pair of shapes has a fixed number of slots, along the first axis of each array; the pairs follow along the
-    second. A slot keeps its meaning from step to step, so that impulses may be carried over.
+    Every pair of shapes has a fixed number of slots. A slot keeps its geometric meaning (for example a corner) from
+    step to step, so that impulses can be carried over.
 
     Attributes:
         position: midway between the surfaces, in m.

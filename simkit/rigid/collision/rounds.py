@@ -1,6 +1,6 @@
-"""All pairs of bodies in rounds, as in a tournament: in each round a body has at most one partner.
+"""Schedule of all pairs of bodies in rounds of a tournament: in each round a body has at most one partner.
 
-The pairs of a round share no body, so their impulses can be found at the same time, and a pass over all rounds is
+The pairs of a round share no body, so their impulses are computed at the same time, and a pass over all rounds is
 still a Gauss-Seidel sweep over all pairs.
 """
 
@@ -10,38 +10,38 @@ import numpy as np
 
 
 def rounds(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return both bodies of each pair, (rounds, pairs per round); with an odd number, ``count`` stands for no body.
+    """Return the indices of both bodies of each pair, (rounds, pairs per round); ``count`` marks a missing partner.
 
-    The circle method: the first stays, the others move on by one place after each round.
+    The circle method: the first body stays, the others shift cyclically by one after each round.
 
     Args:
         count: number of bodies.
     """
-    places = np.arange(count + count % 2)
+    order = np.arange(count + count % 2)
+    half = len(order) // 2
     first, second = [], []
-    for _ in range(len(places) - 1):
-        half = len(places) // 2
-        first.append(places[:half])
-        second.append(places[half:][::-1])
-        places = np.concatenate([places[:1], places[-1:], places[1:-1]])
-    return np.array(first).reshape(-1, len(places) // 2), np.array(second).reshape(-1, len(places) // 2)
+    for _ in range(len(order) - 1):
+        first.append(order[:half])
+        second.append(order[half:][::-1])
+        order = np.concatenate([order[:1], order[-1:], order[1:-1]])
+    return np.array(first).reshape(-1, half), np.array(second).reshape(-1, half)
 
 
-def halves(values: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return what the pairs of a round have, first and second, of values in the order of the places.
+def split_pairs(values: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the values of the first and of the second bodies of the pairs of a round.
 
     Args:
-        values: an even number along the first axis.
+        values: (bodies, ...), an even number of bodies in the order of the round.
     """
     half = values.shape[0] // 2
     return values[:half], values[half:][::-1]
 
 
-def joined(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Return values in the order of the places from those of the pairs, the inverse of `halves`."""
+def join_pairs(first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return values of bodies in the order of the round from those of its pairs, the inverse of `split_pairs`."""
     return jnp.concatenate([first, second[::-1]])
 
 
-def moved_on(values: jax.Array) -> jax.Array:
-    """Return values in the order of the places of the next round."""
+def next_round(values: jax.Array) -> jax.Array:
+    """Return values of bodies in the order of the next round."""
     return jnp.concatenate([values[:1], values[-1:], values[1:-1]])

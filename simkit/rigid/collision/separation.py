@@ -1,4 +1,4 @@
-"""Along which of the fifteen axes of two boxes they are farthest apart, or overlap least."""
+"""Separating-axis test of two boxes: the axis of largest separation, or least overlap, among fifteen."""
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +9,13 @@ from simkit.rigid.algebra.vector import Vector, dot
 
 type Axes = tuple[Vector, Vector, Vector]
 
-# Sine, squared, of the angle of two edges below which their cross product is no axis: the axes of faces then serve.
+# Squared sine of the angle of two edges below which their cross product is not tried: face normals then suffice.
 PARALLEL = 1e-4
-# By how much a face of the second box must be better than one of the first, and two edges better than faces, relative
-# to the smallest half length: rounding then never decides between axes that tie.
+# Margin, relative to the smallest half length, by which a face of the second box must be better than one of the first,
+# and edges better than faces, so that rounding does not decide between axes that tie.
 PREFERENCE = 0.01
-# Where each part of a choice stands in one whole number, and how many bits it takes.
-PLACES, BITS = (0, 1, 3, 7, 8), (1, 2, 4, 1, 1)
+# Bit offset and number of bits of each field of a `Choice` packed into one integer.
+OFFSETS, BITS = (0, 1, 3, 7, 8), (1, 2, 4, 1, 1)
 
 
 @pytree
@@ -23,11 +23,11 @@ class Choice:
     """Axes of the largest separation of two boxes.
 
     Attributes:
-        second: whether the best of the faces belongs to the second box.
-        face: number of that face's axis.
-        edges: numbers of the axes that the best two edges run along, of the first box and of the second.
-        edges_win: whether these are better than the face.
-        edges_clearly: whether they are better by more than the preference for faces.
+        second: whether the best face is one of the second box, bool.
+        face: index of the axis of that face, 0 to 2.
+        edges: indices of the axes of the best two edges, of the first box and of the second, 0 to 2.
+        edges_win: whether the edges separate better than the face, bool.
+        edges_clearly: whether they do so by more than the margin `preference`, bool.
     """
 
     second: jax.Array
@@ -38,17 +38,17 @@ class Choice:
 
 
 def preference(first: Vector, second: Vector) -> jax.Array:
-    """Return how much better than a face of the first box an axis must be to be chosen, in m.
+    """Return the margin in m by which another axis must be better than a face of the first box.
 
     Args:
         first: half lengths in m.
-        second: those of the other box.
+        second: half lengths of the other box in m.
     """
     return PREFERENCE * jnp.minimum(_least(first), _least(second))
 
 
 def best_axes(apart: Vector, a: Axes, first: Vector, b: Axes, second: Vector) -> Choice:
-    """Return the axes of the largest separation; a choice, so it has no derivative.
+    """Return the axes of the largest separation; a discrete choice without derivative.
 
     Along a unit vector l the separation of boxes with axes a_i, b_j and half lengths g_i, h_j is
 
@@ -61,7 +61,7 @@ def best_axes(apart: Vector, a: Axes, first: Vector, b: Axes, second: Vector) ->
         apart: d, from the center of the second box to that of the first, in m.
         a: unit vectors along the axes of the first box.
         first: g in m.
-        b: those of the second box.
+        b: unit vectors along the axes of the second box.
         second: h in m.
     """
     apart, a, first, b, second = jax.lax.stop_gradient((apart, a, first, b, second))
@@ -91,12 +91,12 @@ def best_axes(apart: Vector, a: Axes, first: Vector, b: Axes, second: Vector) ->
     margin = preference(first, second)
     is_second = best_b > best_a + margin
     best = jnp.where(is_second, best_b, best_a)
-    # As one number, so that the separations are computed once.
-    digits = (is_second, jnp.where(is_second, number_b, number_a), edges, best_edges > best, best_edges > best + margin)
-    placed = (digit.astype(jnp.int32) << place for digit, place in zip(digits, PLACES, strict=True))
-    code = computed_once(sum(placed, jnp.zeros_like(edges)))
+    # Packed into one integer behind a barrier; otherwise each field computes all separations again.
+    fields = (is_second, jnp.where(is_second, number_b, number_a), edges, best_edges > best, best_edges > best + margin)
+    packed = (field.astype(jnp.int32) << offset for field, offset in zip(fields, OFFSETS, strict=True))
+    code = computed_once(sum(packed, jnp.zeros_like(edges)))
     is_second, face, edges, win, clearly = (
-        code >> place & (1 << bits) - 1 for place, bits in zip(PLACES, BITS, strict=True)
+        code >> offset & (1 << bits) - 1 for offset, bits in zip(OFFSETS, BITS, strict=True)
     )
     return Choice(
         second=is_second > 0, face=face, edges=(edges // 3, edges % 3), edges_win=win > 0, edges_clearly=clearly > 0
@@ -104,7 +104,7 @@ def best_axes(apart: Vector, a: Axes, first: Vector, b: Axes, second: Vector) ->
 
 
 def _largest(values: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """Return the largest of some numbers and which it is, the first of equals."""
+    """Return the largest of some arrays, elementwise, and its index, the first of equals."""
     best, which = values[0], jnp.zeros_like(values[0], dtype=jnp.int32)
     for number, value in enumerate(values[1:], start=1):
         which = jnp.where(value > best, number, which)

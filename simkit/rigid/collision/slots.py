@@ -1,4 +1,4 @@
-"""The first axis of contact points, along which a pair has its slots, and small functions that every shape uses."""
+"""Layout of contact points in slots along the first axis, and small functions shared by all shapes."""
 
 from collections.abc import Sequence
 
@@ -9,22 +9,22 @@ import numpy as np
 from simkit.rigid.algebra.vector import Vector, each
 from simkit.rigid.collision.points import Points
 
-# Gap in m of slots that are not in use: larger than any, and still a number like others.
+# Gap in m that marks an unused slot: larger than any real one, and finite.
 FAR = 1e6
 
 
 def along_slots(values: Sequence[float], like: jax.Array) -> np.ndarray:
-    """Return one number for each slot, which broadcasts against what each pair has.
+    """Return one number per slot, shaped (slots, 1, ...) to broadcast against arrays of the pairs.
 
     Args:
-        values: as many as there are slots.
-        like: what each pair has, (pairs, ...).
+        values: one number per slot.
+        like: an array of the pairs, (pairs, ...).
     """
     return np.asarray(values, dtype=like.dtype).reshape(-1, *(1,) * like.ndim)
 
 
 def in_slots(points: Points) -> Points:
-    """Return points whose normals and gaps the slots of a pair may share, each slot with its own.
+    """Return points broadcast to one position, normal and gap per slot.
 
     Args:
         points: arrays that broadcast against each other.
@@ -55,11 +55,11 @@ def clamp(value: jax.Array, half: jax.Array) -> jax.Array:
 
 
 def cyclic[T](is_first: jax.Array, is_second: jax.Array, a: T, b: T, c: T) -> tuple[T, T, T]:
-    """Return three things in the cyclic order that begins with a chosen one.
+    """Return three vectors or numbers rotated cyclically so that the chosen one comes first.
 
     Args:
-        is_first: whether ``a`` is chosen.
-        is_second: otherwise, whether ``b`` is.
+        is_first: whether ``a`` is chosen, bool.
+        is_second: where ``a`` is not chosen, whether ``b`` is, bool; else ``c`` is.
         a: vectors or numbers.
         b: likewise.
         c: likewise.

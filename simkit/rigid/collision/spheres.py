@@ -1,4 +1,4 @@
-"""Contact points of spheres against spheres, capsules and boxes."""
+"""Contact points of spheres and disks against spheres, disks, capsules and boxes."""
 
 import jax
 import jax.numpy as jnp
@@ -8,32 +8,32 @@ from simkit.rigid.algebra.vector import Vector, dot, each, perpendicular, select
 from simkit.rigid.collision.points import Placed, Points
 from simkit.rigid.collision.slots import clamp, cyclic, midway, sign
 
-# Distance of two points, relative to the sizes of bodies, below which they count as one.
+# Distance of two points, relative to the sizes of bodies, below which they count as coincident.
 ROUNDING = 1e-6
 
 
 def sphere_sphere(a: Placed, b: Placed) -> Points:
-    """Return where spheres (or disks) may touch: one point on the line of their centers.
+    """Return the contact points of spheres or disks: one point on the line of their centers.
 
     Args:
         a: the first of each pair, (pairs, ...).
         b: the second of each pair.
 
     Returns:
-        Points with one slot; spheres with one center touch along z, in the plane that disks move in.
+        Points with one slot; the normal of concentric spheres is z, which lies in the x-z plane of disks.
     """
     return _one_slot(between_balls(a.position, a.radius, b.position, b.radius, up(a.radius)))
 
 
 def sphere_capsule(a: Placed, b: Placed) -> Points:
-    """Return where spheres may touch capsules: one point on the line to the nearest point of the axis.
+    """Return the contact points of spheres with capsules: one point on the line to the nearest point of the axis.
 
     Args:
         a: the spheres, (pairs, ...).
         b: the capsules.
 
     Returns:
-        Points with one slot; a sphere with its center on the axis is pushed off across it.
+        Points with one slot; a sphere with its center on the axis is pushed off perpendicularly.
     """
     _, _, axis = axes_of(b.orientation)
     nearest = b.position + clamp(dot(a.position - b.position, axis), b.half_lengths.z) * axis
@@ -42,7 +42,7 @@ def sphere_capsule(a: Placed, b: Placed) -> Points:
 
 
 def sphere_box(a: Placed, b: Placed) -> Points:
-    """Return where spheres may touch boxes: one point on the line to the nearest point of the box.
+    """Return the contact points of spheres with boxes: one point on the line to the nearest point of the box.
 
     A sphere with its center inside a box is pushed out through the nearest face.
 
@@ -67,46 +67,46 @@ def sphere_box(a: Placed, b: Placed) -> Points:
 
 
 def between_balls(
-    first: Vector, first_radius: jax.Array, second: Vector, second_radius: jax.Array, otherwise: Vector
+    first: Vector, first_radius: jax.Array, second: Vector, second_radius: jax.Array, fallback: Vector
 ) -> Points:
-    """Return where balls may touch.
+    """Return the contact points of balls.
 
     Args:
         first: centers in m.
         first_radius: in m.
         second: centers in m.
         second_radius: in m.
-        otherwise: normals of balls with one center, up to rounding.
+        fallback: normals of balls that are concentric up to rounding.
     """
-    direction, distance = along(first - second, first_radius + second_radius, otherwise)
+    direction, distance = along(first - second, first_radius + second_radius, fallback)
     normal, gap = direction, distance - (first_radius + second_radius)
     return Points(position=midway(first - first_radius * normal, normal, gap), normal=normal, gap=gap)
 
 
-def along(apart: Vector, size: jax.Array, otherwise: Vector) -> tuple[Vector, jax.Array]:
-    """Return the direction and the length of vectors, and another direction and zero for those of rounding only.
+def along(apart: Vector, size: jax.Array, fallback: Vector) -> tuple[Vector, jax.Array]:
+    """Return the direction and the length of vectors; a fallback direction and zero where the length is rounding.
 
     Args:
         apart: vectors in m.
-        size: what their lengths are compared with, the bodies that they connect for instance, in m.
-        otherwise: unit vectors.
+        size: reference length for rounding in m, for instance the size of the bodies that the vectors connect.
+        fallback: unit vectors.
     """
     squared = dot(apart, apart)
     real = squared > (ROUNDING * size) ** 2
     length = jnp.sqrt(jnp.where(real, squared, 1))
-    return select(real, apart / length, otherwise), jnp.where(real, length, 0)
+    return select(real, apart / length, fallback), jnp.where(real, length, 0)
 
 
 def up(like: jax.Array) -> Vector:
-    """Return the unit vector along z at each place of an array."""
+    """Return the unit vector along z, in the shape and precision of an array."""
     _, _, z = axes_of_frame(like)
     return z
 
 
 def axes_of_frame(like: jax.Array) -> tuple[Vector, Vector, Vector]:
-    """Return the unit vectors along x, y and z at each place of an array."""
-    nothing, one = jnp.zeros_like(like), jnp.ones_like(like)
-    return Vector(one, nothing, nothing), Vector(nothing, one, nothing), Vector(nothing, nothing, one)
+    """Return the unit vectors along x, y and z, in the shape and precision of an array."""
+    zero, one = jnp.zeros_like(like), jnp.ones_like(like)
+    return Vector(one, zero, zero), Vector(zero, one, zero), Vector(zero, zero, one)
 
 
 def _one_slot(points: Points) -> Points:

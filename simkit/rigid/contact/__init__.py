@@ -1,1 +1,1 @@
-"""Contact of bodies: impacts, rest, friction."""
+"""Methods of contact: events, sequential impulses and compliant forces."""

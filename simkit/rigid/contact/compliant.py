@@ -1,4 +1,4 @@
-"""Compliant contact: a repulsive force that grows with the overlap of the surfaces."""
+"""Compliant contact: a repulsive Hunt-Crossley force that grows with the overlap of the surfaces."""
 
 import dataclasses
 
@@ -22,18 +22,18 @@ from simkit.rigid.integrators import integrator_named
 from simkit.rigid.parts import FRICTION, PLANES, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Setting
 
-# Steps that a contact must last for its derivative to be right within a few percent (docs/rigid_compliant.md).
+# Substeps that a contact must last for its derivative to be right within a few percent (docs/rigid_compliant.md).
 FEWEST_STEPS = 20
 
 
 @pytree
 class Durations:
-    """How long contacts last, in substeps, and what has been in contact.
+    """Durations of contacts in substeps, and whether boxes have touched boxes.
 
     Attributes:
-        now: of each contact, up to now, int32: of points with planes, and of pairs, one after the other.
-        shortest: of the contacts that have ended, int32.
-        boxes_met: whether boxes have touched each other, at points between which the force jumps.
+        now: duration of each present contact, int32, 0 without contact: points with planes, then pairs of bodies.
+        shortest: shortest duration of the contacts that have ended, int32; the largest int32 while none has.
+        boxes_met: whether boxes have touched each other, where the force jumps from point to point, bool.
     """
 
     now: tuple[jax.Array, ...]
@@ -43,29 +43,30 @@ class Durations:
 
 @dataclasses.dataclass(frozen=True)
 class Compliant:
-    """Contact by the force of Hunt and Crossley, in substeps.
+    """Contact by the Hunt-Crossley force, integrated in substeps.
 
         N = k d^(3/2) (1 + 3/2 a d'),  not negative;   F = -mu N s / sqrt(|s|^2 + c^2)
 
     with the overlap d, its rate d', and the slip s. The force does not jump at touch, so the motion is smooth enough to
     be differentiated through: with enough substeps in every contact, derivatives converge to those of the equations of
     motion. The sides of capsules push capsules and boxes by the same law along their whole length, see
-    `simkit.rigid.contact.sides`. Without dissipation and friction, the force is that of an energy, and so the motion
-    keeps its energy, except where boxes touch boxes: there it jumps from corner to corner, which the status tells of. A
-    ball that hits at speed v leaves with e v, where ``(1 + e) x = ln((1 + x) / (1 - e x))`` and
+    `simkit.rigid.contact.sides`. Without dissipation and friction the force is the gradient of an energy, which the
+    motion conserves, except where boxes touch boxes: there the force jumps from corner to corner, and the status is
+    `BOXES_MET`. A ball that hits at speed v leaves with e v, where ``(1 + e) x = ln((1 + x) / (1 - e x))`` and
     ``x = 3/2 a v``: ``e = 1 - a v`` for small speeds. Restitution is not a parameter here.
 
-    A contact that lasts fewer than 20 substeps is told of by the status of the run, too.
+    After a contact that lasted fewer than 20 substeps the status is `BRIEF_CONTACT`.
 
     Attributes:
-        substeps: in each time step. Good values: what gives 30 or more in the shortest contact.
+        substeps: number per time step. Good values: enough for 30 or more in the shortest contact.
         stiffness: name of the parameter k, in N/m^(3/2).
         dissipation: name of the parameter a, in s/m.
         creep_speed: c in m/s, below which friction is viscous; a block on a slope creeps at about this speed.
         integrator: as for `simkit.rigid.free.Free`.
 
     Raises:
-        UserError: if there are no substeps, the creep speed is not positive, or no integrator has that name.
+        UserError: if substeps is not an integer of at least 1, the creep speed is not positive, or no integrator has
+            that name.
 
     Reference: Hunt and Crossley, J. Appl. Mech. 42, 440 (1975), doi:10.1115/1.3423596.
     """
@@ -77,7 +78,7 @@ class Compliant:
     integrator: str = "velocity_verlet"
 
     def __post_init__(self) -> None:
-        """Refuse what has no meaning before anything is compiled."""
+        """Refuse settings out of range before compilation."""
         integrator_named(self.integrator)
         if isinstance(self.substeps, bool) or not isinstance(self.substeps, int) or self.substeps < 1:
             raise UserError(f"substeps = {self.substeps!r} is not an integer of at least 1; choose for example 8")
@@ -90,7 +91,7 @@ class Compliant:
         return SHAPES | {PLANES, FRICTION, UNEVEN_SPHERES, TILTED_DISKS}
 
     def start(self, motion: Motion, setting: Setting) -> Durations:
-        """Return that nothing has touched for any time."""
+        """Return durations of zero: no contact has lasted yet."""
         like = motion.position.x[0]
         return Durations(
             now=tuple(jnp.zeros_like(touching, jnp.int32) for touching in _touching(_points(motion, setting))),
@@ -110,7 +111,7 @@ class Compliant:
         def body(carry: tuple[Motion, Durations], index: jax.Array) -> tuple[tuple[Motion, Durations], None]:
             motion, durations = carry
             motion = advance(motion, setting.bodies, load, time + index * substep, substep)
-            return (motion, _lasting(durations, setting.bodies, _points(motion, setting))), None
+            return (motion, _after_substep(durations, setting.bodies, _points(motion, setting))), None
 
         indices = jnp.arange(self.substeps, dtype=time_step.dtype)
         return jax.lax.scan(body, (motion, memory), indices)[0]
@@ -119,20 +120,22 @@ class Compliant:
         """Return the forces and torques of all contacts.
 
         Args:
-            motion: state.
+            motion: state of the bodies.
             setting: bodies, planes and the parameters of the contact.
         """
         bodies, planes = setting.bodies, setting.planes
         on_planes, between = _points(motion, setting)
         count, kinds = planes.offset.shape[0], len(bodies.kinds)
-        everyone = _Side(
+        all_bodies = _Side(
             position=motion.position,
             velocity=motion.velocity,
             angular_velocity=angular_velocity(motion, bodies),
             friction=bodies.friction,
         )
         body = (
-            each(lambda values: jnp.concatenate([values] * count), everyone) if count else _rows(everyone, np.arange(0))
+            each(lambda values: jnp.concatenate([values] * count), all_bodies)
+            if count
+            else _rows(all_bodies, np.arange(0))
         )
         rough = jnp.maximum(body.friction, jnp.repeat(planes.friction, kinds, axis=0))
         push = self._push(on_planes, body.at(on_planes), rough, setting.params)
@@ -148,19 +151,19 @@ class Compliant:
             pushing = [(first, second, of_points, None)]
             pushing += [(one, other, found.points, found.strength) for one, other, found in pushes(bodies, motion)]
         for first, second, points, strength in pushing:
-            a, b = _rows(everyone, first), _rows(everyone, second)
+            a, b = _rows(all_bodies, first), _rows(all_bodies, second)
             rough, velocity = jnp.maximum(a.friction, b.friction), a.at(points) - b.at(points)
             push = self._push(points, velocity, rough, setting.params, strength)
             for side, index, force in ((a, first, push), (b, second, -push)):
                 received = _received(points, force, side)
-                # In an odd number of bodies one has no partner in a round: its number is past the end, and dropped.
+                # With an odd number of bodies one body per round has no partner (index n); its addition is dropped.
                 wrench = each(
                     lambda onto, values, index=index: onto.at[index].add(values, mode="drop"), wrench, received
                 )
         return wrench
 
     def check(self, motion: Motion, setting: Setting) -> None:
-        """Accept any start: what overlaps is pushed apart."""
+        """Accept any start: bodies that overlap are pushed apart."""
         del motion, setting
 
     def _push(
@@ -174,7 +177,7 @@ class Compliant:
         rate = -dot(velocity, points.normal)
         if strength is None:
             overlap = jnp.maximum(-points.gap, 0)
-            # The root of no overlap has no derivative, and is not needed there.
+            # The root has no derivative at zero overlap, where the force is zero anyway.
             spring = params[self.stiffness] * overlap * jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
         else:
             spring = params[self.stiffness] * strength
@@ -183,7 +186,7 @@ class Compliant:
         return along * points.normal - (friction * along / jnp.sqrt(dot(slip, slip) + self.creep_speed**2)) * slip
 
     def diagnose(self, motion: Motion, memory: Durations, setting: Setting) -> dict[str, jax.Array]:
-        """Return the number of contacts now, the largest overlap, and the substeps of the shortest contact so far."""
+        """Return the number of contacts, the largest overlap, and the substeps of the shortest contact so far."""
         gaps = jnp.concatenate([points.gap.reshape(-1, *points.gap.shape[2:]) for points in _points(motion, setting)])
         return {
             "contacts": jnp.sum(gaps < 0, axis=0, dtype=jnp.int32),
@@ -192,14 +195,14 @@ class Compliant:
         }
 
     def status(self, memory: Durations) -> jax.Array:
-        """Return whether boxes met, or else whether a contact was too short for derivatives through it."""
+        """Return `BOXES_MET` if boxes touched, else `BRIEF_CONTACT` if a contact was too short, else `OK`."""
         code = jnp.where(memory.shortest < FEWEST_STEPS, jnp.int32(Status.BRIEF_CONTACT), jnp.int32(Status.OK))
         return jnp.where(memory.boxes_met, jnp.int32(Status.BOXES_MET), code)
 
 
 @pytree
 class _Side:
-    """The bodies on one side of contacts, one number each along the first axis."""
+    """Bodies on one side of contacts, arrays (contacts, ...)."""
 
     position: Vector
     velocity: Vector
@@ -207,7 +210,7 @@ class _Side:
     friction: jax.Array
 
     def at(self, points: Points) -> Vector:
-        """Return the velocity of the points as parts of these bodies."""
+        """Return the velocities of the bodies at the contact points."""
         return self.velocity + cross(self.angular_velocity, points.position - self.position)
 
 
@@ -221,17 +224,17 @@ def _rows[T](tree: T, index: np.ndarray) -> T:
 
 def _points(motion: Motion, setting: Setting) -> tuple[Points, Points]:
     bodies = setting.bodies
-    return plane_contacts(bodies, motion, setting.planes), _once(contacts(bodies, motion))
+    return plane_contacts(bodies, motion, setting.planes), _without_duplicates(contacts(bodies, motion))
 
 
 def _without_sides(bodies: Bodies, gap: jax.Array) -> jax.Array:
-    """Return gaps with those of pairs out of reach whose force is that of a capsule's side."""
+    """Return gaps, `FAR` for the pairs whose force is computed along the side of a capsule."""
     sides = have_sides(bodies.kinds, *(side.ravel() for side in rounds(len(bodies.kinds))))
     return jnp.where(sides.reshape(-1, *(1,) * (gap.ndim - 2)), FAR, gap)
 
 
-def _once(points: Points) -> Points:
-    """Return points of which those that an earlier slot has, too, are put out of reach: each pushes only once."""
+def _without_duplicates(points: Points) -> Points:
+    """Return points with the gap `FAR` where an earlier slot has the same position, so that each pushes once."""
     slots = [points.position[slot] for slot in range(points.gap.shape[0])]
     gaps = []
     for slot, here in enumerate(slots):
@@ -243,12 +246,12 @@ def _once(points: Points) -> Points:
 
 
 def _touching(points: tuple[Points, Points]) -> tuple[jax.Array, jax.Array]:
-    """Return which points touch planes, and which pairs touch, whose points may come and go meanwhile."""
+    """Return the points that touch planes, and the pairs that touch at any of their points, bool."""
     on_planes, between = points
     return on_planes.gap < 0, jnp.any(between.gap < 0, axis=0, keepdims=True)
 
 
-def _lasting(durations: Durations, bodies: Bodies, points: tuple[Points, Points]) -> Durations:
+def _after_substep(durations: Durations, bodies: Bodies, points: tuple[Points, Points]) -> Durations:
     """Return durations one substep later."""
     now, shortest, boxes_met = [], durations.shortest, durations.boxes_met
     for before, touching in zip(durations.now, _touching(points), strict=True):

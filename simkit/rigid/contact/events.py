@@ -18,7 +18,7 @@ from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.overlap import check_apart
 from simkit.rigid.contact.timing.balls import Balls, balls_of
-from simkit.rigid.contact.timing.candidates import Candidates, candidates, each_ball, pick, places, times
+from simkit.rigid.contact.timing.candidates import Candidates, candidates, each_ball, index_axis, pick, times
 from simkit.rigid.contact.timing.event import after_event, event_of, residual_of
 from simkit.rigid.contact.timing.path import path_under
 from simkit.rigid.contact.timing.resting import ROUNDINGS, footing, settled
@@ -30,13 +30,13 @@ KINDS = ("sphere", "disk")
 
 @pytree
 class Standing:
-    """What is carried from step to step.
+    """Memory of `Events`: the resting contacts, and counts.
 
     Attributes:
-        support: index of the plane that each ball rests on, -1 for none.
-        rolling: whether its contact grips.
-        impacts: so far, of balls with planes and with each other.
-        overflowed: whether the budget of a step was ever too small.
+        support: index of the plane that each ball rests on, int32 (balls,); -1 for none.
+        rolling: whether that contact grips, bool (balls,).
+        impacts: number of impacts so far, of balls with planes and with each other, int32.
+        overflowed: whether a step ever had more events than its budget, bool.
     """
 
     support: jax.Array
@@ -47,11 +47,11 @@ class Standing:
 
 @pytree
 class Moment:
-    """A moment within a step.
+    """State at an instant within a step.
 
     Attributes:
-        motion: of the balls.
-        standing: what is carried on.
+        motion: state of the balls.
+        standing: resting contacts and counts.
         left: time to the end of the step in s.
     """
 
@@ -62,28 +62,28 @@ class Moment:
 
 @dataclasses.dataclass(frozen=True)
 class Events:
-    """Spheres and disks that hit planes and each other, with restitution and Coulomb friction, at exact times.
+    """Impacts of spheres and disks with planes and each other, with restitution and Coulomb friction, at exact times.
 
     Between events every ball follows a polynomial in time (see `simkit.rigid.contact.timing.path.path_under`), exact
-    under gravity. The first event among all pairs and planes is found without stepping over any, all bodies advance to
-    it, and its impulse acts with the velocities at that moment. Its time has the derivative of the implicit function
-    theorem, so derivatives through impacts are the physical ones: those at a fixed sequence of events. Contacts at the
-    same time are followed as a sequence of impacts.
+    under gravity. The earliest event among all pairs and planes is found without missing any, all bodies advance to
+    it, and its impulse acts with the velocities at that time. The time has the derivative of the implicit function
+    theorem, so derivatives through impacts are the physical ones, at a fixed sequence of events. Simultaneous contacts
+    are resolved as a sequence of impacts.
 
-    A ball whose bounce would last no longer than ``reach`` time steps stays on the plane; friction then takes from it
-    what it would take during the endless bounces it stands for. With a restitution of 1 bounces have no end, and each
-    is followed: in a long step they may overflow the budget. On the plane a ball slips until it rolls, and may be hit,
-    lifted, or made to slip again by its load, which is noticed at the next event or step.
+    A ball whose bounce would last no longer than ``reach`` time steps stays on the plane; friction then takes as much
+    from it as during the infinite series of bounces that this replaces. With a restitution of 1 bounces do not decay,
+    and each is an event: in a long step they may overflow the budget. On the plane a ball slips until it rolls; a load
+    that lifts it or makes it slip again does so from the next event or step on.
 
-    A ball rests on one plane at a time and never on another ball. Where one is pressed into a groove, or two are
-    pressed together, bounces follow ever faster and the budget overflows: the scene is held before that step.
+    A ball rests on one plane at a time and never on another ball. For a ball pressed into a groove, or two pressed
+    together, the times between bounces tend to zero and the budget overflows: that step is not taken.
 
-    Balls have the same moment of inertia about every axis that they turn about: solid or hollow, not uneven.
+    Balls must have equal moments of inertia about all axes that they turn about.
 
     Attributes:
-        impacts: events that one step may hold, ends of slipping included. Good values: 4 for a ball or two, 32 for
-            the break of a rack.
-        reach: longest flight, in time steps, of a bounce that ends in rest; 1 is good.
+        impacts: budget of events per step, ends of slipping included. Good values: 4 for a ball or two, 32 for the
+            break of a rack.
+        reach: longest flight, in time steps, of a bounce that is replaced by rest; 1 is good.
 
     Raises:
         UserError: for a budget or reach out of its range.
@@ -95,17 +95,17 @@ class Events:
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
         if not (isinstance(self.impacts, int) and self.impacts >= 1):
-            raise UserError(f"impacts = {self.impacts!r} is not a whole number above 0; choose 4 for a ball or two")
+            raise UserError(f"impacts = {self.impacts!r} is not an integer of at least 1; choose 4 for a ball or two")
         if not self.reach > 0:
             raise UserError(f"reach = {self.reach!r} is not positive; choose 1, or less to follow smaller bounces")
 
     @property
     def serves(self) -> frozenset[str]:
-        """Return spheres and disks of even density, and all that they touch."""
+        """Return spheres and disks with equal moments of inertia, planes, friction and restitution."""
         return frozenset({*KINDS, PLANES, FRICTION, RESTITUTION})
 
     def start(self, motion: Motion, setting: Setting) -> Standing:
-        """Return the balls at rest on a plane at the start: those that touch it and do not move along its normal."""
+        """Return the resting contacts at the start: balls that touch a plane and do not move along its normal."""
         bodies, planes = setting.bodies, setting.planes
         support = jnp.full_like(bodies.mass, -1, dtype=jnp.int32)
         rounding = ROUNDINGS * jnp.finfo(bodies.mass.dtype).eps
@@ -114,8 +114,8 @@ class Events:
             touches = jnp.abs(gap) <= rounding * (norm(motion.position) + bodies.radius)
             still = jnp.abs(dot(motion.velocity, planes.normal[index])) <= rounding * norm(motion.velocity)
             support = jnp.where(touches & still, jnp.int32(index), support)
-        none = jnp.zeros_like(support[0])
-        return Standing(support=support, rolling=support < -1, impacts=none, overflowed=none > 0)
+        zero = jnp.zeros_like(support[0])
+        return Standing(support=support, rolling=jnp.zeros_like(support, bool), impacts=zero, overflowed=zero > 0)
 
     def step(
         self, motion: Motion, memory: Standing, setting: Setting, time: jax.Array, time_step: jax.Array
@@ -123,20 +123,20 @@ class Events:
         """Return the motion and the resting contacts one step later."""
         balls, rows = balls_of(setting.bodies), candidates(setting.bodies.mass.shape[0], setting.planes.offset.shape[0])
 
-        def onward(moment: Moment, last: jax.Array) -> tuple[Moment, None]:
+        def one_event(moment: Moment, last: jax.Array) -> tuple[Moment, None]:
             @recomputed
-            def go(moment: Moment) -> Moment:
-                return self._onward(stored(moment), setting, balls, rows, time, time_step, last)
+            def to_next_event(moment: Moment) -> Moment:
+                return self._to_next_event(stored(moment), setting, balls, rows, time, time_step, last)
 
-            # Most steps have no event, and end after the first segment.
-            return jax.lax.cond(jnp.any(moment.left > 0), go, lambda moment: moment, moment), None
+            # Most steps have no event and end after the first iteration.
+            return jax.lax.cond(jnp.any(moment.left > 0), to_next_event, lambda moment: moment, moment), None
 
         moment = with_tangents(Moment(motion=motion, standing=memory, left=time_step))
-        moment, _ = jax.lax.scan(onward, moment, jnp.arange(self.impacts + 1) == self.impacts)
+        moment, _ = jax.lax.scan(one_event, moment, jnp.arange(self.impacts + 1) == self.impacts)
         return moment.motion, moment.standing
 
     def diagnose(self, motion: Motion, memory: Standing, setting: Setting) -> dict[str, jax.Array]:
-        """Return ``contacts``, how many balls rest on a plane, ``impacts`` so far, and the largest ``penetration``."""
+        """Return ``contacts`` (balls that rest on a plane), ``impacts`` so far, and the largest ``penetration``."""
         overlap = [jnp.max(-gap, initial=0) for gap in gaps(motion, setting.bodies, setting.planes)]
         return {
             "contacts": jnp.sum((memory.support >= 0).astype(jnp.int32), axis=0),
@@ -148,15 +148,15 @@ class Events:
         """Refuse balls that overlap at the start.
 
         Raises:
-            UserError: that names them.
+            UserError: naming the two that overlap most.
         """
         check_apart(setting.bodies, motion, setting.planes)
 
     def status(self, memory: Standing) -> jax.Array:
-        """Return whether the step held more events than its budget."""
+        """Return `IMPACT_OVERFLOW` if a step had more events than its budget, else `OK`."""
         return jnp.where(memory.overflowed, jnp.int32(Status.IMPACT_OVERFLOW), jnp.int32(Status.OK))
 
-    def _onward(
+    def _to_next_event(
         self,
         moment: Moment,
         setting: Setting,
@@ -169,7 +169,7 @@ class Events:
         """Advance to the next event and apply it, or to the end of the step."""
         planes, standing, left = setting.planes, moment.standing, moment.left
         now = time + (time_step - left)
-        plane = pick(places(planes.offset.shape[0], planes.offset)[:, None] == standing.support, each_ball(planes))
+        plane = pick(index_axis(planes.offset.shape[0], planes.offset)[:, None] == standing.support, each_ball(planes))
         stand = footing(
             moment.motion,
             balls,
@@ -186,30 +186,32 @@ class Events:
         path = computed_once(path_under(setting.load, motion, balls, stand, now, time_step))
         found, exact, rates = times(path, balls, planes, support, stand, left)
         index, earliest = jnp.argmin(found, axis=0).astype(jnp.int32), jnp.min(found, axis=0)
-        comes = earliest <= left
-        happens = comes & ~last
-        chosen = places(len(rows.kind), found) == index
-        # An event whose time is not yet known to round-off is approached, not applied.
-        event = event_of(rows, index, happens & jnp.any(chosen & exact, axis=0), balls)
-        reached = jnp.where(happens, earliest, 0)
-        # The result of the search is stored as a residual, so that reverse mode does not repeat the search.
-        event, reached, rate, comes, happens = computed_once(
-            stored((event, reached, pick(chosen, rates), comes, happens))
+        occurs = earliest <= left
+        applies = occurs & ~last
+        chosen = index_axis(len(rows.kind), found) == index
+        # Bodies advance to an event whose time has not converged to round-off, but it is not applied yet.
+        event = event_of(rows, index, applies & jnp.any(chosen & exact, axis=0), balls)
+        reached = jnp.where(applies, earliest, 0)
+        # Stored as residuals: reverse mode does not repeat the search.
+        event, reached, rate, occurs, applies = computed_once(
+            stored((event, reached, pick(chosen, rates), occurs, applies))
         )
-        until = jnp.where(happens, reached, left)
+        until = jnp.where(applies, reached, left)
         arrived = computed_once(path.shifted(until))
 
-        def remaining(late: jax.Array, given: tuple) -> jax.Array:
+        def residual(correction: jax.Array, given: tuple) -> jax.Array:
             path, arrived, until, event, others = given
-            return residual_of(event, path.arrival(arrived, until, late), path.pressing(until + late), *others)
+            return residual_of(
+                event, path.arrival(arrived, until, correction), path.pressing(until + correction), *others
+            )
 
-        # Zero, with the derivatives of the time of the event.
+        # The value is zero; its derivatives are those of the time of the event.
         given = (path, arrived, until, event, (balls, planes, stand))
-        late = root_change(remaining, jnp.where(rate < 0, rate, 0), given)
-        late = computed_once(jnp.where(happens, late, 0))
+        correction = root_change(residual, jnp.where(rate < 0, rate, 0), given)
+        correction = computed_once(jnp.where(applies, correction, 0))
         motion, support, rolling = after_event(
             event,
-            computed_once(path.arrival(arrived, until, late)),
+            computed_once(path.arrival(arrived, until, correction)),
             computed_once(path.acceleration.at(path.of_each(until / time_step))),
             balls,
             planes,
@@ -223,19 +225,19 @@ class Events:
                 support=support,
                 rolling=rolling,
                 impacts=standing.impacts + event.is_impact.astype(jnp.int32),
-                overflowed=standing.overflowed | (comes & last & (left > 0)),
+                overflowed=standing.overflowed | (occurs & last & (left > 0)),
             ),
-            left=jnp.where(happens, left - (until + late), 0),
+            left=jnp.where(applies, left - (until + correction), 0),
         )
 
 
 def gaps(motion: Motion, bodies: Bodies, planes: Planes) -> tuple[jax.Array, jax.Array]:
-    """Return the gaps in m of every plane with every ball, (planes, n), and of all pairs of balls.
+    """Return the gaps in m of every plane with every ball, (planes, n), and of all pairs of balls, (pairs,).
 
     Args:
-        motion: of the balls.
-        bodies: the balls.
-        planes: what stands.
+        motion: state of the balls.
+        bodies: constants of the n balls.
+        planes: the fixed planes.
     """
     first, second = np.triu_indices(bodies.mass.shape[0], 1)
     each = each_ball(planes)

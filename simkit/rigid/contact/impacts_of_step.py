@@ -1,4 +1,4 @@
-"""Impacts within a time step: pairs that collide, pairs that pass each other, and propagation of impulses."""
+"""Impacts within a time step: detection, exclusion of pairs that pass each other, and propagation of impulses."""
 
 import dataclasses
 import functools
@@ -17,8 +17,8 @@ from simkit.rigid.contact.sweeping.sweeps import Touches, relative, sweep
 from simkit.rigid.contact.sweeping.touching import Push, Touch
 from simkit.rigid.scene import Setting
 
-# Approach velocities below those that the loads cause in this many steps are no impacts: the bodies rest. Overlaps that
-# overlap that such an approach reaches in one step is left as it is.
+# Bodies rest if their approach velocity is below that which the loads cause in this many steps; faster ones have an
+# impact. The overlap that such an approach reaches in one step is not corrected.
 RESTING_STEPS = 2.0
 
 
@@ -33,7 +33,7 @@ def strike_all(
     time_step: jax.Array,
     passes: int,
 ) -> tuple[Velocities, jax.Array, Touches]:
-    """Return the velocities after the impacts, whether there was one, and the contacts without those that pass by.
+    """Return the velocities after the impacts, whether there was one, and the contacts without pairs that pass by.
 
     Args:
         before: velocities of the bodies.
@@ -42,53 +42,56 @@ def strike_all(
         setting: bodies, planes and loads.
         touches: the contacts, trees of `Touch`.
         last: impulses of the last step, trees of `Push`.
-        any_near: as for `simkit.rigid.contact.sweeping.sweeps.sweep`.
+        any_near: whether any pair may touch; None where there are no pairs.
         time_step: in s.
-        passes: passes over all contacts; with none, only impacts with friction are reported.
+        passes: number of passes over all contacts; with 0, only impacts with friction are reported.
     """
-    planes, pairs = _pressed(touches.planes, last.planes), None
+    planes, pairs = _with_rest_speed(touches.planes, last.planes), None
     hits = [approaching(relative((before,), planes), planes, time_step)]
     if touches.pairs is not None:
-        pairs = _pressed(touches.pairs, last.pairs)
+        pairs = _with_rest_speed(touches.pairs, last.pairs)
         hits.append(approaching(relative(of_pairs(before, len(setting.bodies.kinds)), pairs), pairs, time_step))
     hits = computed_once(hits)
-    by = None
+    passing_by = None
     if pairs is not None:
-        asked = jnp.any(hits[1], axis=1) & (jnp.min(pairs.gap, axis=1) > 0)
+        candidates = jnp.any(hits[1], axis=1) & (jnp.min(pairs.gap, axis=1) > 0)
 
-        def pass_by(asked: jax.Array) -> jax.Array:
-            return passing(setting.bodies, motion, before.linear, before.angular, asked, time_step)
+        def pass_by(candidates: jax.Array) -> jax.Array:
+            return passing(setting.bodies, motion, before.linear, before.angular, candidates, time_step)
 
-        by = jax.lax.cond(jnp.any(asked), pass_by, jnp.zeros_like, asked)
-        pairs = apart(pairs, by)
-        hits[1] = hits[1] & ~by[:, None]
-    known = Touches(planes=planes, pairs=pairs)
+        passing_by = jax.lax.cond(jnp.any(candidates), pass_by, jnp.zeros_like, candidates)
+        pairs = apart(pairs, passing_by)
+        hits[1] = hits[1] & ~passing_by[:, None]
+    impact_contacts = Touches(planes=planes, pairs=pairs)
     if passes == 0:
-        # Rest ends an approach just when the gap closes; only friction then depends on the step of the impact.
-        rubs = [touch.friction > 0 for touch in (planes, pairs) if touch is not None]
-        hits = [hit & rub for hit, rub in zip(hits, rubs, strict=True)]
+        # Resting impulses end an approach exactly when the gap closes; only friction depends on the step of impact.
+        with_friction = [touch.friction > 0 for touch in (planes, pairs) if touch is not None]
+        hits = [hit & has_friction for hit, has_friction in zip(hits, with_friction, strict=True)]
     impact = functools.reduce(jnp.logical_or, (jnp.any(hit, axis=(0, 1, 2)) for hit in hits))
     after = before
     if passes:
         visit = functools.partial(strike, time_step=time_step)
 
         def one_pass(velocities: Velocities, _: None) -> tuple[Velocities, None]:
-            return sweep(velocities, mobility, known, Touches(planes=None, pairs=None), visit, any_near)[0], None
+            return sweep(velocities, mobility, impact_contacts, Touches(planes=None, pairs=None), visit, any_near)[
+                0
+            ], None
 
         def all_passes(velocities: Velocities) -> Velocities:
             return jax.lax.scan(one_pass, velocities, None, length=passes)[0]
 
         after = jax.lax.cond(jnp.any(impact), all_passes, lambda same: same, before)
-    if by is not None and touches.pairs is not None:
-        # A body that was struck does not go straight on: it may meet what it would have passed by.
+    if passing_by is not None and touches.pairs is not None:
+        # A body that had an impact changes direction and may meet a body that it would have passed.
         change = after - before
         turned = dot(change.linear, change.linear) + dot(change.angular, change.angular)
         one, other = of_pairs(jax.lax.stop_gradient(turned), len(setting.bodies.kinds))
-        touches = dataclasses.replace(touches, pairs=apart(touches.pairs, by & (one + other == 0)[:, 0]))
+        touches = dataclasses.replace(touches, pairs=apart(touches.pairs, passing_by & (one + other == 0)[:, 0]))
     return after, impact, touches
 
 
-def _pressed(touch: Touch, push: Push) -> Touch:
-    # What rested with an impulse before, which other bodies may have passed on, goes on resting.
+def _with_rest_speed(touch: Touch, push: Push) -> Touch:
+    """Return contacts with `rest_speed` raised to `RESTING_STEPS` times the change of velocity by the last impulse."""
+    # A contact that rested under an impulse transmitted by other bodies then keeps resting.
     speed = RESTING_STEPS * push.along / touch.normal_mass
-    return dataclasses.replace(touch, slow=computed_once(jnp.maximum(touch.slow, speed)))
+    return dataclasses.replace(touch, rest_speed=computed_once(jnp.maximum(touch.rest_speed, speed)))

@@ -1,4 +1,4 @@
-"""Sequential impulses: resting, stacked, sliding and rolling contacts, with propagation of impacts."""
+"""Contact by sequential impulses: resting, stacked, sliding and rolling bodies, with propagation of impacts."""
 
 import dataclasses
 import functools
@@ -22,20 +22,20 @@ from simkit.rigid.contact.sweeping.sweeps import Respond, Touches, slot_by_slot,
 from simkit.rigid.contact.sweeping.touching import Push, Touch, resting
 from simkit.rigid.integrators.kick import kick
 from simkit.rigid.integrators.semi_implicit_euler import drift
-from simkit.rigid.integrators.velocity_verlet import rotate_freely
+from simkit.rigid.integrators.velocity_verlet import move_freely
 from simkit.rigid.parts import FRICTION, PLANES, RESTITUTION, SHAPES
 from simkit.rigid.scene import Setting
 
 
 @pytree
 class Pressed:
-    """What sequential impulses carry from step to step.
+    """Memory of `Impulses`, carried from step to step.
 
     Attributes:
-        pushes: impulses of the last step, trees of `Push`.
+        pushes: contact impulses of the last step, trees of `Push`.
         pressed: force and torque on each body by the resting contacts of the last step.
-        lasting: force and torque that the next step will most likely find: the loads and what lasts of ``pressed``.
-        struck: whether there ever was an impact.
+        lasting: force and torque expected in the next step: the loads, and the part of ``pressed`` that persisted.
+        struck: whether there has been an impact, bool.
         deepest: largest overlap so far in m, at the start of any step.
     """
 
@@ -50,29 +50,29 @@ class Pressed:
 class Impulses:
     """Contact by sequential impulses at the velocities, with a fixed number of sweeps.
 
-    A step is a leapfrog: velocities are kept half a step behind inside, which makes smooth motion second order, flight
-    under gravity exact. Loads act, then impacts with restitution, each ``1 + e`` times the speed of approach at that
-    moment, so that a row of touching bodies passes a blow on; then the impulses that keep bodies apart to the end of
-    the step, ``v.n >= -gap / dt``, found by projected Gauss-Seidel sweeps that start from those of the last step; then
-    bodies move with their new velocities.
+    A step is a leapfrog: internally, velocities are half a step behind positions, which makes smooth motion second
+    order and flight under gravity exact. Loads act; then impacts with restitution, ``1 + e`` times the approach speed
+    at that point of the sequence, so that an impact propagates through a row of touching bodies; then the impulses that
+    keep bodies apart to the end of the step, ``v.n >= -gap / dt``, by projected Gauss-Seidel sweeps that start from the
+    impulses of the last step; then bodies move with their new velocities.
 
-    **Derivatives through an impact are not those of the physics.** An impact acts at the start of its step, so what
-    follows is a sawtooth of the parameters whose teeth are a step wide, and its derivative is that of one tooth (a ball
-    dropped from 1 m that bounced: dz/dz0 = 1 after 0.6 s, where the physics has -0.21). The status `STEPPED_IMPACT`
-    tells of it, and `simkit grad` says so beside the number. `simkit.rigid.contact.events.Events` has the physical
-    derivatives for spheres and disks, `simkit.rigid.contact.compliant.Compliant` those of soft contact. Through
-    contacts that last (sliding, rolling, standing) derivatives are physical to first order in the time step; second
-    derivatives are not, since a slip that ends and a contact that begins do so at whole steps.
+    **Derivatives through an impact are not those of the physics.** An impact acts at the start of its step, so the
+    later motion is a sawtooth function of the parameters with teeth one step wide, and its derivative is that of one
+    tooth (a ball dropped from 1 m that bounced: dz/dz0 = 1 after 0.6 s, where the physics has -0.21). The status is
+    then `STEPPED_IMPACT`, which `simkit grad` reports beside the number. `simkit.rigid.contact.events.Events` has the
+    physical derivatives for spheres and disks, `simkit.rigid.contact.compliant.Compliant` those of soft contact.
+    Through persistent contacts (sliding, rolling, standing) derivatives are physical to first order in the time step;
+    second derivatives are not, since slips end and contacts begin at whole steps.
 
     The order of impacts before resting contact follows Guendelman, Bridson and Fedkiw (2003).
 
     Attributes:
-        sweeps: over all contacts for the resting impulses.
-        impacts: passes over all contacts for the impacts: links of a row of bodies through which a blow passes in a
-            step; 0 makes all impacts plastic.
-        correction: part of an overlap that a step removes, above one of ``2 a dt^2`` with the larger acceleration a of
-            the two bodies by loads; without that allowance a stack never comes to rest.
-        warm: whether sweeps start from the impulses of the last step, without which stacks need many.
+        sweeps: number of sweeps over all contacts for the resting impulses.
+        impacts: number of passes over all contacts for the impacts, each of which propagates an impact by at least one
+            body in a row; 0 makes all impacts plastic.
+        correction: fraction of an overlap removed per step, above an allowance of ``2 a dt^2`` with a the larger
+            acceleration of the two bodies by loads, without which a stack does not come to rest.
+        warm: whether sweeps start from the impulses of the last step; without it, stacks need many more sweeps.
 
     Raises:
         UserError: for a number out of its range.
@@ -84,7 +84,7 @@ class Impulses:
     warm: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no sense before anything is compiled."""
+        """Refuse settings out of range before compilation."""
         if self.sweeps < 1:
             raise UserError(f"sweeps = {self.sweeps} is below 1; choose 1 or more (8 for stacks)")
         if self.impacts < 0:
@@ -94,7 +94,7 @@ class Impulses:
 
     @property
     def second_derivatives(self) -> str:
-        """Tell that second derivatives lack what the times at which contacts begin, stick and end contribute."""
+        """Return why second derivatives are not physical: they lack the changes of the times of contact."""
         return (
             "contacts begin, stick and end at whole steps, so second derivatives are those of the steps and not those "
             "of the physics; take dynamics = Events for spheres and disks, or Compliant"
@@ -102,17 +102,17 @@ class Impulses:
 
     @property
     def serves(self) -> frozenset[str]:
-        """Return every shape and all that it touches; restitution only where there are passes for impacts."""
+        """Return every shape, planes, friction, and restitution if there are passes for impacts."""
         return SHAPES | {PLANES, FRICTION} | ({RESTITUTION} if self.impacts else set())
 
     def start(self, motion: Motion, setting: Setting) -> Pressed:
-        """Return the memory of bodies that have not touched yet."""
-        # Only shapes are wanted; a derivative would follow all of the collision detection.
+        """Return a memory without impulses: no contact has acted yet."""
+        # Only array shapes are needed; computing the arrays would put collision detection into derivatives.
         touches = jax.eval_shape(lambda: touches_of(motion, setting, mobility_of(setting.bodies, motion)))
-        nothing = zeros(motion.position.x)
+        zero = zeros(motion.position.x)
         return Pressed(
-            pushes=_for_each(_no_push, touches),
-            pressed=Wrench(force=nothing, torque=nothing),
+            pushes=_for_each(_zero_push, touches),
+            pressed=Wrench(force=zero, torque=zero),
             lasting=setting.load(motion, jnp.zeros_like(motion.position.x[0])),
             struck=jnp.zeros_like(motion.position.x[0], bool),
             deepest=jnp.zeros_like(motion.position.x[0]),
@@ -121,8 +121,8 @@ class Impulses:
     def step(
         self, motion: Motion, memory: Pressed, setting: Setting, time: jax.Array, time_step: jax.Array
     ) -> tuple[Motion, Pressed]:
-        """Return the motion one step later, and the impulses that it took."""
-        # Its parts on their own, so that every program that takes this step rounds them alike.
+        """Return the motion and the memory one step later."""
+        # Without the barriers, programs that fuse this step with other code would round it differently.
         motion, memory, bodies, planes, time_step = computed_once(
             (motion, memory, setting.bodies, setting.planes, time_step)
         )
@@ -134,12 +134,12 @@ class Impulses:
         before = Velocities(linear=kicked.velocity, angular=mobility.angular @ kicked.angular_momentum)
         loaded = (RESTING_STEPS * time_step / bodies.mass) * load.force
         near = nearby(bodies, motion.position, kicked.velocity, time_step)
-        answer = self._answered(before, motion, setting, mobility, near, memory.pushes, loaded, time_step)
-        before, struck, after, pushes = computed_once((before, answer.struck, answer.after, answer.pushes))
+        resolved = self._resolve_contacts(before, motion, setting, mobility, near, memory.pushes, loaded, time_step)
+        before, struck, after, pushes = computed_once((before, resolved.struck, resolved.after, resolved.pushes))
         pressed = computed_once(_wrench((after - struck) / time_step, bodies, motion))
         lasting = load + Wrench(
-            force=_lasting(memory.pressed.force, pressed.force),
-            torque=_lasting(memory.pressed.torque, pressed.torque),
+            force=_persistent(memory.pressed.force, pressed.force),
+            torque=_persistent(memory.pressed.torque, pressed.torque),
         )
         pushed = kick(kicked, bodies, _wrench(after - before, bodies, motion), jnp.ones_like(time_step))
         moved = kick(_moved(pushed, bodies, time_step), bodies, lasting, time_step / 2)
@@ -147,13 +147,13 @@ class Impulses:
             pushes=pushes,
             pressed=pressed,
             lasting=lasting,
-            struck=memory.struck | answer.impact,
-            deepest=jnp.maximum(memory.deepest, answer.deepest),
+            struck=memory.struck | resolved.impact,
+            deepest=jnp.maximum(memory.deepest, resolved.deepest),
         )
         return computed_once((moved, after_step))
 
     def diagnose(self, motion: Motion, memory: Pressed, setting: Setting) -> dict[str, jax.Array]:
-        """Return how many points touch, the largest overlap, and the largest one so far."""
+        """Return the number of points that touch, the largest overlap, and the largest one so far."""
         touches = touches_of(motion, setting, mobility_of(setting.bodies, motion))
         count, deepest = jnp.int32(0), jnp.zeros_like(motion.position.x[0])
         for touch, push in ((touches.planes, memory.pushes.planes), (touches.pairs, memory.pushes.pairs)):
@@ -167,18 +167,18 @@ class Impulses:
         }
 
     def status(self, memory: Pressed) -> jax.Array:
-        """Return whether there ever was an impact, through which derivatives are not those of the physics."""
+        """Return `STEPPED_IMPACT` if there has been an impact, else `OK`."""
         return jnp.where(memory.struck, jnp.int32(Status.STEPPED_IMPACT), jnp.int32(Status.OK))
 
     def check(self, motion: Motion, setting: Setting) -> None:
         """Refuse bodies that overlap at the start.
 
         Raises:
-            UserError: that names them.
+            UserError: naming the two that overlap most.
         """
         check_apart(setting.bodies, motion, setting.planes)
 
-    def _answered(
+    def _resolve_contacts(
         self,
         before: Velocities,
         motion: Motion,
@@ -188,11 +188,11 @@ class Impulses:
         last: Touches,
         loaded: Vector,
         time_step: jax.Array,
-    ) -> "_Answer":
-        """Return what contacts do to velocities within a step."""
+    ) -> "_Resolved":
+        """Return the velocities and impulses after all contacts of a step."""
         pairs, any_near = None, None
         if last.pairs is not None:
-            # Pairs that are not near count nothing, whatever other pairs are: members of an ensemble stay apart.
+            # Pairs that are not near have no impulse, so a member does not depend on near pairs of other members.
             last = dataclasses.replace(last, pairs=each(lambda values: jnp.where(near[:, None], values, 0), last.pairs))
             any_near = jnp.any(near)
             pairs = jax.lax.cond(
@@ -205,7 +205,7 @@ class Impulses:
             strike_all(before, mobility, motion, setting, touches, last, any_near, time_step, self.impacts)
         )
         after, pushes = self._rest(struck, mobility, touches, last, any_near, time_step)
-        return _Answer(struck=struck, after=after, pushes=pushes, impact=impact, deepest=_deepest(touches))
+        return _Resolved(struck=struck, after=after, pushes=pushes, impact=impact, deepest=_deepest(touches))
 
     def _rest(
         self,
@@ -218,9 +218,9 @@ class Impulses:
     ) -> tuple[Velocities, Touches]:
         def law(first: jax.Array) -> Respond:
             def respond(velocity: Vector, touch: Touch, push: Push) -> tuple[Vector, Push]:
-                removed = self.correction * jnp.maximum(-touch.gap - touch.slow * time_step, 0)
+                removed = self.correction * jnp.maximum(-touch.gap - touch.rest_speed * time_step, 0)
                 new = resting(velocity, push, touch, (removed - jnp.maximum(touch.gap, 0)) / time_step)
-                # The first sweep gives the impulses of the last step once more.
+                # The first of the warm-started sweeps only applies the impulses of the last step.
                 new = each(lambda last, now: jnp.where(first, last, now), push, new)
                 change = each(lambda last, now: jnp.where(first, last, now - last), push, new)
                 return change.along * touch.normal + change.friction, new
@@ -230,13 +230,13 @@ class Impulses:
         def one_sweep(carry: tuple[Velocities, Touches], first: jax.Array) -> tuple[tuple[Velocities, Touches], None]:
             return sweep(carry[0], mobility, touches, carry[1], slot_by_slot(law(first)), any_near), None
 
-        carry = velocities, last if self.warm else _for_each(_no_push, touches)
+        carry = velocities, last if self.warm else _for_each(_zero_push, touches)
         return jax.lax.scan(one_sweep, carry, jnp.arange(self.sweeps + self.warm) < self.warm)[0]
 
 
 @pytree
-class _Answer:
-    """What contacts do within a step: velocities after the impacts and after rest, and the impulses of rest."""
+class _Resolved:
+    """Result of the contacts of a step: velocities after impacts, velocities and impulses after the resting sweeps."""
 
     struck: Velocities
     after: Velocities
@@ -246,22 +246,20 @@ class _Answer:
 
 
 def _deepest(touches: Touches) -> jax.Array:
-    """Return the largest overlap in m, zero if there is none, without derivative."""
+    """Return the largest overlap in m, zero without overlap; it has no derivative."""
     gaps = [touch.gap for touch in (touches.planes, touches.pairs) if touch is not None]
     deepest = [jnp.max(-gap, axis=(0, 1, 2), initial=0) for gap in gaps]
     return jax.lax.stop_gradient(functools.reduce(jnp.maximum, deepest))
 
 
 def _moved(motion: Motion, bodies: Bodies, time_step: jax.Array) -> Motion:
-    moved = drift(motion, bodies, time_step)
-    if all(kind in ("sphere", "disk") for kind in bodies.kinds):
-        return moved
-    orientation = rotate_freely(motion.orientation, motion.angular_momentum, bodies.inertia, time_step)
-    return dataclasses.replace(moved, orientation=orientation)
+    # Spheres and disks rotate at a constant angular velocity.
+    round_only = all(kind in ("sphere", "disk") for kind in bodies.kinds)
+    return drift(motion, bodies, time_step) if round_only else move_freely(motion, bodies, time_step)
 
 
 def _wrench(change: Velocities, bodies: Bodies, motion: Motion) -> Wrench:
-    """Return the impulses that change velocities by so much."""
+    """Return the impulses and angular impulses of a change of velocities."""
     return Wrench(
         force=change.linear * bodies.mass,
         torque=momentum_of_rotation(bodies, motion.orientation, change.angular),
@@ -272,18 +270,17 @@ def _for_each(function, touches: Touches) -> Touches:
     return Touches(planes=function(touches.planes), pairs=None if touches.pairs is None else function(touches.pairs))
 
 
-def _no_push(touch: Touch) -> Push:
+def _zero_push(touch: Touch) -> Push:
     return Push(along=jnp.zeros_like(touch.gap), friction=zeros(touch.gap))
 
 
-def _lasting(last: Vector, now: Vector) -> Vector:
-    """Return the part of a force that was there a step before, too, ``min(1, last . now / |now|^2) now``, or none.
+def _persistent(last: Vector, now: Vector) -> Vector:
+    """Return the part of a force that already acted a step before, ``clip(last . now / |now|^2, 0, 1) now``.
 
-    Blows pass, weights stay: only what lasts is counted at the half step by which velocities are brought up to date.
+    Only persistent forces are extrapolated to the half step between velocities and positions; impulsive ones are not.
     """
     squared = dot(now, now)
-    # The derivative of the share divides by the fourth power: of what fades away while a body comes to rest, that is
-    # zero before the force is.
+    # The derivative of the share divides by the fourth power of the force, which underflows before the force does.
     present = squared > jnp.sqrt(jnp.finfo(squared.dtype).tiny)
     share = jnp.clip(dot(last, now) / jnp.where(present, squared, 1), 0, 1)
     return jnp.where(present, share, 0) * now

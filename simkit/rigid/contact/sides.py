@@ -1,14 +1,14 @@
-"""Elastic sides of capsules: an energy along the axis, smooth from crossing to lying alongside, and its force.
+"""Elastic contact along the sides of capsules: an energy per length of axis, smooth from crossing to parallel.
 
-With p(s) on the axis of a capsule, and D(s) its distance from the other body's axis (of a capsule) or surface (of a
-box), and R the radius of the capsule, or the sum of both, the energy is
+With p(s) on the axis of a capsule, D(s) its distance from the axis of another capsule or from a box, and R the sum of
+the radii, the energy is
 
     E = 3/8 k / sqrt(2 R) integral of d(s)^2 ds,   d(s) = (R^2 - D(s)^2) / (2 R), not negative
         + 2/5 k sum over the two ends of (overlap of the end's ball)^(5/2)
 
-d is the overlap for overlaps small compared with R. Its square is piecewise a polynomial of degree four, and so is the
-force that each part of the side contributes: three points of Gauss's rule on each piece give both without error.
-Where an axis crosses another, an edge or a corner at a right angle, the integral is 2/5 k d^(5/2), as for two balls.
+d is the overlap for overlaps small compared with R. d^2 and the force per length are piecewise polynomials of degree
+four, which three Gauss nodes per piece integrate exactly. Where an axis crosses another, an edge or a corner at a right
+angle, the integral is 2/5 k d^(5/2), as for two balls.
 """
 
 import dataclasses
@@ -30,22 +30,22 @@ from simkit.rigid.collision.points import Placed, Points
 from simkit.rigid.collision.slots import along_slots, clamp, midway, sign
 from simkit.rigid.collision.spheres import along, sphere_box, sphere_capsule
 
-# Gauss's rule for polynomials up to degree five on (-1, 1).
+# Gauss-Legendre rule on (-1, 1), exact for polynomials up to degree five.
 NODES, WEIGHTS = (-math.sqrt(0.6), 0.0, math.sqrt(0.6)), (5 / 9, 8 / 9, 5 / 9)
-# Component of a unit vector below which a line runs along a slab.
+# Component of a unit vector below which a line counts as parallel to the sides of a slab.
 ALONG = 1e-9
-# Square of the sine below which lines count as parallel where the ends of their overlap are looked for: these would be
+# Lower bound of the squared sine of two lines in the quadratic for the ends of their overlap; with less, these ends are
 # thousands of meters away.
 LEAST_CURVATURE = 1e-12
 
 
 @pytree
 class Pushes:
-    """Points at which capsules push, one pair each along the second axis, and how strongly.
+    """Points at which capsules push other bodies, arrays (points, pairs, ...).
 
     Attributes:
-        points: where, and along which normal, from the second body to the first.
-        strength: the elastic force over the stiffness k, in m^(3/2).
+        points: positions, normals from the second body to the first, and gaps.
+        strength: elastic force over the stiffness k, in m^(3/2).
     """
 
     points: Points
@@ -53,70 +53,71 @@ class Pushes:
 
 
 def kinds_of(kinds: tuple[str, ...], index: np.ndarray) -> np.ndarray:
-    """Return the shapes of bodies by number, ``"none"`` for a number past the end, which stands for no body.
+    """Return the kinds of bodies by index, ``"none"`` for the index n of a missing partner.
 
     Args:
-        kinds: of the bodies.
-        index: numbers, of any shape.
+        kinds: of the n bodies.
+        index: indices, of any shape.
     """
     return np.array([*kinds, "none"])[index]
 
 
 def have_sides(kinds: tuple[str, ...], first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return of which pairs the contact is that of a capsule's side: capsules with capsules and boxes.
+    """Return which pairs touch along the side of a capsule, bool: capsules with capsules, and capsules with boxes.
 
     Args:
-        kinds: of the bodies.
-        first: numbers of the first bodies; a number past the end stands for no body.
-        second: likewise.
+        kinds: of the n bodies.
+        first: indices of the first bodies; n marks a missing partner.
+        second: indices of the second bodies, likewise.
     """
     one, other = kinds_of(kinds, first), kinds_of(kinds, second)
-    flat = ("capsule", "box")
-    return ((one == "capsule") & np.isin(other, flat)) | ((other == "capsule") & np.isin(one, flat))
+    extended = ("capsule", "box")
+    return ((one == "capsule") & np.isin(other, extended)) | ((other == "capsule") & np.isin(one, extended))
 
 
 def pushes(bodies: Bodies, motion: Motion) -> list[tuple[np.ndarray, np.ndarray, Pushes]]:
-    """Return where capsules push capsules and boxes: numbers of the first bodies and the second ones, and how.
+    """Return the pushes of capsules on capsules and boxes: indices of the first and second bodies, and the points.
 
     Args:
-        bodies: any.
-        motion: where they are.
+        bodies: of the scene.
+        motion: state of the bodies.
     """
-    kinds, everyone = np.array(bodies.kinds), placed(bodies, motion)
+    kinds, all_shapes = np.array(bodies.kinds), placed(bodies, motion)
     capsules, boxes = np.flatnonzero(kinds == "capsule"), np.flatnonzero(kinds == "box")
     one, other = np.triu_indices(len(capsules), 1)
     found = []
-    for first, second, view in (
+    for first, second, pushes_of in (
         (capsules[one], capsules[other], _of_capsules),
         (np.repeat(capsules, len(boxes)), np.tile(boxes, len(capsules)), _on_boxes),
     ):
         if first.size:
             a, b = (
-                each(lambda values, index=index: jnp.take(values, index, axis=0), everyone) for index in (first, second)
+                each(lambda values, index=index: jnp.take(values, index, axis=0), all_shapes)
+                for index in (first, second)
             )
-            found.append((first, second, view(a, b)))
+            found.append((first, second, pushes_of(a, b)))
     return found
 
 
 def _of_capsules(a: Placed, b: Placed) -> Pushes:
-    """Return the mean of what the first ones' axes meet in the second capsules and the other way round."""
-    one, other = _seen_from(a, b, boxes=False), _seen_from(b, a, boxes=False)
-    turned = dataclasses.replace(other.points, normal=-other.points.normal)
-    both = _in_turn(one, dataclasses.replace(other, points=turned))
+    """Return the mean of the pushes along the axes of the first capsules and along those of the second ones."""
+    one, other = _pushes_on(a, b, boxes=False), _pushes_on(b, a, boxes=False)
+    reversed_points = dataclasses.replace(other.points, normal=-other.points.normal)
+    both = _concatenated(one, dataclasses.replace(other, points=reversed_points))
     return dataclasses.replace(both, strength=both.strength / 2)
 
 
 def _on_boxes(a: Placed, b: Placed) -> Pushes:
-    return _seen_from(a, b, boxes=True)
+    return _pushes_on(a, b, boxes=True)
 
 
-def _seen_from(a: Placed, b: Placed, boxes: bool) -> Pushes:
-    """Return how the sides and the ends of capsules push other bodies.
+def _pushes_on(a: Placed, b: Placed, boxes: bool) -> Pushes:
+    """Return the pushes of the sides and the ends of capsules on other bodies.
 
     Args:
         a: the capsules.
-        b: boxes, or capsules.
-        boxes: which.
+        b: the other bodies, boxes or capsules.
+        boxes: whether they are boxes.
     """
     _, _, axis = axes_of(a.orientation)
     found = _side(a, axis, b, boxes)
@@ -124,9 +125,9 @@ def _seen_from(a: Placed, b: Placed, boxes: bool) -> Pushes:
         ball = dataclasses.replace(a, position=a.position + end * a.half_lengths.z * axis)
         points = (sphere_box if boxes else sphere_capsule)(ball, b)
         overlap = jnp.maximum(-points.gap, 0)
-        # The root of no overlap has no derivative, and is not needed there.
+        # The root has no derivative at zero overlap, where the force is zero anyway.
         strength = overlap * jnp.sqrt(jnp.where(overlap > 0, overlap, 1))
-        found = _in_turn(found, staged(computed_once(Pushes(points=points, strength=strength))))
+        found = _concatenated(found, staged(computed_once(Pushes(points=points, strength=strength))))
     return found
 
 
@@ -136,8 +137,8 @@ def _side(a: Placed, axis: Vector, b: Placed, boxes: bool) -> Pushes:
     half, halves, radius = a.half_lengths.z, b.half_lengths, a.radius + b.radius
     coordinates = list(zip(*((v.x, v.y, v.z) for v in (center, axis, halves)), strict=True))
 
-    # The square of the distance is a polynomial between places where the axis passes from one side of a slab to
-    # another; a capsule is a box without extent in two directions.
+    # The squared distance is a polynomial between the points where the axis crosses the sides of the slabs; a capsule
+    # is a box without extent in two directions.
     cuts = [-half, half]
     for c, u, h in coordinates if boxes else coordinates[2:]:
         slope = jnp.where(jnp.abs(u) < ALONG, ALONG, u)
@@ -180,7 +181,7 @@ def _side(a: Placed, axis: Vector, b: Placed, boxes: bool) -> Pushes:
 
 
 def _sorted(values: list[jax.Array]) -> list[jax.Array]:
-    """Return a few arrays in ascending order, at each place on its own."""
+    """Return a few arrays sorted elementwise in ascending order (bubble sort, without a sort operation)."""
     values = list(values)
     for last in range(len(values) - 1, 0, -1):
         for index in range(last):
@@ -189,5 +190,5 @@ def _sorted(values: list[jax.Array]) -> list[jax.Array]:
     return values
 
 
-def _in_turn(one: Pushes, other: Pushes) -> Pushes:
+def _concatenated(one: Pushes, other: Pushes) -> Pushes:
     return staged(computed_once(each(lambda *values: jnp.concatenate(values), one, other)))

@@ -22,13 +22,13 @@ INTEGRATORS: dict[str, Integrator] = {
 
 
 def integrator_named(name: str) -> Integrator:
-    """Return ``(motion, bodies, load, time, time_step) -> motion`` by its name.
+    """Return the integrator ``(motion, bodies, load, time, time_step) -> motion`` of a name.
 
     Args:
         name: "semi_implicit_euler", "velocity_verlet" or "runge_kutta".
 
     Raises:
-        UserError: if there is none of that name.
+        UserError: if there is no integrator of that name.
     """
     if name not in INTEGRATORS:
         raise UserError(

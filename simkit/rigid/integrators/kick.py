@@ -1,4 +1,4 @@
-"""Change of momenta by forces and torques over a time step."""
+"""Kick: change of momenta by constant forces and torques over a time."""
 
 import dataclasses
 
@@ -12,9 +12,9 @@ def kick(motion: Motion, bodies: Bodies, wrench: Wrench, duration: jax.Array) ->
     """Return the motion after a wrench has acted for a time, ``v' = v + F t / m``, ``L' = L + N t``.
 
     Args:
-        motion: state.
-        bodies: what moves.
-        wrench: forces F and torques N, constant.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
+        wrench: constant forces F and torques N.
         duration: t in s.
     """
     return dataclasses.replace(

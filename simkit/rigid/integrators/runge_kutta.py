@@ -1,4 +1,4 @@
-"""The classical Runge-Kutta method on the group of rotations: fourth order."""
+"""Classical Runge-Kutta method of fourth order on the rotation group."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from simkit.rigid.integrators.kick import kick
 # Velocity, rate of rotation and wrench.
 type Rates = tuple[Vector, Vector, Wrench]
 
-# How far into the step each stage is, along the rates of the one before, and its weight in the mean.
+# Per stage: its time as a fraction of the step, reached with the rates of the previous stage, and its weight.
 STAGES = ((0, 1 / 6), (1 / 2, 1 / 3), (1 / 2, 1 / 3), (1, 1 / 6))
 
 
@@ -24,21 +24,21 @@ def runge_kutta(
 ) -> Motion:
     """Return the state one step later; forces may depend on position, velocity and time.
 
-    Rotations are followed by their vector u from the start of the step, ``q = exp(u/2) q0``, which obeys
+    Rotations are integrated as the rotation vector u from the start of the step, ``q = exp(u/2) q0``, which obeys
     ``u' = omega - u x omega / 2 + u x (u x omega) / 12`` up to fifth order (Munthe-Kaas, BIT 38, 92 (1998),
     doi:10.1007/BF02510919), so that orientations stay rotations at every stage.
 
     Args:
-        motion: state.
-        bodies: what moves.
-        load: ``(motion, time) -> wrench``, what acts.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
+        load: ``(motion, time) -> wrench``, the total load.
         time: in s.
         time_step: dt in s.
     """
-    nothing = zeros(motion.velocity.x)
-    still = (nothing, nothing, Wrench(force=nothing, torque=nothing))
+    zero = zeros(motion.velocity.x)
+    zero_rates = (zero, zero, Wrench(force=zero, torque=zero))
 
-    # A loop over the stages, not four copies of them, keeps programs and their compilation four times smaller.
+    # A scan over the stages, not four copies of them: programs and their compilation are four times smaller.
     def stage(carry: tuple[Rates, Rates], coefficients: jax.Array) -> tuple[tuple[Rates, Rates], None]:
         previous, mean = carry
         fraction, weight = coefficients
@@ -49,7 +49,7 @@ def runge_kutta(
         return (rates, each(lambda total, rate: total + weight * rate, mean, rates)), None
 
     coefficients = jnp.asarray(STAGES, dtype=motion.velocity.x.dtype)
-    (_, mean), _ = jax.lax.scan(stage, (still, still), coefficients)
+    (_, mean), _ = jax.lax.scan(stage, (zero_rates, zero_rates), coefficients)
     return _moved(motion, bodies, mean, time_step)[0]
 
 

@@ -1,4 +1,4 @@
-"""Semi-implicit Euler: momenta first, then positions with the new ones; first order, and symplectic."""
+"""Semi-implicit Euler method: momenta first, then positions with the new momenta; first order, symplectic."""
 
 from collections.abc import Callable
 
@@ -16,9 +16,9 @@ def semi_implicit_euler(
     """Return the state one step later, ``p' = p + F dt``, ``x' = x + p'/m dt``.
 
     Args:
-        motion: state.
-        bodies: what moves.
-        load: ``(motion, time) -> wrench``, what acts.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
+        load: ``(motion, time) -> wrench``, the total load.
         time: in s.
         time_step: dt in s.
     """
@@ -26,11 +26,11 @@ def semi_implicit_euler(
 
 
 def drift(motion: Motion, bodies: Bodies, time_step: jax.Array) -> Motion:
-    """Move and turn bodies with the velocities they have, ``q' = exp(omega dt / 2) q``.
+    """Return bodies moved and turned at constant velocities, ``x' = x + v dt``, ``q' = exp(omega dt / 2) q``.
 
     Args:
-        motion: state.
-        bodies: what moves.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
         time_step: dt in s.
     """
     return Motion(

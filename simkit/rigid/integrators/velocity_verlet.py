@@ -1,4 +1,4 @@
-"""Velocity Verlet, with the free rotation split into rotations that each have an exact solution."""
+"""Velocity Verlet method for rigid bodies, with the free rotation split into exactly solvable rotations."""
 
 from collections.abc import Callable
 
@@ -21,38 +21,48 @@ def velocity_verlet(
     A force that depends on velocity makes it first order in that force.
 
     Args:
-        motion: state.
-        bodies: what moves.
-        load: ``(motion, time) -> wrench``, what acts.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
+        load: ``(motion, time) -> wrench``, the total load.
         time: in s.
         time_step: dt in s.
     """
-    motion = kick(motion, bodies, load(motion, time), time_step / 2)
-    motion = Motion(
+    motion = move_freely(kick(motion, bodies, load(motion, time), time_step / 2), bodies, time_step)
+    return kick(motion, bodies, load(motion, time + time_step), time_step / 2)
+
+
+def move_freely(motion: Motion, bodies: Bodies, time_step: jax.Array) -> Motion:
+    """Return bodies after a time without forces and torques, with the rotation of `rotate_freely`.
+
+    Args:
+        motion: state of the bodies.
+        bodies: constants of the bodies.
+        time_step: in s.
+    """
+    return Motion(
         position=motion.position + time_step * motion.velocity,
         orientation=rotate_freely(motion.orientation, motion.angular_momentum, bodies.inertia, time_step),
         velocity=motion.velocity,
         angular_momentum=motion.angular_momentum,
     )
-    return kick(motion, bodies, load(motion, time + time_step), time_step / 2)
 
 
 def rotate_freely(
     orientation: Quaternion, angular_momentum: Vector, inertia: Vector, time_step: jax.Array
 ) -> Quaternion:
-    """Return the orientation of bodies that turned without torque for a time.
+    """Return the orientation of bodies after torque-free rotation for a time.
 
-    With l = R^T L in the body's frame the energy is ``L^2 / 2 I_y + l_x^2 (1/I_x - 1/I_y) / 2 + l_z^2 (1/I_z - 1/I_y)
+    With l = R^T L in the body frame the energy is ``L^2 / 2 I_y + l_x^2 (1/I_x - 1/I_y) / 2 + l_z^2 (1/I_z - 1/I_y)
     / 2``. Each term alone turns the body at a constant rate about L or about its axis x or z. The first commutes with
-    the others, so only these are split, symmetrically, x - z - x. That is exact for a sphere and for a body symmetric
-    about x or z, and of second order otherwise; L stays what it is.
+    the others, so only these are split, symmetrically, x - z - x. This is exact for a sphere and for a body symmetric
+    about x or z, and of second order otherwise; L is unchanged.
 
     Splittings of this kind: Dullweber, Leimkuhler and McLachlan, J. Chem. Phys. 107, 5840 (1997),
     doi:10.1063/1.474310.
 
     Args:
         orientation: R.
-        angular_momentum: L in the frame of space.
+        angular_momentum: L in the world frame.
         inertia: principal moments I.
         time_step: in s.
     """
@@ -65,7 +75,7 @@ def rotate_freely(
 
 
 def _about_own_axis(q: Quaternion, axis: int, cosine: jax.Array, sine: jax.Array) -> Quaternion:
-    """Return orientations turned about the body's axis x (0) or z (2), of half an angle given its cosine and sine."""
+    """Return orientations turned about the body axis x (0) or z (2), given cosine and sine of half the angle."""
     w, (x, y, z) = q.w, (q.v.x, q.v.y, q.v.z)
     if axis == 0:
         other = Vector(w, z, -y)

@@ -1,1 +1,1 @@
-"""Joints between bodies, loads in them, and time stepping of jointed bodies."""
+"""Joints between bodies, loads in joints, and time stepping of jointed bodies."""

@@ -1,4 +1,4 @@
-"""Closing joints before a run: from a rough placement to one that every joint accepts."""
+"""Assembly of jointed bodies before a run: from a rough placement to one in which all joints are closed."""
 
 import dataclasses
 
@@ -15,16 +15,16 @@ from simkit.rigid.joints.rattle import without_opening
 
 
 def assemble(motion: Motion, bodies: Bodies, joints: Joints, iterations: int = 10) -> Motion:
-    """Return bodies moved the least, in the norm of their inertia, so that all joints close and none is opening.
+    """Return bodies displaced the least, in the norm of their inertia, so that all joints are closed and stay so.
 
-    Newton's method, ``x <- x - M^-1 J^T (J M^-1 J^T)^+ g``, with new derivatives in each iteration; then one impulse
+    Newton's method, ``x <- x - M^-1 J^T (J M^-1 J^T)^+ g``, with a new Jacobian in each iteration; then one impulse
     ends the velocities that would open a joint.
 
     Args:
-        motion: near a placement in which the joints are closed; angular velocities are kept while bodies turn.
-        bodies: what moves.
-        joints: any.
-        iterations: 10 suits errors up to half the size of a body.
+        motion: state near a placement with closed joints; angular velocities are kept while bodies turn.
+        bodies: constants of the bodies.
+        joints: of the scene.
+        iterations: of Newton's method; 10 is enough for gaps up to half the size of a body.
     """
     if not joints:
         return motion
@@ -32,7 +32,7 @@ def assemble(motion: Motion, bodies: Bodies, joints: Joints, iterations: int = 1
     spin = angular_velocity(motion, bodies)
     still = dataclasses.replace(motion, angular_momentum=each(jnp.zeros_like, spin))
 
-    def closer(_: int, motion: Motion) -> Motion:
+    def newton(_: int, motion: Motion) -> Motion:
         placed = place(joints, motion)
         rows = jacobian(joints, placed, count)
         inverse = generalized_inverse(mobility(rows, motion, bodies))
@@ -44,6 +44,6 @@ def assemble(motion: Motion, bodies: Bodies, joints: Joints, iterations: int = 1
             orientation=turn(motion.orientation, angular_velocity(turned, bodies)),
         )
 
-    motion = jax.lax.fori_loop(0, iterations, closer, still)
+    motion = jax.lax.fori_loop(0, iterations, newton, still)
     motion = dataclasses.replace(motion, angular_momentum=momentum_of_rotation(bodies, motion.orientation, spin))
     return without_opening(motion, bodies, jacobian(joints, place(joints, motion), count))

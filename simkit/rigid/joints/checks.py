@@ -1,4 +1,4 @@
-"""Checks of joints before a run, on the host, with concrete numbers."""
+"""Checks of joints before a run, on the host."""
 
 import numpy as np
 
@@ -9,18 +9,18 @@ from simkit.rigid.bodies.motion import Motion, angular_velocity
 from simkit.rigid.joints.constraints import Joints, jacobian, place, rates_of, rows_of, violations
 
 
-def name_of(place: int, joints: Joints) -> str:
-    """Return how messages call a joint."""
-    joint = joints[place]
-    other = "space" if joint.second is None else f"body {joint.second}"
-    return f"joint {place} ({joint.kind} of body {joint.first} with {other})"
+def name_of(index: int, joints: Joints) -> str:
+    """Return the name of a joint in error messages."""
+    joint = joints[index]
+    other = "the world" if joint.second is None else f"body {joint.second}"
+    return f"joint {index} ({joint.kind} of body {joint.first} with {other})"
 
 
 def check_indices(joints: Joints, count: int) -> None:
     """Refuse joints of bodies that do not exist.
 
     Args:
-        joints: any.
+        joints: of the scene.
         count: number of bodies.
 
     Raises:
@@ -35,16 +35,16 @@ def check_indices(joints: Joints, count: int) -> None:
 
 
 def check_joints(joints: Joints, motion: Motion, bodies: Bodies) -> None:
-    """Refuse joints that are open at the start, or about to open.
+    """Refuse joints that are open at the start, or whose velocities would open them.
 
     Args:
         joints: of the scene.
-        motion: at the start.
+        motion: state at the start.
         bodies: of the scene.
 
     Raises:
         UserError: for an index that no body has, a length that is not positive, or anchors, orientations or velocities
-            that miss what a joint demands by more than a few units of round-off.
+            that violate a joint by more than a tolerance for round-off.
     """
     count = motion.position.x.shape[0]
     check_indices(joints, count)
@@ -57,24 +57,23 @@ def check_joints(joints: Joints, motion: Motion, bodies: Bodies) -> None:
             )
     placed = place(joints, motion)
     rows = jacobian(joints, placed, count)
-    lack, rate = np.abs(violations(joints, placed)), np.abs(rates_of(rows, motion, bodies))
+    violation, rate = np.abs(violations(joints, placed)), np.abs(rates_of(rows, motion, bodies))
     size = 1 + float(np.max(norm(placed.lever) + norm(placed.base_lever)))
     speed = float(np.max(norm(motion.velocity))) + size * float(np.max(norm(angular_velocity(motion, bodies))))
-    few = np.finfo(lack.dtype).eps ** (2 / 3)
-    remedy = "place the bodies so that they meet, with simkit.rigid.joints.assemble for instance"
+    tolerance = np.finfo(violation.dtype).eps ** (2 / 3)
+    remedy = "place the bodies so that it is closed, for instance by simkit.rigid.joints.assemble.assemble"
     start = 0
-    for row, places in rows_of(joints):
+    for row, indices in rows_of(joints):
         unit, what = ("rad", "tilted") if 3 <= row < 6 else ("m", "open")
-        for offset, index in enumerate(places):
-            here = start + offset
-            if not lack[here] <= few * size:
+        for number, index in enumerate(indices, start=start):
+            if not violation[number] <= tolerance * size:
                 raise UserError(
-                    f"{name_of(index, joints)} is {what} by {lack[here]:g} {unit} at the start, "
-                    f"allowed are {few * size:.1g}; {remedy}"
+                    f"{name_of(index, joints)} is {what} by {violation[number]:g} {unit} at the start, "
+                    f"allowed are {tolerance * size:.1g}; {remedy}"
                 )
-            if not rate[here] <= few * (1 + speed):
+            if not rate[number] <= tolerance * (1 + speed):
                 raise UserError(
-                    f"{name_of(index, joints)} starts to open at {rate[here]:g} {unit}/s, "
-                    f"allowed are {few * (1 + speed):.1g}; give its bodies velocities that agree"
+                    f"{name_of(index, joints)} starts to open at {rate[number]:g} {unit}/s, "
+                    f"allowed are {tolerance * (1 + speed):.1g}; give its bodies velocities that keep it closed"
                 )
-        start += len(places)
+        start += len(indices)

@@ -1,4 +1,4 @@
-"""Constraint equations of joints, for positions and velocities, and their impulses."""
+"""Constraint equations of joints: violations, Jacobian, impulses and mobility."""
 
 from collections.abc import Sequence
 
@@ -20,15 +20,15 @@ type Joints = Sequence[Joint]
 
 @pytree
 class Placement:
-    """Joints in space, one number each along the first axis.
+    """Positions and orientations of joints in the world frame; the first axis of every array counts the joints.
 
     Attributes:
         separation: d, from the second anchor to the first, in m.
         lever: r, from the center of the first body to its anchor, in m.
-        base_lever: s, from the center of the second body (or the origin of space) to the *first* anchor, in m.
-        axes: of the joint's frame in the second body.
-        base_frame: the same as a quaternion.
-        relative: orientation of the joint's frame in the first body, seen from that in the second.
+        base_lever: s, from the center of the second body (or the origin of the world) to the *first* anchor, in m.
+        axes: axes e_k of the joint frame in the second body.
+        base_frame: orientation of the joint frame in the second body.
+        relative: q, orientation of the joint frame in the first body relative to that in the second.
     """
 
     separation: Vector
@@ -41,11 +41,11 @@ class Placement:
 
 @pytree
 class Jacobian:
-    """Derivative of every row in the motion of every body; its transpose spreads impulses over the bodies.
+    """Derivatives of the constraint rows with respect to the velocities of the bodies.
 
     Attributes:
-        linear: in the velocities, (rows, bodies, ...).
-        angular: in the angular velocities, (rows, bodies, ...).
+        linear: with respect to the velocities, (rows, bodies, ...).
+        angular: with respect to the angular velocities, (rows, bodies, ...).
     """
 
     linear: Vector
@@ -53,29 +53,29 @@ class Jacobian:
 
 
 def rows_of(joints: Joints) -> list[tuple[int, np.ndarray]]:
-    """Return, for each thing that joints hold (see `HOLDS`), the indices of those that do; rows are in this order."""
-    held = [(row, [place for place, joint in enumerate(joints) if row in HOLDS[joint.kind]]) for row in range(7)]
-    return [(row, np.array(places)) for row, places in held if places]
+    """Return the constraint types (see `HOLDS`), each with the indices of its joints; rows are in this order."""
+    held = [(row, [index for index, joint in enumerate(joints) if row in HOLDS[joint.kind]]) for row in range(7)]
+    return [(row, np.array(indices)) for row, indices in held if indices]
 
 
 def row_count(joints: Joints) -> int:
-    """Return how many rows joints have."""
+    """Return the number of constraint rows of joints."""
     return sum(len(HOLDS[joint.kind]) for joint in joints)
 
 
 def place(joints: Joints, motion: Motion) -> Placement:
-    """Return where joints are.
+    """Return the positions and orientations of joints.
 
     Args:
-        joints: any.
-        motion: of the bodies they connect.
+        joints: of the scene.
+        motion: state of the bodies that they connect.
     """
-    space = motion.position.x.shape[0]
+    world = motion.position.x.shape[0]
     first = [joint.first for joint in joints]
-    second = [space if joint.second is None else joint.second for joint in joints]
+    second = [world if joint.second is None else joint.second for joint in joints]
     position, orientation = motion.position, motion.orientation
-    if space in second:
-        # Space is one more body, which stays where it is.
+    if world in second:
+        # The world is appended as a body at the origin.
         position = each(lambda values: jnp.concatenate([values, jnp.zeros_like(values[:1])]), position)
         orientation = Quaternion(
             jnp.concatenate([orientation.w, jnp.ones_like(orientation.w[:1])]),
@@ -83,16 +83,16 @@ def place(joints: Joints, motion: Motion) -> Placement:
         )
     shape = motion.position.x.shape[1:]
 
-    def together[T](parts: list[T]) -> T:
+    def stack_joints[T](parts: list[T]) -> T:
         return each(lambda *values: jnp.stack([jnp.broadcast_to(value, shape) for value in values]), *parts)
 
-    lever = rotate(_taken(orientation, first), together([joint.anchor for joint in joints]))
-    base_orientation, base_position = _taken(orientation, second), _taken(position, second)
-    base_lever = _taken(position, first) + lever - base_position
-    frame = multiply(_taken(orientation, first), together([joint.frame for joint in joints]))
-    base_frame = multiply(base_orientation, together([joint.base_frame for joint in joints]))
+    lever = rotate(_take(orientation, first), stack_joints([joint.anchor for joint in joints]))
+    base_orientation, base_position = _take(orientation, second), _take(position, second)
+    base_lever = _take(position, first) + lever - base_position
+    frame = multiply(_take(orientation, first), stack_joints([joint.frame for joint in joints]))
+    base_frame = multiply(base_orientation, stack_joints([joint.base_frame for joint in joints]))
     return Placement(
-        separation=base_lever - rotate(base_orientation, together([joint.base for joint in joints])),
+        separation=base_lever - rotate(base_orientation, stack_joints([joint.base for joint in joints])),
         lever=lever,
         base_lever=base_lever,
         axes=axes_of(base_frame),
@@ -102,80 +102,81 @@ def place(joints: Joints, motion: Motion) -> Placement:
 
 
 def violations(joints: Joints, placed: Placement) -> jax.Array:
-    """Return what the joints want to be zero: in m along axes of the joint, or rotations in rad (exact near zero).
+    """Return the violations g of the constraints: in m, or in rad (exact near zero) for rotations.
 
     With d the separation of the anchors, e_k the axes of the joint and q the relative orientation the rows are
     ``e_k . d``, ``2 q_k`` and ``|d| - length``.
 
     Args:
-        joints: any.
-        placed: where they are.
+        joints: of the scene.
+        placed: placement of the joints.
 
     Returns:
         (rows, ...).
     """
     turns = (placed.relative.v.x, placed.relative.v.y, placed.relative.v.z)
     values = []
-    for row, places in rows_of(joints):
+    for row, indices in rows_of(joints):
         if row < 3:
-            values.append(dot(_taken(placed.axes[row], places), _taken(placed.separation, places)))
+            values.append(dot(_take(placed.axes[row], indices), _take(placed.separation, indices)))
         elif row < 6:
-            values.append(2 * _taken(turns[row - 3], places))
+            values.append(2 * _take(turns[row - 3], indices))
         else:
-            apart = norm(_taken(placed.separation, places))
-            values.append(apart - jnp.stack([jnp.broadcast_to(joints[j].length, apart.shape[1:]) for j in places]))
+            apart = norm(_take(placed.separation, indices))
+            values.append(apart - jnp.stack([jnp.broadcast_to(joints[j].length, apart.shape[1:]) for j in indices]))
     return jnp.concatenate(computed_once(values))
 
 
 def jacobian(joints: Joints, placed: Placement, bodies: int) -> Jacobian:
-    """Return how the rows change with the velocities, exactly.
+    """Return the exact Jacobian of the constraints.
 
     Along a direction n the row of a first body is ``(n, r x n)`` and that of a second ``(-n, -s x n)``: equal and
-    opposite forces that both act at the first anchor, so momentum and angular momentum stay what they are. A relative
-    rotation by the angular velocity w changes ``2 q`` by the vector part of ``w' q``, w' = w in the joint's frame.
+    opposite forces that both act at the first anchor, so momentum and angular momentum are conserved. A relative
+    rotation by the angular velocity w changes ``2 q`` at the rate of the vector part of ``w' q``, w' = w in the joint
+    frame.
 
     Args:
-        joints: any.
-        placed: where they are.
-        bodies: how many there are.
+        joints: of the scene.
+        placed: placement of the joints.
+        bodies: number of bodies.
     """
     linear, angular, base_angular = [], [], []
     w, v = placed.relative.w, placed.relative.v
-    nothing, one = jnp.zeros_like(w), jnp.ones_like(w)
-    units = (Vector(one, nothing, nothing), Vector(nothing, one, nothing), Vector(nothing, nothing, one))
-    for row, places in rows_of(joints):
+    zero, one = jnp.zeros_like(w), jnp.ones_like(w)
+    units = (Vector(one, zero, zero), Vector(zero, one, zero), Vector(zero, zero, one))
+    for row, indices in rows_of(joints):
         if 3 <= row < 6:
             turned = rotate(placed.base_frame, w * units[row - 3] + cross(v, units[row - 3]))
-            moment = _taken(turned, places)
+            moment = _take(turned, indices)
             linear.append(each(jnp.zeros_like, moment))
             angular.append(moment)
             base_angular.append(-moment)
         else:
-            apart = _taken(placed.separation, places)
-            direction = _taken(placed.axes[row], places) if row < 3 else normalize(apart, _taken(units[0], places))
+            apart = _take(placed.separation, indices)
+            direction = _take(placed.axes[row], indices) if row < 3 else normalize(apart, _take(units[0], indices))
             linear.append(direction)
-            angular.append(cross(_taken(placed.lever, places), direction))
-            base_angular.append(-cross(_taken(placed.base_lever, places), direction))
-    # In passes of their own: one loop over the concatenation would work out each part again for every place, and its
-    # derivative would take minutes to compile.
+            angular.append(cross(_take(placed.lever, indices), direction))
+            base_angular.append(-cross(_take(placed.base_lever, indices), direction))
+    # Behind a barrier: a loop over the concatenation computes the parts again for every element, and its derivative
+    # takes minutes to compile.
     parts = computed_once((linear, angular, base_angular))
-    together = [each(lambda *values: jnp.concatenate(values), *part) for part in parts]
-    owners = [joints[place] for _, places in rows_of(joints) for place in places]
+    direction, moment, base_moment = (each(lambda *values: jnp.concatenate(values), *part) for part in parts)
+    owners = [joints[index] for _, indices in rows_of(joints) for index in indices]
     firsts = np.array([[owner.first == body for body in range(bodies)] for owner in owners], float)
     seconds = np.array([[owner.second == body for body in range(bodies)] for owner in owners], float)
 
-    def spread(values: Vector, to: np.ndarray) -> Vector:
-        factor = jnp.asarray(to, w.dtype).reshape(*to.shape, *(1,) * (w.ndim - 1))
+    def spread(values: Vector, incidence: np.ndarray) -> Vector:
+        factor = jnp.asarray(incidence, w.dtype).reshape(*incidence.shape, *(1,) * (w.ndim - 1))
         return each(lambda component: component[:, None] * factor, values)
 
     return Jacobian(
-        linear=spread(together[0], firsts - seconds),
-        angular=spread(together[1], firsts) + spread(together[2], seconds),
+        linear=spread(direction, firsts - seconds),
+        angular=spread(moment, firsts) + spread(base_moment, seconds),
     )
 
 
 def spread_impulse(rows: Jacobian, impulse: jax.Array) -> tuple[Vector, Vector]:
-    """Return the impulses and the angular ones that every body gets, ``J^T lambda``.
+    """Return the impulses and angular impulses on every body, ``J^T lambda``.
 
     Args:
         rows: J.
@@ -188,18 +189,18 @@ def spread_impulse(rows: Jacobian, impulse: jax.Array) -> tuple[Vector, Vector]:
 
 
 def rates_of(rows: Jacobian, motion: Motion, bodies: Bodies) -> jax.Array:
-    """Return how fast the rows change in a motion, in m/s or rad/s, (rows, ...)."""
+    """Return the rates of the constraints, ``J v``, in m/s or rad/s, (rows, ...)."""
     spin = angular_velocity(motion, bodies)
     return jnp.sum(dot(rows.linear, motion.velocity) + dot(rows.angular, spin), axis=1)
 
 
 def mobility(rows: Jacobian, motion: Motion, bodies: Bodies) -> jax.Array:
-    """Return the rates that a unit impulse in each row gives to all rows, ``J M^-1 J^T``, (rows, rows, ...).
+    """Return the matrix ``J M^-1 J^T``, the rates of all rows per unit impulse in each row, (rows, rows, ...).
 
     Args:
         rows: J at the present positions.
-        motion: with the orientations, on which the inertia M depends.
-        bodies: what moves.
+        motion: state of the bodies, whose orientations determine the inertia M.
+        bodies: constants of the bodies.
     """
     moments = bodies.inertia
     inverse = rotated(Vector(1 / moments.x, 1 / moments.y, 1 / moments.z), motion.orientation)
@@ -211,8 +212,8 @@ def mobility(rows: Jacobian, motion: Motion, bodies: Bodies) -> jax.Array:
     return pairs(rows.linear, rows.linear / bodies.mass) + pairs(rows.angular, inverse @ rows.angular)
 
 
-def _taken[T](tree: T, indices: Sequence[int] | np.ndarray) -> T:
-    """Return the places of an array that a fixed list names, by slices, whose derivatives need no scatter."""
+def _take[T](tree: T, indices: Sequence[int] | np.ndarray) -> T:
+    """Return the rows at static indices, by slices, whose derivatives need no scatter."""
     indices = [int(index) for index in indices]
 
     def taken(values: jax.Array) -> jax.Array:

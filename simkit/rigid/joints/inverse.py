@@ -1,4 +1,4 @@
-"""Inverse of a positive semidefinite matrix, whose redundant rows and columns drop out."""
+"""Generalized inverse of positive semidefinite matrices; redundant rows and columns are dropped."""
 
 import jax
 import jax.numpy as jnp
@@ -8,20 +8,19 @@ def generalized_inverse(matrix: jax.Array) -> jax.Array:
     """Return a symmetric G with ``A G A = A``, the inverse of A if it has one.
 
     The sweep operator (Goodnight, American Statistician 33, 149 (1979)): Gauss-Jordan elimination on the diagonal. It
-    takes the largest pivot that is left, in proportion to the diagonal of A, and drops the rows whose pivots are
-    round-off, which the others imply. ``G b`` then solves ``A x = b`` whenever a solution exists, with zeros for the
-    rows dropped. In another order a row that is nearly implied, at some placement of a closed loop, would be kept, and
-    would magnify round-off.
+    takes the largest remaining pivot relative to the diagonal of A, and drops redundant rows, whose pivots are
+    round-off. ``G b`` then solves ``A x = b`` whenever a solution exists, with zeros for the dropped rows. In another
+    order of the pivots a nearly redundant row, at some placement of a closed loop, is kept and magnifies round-off.
 
     Args:
-        matrix: A, symmetric and positive semidefinite, (n, n, ...); axes that follow hold other matrices.
+        matrix: A, symmetric and positive semidefinite, (n, n, ...); further axes count matrices.
     """
     count, dtype = matrix.shape[0], matrix.dtype
     trailing = (1,) * (matrix.ndim - 2)
     places = jnp.arange(count).reshape(count, *trailing)
     on_diagonal = places[:, None] == places
     diagonal = jnp.sum(jnp.where(on_diagonal, matrix, 0), axis=1)
-    # What elimination leaves of a redundant row is round-off of its diagonal, up to what ill conditioning makes of it.
+    # Relative pivot that counts as zero: that of a redundant row is round-off, amplified by ill conditioning.
     least = jnp.finfo(dtype).eps ** (2 / 3)
 
     def sweep(_: int, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -40,7 +39,7 @@ def generalized_inverse(matrix: jax.Array) -> jax.Array:
 
 
 def times_vector(matrix: jax.Array, vector: jax.Array) -> jax.Array:
-    """Return ``A b`` for arrays whose further axes hold other matrices and vectors.
+    """Return ``A b``; further axes of both arrays count matrices and vectors.
 
     Args:
         matrix: A, (n, m, ...).

@@ -1,4 +1,4 @@
-"""Joints: the bodies they connect, their anchors and axes, and the relative motion they leave."""
+"""Joints: the bodies that they connect, their anchors and axes, and the relative motions that they constrain."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from simkit.rigid.algebra.vector import Vector, dot, normalize
 type Number = jax.Array | float
 type Three = Sequence[Number]
 
-# What each kind holds at zero, in the frame of the joint, whose third axis is the joint's: the separation of the
-# anchors along axes 0, 1, 2; the rotation about axes 0, 1, 2 (as 3, 4, 5); the change of their distance (6).
+# Constraints of each kind, in the joint frame, whose axis 2 is the axis of the joint: separation of the anchors along
+# axes 0, 1, 2 (constraints 0, 1, 2), rotation about axes 0, 1, 2 (3, 4, 5), and distance of the anchors (6).
 HOLDS: dict[str, tuple[int, ...]] = {
     "hinge": (0, 1, 2, 3, 4),
     "slider": (0, 1, 3, 4, 5),
@@ -29,17 +29,17 @@ HOLDS: dict[str, tuple[int, ...]] = {
 
 @pytree
 class Joint:
-    """One joint between a first body and a second one, or space.
+    """One joint between a first body and a second one, or the world.
 
     Attributes:
-        anchor: of the first body, in its frame, in m.
-        base: anchor of the second body in its frame, or of space, in m.
-        frame: of the joint in the first body, from the joint's frame to the body's.
-        base_frame: of the joint in the second body, or in space.
-        length: distance that a distance joint keeps, in m; zero for others.
-        kind: one of `HOLDS`; part of the program, not of the data.
+        anchor: anchor of the first body, in its body frame, in m.
+        base: anchor of the second body in its body frame, or of the world in the world frame, in m.
+        frame: rotation from the joint frame to the frame of the first body.
+        base_frame: rotation from the joint frame to the frame of the second body, or to the world frame.
+        length: length of a distance joint in m; zero for others.
+        kind: one of `HOLDS`; static, so changing it compiles a new program.
         first: index of the first body.
-        second: index of the second body; None for space.
+        second: index of the second body; None for the world.
     """
 
     anchor: Vector
@@ -66,25 +66,25 @@ def joint(
     """Return a joint of a kind given by its name.
 
     Args:
-        kind: "hinge", "slider", "ball", "weld", "distance", or "attachment", which holds nothing.
+        kind: "hinge", "slider", "ball", "weld", "distance", or "attachment", which constrains no motion.
         first: index of a body.
-        second: index of another body; None for space.
-        anchor: where the joint is in the first body, in its frame, in m.
-        base: where it is in the second body, in its frame, or in space, in m.
-        axis: of the joint, in the frame of the second body or of space; any length but zero.
-        rest: orientation of the first body seen from the second at angle zero; the same orientation by default.
-        length: of a distance joint in m.
+        second: index of another body; None for the world.
+        anchor: position of the joint in the frame of the first body, in m.
+        base: position of the joint in the frame of the second body, or in the world frame, in m.
+        axis: axis of the joint in the frame of the second body, or in the world frame; any length but zero.
+        rest: orientation of the first body relative to the second at angle zero; the identity by default.
+        length: length of a distance joint in m.
 
     Raises:
         UserError: for an unknown kind, a joint of a body with itself, or an axis without a direction.
     """
-    name = f"{kind} joint of body {first} with {'space' if second is None else f'body {second}'}"
+    name = f"{kind} joint of body {first} with {'the world' if second is None else f'body {second}'}"
     if kind not in HOLDS:
         raise UserError(
             f"joint of kind {kind!r} is unknown{nearest(str(kind), list(HOLDS))}; choose one of {', '.join(HOLDS)}"
         )
     if first == second:
-        raise UserError(f"{name} connects a body with itself; name two bodies, or None for space")
+        raise UserError(f"{name} connects a body with itself; name two bodies, or None for the world")
     along = _vector(axis)
     components = (along.x, along.y, along.z)
     if not any(isinstance(component, Tracer) for component in components) and not all(jnp.ravel(dot(along, along)) > 0):
@@ -111,7 +111,7 @@ def hinge(
     axis: Three,
     rest: Quaternion | None = None,
 ) -> Joint:
-    """Return a joint that leaves a rotation about its axis; arguments as in `joint`."""
+    """Return a joint that allows rotation about its axis only; arguments as in `joint`."""
     return joint("hinge", first, second, anchor=anchor, base=base, axis=axis, rest=rest)
 
 
@@ -124,29 +124,29 @@ def slider(
     axis: Three,
     rest: Quaternion | None = None,
 ) -> Joint:
-    """Return a joint that leaves a displacement along its axis, without rotation; arguments as in `joint`."""
+    """Return a joint that allows displacement along its axis only; arguments as in `joint`."""
     return joint("slider", first, second, anchor=anchor, base=base, axis=axis, rest=rest)
 
 
 def ball(first: int, second: int | None = None, *, anchor: Three, base: Three) -> Joint:
-    """Return a joint that leaves every rotation about its point; arguments as in `joint`."""
+    """Return a joint that allows every rotation about one point; arguments as in `joint`."""
     return joint("ball", first, second, anchor=anchor, base=base)
 
 
 def weld(first: int, second: int | None = None, *, anchor: Three, base: Three, rest: Quaternion | None = None) -> Joint:
-    """Return a joint that leaves no relative motion; arguments as in `joint`."""
+    """Return a joint that allows no relative motion; arguments as in `joint`."""
     return joint("weld", first, second, anchor=anchor, base=base, rest=rest)
 
 
 def distance(first: int, second: int | None = None, *, anchor: Three, base: Three, length: Number) -> Joint:
-    """Return a massless rod of a length in m with a ball at either end; arguments as in `joint`."""
+    """Return a massless rod of a length in m with a ball joint at either end; arguments as in `joint`."""
     return joint("distance", first, second, anchor=anchor, base=base, length=length)
 
 
 def attachment(
     first: int, second: int | None = None, *, anchor: Three = (0.0, 0.0, 0.0), base: Three = (0.0, 0.0, 0.0)
 ) -> Joint:
-    """Return where a spring or damper acts between two bodies that it does not join; arguments as in `joint`."""
+    """Return a pair of anchors for a spring or damper, which constrains no motion; arguments as in `joint`."""
     return joint("attachment", first, second, anchor=anchor, base=base)
 
 
@@ -156,13 +156,13 @@ def _vector(values: Three) -> Vector:
 
 
 def _frame_along(axis: Vector) -> Quaternion:
-    """Return the shortest rotation from z to an axis, or from -z after half a turn about x where that is nearer."""
-    nothing = jnp.zeros_like(axis.x)
+    """Return the shortest rotation from z to an axis n; for n_z < 0, half a turn about x, then the shortest from -z."""
+    zero = jnp.zeros_like(axis.x)
     one = jnp.ones_like(axis.x)
-    n = normalize(axis, Vector(nothing, nothing, one))
+    n = normalize(axis, Vector(zero, zero, one))
     up = n.z >= 0
     sign = jnp.where(up, one, -one)
-    # From z to sign * n by half the sum of the two, which is never short.
-    q = unit(Quaternion(1 + sign * n.z, Vector(-sign * n.y, sign * n.x, nothing)))
-    flip = Quaternion(jnp.where(up, one, nothing), Vector(jnp.where(up, nothing, one), nothing, nothing))
+    # The shortest rotation from z to sign * n, by the sum of the two, whose length is at least sqrt(2).
+    q = unit(Quaternion(1 + sign * n.z, Vector(-sign * n.y, sign * n.x, zero)))
+    flip = Quaternion(jnp.where(up, one, zero), Vector(jnp.where(up, zero, one), zero, zero))
     return multiply(q, flip)

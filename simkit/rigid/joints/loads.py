@@ -16,9 +16,9 @@ from simkit.rigid.joints.measures import anchor_velocities, anchors, axis_of, hi
 from simkit.rigid.scene import Load, parameter_of_load
 
 type Number = jax.Array | float
-# A parameter by its name, a number, or any function of the parameters (for motors and servos: of time and them).
+# The name of a parameter, a number, or a function of the parameters (of time and the parameters for motors and servos).
 type Quantity = str | Number | Callable[[Params], Number]
-type Course = str | Number | Callable[[jax.Array, Params], Number]
+type QuantityInTime = str | Number | Callable[[jax.Array, Params], Number]
 type JointOf = Callable[[Params], Joint]
 
 
@@ -26,9 +26,9 @@ def spring(joint: JointOf, stiffness: Quantity, length: Quantity = 0.0) -> Load:
     """Return a spring between the anchors of a joint, ``F = -k (|d| - l) d/|d|`` on the first body.
 
     Args:
-        joint: ``params -> Joint``, an `attachment` say; only its bodies and anchors count.
+        joint: ``params -> Joint``, for instance an `attachment`; only its bodies and anchors are used.
         stiffness: k in N/m.
-        length: l at which it rests, in m.
+        length: rest length l in m.
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
@@ -50,7 +50,7 @@ def damper(joint: JointOf, damping: Quantity) -> Load:
     """Return a damper along the line between the anchors of a joint, ``F = -c (v . n) n``, n = d/|d|.
 
     Args:
-        joint: ``params -> Joint``; only its bodies and anchors count.
+        joint: ``params -> Joint``; only its bodies and anchors are used.
         damping: c in N s/m.
     """
 
@@ -65,12 +65,12 @@ def damper(joint: JointOf, damping: Quantity) -> Load:
 
 
 def torsion_spring(joint: JointOf, stiffness: Quantity, angle: Quantity = 0.0) -> Load:
-    """Return a spring about a hinge, ``N = -k (theta - theta_0)`` on the first body, within half a turn of its rest.
+    """Return a spring about a hinge, ``N = -k (theta - theta_0)`` on the first body, theta within pi of theta_0.
 
     Args:
         joint: ``params -> Joint``, a hinge.
         stiffness: k in N m/rad.
-        angle: theta_0 at which it rests, in rad.
+        angle: rest angle theta_0 in rad.
     """
 
     def turn(motion: Motion, params: Params) -> jax.Array:
@@ -104,7 +104,7 @@ def torsion_damper(joint: JointOf, damping: Quantity) -> Load:
     return Load(wrench=wrench)
 
 
-def motor(joint: JointOf, torque: Course) -> Load:
+def motor(joint: JointOf, torque: QuantityInTime) -> Load:
     """Return a motor in a hinge: a torque on the first body about the axis, and the opposite one on the second.
 
     Args:
@@ -113,32 +113,32 @@ def motor(joint: JointOf, torque: Course) -> Load:
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
-        return twist(motion, bodies, joint(params), _course(torque, time, params))
+        return twist(motion, bodies, joint(params), _value_at(torque, time, params))
 
     return Load(wrench=wrench)
 
 
-def speed_motor(joint: JointOf, rate: Course, damping: Quantity) -> Load:
+def speed_motor(joint: JointOf, rate: QuantityInTime, damping: Quantity) -> Load:
     """Return a motor that keeps a speed, ``N = c (omega - theta')`` on the first body of a hinge.
 
     Args:
         joint: ``params -> Joint``, a hinge.
         rate: omega in rad/s; a parameter's name, a number, or ``(time, params) -> rate``.
-        damping: c in N m s/rad, what torque a motor gives for each rad/s it lags behind.
+        damping: c in N m s/rad, torque per difference of speeds.
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
         here = joint(params)
-        lag = _course(rate, time, params) - hinge_rate(motion, bodies, here)
+        lag = _value_at(rate, time, params) - hinge_rate(motion, bodies, here)
         return twist(motion, bodies, here, _value(damping, params) * lag)
 
     return Load(wrench=wrench)
 
 
-def servo(joint: JointOf, target: Course, stiffness: Quantity, damping: Quantity) -> Load:
+def servo(joint: JointOf, target: QuantityInTime, stiffness: Quantity, damping: Quantity) -> Load:
     """Return a PD actuator, ``N = k (theta* - theta) - c theta'`` on the first body of a hinge.
 
-    The angle is taken within half a turn of the target, so the shorter way round is pursued.
+    The angle is taken within half a turn of the target, so the servo turns the shorter way.
 
     Args:
         joint: ``params -> Joint``, a hinge.
@@ -148,10 +148,10 @@ def servo(joint: JointOf, target: Course, stiffness: Quantity, damping: Quantity
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
-        here, wanted = joint(params), _course(target, time, params)
-        error = wanted - hinge_angle(motion, here, wanted)
-        slowing = _value(damping, params) * hinge_rate(motion, bodies, here)
-        return twist(motion, bodies, here, _value(stiffness, params) * error - slowing)
+        here, angle = joint(params), _value_at(target, time, params)
+        error = angle - hinge_angle(motion, here, angle)
+        drag = _value(damping, params) * hinge_rate(motion, bodies, here)
+        return twist(motion, bodies, here, _value(stiffness, params) * error - drag)
 
     return Load(wrench=wrench)
 
@@ -160,10 +160,10 @@ def pull(motion: Motion, bodies: Bodies, joint: Joint, force: Vector) -> Wrench:
     """Return a force on the first body at its anchor, and the opposite one on the second at its own.
 
     Args:
-        motion: of all bodies.
-        bodies: what moves.
-        joint: any kind.
-        force: in N, in space.
+        motion: state of all bodies.
+        bodies: constants of the bodies.
+        joint: a joint of any kind.
+        force: in N, in the world frame.
     """
     total = Wrench(force=zeros(bodies.mass), torque=zeros(bodies.mass))
     for body, anchor, sign in ((joint.first, joint.anchor, 1), (joint.second, joint.base, -1)):
@@ -177,8 +177,8 @@ def twist(motion: Motion, bodies: Bodies, joint: Joint, torque: Number) -> Wrenc
     """Return a torque on the first body about the axis of a joint, and the opposite one on the second.
 
     Args:
-        motion: of all bodies.
-        bodies: what moves.
+        motion: state of all bodies.
+        bodies: constants of the bodies.
         joint: a hinge.
         torque: in N m.
     """
@@ -190,7 +190,7 @@ def twist(motion: Motion, bodies: Bodies, joint: Joint, torque: Number) -> Wrenc
 
 
 def _on(body: int, value: Vector, bodies: Bodies) -> Vector:
-    """Return what all bodies get when one gets a value.
+    """Return vectors of all bodies, zero but for one body.
 
     Raises:
         UserError: if there is no such body.
@@ -199,16 +199,16 @@ def _on(body: int, value: Vector, bodies: Bodies) -> Vector:
     if not 0 <= body < count:
         raise UserError(f"a load acts on body {body}, which does not exist; choose an index in [0, {count - 1}]")
 
-    def among(component: jax.Array) -> jax.Array:
-        nothing = jnp.zeros_like(bodies.mass)
-        own = jnp.broadcast_to(component, nothing.shape[1:])[None]
-        return jnp.concatenate([nothing[:body], own, nothing[body + 1 :]])
+    def padded(component: jax.Array) -> jax.Array:
+        zero = jnp.zeros_like(bodies.mass)
+        own = jnp.broadcast_to(component, zero.shape[1:])[None]
+        return jnp.concatenate([zero[:body], own, zero[body + 1 :]])
 
-    return each(among, value)
+    return each(padded, value)
 
 
 def _line(motion: Motion, joint: Joint) -> tuple[Vector, Vector]:
-    """Return the separation of the anchors, and its direction, zero where they coincide."""
+    """Return the separation of the anchors, and its direction; both are zero where the anchors coincide."""
     first, second = anchors(motion, joint)
     separation = first - second
     return separation, normalize(separation, each(jnp.zeros_like, separation))
@@ -220,7 +220,7 @@ def _value(quantity: Quantity, params: Params) -> Number:
     return quantity(params) if callable(quantity) else quantity
 
 
-def _course(quantity: Course, time: jax.Array, params: Params) -> Number:
+def _value_at(quantity: QuantityInTime, time: jax.Array, params: Params) -> Number:
     if isinstance(quantity, str):
         return parameter_of_load(quantity, params)
     return quantity(time, params) if callable(quantity) else quantity

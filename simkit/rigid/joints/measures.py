@@ -1,4 +1,4 @@
-"""Anchors, angles and displacements of joints, and their rates."""
+"""Positions, angles and displacements of joints, and their rates."""
 
 import jax
 import jax.numpy as jnp
@@ -11,22 +11,22 @@ from simkit.rigid.joints.joint import Joint
 
 
 def anchors(motion: Motion, joint: Joint) -> tuple[Vector, Vector]:
-    """Return where the anchors of the first and second body are in space, in m.
+    """Return the positions of the anchors of the first and second body in the world frame, in m.
 
     Args:
-        motion: of all bodies.
-        joint: any kind.
+        motion: state of all bodies.
+        joint: a joint of any kind.
     """
     return _point(motion, joint.first, joint.anchor), _point(motion, joint.second, joint.base)
 
 
 def anchor_velocities(motion: Motion, bodies: Bodies, joint: Joint) -> tuple[Vector, Vector]:
-    """Return how fast the anchors of the first and second body move in space, in m/s.
+    """Return the velocities of the anchors of the first and second body in the world frame, in m/s.
 
     Args:
-        motion: of all bodies.
-        bodies: what moves.
-        joint: any kind.
+        motion: state of all bodies.
+        bodies: constants of the bodies.
+        joint: a joint of any kind.
     """
     spin = angular_velocity(motion, bodies)
 
@@ -39,25 +39,25 @@ def anchor_velocities(motion: Motion, bodies: Bodies, joint: Joint) -> tuple[Vec
 
 
 def axis_of(motion: Motion, joint: Joint) -> Vector:
-    """Return the axis of a joint in space, which its second body carries.
+    """Return the axis of a joint in the world frame, as fixed in its second body.
 
     Args:
-        motion: of all bodies.
+        motion: state of all bodies.
         joint: a hinge or slider.
     """
     return _axis(_frame(motion, joint.second, joint.base_frame))
 
 
 def hinge_angle(motion: Motion, joint: Joint, near: jax.Array | float = 0.0) -> jax.Array:
-    """Return the angle in rad by which the first body is turned about the axis of a hinge, seen from the second.
+    """Return the angle in rad of the first body about the axis of a hinge, relative to the second.
 
     ``2 atan2(q_z, q_w)`` of the relative orientation q, which has a derivative everywhere. Of the angles that differ by
-    whole turns it is the one within half a turn of ``near``, and continuous as long as it stays there.
+    whole turns the result is the one within half a turn of ``near``, and is continuous within that range.
 
     Args:
-        motion: of all bodies.
+        motion: state of all bodies.
         joint: a hinge.
-        near: in rad; such as the target of a servo, the angle that a spring rests at, or a guess from the time.
+        near: reference angle in rad, such as the target of a servo or the rest angle of a spring.
     """
     frame = _frame(motion, joint.first, joint.frame)
     relative = multiply(conjugate(_frame(motion, joint.second, joint.base_frame)), frame)
@@ -66,11 +66,11 @@ def hinge_angle(motion: Motion, joint: Joint, near: jax.Array | float = 0.0) -> 
 
 
 def hinge_rate(motion: Motion, bodies: Bodies, joint: Joint) -> jax.Array:
-    """Return the angular velocity of the first body about the axis of a hinge, seen from the second, in rad/s.
+    """Return the angular velocity of the first body about the axis of a hinge, relative to the second, in rad/s.
 
     Args:
-        motion: of all bodies.
-        bodies: what moves.
+        motion: state of all bodies.
+        bodies: constants of the bodies.
         joint: a hinge.
     """
     spin = angular_velocity(motion, bodies)
@@ -79,10 +79,10 @@ def hinge_rate(motion: Motion, bodies: Bodies, joint: Joint) -> jax.Array:
 
 
 def slider_displacement(motion: Motion, joint: Joint) -> jax.Array:
-    """Return how far the first anchor is from the second along the axis of a slider, in m.
+    """Return the displacement of the first anchor from the second along the axis of a slider, in m.
 
     Args:
-        motion: of all bodies.
+        motion: state of all bodies.
         joint: a slider.
     """
     first, second = anchors(motion, joint)

@@ -1,4 +1,4 @@
-"""Bodies held together by joints: RATTLE, with all joints solved at once by a fixed number of iterations."""
+"""Time stepping of jointed bodies by RATTLE, with all joints solved together by a fixed number of iterations."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from simkit.rigid.algebra.vector import norm
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.integrators.kick import kick
-from simkit.rigid.integrators.velocity_verlet import rotate_freely
+from simkit.rigid.integrators.velocity_verlet import move_freely
 from simkit.rigid.joints.checks import check_indices, check_joints
 from simkit.rigid.joints.constraints import (
     Jacobian,
@@ -30,18 +30,19 @@ from simkit.rigid.joints.inverse import generalized_inverse, times_vector
 from simkit.rigid.parts import JOINTS, SHAPES, TILTED_DISKS, UNEVEN_SPHERES
 from simkit.rigid.scene import Memory, Setting
 
-# What composes a method of some order, as fractions of the step.
+# Stages of the composition of each order, as fractions of the step.
 _SUZUKI = 1 / (4 - 4 ** (1 / 3))
 STAGES = {2: (1.0,), 4: (_SUZUKI, _SUZUKI, 1 - 4 * _SUZUKI, _SUZUKI, _SUZUKI)}
 
 
 @pytree
 class JointMemory:
-    """What RATTLE carries from step to step.
+    """Memory of RATTLE, carried from step to step.
 
     Attributes:
-        force: of every row in the first half of the last step, where the next search starts, in N or N m.
-        apart: whether the iterations ever ended before the joints were closed.
+        force: constraint force of every row in the first half of the last step, in N or N m, (rows, ...); the initial
+            guess of the next step.
+        apart: whether the iterations ever left a joint open, bool.
     """
 
     force: jax.Array
@@ -55,41 +56,42 @@ class Jointed:
     RATTLE (Andersen, J. Comput. Phys. 52, 24 (1983), doi:10.1016/0021-9991(83)90014-1) for rigid bodies: half a kick
     with impulses ``J(x)^T lambda`` such that the joints are closed after the free motion that follows, then half a kick
     with impulses such that no velocity opens them. Second order, symplectic, reversible. Joints hold to round-off,
-    so nothing drifts.
+    without drift.
 
-    The impulses come from ``lambda <- lambda - (J M^-1 J^T)^+ g / dt``, where g is what the joints lack; each iteration
-    divides the error by about ``1 / (dt omega)``, omega the angular velocity. Rows that others imply, as in a planar
-    loop of hinges, drop out of the generalized inverse. Derivatives are those of the exact solution, by the
-    implicit function theorem, whatever the iterations that led there.
+    The impulses are iterated, ``lambda <- lambda - (J M^-1 J^T)^+ g / dt``, with the constraint violations g; each
+    iteration divides the error by about ``1 / (dt omega)``, omega the angular velocity. The generalized inverse drops
+    redundant rows, as of a planar loop of hinges. Derivatives are those of the exact solution, by the implicit function
+    theorem, not those of the iterations.
 
     Order 4 composes five such steps of 0.41, 0.41, -0.66, 0.41 and 0.41 times the length (Suzuki, Phys. Lett. A 146,
-    319 (1990), doi:10.1016/0375-9601(90)90962-N), as symplectic and reversible.
+    319 (1990), doi:10.1016/0375-9601(90)90962-N), also symplectic and reversible.
 
     Attributes:
-        iterations: of the position solve in every step. Good values: 8; more where dt omega is above 0.02.
-        order: 2 or 4, of the error in the time step.
+        iterations: number of iterations of the position solve in every step. Good values: 8; more where dt omega is
+            above 0.02.
+        order: order of the method in the time step, 2 or 4.
 
     Raises:
-        UserError: if there is not at least one iteration, or no method of that order.
+        UserError: if iterations is below 1, or order is neither 2 nor 4.
     """
 
     iterations: int = 8
     order: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse a number of iterations that could not close a joint."""
+        """Refuse settings out of range before compilation."""
         if self.iterations < 1:
-            raise UserError(f"iterations = {self.iterations} cannot close joints; choose at least 1, 8 say")
+            raise UserError(f"iterations = {self.iterations} cannot close joints; choose at least 1, for example 8")
         if self.order not in STAGES:
-            raise UserError(f"order = {self.order} is not one of a method here; choose 2 or 4")
+            raise UserError(f"order = {self.order} is not available; choose 2 or 4")
 
     @property
     def serves(self) -> frozenset[str]:
-        """Return every shape and joint, and nothing that they could touch."""
+        """Return every shape, and joints; planes are not supported."""
         return SHAPES | {JOINTS, UNEVEN_SPHERES, TILTED_DISKS}
 
     def start(self, motion: Motion, setting: Setting) -> Memory:
-        """Return that no joint has carried anything yet."""
+        """Return a memory of zero constraint forces."""
         like = motion.position.x[0]
         check_indices(setting.joints, motion.position.x.shape[0])
         count = row_count(setting.joints)
@@ -98,7 +100,7 @@ class Jointed:
     def step(
         self, motion: Motion, memory: Memory, setting: Setting, time: jax.Array, time_step: jax.Array
     ) -> tuple[Motion, Memory]:
-        """Return the motion one step later, and the forces that held the joints."""
+        """Return the motion and the memory one step later."""
         if self.order == 2:
             return self._stage(motion, memory, setting, time, time_step)
 
@@ -121,9 +123,9 @@ class Jointed:
             rows = _rows(setting, motion)
             impulse = self._closing_impulse(motion, pushed, rows, force * half, setting, time_step)
             force = jax.lax.stop_gradient(impulse / half)
-            pushed = struck(pushed, bodies, rows, impulse)
-        moved = drift(pushed, bodies, time_step)
-        # A load may depend on velocity. Twice what the first half added gives it to second order.
+            pushed = after_impulse(pushed, bodies, rows, impulse)
+        moved = move_freely(pushed, bodies, time_step)
+        # For loads that depend on velocity: twice the change of the first half predicts the momenta to second order.
         expected = dataclasses.replace(
             moved,
             velocity=2 * pushed.velocity - motion.velocity,
@@ -136,39 +138,39 @@ class Jointed:
         return ended, JointMemory(force=force, apart=memory.apart | is_apart(setting, ended))
 
     def diagnose(self, motion: Motion, memory: Memory, setting: Setting) -> dict[str, jax.Array]:
-        """Return the largest separation and tilt of joints, and how fast they grow; there are no contacts."""
+        """Return the largest gap and tilt of joints, and the largest rates of both."""
         del memory
-        nothing = jnp.zeros_like(motion.position.x[0])
-        lacks, growth = {"m": nothing, "rad": nothing}, {"m": nothing, "rad": nothing}
+        zero = jnp.zeros_like(motion.position.x[0])
+        largest, growth = {"m": zero, "rad": zero}, {"m": zero, "rad": zero}
         if setting.joints:
-            # What is left is round-off, so every program must round alike: nothing is merged with what is around it.
+            # The values are round-off: without the barriers, programs that fuse this with other code would differ.
             motion, bodies, joints = computed_once((motion, setting.bodies, setting.joints))
             placed = computed_once(place(joints, motion))
             rows = computed_once(jacobian(joints, placed, motion.position.x.shape[0]))
-            lack, rate = computed_once((violations(joints, placed), rates_of(rows, motion, bodies)))
-            lack, rate = jnp.abs(lack), jnp.abs(rate)
+            violation, rate = computed_once((violations(joints, placed), rates_of(rows, motion, bodies)))
+            violation, rate = jnp.abs(violation), jnp.abs(rate)
             start = 0
-            for row, places in rows_of(setting.joints):
-                unit, some = "rad" if 3 <= row < 6 else "m", slice(start, start + len(places))
-                lacks[unit] = jnp.maximum(lacks[unit], jnp.max(lack[some], axis=0))
-                growth[unit] = jnp.maximum(growth[unit], jnp.max(rate[some], axis=0))
-                start += len(places)
+            for row, indices in rows_of(setting.joints):
+                unit, rows_of_type = "rad" if 3 <= row < 6 else "m", slice(start, start + len(indices))
+                largest[unit] = jnp.maximum(largest[unit], jnp.max(violation[rows_of_type], axis=0))
+                growth[unit] = jnp.maximum(growth[unit], jnp.max(rate[rows_of_type], axis=0))
+                start += len(indices)
         return {
-            "joint_error": lacks["m"],
-            "joint_tilt": lacks["rad"],
+            "joint_error": largest["m"],
+            "joint_tilt": largest["rad"],
             "joint_error_rate": growth["m"],
             "joint_tilt_rate": growth["rad"],
         }
 
     def status(self, memory: Memory) -> jax.Array:
-        """Return whether the iterations ever ended before the joints were closed."""
+        """Return `JOINTS_APART` if the iterations ever left a joint open, else `OK`."""
         return jnp.where(memory.apart, jnp.int32(Status.JOINTS_APART), jnp.int32(Status.OK))
 
     def check(self, motion: Motion, setting: Setting) -> None:
-        """Refuse joints that do not hold at the start.
+        """Refuse joints that are open at the start, or whose velocities would open them.
 
         Raises:
-            UserError: that names the first of them.
+            UserError: naming the first of them.
         """
         check_joints(setting.joints, motion, setting.bodies)
 
@@ -181,51 +183,36 @@ class Jointed:
         setting: Setting,
         time_step: jax.Array,
     ) -> jax.Array:
-        """Return the impulses after which free motion for a step closes all joints."""
+        """Return the impulses such that all joints are closed after free motion for a step."""
         bodies, joints = setting.bodies, setting.joints
         inverse = generalized_inverse(jax.lax.stop_gradient(mobility(rows, motion, bodies)))
         inverse /= jax.lax.stop_gradient(time_step)
 
-        def lack(impulse: jax.Array) -> jax.Array:
-            moved = computed_once(drift(struck(pushed, bodies, rows, impulse), bodies, time_step))
+        def violation(impulse: jax.Array) -> jax.Array:
+            moved = computed_once(move_freely(after_impulse(pushed, bodies, rows, impulse), bodies, time_step))
             return violations(joints, computed_once(place(joints, moved)))
 
-        def search(lack, guess):
+        def search(violation, guess):
             return jax.lax.fori_loop(
-                0, self.iterations, lambda _, impulse: impulse - times_vector(inverse, lack(impulse)), guess
+                0, self.iterations, lambda _, impulse: impulse - times_vector(inverse, violation(impulse)), guess
             )
 
         def solve_linear(matrix, right):
-            # The same iteration, on the derivative of what the joints lack; a scan, which can be transposed.
-            def better(impulse, _):
+            # The same iteration for the linearized violations, as a scan, which can be transposed.
+            def iterate(impulse, _):
                 return impulse + times_vector(inverse, right - matrix(impulse)), None
 
-            return jax.lax.scan(better, jnp.zeros_like(right), None, length=self.iterations)[0]
+            return jax.lax.scan(iterate, jnp.zeros_like(right), None, length=self.iterations)[0]
 
-        return jax.lax.custom_root(lack, jax.lax.stop_gradient(guess), search, solve_linear)
-
-
-def drift(motion: Motion, bodies: Bodies, time_step: jax.Array) -> Motion:
-    """Return bodies after free motion for a time.
-
-    Args:
-        motion: state.
-        bodies: what moves.
-        time_step: in s.
-    """
-    return dataclasses.replace(
-        motion,
-        position=motion.position + time_step * motion.velocity,
-        orientation=rotate_freely(motion.orientation, motion.angular_momentum, bodies.inertia, time_step),
-    )
+        return jax.lax.custom_root(violation, jax.lax.stop_gradient(guess), search, solve_linear)
 
 
-def struck(motion: Motion, bodies: Bodies, rows: Jacobian, impulse: jax.Array) -> Motion:
+def after_impulse(motion: Motion, bodies: Bodies, rows: Jacobian, impulse: jax.Array) -> Motion:
     """Return bodies after impulses in joints, ``v' = v + M^-1 J^T lambda``.
 
     Args:
-        motion: state.
-        bodies: what moves.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
         rows: J.
         impulse: lambda, (rows, ...).
     """
@@ -238,32 +225,32 @@ def struck(motion: Motion, bodies: Bodies, rows: Jacobian, impulse: jax.Array) -
 
 
 def without_opening(motion: Motion, bodies: Bodies, rows: Jacobian) -> Motion:
-    """Return bodies after the impulses that end every velocity in which joints would open.
+    """Return bodies after the impulses that make the rates of all constraints zero, ``J v = 0``.
 
     Args:
-        motion: state.
-        bodies: what moves.
-        rows: J at its positions.
+        motion: state of the bodies.
+        bodies: constants of the bodies.
+        rows: J at the positions of ``motion``.
     """
     matrix = mobility(rows, motion, bodies)
     inverse = generalized_inverse(jax.lax.stop_gradient(matrix))
 
     def solve(apply, right):
         first = times_vector(inverse, right)
-        # Once more, so that what is left is round-off of the rates and not of the inverse.
+        # One step of iterative refinement: the residual is then round-off of the rates, not of the inverse.
         return first + times_vector(inverse, right - apply(first))
 
     opening = rates_of(rows, motion, bodies)
     impulse = jax.lax.custom_linear_solve(lambda x: times_vector(matrix, x), opening, solve, symmetric=True)
-    return struck(motion, bodies, rows, -impulse)
+    return after_impulse(motion, bodies, rows, -impulse)
 
 
 def is_apart(setting: Setting, motion: Motion) -> jax.Array:
-    """Return whether any joint is open by more than half the digits of its place."""
+    """Return whether a constraint is violated by more than sqrt(eps), half the digits, relative to 1 + its levers."""
     placed = jax.lax.stop_gradient(place(setting.joints, motion))
-    lack = jnp.max(jnp.abs(violations(setting.joints, placed)), axis=0)
+    violation = jnp.max(jnp.abs(violations(setting.joints, placed)), axis=0)
     size = jnp.max(norm(placed.lever) + norm(placed.base_lever), axis=0)
-    return ~(lack <= jnp.finfo(lack.dtype).eps ** 0.5 * (1 + size))
+    return ~(violation <= jnp.finfo(violation.dtype).eps ** 0.5 * (1 + size))
 
 
 def _rows(setting: Setting, motion: Motion) -> Jacobian:

@@ -1,4 +1,4 @@
-"""Articulated models in MJCF or URDF, followed by the engines of brax and MuJoCo."""
+"""Articulated models in MJCF or URDF, simulated by the engines of brax and MuJoCo."""
 
 from simkit.rigid.models.mjcf import mjcf
 

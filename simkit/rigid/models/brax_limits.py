@@ -1,4 +1,4 @@
-"""Features of models that brax lacks or ignores: refused, or warned of, before a run."""
+"""Model features that brax does not support: refused, or reported by a warning, before a run."""
 
 import contextlib
 import warnings
@@ -11,28 +11,26 @@ from simkit.errors import UserError
 from simkit.rigid.models.description import Description
 from simkit.rigid.models.source import library
 
-INSTEAD = "choose engine = 'mjx' or 'mujoco', or take it out of the model"
-# Modes that neither grow nor decay have a factor of 1 up to the rounding of defective eigenvalues.
+REMEDY = "choose engine = 'mjx' or 'mujoco', or take it out of the model"
+# Largest growth factor of a stable mode: 1 for a neutral mode, plus the rounding of defective eigenvalues.
 GROWTH = 1 + 1e-4
-# They leave a thousandth of the time step that was asked for.
+# Bisections for the longest stable time step, to a thousandth of the given one.
 BISECTIONS = 10
-
-
-# Flags of options that brax does not read: it goes on as if they were enabled.
+# Flags of options that brax does not read: it treats them as enabled.
 FLAGS = ("constraint", "limit", "contact", "spring", "damper", "gravity", "clampctrl", "filterparent", "actuation")
-# Contact with friction along two directions and none about them.
+# The condim of contact with sliding friction in two directions, without torsional or rolling friction.
 CONDIM = 3
 
 
 def refuse_what_brax_lacks(name: str, model: Any) -> None:
-    """Refuse a model of which brax would ignore a part.
+    """Refuse a model with a feature that brax ignores.
 
     Args:
         name: of the engine.
         model: a `mujoco.MjModel`.
 
     Raises:
-        UserError: naming the part. Parts that brax's own models have, though it ignores them, are told in a warning.
+        UserError: naming the feature. Ignored features that the models of brax itself have cause a warning.
     """
     ball = int(library("mujoco").mjtJoint.mjJNT_BALL)
     maximal = name != "brax-generalized"
@@ -50,7 +48,7 @@ def refuse_what_brax_lacks(name: str, model: Any) -> None:
         "flexible bodies": model.nflex > 0,
         "bodies without a joint that something refers to": without_joint.size > 0,
         "springs in joints (stiffness)": maximal and (model.jnt_stiffness > 0).any(),
-        "springs in joints with a rest position (springref)": _springs_elsewhere(model),
+        "springs in joints with a rest position (springref)": _springs_off_zero(model),
         "margin of joint limits": ((model.jnt_margin != 0) & (model.jnt_limited != 0)).any(),
         "bounds of forces on joints (actuatorfrcrange)": (model.jnt_actfrclimited != 0).any(),
         "constant force of actuators (the first of biasprm)": (model.actuator_biasprm[:, 0] != 0).any(),
@@ -58,9 +56,9 @@ def refuse_what_brax_lacks(name: str, model: Any) -> None:
         "noslip_iterations": model.opt.noslip_iterations > 0,
         **{f'<flag {flag}="disable"/>': _is_disabled(model, flag) for flag in FLAGS},
     }
-    for part, is_there in lacking.items():
-        if is_there:
-            raise UserError(f"{name} has no {part}; {INSTEAD}")
+    for part, is_present in lacking.items():
+        if is_present:
+            raise UserError(f"{name} has no {part}; {REMEDY}")
     with refusing_what_is_not_implemented(name):
         library("brax.io.mjcf").validate_model(model)
     touching = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
@@ -70,79 +68,79 @@ def refuse_what_brax_lacks(name: str, model: Any) -> None:
         "margin and gap of geoms": ((model.geom_margin != 0) | (model.geom_gap != 0))[touching].any(),
         f"condim of geoms (friction is that of condim = {CONDIM})": (model.geom_condim != CONDIM)[touching].any(),
     }
-    if told := [part for part, is_there in ignored.items() if is_there]:
-        warnings.warn(f"{name} ignores what this model says of the {' and the '.join(told)}", stacklevel=2)
+    if ignored_parts := [part for part, is_present in ignored.items() if is_present]:
+        warnings.warn(f"{name} ignores what this model says of the {' and the '.join(ignored_parts)}", stacklevel=2)
 
 
 def _is_disabled(model: Any, flag: str) -> bool:
     return bool(model.opt.disableflags & int(getattr(library("mujoco").mjtDisableBit, f"mjDSBL_{flag.upper()}")))
 
 
-def _springs_elsewhere(model: Any) -> bool:
-    """Return whether a spring of a hinge or a slide rests elsewhere than at 0, where brax has it."""
+def _springs_off_zero(model: Any) -> bool:
+    """Return whether a spring of a hinge or a slide has a rest position other than 0, that of brax."""
     places = model.jnt_qposadr[(model.jnt_stiffness > 0) & (model.jnt_type >= 2)]
     return bool((model.qpos_spring[places] != 0).any())
 
 
 @contextlib.contextmanager
 def refusing_what_is_not_implemented(name: str) -> Iterator[None]:
-    """A context in which what brax says it lacks is a refusal.
+    """Context manager that turns errors of brax about missing features into a `UserError`.
 
     Args:
         name: of the engine.
 
     Raises:
-        UserError: with the words of brax.
+        UserError: with the message of brax.
     """
     try:
         yield
     except (NotImplementedError, RuntimeError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise UserError(f"{name} cannot follow this model: {reason}; {INSTEAD}") from error
+        raise UserError(f"{name} cannot follow this model: {reason}; {REMEDY}") from error
 
 
 def refuse_time_step(
     system: Any, description: Description, mass: np.ndarray, moments: np.ndarray, time_step: float
 ) -> None:
-    """Refuse a time step with which the springs that brax puts at the joints explode.
+    """Refuse a time step at which the joint springs of brax are unstable.
 
-    At the model's start ``M x'' = -K x - C x'`` for small displacements x of all bodies, and a step of brax is
-    ``v <- v - dt M^-1 (K x + C v), x <- x + dt v``: no eigenvalue of that map may exceed 1. Limits of joints count as
-    springs that are always in touch.
+    At the start of the model ``M x'' = -K x - C x'`` for small displacements x of all bodies, and a step of brax is
+    ``v <- v - dt M^-1 (K x + C v), x <- x + dt v``: stable if no eigenvalue of that map exceeds 1. Limits of joints
+    count as springs that always act.
 
     Args:
-        system: of brax.
+        system: system of brax.
         description: of the model.
-        mass: that brax moves, (B,).
-        moments: likewise, (B, 3).
+        mass: masses in brax in kg, (B,).
+        moments: principal moments in brax in kg m^2, (B, 3).
         time_step: dt in s.
 
     Raises:
-        UserError: with the longest time step that does not explode.
+        UserError: with the longest stable time step.
     """
     inverse = _inverse_masses(description, mass, moments)
-    pull, drag = (inverse @ matrix for matrix in _joint_matrices(system, description))
-    one = np.eye(len(pull))
+    stiffness, drag = (inverse @ matrix for matrix in _joint_matrices(system, description))
+    one = np.eye(len(stiffness))
 
-    def explodes(time_step: float) -> bool:
+    def is_unstable(time_step: float) -> bool:
         kick = one - time_step * drag
-        step = np.block([[one - time_step**2 * pull, time_step * kick], [-time_step * pull, kick]])
+        step = np.block([[one - time_step**2 * stiffness, time_step * kick], [-time_step * stiffness, kick]])
         return bool(np.abs(np.linalg.eigvals(step)).max() > GROWTH)
 
-    if not explodes(time_step):
+    if not is_unstable(time_step):
         return
     stable, unstable = 0.0, time_step
     for _ in range(BISECTIONS):
         middle = (stable + unstable) / 2
-        stable, unstable = (stable, middle) if explodes(middle) else (middle, unstable)
+        stable, unstable = (stable, middle) if is_unstable(middle) else (middle, unstable)
     raise UserError(
-        f"time_step = {time_step:g} s is too long for the joint springs of brax-spring, which explode above "
+        f"time_step = {time_step:g} s is too long for the joint springs of brax-spring, which are unstable above "
         f"{stable:.2g} s; choose {_round_down(0.8 * stable):g} s or less"
     )
 
 
 def _joint_matrices(system: Any, description: Description) -> tuple[np.ndarray, np.ndarray]:
-    """Return stiffness and damping between all bodies, (6B, 6B): displacements of each, then rotations."""
+    """Return the stiffness and damping matrices, (6B, 6B); each body has 3 displacements, then 3 rotations."""
     model, link = description.mujoco, system.link
     data = _at_start(description)
     bodies = model.nbody - 1
@@ -165,34 +163,35 @@ def _joint_matrices(system: Any, description: Description) -> tuple[np.ndarray, 
             )
         )
         held = np.eye(3) - _along(slides)
-        upright = {0: spring * np.eye(3), 1: spring * (np.eye(3) - _along(hinges))}
-        turned = upright.get(len(hinges), np.zeros((3, 3)))
+        rotational = {0: spring * np.eye(3), 1: spring * (np.eye(3) - _along(hinges))}
+        turned = rotational.get(len(hinges), np.zeros((3, 3)))
         if len(hinges) == 2:
             turned = limit_spring * _along([np.cross(*hinges)])
         turned = turned + limit_spring * _along(limits)
-        apart = _relative(data, body, model.body_parentid[body], data.xanchor[joints[0]])
+        relative = _relative(data, body, model.body_parentid[body], data.xanchor[joints[0]])
         zero = np.zeros((3, 3))
-        stiffness += apart.T @ np.block([[spring * held, zero], [zero, turned]]) @ apart
-        damping += apart.T @ np.block([[drag * held, zero], [zero, turning_drag * np.eye(3)]]) @ apart
+        stiffness += relative.T @ np.block([[spring * held, zero], [zero, turned]]) @ relative
+        damping += relative.T @ np.block([[drag * held, zero], [zero, turning_drag * np.eye(3)]]) @ relative
     return stiffness, damping
 
 
 def _relative(data: Any, body: int, parent: int, anchor: np.ndarray) -> np.ndarray:
-    """Return what displacements and rotations of all bodies move a joint apart and turn it by, (6, 6B)."""
+    """Return the Jacobian of the separation and rotation of a joint in the coordinates of all bodies, (6, 6B)."""
     bodies = len(data.xipos) - 1
-    apart = np.zeros((6, 6 * bodies))
+    relative = np.zeros((6, 6 * bodies))
     for which, sign in ((body, 1.0), (parent, -1.0)):
         if which:
             first = 6 * (which - 1)
             x, y, z = anchor - data.xipos[which]
             lever = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
-            apart[:3, first : first + 3] = sign * np.eye(3)
-            apart[:3, first + 3 : first + 6] = sign * lever
-            apart[3:, first + 3 : first + 6] = sign * np.eye(3)
-    return apart
+            relative[:3, first : first + 3] = sign * np.eye(3)
+            relative[:3, first + 3 : first + 6] = sign * lever
+            relative[3:, first + 3 : first + 6] = sign * np.eye(3)
+    return relative
 
 
 def _inverse_masses(description: Description, mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """Return the inverse mass matrix, (6B, 6B)."""
     data = _at_start(description)
     inverse = np.zeros((6 * len(mass), 6 * len(mass)))
     for body in range(len(mass)):
@@ -203,7 +202,7 @@ def _inverse_masses(description: Description, mass: np.ndarray, moments: np.ndar
 
 
 def _at_start(description: Description) -> Any:
-    """Return MuJoCo's data with all bodies where the model starts."""
+    """Return MuJoCo data with all bodies at the start of the model."""
     mujoco = library("mujoco")
     data = mujoco.MjData(description.mujoco)
     data.qpos[:] = description.position
@@ -212,11 +211,11 @@ def _at_start(description: Description) -> Any:
 
 
 def _along(axes: list[np.ndarray]) -> np.ndarray:
-    """Return the projection onto the plane or line of some axes, taken to be at right angles."""
+    """Return the projection matrix onto the span of orthonormal axes, (3, 3)."""
     return sum((np.outer(axis, axis) for axis in axes), np.zeros((3, 3)))
 
 
 def _round_down(value: float) -> float:
-    """Return a value cut to one digit."""
+    """Return a value rounded down to one significant digit."""
     digit = 10.0 ** np.floor(np.log10(value))
     return float(np.floor(value / digit) * digit)

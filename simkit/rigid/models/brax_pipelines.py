@@ -1,4 +1,4 @@
-"""The three pipelines of brax: springs, positions and generalized coordinates."""
+"""The three pipelines of brax as engines: spring, positional and generalized."""
 
 import copy
 from typing import Any
@@ -17,45 +17,45 @@ from simkit.rigid.models.description import Description
 from simkit.rigid.models.engine import Engine, Links, like
 from simkit.rigid.models.source import library, quiet
 
-# At exactly zero the integrator of generalized coordinates has no derivative; this turns a body by nothing visible.
+# Angular velocity in rad/s given to a free body at zero, where the generalized pipeline has no derivative.
 LEAST_TURNING = 1e-12
 
 
 def brax_engine(name: str, description: Description) -> Engine:
     """Return a pipeline of brax for a model.
 
-    Springs and positions follow every body by itself, pulled together at the joints; with the model's numbers
-    ``spring_mass_scale`` and ``spring_inertia_scale`` s they move masses ``m^(1 - s)`` (all ones in the models of
-    brax). Generalized coordinates follow the joints, with the masses of the model.
+    The spring and positional pipelines integrate every body separately and pull them together at the joints; with the
+    custom numbers ``spring_mass_scale`` and ``spring_inertia_scale`` s of the model, they use masses ``m^(1 - s)`` (all
+    1 in the models of brax). The generalized pipeline integrates joint coordinates, with the masses of the model.
 
     Args:
         name: ``"brax-spring"``, ``"brax-positional"`` or ``"brax-generalized"``.
         description: of the model.
 
     Raises:
-        UserError: if brax lacks something that the model needs.
+        UserError: if brax does not support a feature of the model.
     """
     refuse_what_brax_lacks(name, description.mujoco)
     contact, pipeline = library("brax.contact"), library(f"brax.{name.removeprefix('brax-')}.pipeline")
     with quiet(), refusing_what_is_not_implemented(name):
         system = library("brax.io.mjcf").load_model(copy.deepcopy(description.mujoco))
     is_generalized = name == "brax-generalized"
-    turning = _free_rotations(description) if is_generalized else np.zeros(0, int)
+    rotations = _free_rotations(description) if is_generalized else np.zeros(0, int)
     with refusing_what_is_not_implemented(name):
         placed = jax.eval_shape(lambda: contact.get(system, pipeline_start(pipeline, system).x))
 
-    def here(params: Params) -> Any:
+    def system_with(params: Params) -> Any:
         return _with_params(system, description, params)
 
     def start(params: Params, position: jax.Array, velocity: jax.Array) -> Any:
-        state = pipeline.init(here(params), position, _moving(velocity, turning))
+        state = pipeline.init(system_with(params), position, _moving(velocity, rotations))
         return like(state, state)
 
     def advance(params: Params, state: Any, controls: jax.Array) -> Any:
-        model = here(params)
+        model = system_with(params)
 
         def step(state: Any, control: jax.Array) -> tuple[Any, None]:
-            state = state.replace(qd=_moving(state.qd, turning))
+            state = state.replace(qd=_moving(state.qd, rotations))
             return like(pipeline.step(model, state, control), state), None
 
         return jax.lax.scan(step, state, controls)[0]
@@ -64,7 +64,7 @@ def brax_engine(name: str, description: Description) -> Engine:
         if not is_generalized:
             center, velocity, spin = state.x_i.pos, state.xd_i.vel, state.xd_i.ang
         else:
-            inertia = here(params).link.inertia
+            inertia = system_with(params).link.inertia
             center = state.x.vmap().do(inertia.transform).pos
             spin = state.cd.ang
             velocity = state.cd.vel + jnp.cross(spin, center - state.root_com)
@@ -75,7 +75,7 @@ def brax_engine(name: str, description: Description) -> Engine:
     def contacts(params: Params, state: Any) -> tuple[jax.Array, jax.Array]:
         if placed is None:
             return jnp.int32(0), jnp.zeros_like(params["time_step"])
-        distance = contact.get(here(params), state.x).dist
+        distance = contact.get(system_with(params), state.x).dist
         return jnp.sum(distance < 0, dtype=jnp.int32), jnp.maximum(-jnp.min(distance), 0)
 
     def masses(params: Params) -> tuple[jax.Array, jax.Array]:
@@ -103,7 +103,7 @@ def brax_engine(name: str, description: Description) -> Engine:
 
 
 def pipeline_start(pipeline: Any, system: Any) -> Any:
-    """Return the state of a pipeline at rest where its system starts."""
+    """Return the state of a pipeline at rest at the initial position of its system."""
     return pipeline.init(system, jnp.asarray(system.init_q), jnp.zeros(system.nv))
 
 
@@ -122,16 +122,16 @@ def _with_params(system: Any, description: Description, params: Params) -> Any:
 
 
 def _free_rotations(description: Description) -> np.ndarray:
-    """Return where the angular velocities of free bodies stand among the velocities, (F, 3)."""
+    """Return the indices of the angular velocities of the F free bodies among the velocities, (F, 3)."""
     model = description.mujoco
     first = model.jnt_dofadr[model.jnt_type == 0]
     return first[:, None] + np.arange(3, 6)
 
 
-def _moving(velocity: jax.Array, turning: np.ndarray) -> jax.Array:
-    """Return velocities with none of the free bodies exactly without turning."""
-    if not turning.size:
+def _moving(velocity: jax.Array, rotations: np.ndarray) -> jax.Array:
+    """Return velocities with `LEAST_TURNING` added to free bodies of zero angular velocity."""
+    if not rotations.size:
         return velocity
-    spin = velocity[turning]
+    spin = velocity[rotations]
     still = jnp.all(spin == 0, axis=1)
-    return velocity.at[turning[:, 0]].add(jnp.where(still, LEAST_TURNING, 0).astype(velocity.dtype))
+    return velocity.at[rotations[:, 0]].add(jnp.where(still, LEAST_TURNING, 0).astype(velocity.dtype))

@@ -1,4 +1,4 @@
-"""Number of pairs that may touch, for which MJX and brax keep room in every step."""
+"""Bound on the number of contact pairs, for which MJX and brax allocate arrays in every step."""
 
 from typing import Any
 
@@ -7,33 +7,33 @@ import numpy as np
 from simkit.errors import UserError
 from simkit.rigid.models.source import library
 
-# A contact has up to 4 rows of nv entries each, in float64.
+# Bytes per contact and velocity: up to 4 rows of nv entries in float64.
 BYTES = 4 * 8
 MAX_BYTES = 2**30
 
 
 def refuse_too_many_contacts(name: str, model: Any) -> None:
-    """Refuse a model for whose contacts an engine on JAX would take more than 1 GiB.
+    """Refuse a model whose contacts would take more than 1 GiB in an engine on JAX.
 
     Args:
         name: of the engine.
         model: a `mujoco.MjModel`.
 
     Raises:
-        UserError: saying how many pairs may touch.
+        UserError: with the number of pairs that may touch.
     """
     pairs = most_pairs(model)
     contacts = min(pairs, _numeric(model, "max_contact_points", pairs))
     if contacts * model.nv * BYTES > MAX_BYTES:
         raise UserError(
-            f"{name} would keep room for contacts of {pairs} pairs of shapes with {model.nv} velocities each, over "
+            f"{name} would allocate contacts for {pairs} pairs of shapes with {model.nv} velocities each, over "
             "1 GiB; choose engine = 'mujoco', let fewer shapes collide (contype, conaffinity), or give the model "
             "<custom><numeric name='max_contact_points' data='100'/></custom>"
         )
 
 
 def most_pairs(model: Any) -> int:
-    """Return how many pairs of geoms may touch at most: those of which one moves, and whose bits allow it.
+    """Return the largest number of pairs of geoms in contact: at least one moves, and their bits allow contact.
 
     Args:
         model: a `mujoco.MjModel`.
@@ -54,7 +54,7 @@ def most_pairs(model: Any) -> int:
 
 
 def _numeric(model: Any, name: str, default: int) -> int:
-    """Return a number that the model carries for engines on JAX."""
+    """Return a custom number of the model, or the default if it is missing or negative."""
     mujoco = library("mujoco")
     index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, name)
     if index < 0 or model.numeric_data[model.numeric_adr[index]] < 0:

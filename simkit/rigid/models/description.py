@@ -1,4 +1,4 @@
-"""Description of an articulated model for any engine: bodies, shapes to draw, gravity, and its start."""
+"""Description of an articulated model for any engine: bodies, shapes to draw, gravity and initial state."""
 
 import dataclasses
 from typing import Any
@@ -14,15 +14,15 @@ from simkit.rigid.models.source import library
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-    """Geoms to be drawn, each a box of half lengths rounded by a radius; G of them.
+    """The G geoms to be drawn, each a box of half lengths rounded by a radius.
 
     Spheres, capsules and boxes are exact. Cylinders, ellipsoids and meshes are drawn as the rounded box of their
     extent; planes and height fields are not drawn.
 
     Attributes:
-        body: which body carries it, (G,); 0 is the world.
-        position: in the body's frame in m, (G, 3).
-        orientation: in the body's frame, (G, 4).
+        body: index of the body of each geom, (G,); 0 is the world.
+        position: in the body frame in m, (G, 3).
+        orientation: in the body frame, (G, 4).
         half_lengths: in m, (G, 3).
         radius: in m, (G,).
     """
@@ -39,18 +39,18 @@ class Description:
     """A model without its world body: B bodies, nq coordinates, nv velocities, nu actuators.
 
     Attributes:
-        mujoco: the compiled `mujoco.MjModel`; never changed.
+        mujoco: the compiled `mujoco.MjModel`, not to be modified.
         mass: in kg, (B,).
         inertia: principal moments in kg m^2, (B, 3).
-        inertia_frame: orientation of the principal axes in the body's frame, (B, 4).
+        inertia_frame: orientation of the principal axes in the body frame, (B, 4).
         armature: inertia of the rotors, (nv,).
-        gravity: in m/s^2.
-        down: unit vector, (3,).
+        gravity: magnitude in m/s^2.
+        down: unit vector along gravity, (3,).
         position: coordinates at the start, (nq,).
-        velocity: at the start, (nv,).
-        control: at the start, (nu,).
-        springs: stiffness of each joint with one coordinate, the coordinate's index and its value at rest, (3, S).
-        shapes: what to draw.
+        velocity: velocities at the start, (nv,).
+        control: controls at the start, (nu,).
+        springs: of S joints with one coordinate, (3, S): stiffness, index of the coordinate, rest position.
+        shapes: geoms to be drawn.
     """
 
     mujoco: Any
@@ -67,20 +67,20 @@ class Description:
     shapes: Shapes
 
     def masses(self, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return masses (B,) and principal moments (B, 3), which follow the masses."""
+        """Return masses in kg (B,) and principal moments in kg m^2 (B, 3), scaled with the masses."""
         mass = params["mass"] * params["mass_scale"]
         ratio = mass / jnp.asarray(self.mass, mass.dtype)
         return mass, jnp.asarray(self.inertia, mass.dtype) * ratio[:, None]
 
     def gravity_vector(self, params: Params) -> jax.Array:
-        """Return the acceleration of free fall, (3,)."""
+        """Return the acceleration of free fall in m/s^2, (3,)."""
         return params["gravity"] * jnp.asarray(self.down, params["gravity"].dtype)
 
 
 def describe(model: Any) -> Description:
     """Return the description of a compiled model.
 
-    It starts as its number ``init_qpos`` says (the custom field that brax reads), or else its first keyframe.
+    Its initial state is its custom number ``init_qpos`` (which brax reads), else its first keyframe.
 
     Args:
         model: a `mujoco.MjModel`.
@@ -94,7 +94,7 @@ def describe(model: Any) -> Description:
     if custom >= 0 and model.numeric_size[custom] == model.nq:
         first = model.numeric_adr[custom]
         position = model.numeric_data[first : first + model.nq].copy()
-    # Stiffness may have terms of higher order behind the linear one.
+    # The first stiffness coefficient is the linear one; further ones are of higher order.
     stiffness = model.jnt_stiffness.reshape(model.njnt, -1)[:, 0]
     single = (model.jnt_type >= int(mujoco.mjtJoint.mjJNT_SLIDE)) & (stiffness > 0)
     where = model.jnt_qposadr[single]
@@ -115,12 +115,12 @@ def describe(model: Any) -> Description:
 
 
 def place(shapes: Shapes, position: jax.Array, orientation: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return positions (G, 3) and orientations (G, 4) of shapes whose bodies are placed so.
+    """Return positions (G, 3) and orientations (G, 4) of shapes for positions and orientations of their bodies.
 
     Args:
-        shapes: what the bodies carry.
-        position: of the bodies' frames in m, (B, 3).
-        orientation: likewise, (B, 4).
+        shapes: the G geoms.
+        position: of the body frames in m, (B, 3).
+        orientation: of the body frames, (B, 4).
     """
     dtype = position.dtype
     world = jnp.zeros((1, 3), dtype), jnp.asarray([[1, 0, 0, 0]], dtype)
@@ -128,8 +128,19 @@ def place(shapes: Shapes, position: jax.Array, orientation: jax.Array) -> tuple[
     turned = quaternion.quaternion(jnp.concatenate([world[1], orientation])[shapes.body])
     offset = vector.vector(jnp.asarray(shapes.position, dtype))
     own = quaternion.quaternion(jnp.asarray(shapes.orientation, dtype))
-    places = at + quaternion.rotate(turned, offset)
-    return vector.stacked(places), quaternion.stacked(quaternion.multiply(turned, own))
+    return vector.stacked(at + quaternion.rotate(turned, offset)), quaternion.stacked(quaternion.multiply(turned, own))
+
+
+def subtree_matrix(model: Any) -> np.ndarray:
+    """Return the matrix that sums values of bodies over the subtree of each body, (nbody, nbody).
+
+    Args:
+        model: a `mujoco.MjModel`.
+    """
+    sums = np.eye(model.nbody)
+    for body in range(model.nbody - 1, 0, -1):
+        sums[model.body_parentid[body]] += sums[body]
+    return sums
 
 
 def _shapes(model: Any) -> Shapes:
@@ -156,7 +167,7 @@ def _shapes(model: Any) -> Shapes:
         mujoco.mju_rotVecQuat(moved, offset, turn)
         rows.append((model.geom_bodyid[geom], model.geom_pos[geom] + moved, turn, half, radius))
     if not rows:
-        # Nothing is drawn of it, so each body is shown as the ball of its mass and inertia, 2/5 m r^2.
+        # A model without drawn geoms: each body is drawn as the ball of its mass and inertia, 2/5 m r^2.
         radii = np.sqrt(2.5 * model.body_inertia[1:].mean(axis=1) / model.body_mass[1:])
         rows = [
             (body, model.body_ipos[body], np.array([1.0, 0, 0, 0]), np.zeros(3), radius)

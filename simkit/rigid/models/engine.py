@@ -1,4 +1,4 @@
-"""Interface of an engine for articulated models."""
+"""Interface of engines for articulated models."""
 
 import dataclasses
 from collections.abc import Callable
@@ -14,14 +14,14 @@ type Memory = Any
 
 @pytree
 class Links:
-    """Where the bodies of a model are and how they move, B of them.
+    """Positions, orientations and velocities of the B bodies of a model.
 
     Attributes:
-        position: of the body's frame in m, (B, 3).
-        orientation: of the body's frame, (B, 4).
-        center: of mass in m, (B, 3).
+        position: of the body frame in m, (B, 3).
+        orientation: of the body frame, (B, 4).
+        center: center of mass in m, (B, 3).
         velocity: of the center of mass in m/s, (B, 3).
-        angular_velocity: in the frame of space in rad/s, (B, 3).
+        angular_velocity: in the world frame in rad/s, (B, 3).
     """
 
     position: jax.Array
@@ -33,7 +33,7 @@ class Links:
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """A method that follows a model in time, as pure functions.
+    """A method of time stepping for a model, as pure functions; *memory* is the state that it carries.
 
     Attributes:
         start: ``(params, position, velocity) -> memory`` from coordinates (nq,) and velocities (nv,).
@@ -41,10 +41,10 @@ class Engine:
         coordinates: ``memory -> (position, velocity)``, (nq,) and (nv,).
         links: ``(params, memory) -> Links``.
         contacts: ``(params, memory) -> (number, depth)``, int32 and the largest penetration in m.
-        masses: ``params -> (mass, moments)`` that the engine moves, (B,) and (B, 3).
-        has_armature: whether rotors have inertia.
+        masses: ``params -> (mass, moments)`` in the engine, in kg (B,) and kg m^2 (B, 3).
+        has_armature: whether the engine includes the inertia of rotors.
         check: ``params -> None``; raises `UserError` for values that the engine cannot run with.
-        touches: whether anything in the model can touch something.
+        touches: whether any pair of geoms can be in contact.
     """
 
     start: Callable[[Params, jax.Array, jax.Array], Memory]
@@ -59,5 +59,5 @@ class Engine:
 
 
 def like[T](new: T, old: T) -> T:
-    """Return arrays in the precision of others, without weak types, so that a step keeps what it is given."""
+    """Return arrays in the precision of others, without weak types, so that a step preserves types."""
     return jax.tree.map(lambda a, b: jax.lax.convert_element_type(a, b.dtype), new, old)

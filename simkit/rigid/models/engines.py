@@ -1,4 +1,4 @@
-"""The engines by name."""
+"""Table of the engines for articulated models, by name."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NAMES = ("brax-spring", "brax-generalized", "brax-positional", "mjx", "mujoco")
 
 
 def by_name(name: str, spec: Any, description: Description) -> Engine:
-    """Return the engine of that name for a model.
+    """Return the engine of a name for a model.
 
     Args:
         name: one of `NAMES`.
@@ -19,7 +19,7 @@ def by_name(name: str, spec: Any, description: Description) -> Engine:
         description: of the model.
 
     Raises:
-        UserError: if the name is unknown, or the engine cannot follow the model.
+        UserError: if the name is unknown, or the engine does not support the model.
     """
     if name not in NAMES:
         raise UserError(f"unknown engine '{name}'{nearest(str(name), NAMES)}")

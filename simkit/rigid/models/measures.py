@@ -10,17 +10,17 @@ from simkit.rigid.models.engine import Engine, Memory
 
 
 def measures(engine: Engine, description: Description, params: Params, memory: Memory) -> Arrays:
-    """Return the diagnostics of a model, of the masses that its engine moves.
+    """Return the diagnostics of a model, with the masses of its engine.
 
-    ``energy``: kinetic, that of turning rotors, in the field of gravity, and of springs at joints with one coordinate;
-    ``momentum`` and ``angular_momentum`` (lengths; the latter about the origin); ``position_x`` and ``height`` of the
-    first body's frame; ``contacts``, their number, and ``penetration``, the largest in m.
+    ``energy``: kinetic, of rotors, in the field of gravity, and of springs at joints with one coordinate; ``momentum``
+    and ``angular_momentum`` (lengths; the latter about the origin); ``position_x`` and ``height`` of the frame of the
+    first body; ``contacts``, their number, and ``penetration``, the largest in m.
 
     Args:
-        engine: what follows the model.
+        engine: engine of the model.
         description: of the model.
         params: of the simulation.
-        memory: of the engine.
+        memory: state of the engine.
     """
     links = engine.links(params, memory)
     mass, moments = engine.masses(params)
@@ -29,11 +29,11 @@ def measures(engine: Engine, description: Description, params: Params, memory: M
 
     body_frame = quaternion.quaternion(links.orientation)
     inertia_frame = quaternion.quaternion(jnp.asarray(description.inertia_frame, dtype))
-    turning = vector.vector(links.angular_velocity)
-    spin = rotated(vector.vector(moments), quaternion.multiply(body_frame, inertia_frame)) @ turning
-    center, moving = vector.vector(links.center), vector.vector(links.velocity)
+    omega = vector.vector(links.angular_velocity)
+    spin = rotated(vector.vector(moments), quaternion.multiply(body_frame, inertia_frame)) @ omega
+    center, linear = vector.vector(links.center), vector.vector(links.velocity)
 
-    kinetic = jnp.sum(mass * vector.dot(moving, moving) + vector.dot(spin, turning)) / 2
+    kinetic = jnp.sum(mass * vector.dot(linear, linear) + vector.dot(spin, omega)) / 2
     if engine.has_armature:
         kinetic = kinetic + jnp.sum(jnp.asarray(description.armature, dtype) * velocity**2) / 2
     stiffness, where, rest = description.springs
@@ -44,8 +44,8 @@ def measures(engine: Engine, description: Description, params: Params, memory: M
     contacts, penetration = engine.contacts(params, memory)
     return {
         "energy": kinetic + potential,
-        "momentum": vector.norm(vector.total(mass * moving)),
-        "angular_momentum": vector.norm(vector.total(vector.cross(center, mass * moving) + spin)),
+        "momentum": vector.norm(vector.total(mass * linear)),
+        "angular_momentum": vector.norm(vector.total(vector.cross(center, mass * linear) + spin)),
         "position_x": links.position[0, 0],
         "height": links.position[0, 2],
         "contacts": contacts,

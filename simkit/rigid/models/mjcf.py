@@ -1,4 +1,4 @@
-"""Articulated models as simulations: MJCF or URDF, followed by an engine of choice."""
+"""Articulated models in MJCF or URDF as simulations, with a choice of engines."""
 
 import warnings
 from pathlib import Path
@@ -38,9 +38,9 @@ class Articulated:
     """State of a model.
 
     Attributes:
-        memory: what the engine carries.
+        memory: state of the engine.
         time: in s.
-        excess: by how much rounding has made ``time`` too large, in s.
+        excess: accumulated rounding error of ``time``, in s; the exact time is ``time - excess``.
     """
 
     memory: Memory
@@ -53,30 +53,31 @@ def mjcf(model: str | Path, *, engine: str = "mjx", substeps: int = 1, solver_it
 
     Actuators are driven open loop, ``u_i(t) = c_i + a_i sin(2 pi f t + phi_i)``, within their own limits.
 
-    The parameters, all of which may be swept, are ``gravity`` (along the model's own direction), ``mass`` (one per
-    body; moments of inertia follow), factors on every mass and friction coefficient, joint coordinates and velocities
-    at the start in MuJoCo's order and units, and for a model with actuators ``control`` c, ``control_amplitude`` a,
-    ``control_phase`` phi, one per actuator, and ``control_frequency`` f.
+    The parameters, all of which may be swept, are ``gravity`` (in the direction of the model), ``mass`` (one per body;
+    moments of inertia scale with it), factors on every mass and friction coefficient, joint coordinates and velocities
+    at the start in the order and units of MuJoCo, and for a model with actuators ``control`` c, ``control_amplitude``
+    a, ``control_phase`` phi, one per actuator, and ``control_frequency`` f.
 
-    Derivatives: of the motion between contacts, physical. Through a contact, those of the engine's own equations,
-    which agree with its finite differences but not with physics; a warning says so. ``mujoco`` has none, and ``mjx``
-    none in reverse mode unless ``solver_iterations = 1``.
+    Derivatives between contacts are physical. Through a contact they are those of the equations of the engine, which
+    agree with its finite differences but not with physics; a warning says so. ``mujoco`` has no derivatives, and
+    ``mjx`` none in reverse mode unless ``solver_iterations = 1``.
 
     Args:
         model: path of an MJCF or URDF file; or its text; or ``"brax:ant.xml"``, a model of the installed package brax.
         engine: ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"`` or ``"mujoco"``.
-        substeps: time steps in a step of the simulation. Good values: 1, or what fills a frame with ``"mujoco"``.
-        solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: the model's.
+        substeps: time steps per step of the simulation. Good values: 1; with ``"mujoco"`` as many as a frame has.
+        solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
+            model.
 
     Raises:
-        UserError: if the model is missing or malformed, or the engine is unknown or cannot follow it. The simulation's
-            ``check`` refuses parameters out of range, and time steps with which ``brax-spring`` explodes.
+        UserError: if the model is missing or malformed, or the engine is unknown or does not support it. The ``check``
+            of the simulation refuses parameters out of range, and time steps at which ``brax-spring`` is unstable.
     """
     return _simulation(read_spec(model), engine, substeps, solver_iterations)
 
 
 def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iterations: int = 0) -> Simulation:
-    """Return `mjcf` of a model's text or of a model of brax: what a scenario may name.
+    """Return the simulation of an articulated model, from its text or from the brax package, as scenarios may.
 
     Args:
         model: MJCF or URDF text, or ``"brax:ant.xml"``.
@@ -109,7 +110,7 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
     actuators = description.mujoco.nu
 
     def controls(params: Params, time: jax.Array) -> jax.Array:
-        """Return the controls of the time steps that follow, (substeps, nu)."""
+        """Return the controls of the time steps of a step, (substeps, nu)."""
         times = time + params["time_step"] * jnp.arange(substeps, dtype=time.dtype)
         if not actuators:
             return jnp.zeros((substeps, 0), time.dtype)
@@ -126,7 +127,7 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
     on_derivative = _warning(name) if engine.touches else silent
 
     def step(state: Articulated, params: Params) -> Articulated:
-        # Fused with what stands around it in one program or another, a step would be rounded in different ways.
+        # Without the barriers, programs that fuse this step with other code would round it differently.
         state, params = computed_once((state, params))
         memory = engine.advance(params, state.memory, controls(params, state.time))
         time, excess = compensated_sum(state.time, state.excess, substeps * params["time_step"])
@@ -158,14 +159,14 @@ def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> 
         diagnose=diagnose,
         params=_parameters(description),
         check=lambda params, key: _check(engine, description, params),
-        second_derivatives=_of_second_derivatives(description),
+        second_derivatives=_caveat_on_second_derivatives(description),
         dimensions=DIMENSIONS,
-        # Bodies without a joint between them are one.
+        # Bodies without a joint between them count as one.
         coordinates={"body_of_shape": description.mujoco.body_weldid[description.shapes.body]},
     )
 
 
-def _of_second_derivatives(description: Description) -> str:
+def _caveat_on_second_derivatives(description: Description) -> str:
     model = description.mujoco
     if model.ngeom < 2 and not model.jnt_limited.any():
         return ""
@@ -176,10 +177,10 @@ def _of_second_derivatives(description: Description) -> str:
 
 
 def _parameters(description: Description) -> dict[str, Parameter]:
-    def of(values: Any, *told: Any, **named: Any) -> Parameter:
-        return Parameter(np.asarray(values, np.float64).tolist(), *told, **named)
+    def of(values: Any, *positional: Any, **named: Any) -> Parameter:
+        return Parameter(np.asarray(values, np.float64).tolist(), *positional, **named)
 
-    known = {
+    parameters = {
         "gravity": of(description.gravity, unit="m/s^2", doc="acceleration of free fall"),
         "mass": of(description.mass, POSITIVE, "kg", "of the bodies that move"),
         "mass_scale": of(1.0, POSITIVE, "1", "factor on every mass"),
@@ -195,9 +196,9 @@ def _parameters(description: Description) -> dict[str, Parameter]:
         "time_step": of(description.mujoco.opt.timestep, POSITIVE, "s", "time step"),
     }
     if not description.mujoco.nu:
-        return known
+        return parameters
     still = 0 * description.control
-    return known | {
+    return parameters | {
         "control": of(description.control, unit="1", doc="mean of each actuator's control"),
         "control_amplitude": of(still, unit="1", doc="amplitude of each actuator's control"),
         "control_phase": of(still, unit="rad", doc="phase of each actuator's control"),

@@ -1,16 +1,15 @@
-"""MJX: MuJoCo's equations of motion and soft contact, on JAX."""
+"""MJX as an engine: MuJoCo's equations of motion and soft contact on JAX."""
 
 import copy
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.errors import UserError
-from simkit.rigid.models.description import Description
+from simkit.rigid.models.description import Description, subtree_matrix
 from simkit.rigid.models.engine import Engine, Links, like
 from simkit.rigid.models.source import library, quiet
 from simkit.rigid.models.watch import silent, watched
@@ -18,13 +17,13 @@ from simkit.rigid.models.watch import silent, watched
 
 @pytree
 class MjxMemory:
-    """What MJX carries from step to step; all else follows from it.
+    """State that MJX carries from step to step.
 
     Attributes:
         position: coordinates, (nq,).
-        velocity: (nv,).
-        activation: of actuators that have a state, (na,).
-        warm_start: acceleration that the solver starts from, (nv,).
+        velocity: velocities, (nv,).
+        activation: states of actuators, (na,).
+        warm_start: acceleration, initial guess of the solver, (nv,).
     """
 
     position: jax.Array
@@ -34,21 +33,21 @@ class MjxMemory:
 
 
 def mjx_engine(description: Description) -> Engine:
-    """Return MJX for a model.
+    """Return MJX as an engine for a model.
 
-    Links are computed from the coordinates whenever they are asked for: those that MJX keeps are one step old.
+    Links are computed from the coordinates; those stored in the data of MJX are one step old.
 
     Args:
         description: of the model.
 
     Raises:
-        UserError: if MJX lacks something that the model needs.
+        UserError: if MJX does not support a feature of the model.
     """
     mjx: Any = library("mujoco.mjx")
     option = description.mujoco.opt
     unread = {"noslip_iterations": option.noslip_iterations > 0, "actuatorgroupdisable": option.disableactuator != 0}
-    for part, is_there in unread.items():
-        if is_there:
+    for part, is_present in unread.items():
+        if is_present:
             raise UserError(f"mjx ignores {part}, which this model has; choose engine = 'mujoco' or take it out")
     try:
         with quiet():
@@ -98,13 +97,13 @@ def mjx_engine(description: Description) -> Engine:
         here = model(params)
         placed = mjx.com_vel(here, mjx.com_pos(here, mjx.kinematics(here, data(here, memory))))
         root = placed.subtree_com[here.body_rootid[1:]]
-        turning, moving = placed.cvel[1:, :3], placed.cvel[1:, 3:]
+        spin, linear = placed.cvel[1:, :3], placed.cvel[1:, 3:]
         return Links(
             position=placed.xpos[1:],
             orientation=placed.xquat[1:],
             center=placed.xipos[1:],
-            velocity=moving + jnp.cross(turning, placed.xipos[1:] - root),
-            angular_velocity=turning,
+            velocity=linear + jnp.cross(spin, placed.xipos[1:] - root),
+            angular_velocity=spin,
         )
 
     def contacts(params: Params, memory: MjxMemory) -> tuple[jax.Array, jax.Array]:
@@ -130,7 +129,7 @@ def mjx_engine(description: Description) -> Engine:
 def with_params(system: Any, description: Description, params: Params) -> Any:
     """Return an MJX model with the masses, friction, gravity and time step of the parameters.
 
-    The softness of constraints keeps to the model's own masses.
+    The softness of constraints remains that for the original masses of the model.
 
     Args:
         system: a `mujoco.mjx.Model`.
@@ -146,14 +145,5 @@ def with_params(system: Any, description: Description, params: Params) -> Any:
         "opt.gravity": description.gravity_vector(params),
         "opt.timestep": params["time_step"],
     }
-    changes["body_subtreemass"] = jnp.asarray(_subtrees(description), mass.dtype) @ changes["body_mass"]
+    changes["body_subtreemass"] = jnp.asarray(subtree_matrix(description.mujoco), mass.dtype) @ changes["body_mass"]
     return system.tree_replace(changes)
-
-
-def _subtrees(description: Description) -> np.ndarray:
-    """Return the matrix that tells, of each body, which bodies hang on it, itself among them."""
-    parents = description.mujoco.body_parentid
-    hangs = np.eye(len(parents))
-    for body in range(len(parents) - 1, 0, -1):
-        hangs[parents[body]] += hangs[body]
-    return hangs

@@ -1,6 +1,6 @@
-"""Model text from elsewhere: checked before MuJoCo reads it, for files it would open and for the work it asks for.
+"""Checks of untrusted model text before MuJoCo reads it: files that it names, and work that it requests.
 
-What MuJoCo reads is written again from the tree that was checked, so that its own parser cannot see more than we did.
+MuJoCo reads text serialized from the checked tree, so that its parser cannot interpret the original differently.
 """
 
 from xml.etree import ElementTree
@@ -13,23 +13,23 @@ MAX_CHARACTERS = 8 * 2**20
 # MuJoCo's parser stops at 500, and Python's recursion at 1000.
 MAX_DEPTH = 200
 FILES = {
-    "include": "takes in a file",
+    "include": "includes a file",
     "extension": "loads a plug-in",
     "plugin": "loads a plug-in",
-    "attach": "takes in another model",
-    "model": "takes in another model",
+    "attach": "includes another model",
+    "model": "includes another model",
 }
 
 
 def checked(text: str) -> str:
-    """Return a model's text, written again from what was read of it.
+    """Return the text of a model, serialized from its checked tree.
 
     Args:
         text: MJCF or URDF.
 
     Raises:
         UserError: if it is not XML; has a DOCTYPE, an entity or a processing instruction; names a file or a plug-in;
-            or asks for more work than a scenario may (see `simkit.rigid.models.model_work`).
+            or requests more work than a text may (see `simkit.rigid.models.model_work`).
     """
     if len(text) > MAX_CHARACTERS:
         raise UserError(f"the model's text is over 8 MiB; simplify its meshes, or {REMEDY}")
@@ -40,7 +40,7 @@ def checked(text: str) -> str:
     except ElementTree.ParseError as error:
         raise UserError(f"the model is not XML: {error}; give MJCF or URDF") from error
     except ValueError as error:  # a character that has no code, such as half of a surrogate pair
-        raise UserError("the model is not XML: it holds a character that is none; give MJCF or URDF") from error
+        raise UserError("the model is not XML: it has an invalid character; give MJCF or URDF") from error
     for element in root.iter():
         _refuse_files(element)
     refuse_too_much_work(root)
@@ -48,10 +48,10 @@ def checked(text: str) -> str:
 
 
 class _Builder(ElementTree.TreeBuilder):
-    """A tree without declarations, of bounded depth and size."""
+    """Tree builder that refuses declarations, and bounds depth and number of elements."""
 
     def __init__(self) -> None:
-        """Begin outside of all elements."""
+        """Start outside of all elements."""
         super().__init__()
         self._depth = self._elements = 0
 
@@ -76,20 +76,20 @@ class _Builder(ElementTree.TreeBuilder):
 
 
 def _refuse_files(element: Element) -> None:
-    """Refuse an element that reaches for files of this machine: a text cannot bring them along."""
+    """Refuse an element that names files: a text cannot contain them, and must not read others."""
     tag = element.tag.rpartition("}")[2].lower()
     for attribute, value in element.attrib.items():
         # MJCF: file, fileright, ...; URDF: filename.
         if attribute.rpartition("}")[2].lower().startswith("file"):
             raise UserError(
-                f"the model's <{tag[:40]}> names the file {shown(value)}, which a text cannot bring along; "
-                f"{REMEDY}, or put the shape into it"
+                f"the model's <{tag[:40]}> names the file {shown(value)}, which a text cannot contain; "
+                f"{REMEDY}, or define the shape in the text"
             )
     if tag in FILES:
-        raise UserError(f"the model's <{tag}> {FILES[tag]}, which a text may not; {REMEDY}")
+        raise UserError(f"the model's <{tag}> {FILES[tag]}, which is not allowed in a text; {REMEDY}")
 
 
 def shown(text: str) -> str:
-    """Return a text as an error shows it: in quotes, on one line, shortened."""
+    """Return a text for an error message: in quotes, on one line, shortened."""
     line = repr(text[:80])
     return line if len(line) <= 60 else f"{line[:56]}...'"

@@ -1,4 +1,4 @@
-"""Bounds on the work that a model's text may ask for: a few hundred bytes can call for millions of bodies."""
+"""Bounds on the work that the text of a model may request: a few hundred bytes can request millions of bodies."""
 
 import math
 import re
@@ -9,7 +9,8 @@ from simkit.errors import UserError
 MAX_ELEMENTS = 20_000
 # MuJoCo compiles a model in a time that grows with the square of the number of bodies, 2 s for these.
 MAX_BODIES = 2_000
-# Pixels of textures, cells of height fields, coordinates of keyframes; steps of bodies to find lengths of muscles.
+# Bound on pixels of textures, cells of height fields, coordinates of keyframes, rays of range finders, and time steps
+# times bodies in the search for lengths of muscles.
 MAX_NUMBERS = 2**24
 REMEDY = "give the model as a path in Python"
 
@@ -33,17 +34,17 @@ LIMITS = {
 LEAST = {"lengthrange": {"timestep": 1e-3}}
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([KMGTPE]?)", re.ASCII)
 _BYTES = {letter: 2.0 ** (10 * power) for power, letter in enumerate("KMGTPE", start=1)} | {"": 1.0}
-# Points that are assumed of a mesh in an asset, each a body of the flexible component made of it.
+# Assumed number of points of a mesh, each of which is a body of a flexible component.
 BODIES_OF_A_MESH = 1000
 
 
 def refuse_too_much_work(root: Element) -> None:
-    """Refuse a model that asks for more elements, bodies, cells or iterations than a text may.
+    """Refuse a model that requests more elements, bodies, cells or iterations than a text may.
 
-    Elements are counted as they will be once every ``<replicate>`` is carried out; replicates in one another multiply.
+    Elements are counted after expansion of every ``<replicate>``; nested replicates multiply.
 
     Args:
-        root: of the model's tree.
+        root: root of the element tree of the model.
 
     Raises:
         UserError: naming the element and the bound.
@@ -63,7 +64,7 @@ def refuse_too_much_work(root: Element) -> None:
         "pixels of textures": pixels,
         "cells of height fields": cells,
         "rays of range finders": rays,
-        "steps of bodies in search of the lengths of its actuators": _length_steps(root) * bodies,
+        "time steps times bodies in the search for lengths of actuators": _length_steps(root) * bodies,
     }
     _refuse_above(MAX_NUMBERS, work)
 
@@ -71,11 +72,13 @@ def refuse_too_much_work(root: Element) -> None:
 def _refuse_above(most: int, work: dict[str, float]) -> None:
     for what, count in work.items():
         if count > most:
-            raise UserError(f"the model asks for {count:g} {what}, and a text may for {most}; choose less, or {REMEDY}")
+            raise UserError(
+                f"the model requests {count:g} {what}; a text is allowed at most {most}; choose fewer, or {REMEDY}"
+            )
 
 
 def _length_steps(root: Element) -> float:
-    """Return how many time steps MuJoCo makes to find the lengths of muscles, or of all actuators if told to."""
+    """Return the number of time steps in which MuJoCo finds lengths of muscles, or of all actuators if requested."""
     settings = next(root.iter("lengthrange"), Element("lengthrange"))
     muscles = any("muscle" in (element.tag, element.get("dyntype"), element.get("gaintype")) for element in root.iter())
     if not muscles and "mode" not in settings.attrib:
@@ -86,7 +89,7 @@ def _length_steps(root: Element) -> float:
 
 
 def _counts(element: Element, copies: float) -> tuple[float, float]:
-    """Return the numbers of elements and of bodies that copies of an element come to."""
+    """Return the numbers of elements and of bodies in copies of an element."""
     tag = element.tag
     bodies = copies if tag in ("body", "link") else 0
     if tag in ("composite", "flexcomp"):
@@ -105,7 +108,7 @@ def _refuse_large_numbers(element: Element) -> None:
     for attribute, most in (LIMITS["*"] | LIMITS.get(element.tag, {})).items():
         for word, value in _numbers(element, attribute):
             if not abs(value) <= most:
-                _refuse(element, attribute, word, f"no number up to {most}")
+                _refuse(element, attribute, word, f"not a number of at most {most}")
     for attribute, least in LEAST.get(element.tag, {}).items():
         for word, value in _numbers(element, attribute):
             if not value >= least:
@@ -118,7 +121,7 @@ def _refuse(element: Element, attribute: str, word: str, how: str) -> None:
 
 
 def _numbers(element: Element, attribute: str) -> list[tuple[str, float]]:
-    """Return the numbers of an attribute with the words they were written as; what is no number is infinite."""
+    """Return the numbers of an attribute, each with its word; a word that is not a number counts as infinite."""
     words = element.get(attribute, "").split()
     found = [(word, _NUMBER.fullmatch(word)) for word in words[:100]]
     return [(word, float(match[1]) * _BYTES[match[2]] if match else math.inf) for word, match in found]
@@ -129,7 +132,7 @@ def _product(element: Element, attribute: str) -> float:
 
 
 def _most(root: Element, tag: str, attribute: str) -> float:
-    """Return the largest value in any element of a kind; defaults give theirs to others."""
+    """Return the largest value in any element of a kind, since elements inherit values of `<default>`."""
     return max((_product(element, attribute) for element in root.iter(tag)), default=0.0)
 
 

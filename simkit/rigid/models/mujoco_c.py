@@ -1,4 +1,4 @@
-"""MuJoCo in C: many members on all cores, forward only."""
+"""MuJoCo (compiled C) as an engine: members of an ensemble on all cores, without derivatives."""
 
 import functools
 from typing import Any
@@ -19,15 +19,15 @@ from simkit.rigid.models.watch import watched
 
 @pytree
 class MujocoMemory:
-    """What MuJoCo carries, and what its sensors tell of that.
+    """State that MuJoCo carries from step to step, and its sensor readings.
 
     Attributes:
         position: coordinates, (nq,).
-        velocity: (nv,).
-        activation: of actuators that have a state, (na,).
-        warm_start: acceleration that the solver starts from, that of the last time step, (nv,).
-        bodies: see `WIDTHS`, (B, 16).
-        contacts: their number and the least distance in m, (2,).
+        velocity: velocities, (nv,).
+        activation: states of actuators, (na,).
+        warm_start: acceleration of the last time step, initial guess of the solver, (nv,).
+        bodies: sensor readings of the bodies, see `WIDTHS`, (B, 16).
+        contacts: number of contacts, and the least distance in m, (2,).
     """
 
     position: jax.Array
@@ -39,13 +39,13 @@ class MujocoMemory:
 
 
 def mujoco_engine(spec: Any, description: Description) -> Engine:
-    """Return MuJoCo itself for a model: one call to the host for each step of the simulation, whatever the ensemble.
+    """Return MuJoCo as an engine for a model: one host call for each step of the simulation.
 
-    All members of an ensemble advance in that one call, on all cores; the more substeps, the less the calls cost. It
-    cannot be differentiated nor exported.
+    All members of an ensemble advance in that one call, on all cores; more substeps reduce the overhead of the calls.
+    The engine can be neither differentiated nor exported.
 
     Args:
-        spec: the model's specification; sensors are added to a copy.
+        spec: the `mujoco.MjSpec` of the model; sensors are added to a copy.
         description: of the model.
 
     Raises:
@@ -75,19 +75,19 @@ def mujoco_engine(spec: Any, description: Description) -> Engine:
         numbers = watched(jnp.concatenate([part.ravel() for part in given.values()]), on_derivative=refuse)
         words = _words(numbers)
         width = model.nq + 2 * model.nv + model.na + 2 + bodies * sensors
-        wanted = jax.ShapeDtypeStruct((width * words.size // numbers.size,), jnp.uint32)
+        result_shape = jax.ShapeDtypeStruct((width * words.size // numbers.size,), jnp.uint32)
         dtype, steps = memory.position.dtype, len(controls)
         function = functools.partial(_advance, host, steps, np.dtype(dtype))
-        found = _numbers(jax.pure_callback(function, wanted, words, vmap_method="broadcast_all"), dtype)
+        results = _numbers(jax.pure_callback(function, result_shape, words, vmap_method="broadcast_all"), dtype)
         ends = np.cumsum([model.nq, model.nv, model.na, model.nv, 2])
-        position, velocity, activation, warm_start, touching, told = jnp.split(found, ends)
+        position, velocity, activation, warm_start, touching, sensed = jnp.split(results, ends)
         return MujocoMemory(
             position=position,
             velocity=velocity,
             activation=activation,
             warm_start=warm_start,
             contacts=touching,
-            bodies=told.reshape(bodies, sensors),
+            bodies=sensed.reshape(bodies, sensors),
         )
 
     def start(params: Params, position: jax.Array, velocity: jax.Array) -> MujocoMemory:
@@ -139,20 +139,20 @@ def _refuse_other_state(model: Any) -> None:
 
 
 def _advance(host: Host, steps: int, dtype: np.dtype, words: Any) -> np.ndarray:
-    """Return the bit patterns of what the host makes of those of any number of members."""
+    """Return the results of the host for any number of members, as bit patterns like its arguments."""
     words = np.ascontiguousarray(np.asarray(words))
     numbers = words.view(dtype).astype(np.float64)
-    found = host.advance(numbers.reshape(-1, numbers.shape[-1]), steps).astype(dtype)
-    return found.view(np.uint32).reshape(*words.shape[:-1], -1)
+    results = host.advance(numbers.reshape(-1, numbers.shape[-1]), steps).astype(dtype)
+    return results.view(np.uint32).reshape(*words.shape[:-1], -1)
 
 
 def _words(numbers: jax.Array) -> jax.Array:
-    """Return the bits of floating-point numbers: a thread that calls back may not know of 64 bits, and would round."""
+    """Return floating-point numbers as uint32 words: the thread of a callback may round float64 to float32."""
     return jax.lax.bitcast_convert_type(numbers, jnp.uint32).ravel()
 
 
 def _numbers(words: jax.Array, dtype: Any) -> jax.Array:
-    """Return the floating-point numbers of these bits."""
+    """Return the floating-point numbers of uint32 words, the inverse of `_words`."""
     halves = np.dtype(dtype).itemsize // 4
     return jax.lax.bitcast_convert_type(words.reshape(-1, halves) if halves > 1 else words, dtype)
 
@@ -161,7 +161,7 @@ def _add_sensors(spec: Any) -> None:
     """Add sensors for the contacts and for every body."""
     mujoco = library("mujoco")
     sensors, objects = mujoco.mjtSensor, mujoco.mjtObj
-    # Of all contacts, their number (found) and the distance of the deepest (mindist).
+    # Bits 0 (found) and 3 of intprm[0]: the number of all contacts, and the distance of the deepest (mindist).
     spec.add_sensor(name="simkit contacts", type=sensors.mjSENS_CONTACT, intprm=[0b1001, 1, 1])
     kinds = (
         (sensors.mjSENS_FRAMEPOS, objects.mjOBJ_XBODY),

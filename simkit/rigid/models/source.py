@@ -1,4 +1,4 @@
-"""Reader of articulated models, MJCF or URDF; every mistake is an error of one line."""
+"""Reader of articulated models in MJCF or URDF, with one-line errors."""
 
 import contextlib
 import importlib
@@ -18,7 +18,7 @@ REMEDY = 'give a file of MJCF or URDF, its text, or a model of brax such as "bra
 
 
 def library(name: str) -> Any:
-    """Return a module of the libraries that follow models, such as ``"mujoco"`` or ``"brax.io.mjcf"``.
+    """Return a module of the engine libraries, such as ``"mujoco"`` or ``"brax.io.mjcf"``.
 
     Raises:
         UserError: if it is not installed.
@@ -33,22 +33,22 @@ def library(name: str) -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Return a context in which brax and MJX say nothing of packages they lack and of their maintenance."""
+    """Context manager that suppresses messages of brax and MJX about missing packages and maintenance."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def read_spec(model: str | Path, *, from_disk: bool = True) -> Any:
-    """Return the `mujoco.MjSpec` of a model, with bodies that have no joint fused into those that carry them.
+    """Return the `mujoco.MjSpec` of a model, with bodies without a joint fused into their parents.
 
     Args:
-        model: path of a file; or the text itself, which starts with ``<``; or ``"brax:NAME"`` for a model that comes
-            with the installed package brax.
-        from_disk: whether paths are allowed, and so the further files that a model in a file may name.
+        model: path of a file; or the text itself, which starts with ``<``; or ``"brax:NAME"`` for a model of the
+            installed package brax.
+        from_disk: whether paths are allowed, and with them the further files that a model in a file names.
 
     Raises:
-        UserError: if there is no such model, or it is malformed; and for a text, if it names files or asks for more
+        UserError: if there is no such model, or it is malformed; and for a text, if it names files or requests more
             work than a text may.
     """
     mujoco, text = library("mujoco"), str(model)
@@ -75,7 +75,7 @@ def compiled(spec: Any) -> Any:
     """Return the `mujoco.MjModel` of a specification.
 
     Raises:
-        UserError: if the model makes no sense.
+        UserError: if MuJoCo refuses the model, or it has no joint.
     """
     try:
         model = spec.compile()
@@ -87,12 +87,12 @@ def compiled(spec: Any) -> Any:
 
 
 def refusal(error: Exception) -> UserError:
-    """Return what MuJoCo says against a model as one line."""
+    """Return the error of MuJoCo about a model as one line."""
     return UserError(f"the model is refused by MuJoCo: {' '.join(str(error).split())[:200]}; {REMEDY}")
 
 
 def _name_bodies(spec: Any) -> None:
-    """Name bodies that have no name, since sensors find them by it."""
+    """Name bodies that have no name, since sensors refer to bodies by name."""
     taken = {body.name for body in spec.bodies}
     for index, body in enumerate(spec.bodies):
         if not body.name:
@@ -107,7 +107,7 @@ def _existing(text: str) -> Path:
             return path
         what = "is a directory" if path.is_dir() else "does not exist"
     except (OSError, ValueError):
-        what = "is no path"
+        what = "is not a path"
     raise UserError(f"model = {shown(text)} {what}; {REMEDY}")
 
 

@@ -1,4 +1,4 @@
-"""An identity that raises a clear error where a derivative does not exist."""
+"""Identity that calls a function, for instance to raise an error, when it is differentiated."""
 
 import functools
 from collections.abc import Callable
@@ -11,14 +11,14 @@ type Notice = Callable[[], None]
 
 
 def silent() -> None:
-    """Say nothing."""
+    """Do nothing."""
 
 
 def watched[T](tree: T, *, on_derivative: Notice = silent, on_reverse: Notice = silent) -> T:
-    """Return a tree of arrays unchanged.
+    """Return a tree of arrays unchanged, and call a function if it is differentiated.
 
     Args:
-        tree: any.
+        tree: any pytree of arrays.
         on_derivative: called while a derivative of any kind is traced; may raise.
         on_reverse: called while a derivative in reverse mode is traced; may raise.
     """

@@ -1,1 +1,1 @@
-"""Scenes that scenarios run."""
+"""Ready-made rigid-body systems, one factory per file."""

@@ -1,4 +1,4 @@
-"""A free body with three unequal moments of inertia: turning about the middle axis, it flips over and back."""
+"""Free asymmetric top: a body with three unequal moments of inertia, and the flip about its intermediate axis."""
 
 import dataclasses
 
@@ -19,47 +19,47 @@ from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
     "moment_x": Parameter(
-        1.0, POSITIVE, "kg m^2", "moment of inertia about the body's axis x; none may exceed the sum of the other two"
+        1.0, POSITIVE, "kg m^2", "moment of inertia about the body axis x; each may be at most the sum of the others"
     ),
     "moment_y": Parameter(
-        2.0, POSITIVE, "kg m^2", "moment of inertia about the body's axis y, the middle one by default"
+        2.0, POSITIVE, "kg m^2", "moment of inertia about the body axis y, the intermediate one by default"
     ),
-    "moment_z": Parameter(3.0, POSITIVE, "kg m^2", "moment of inertia about the body's axis z"),
+    "moment_z": Parameter(3.0, POSITIVE, "kg m^2", "moment of inertia about the body axis z"),
     "spin_x": Parameter(0.1, unit="rad/s", doc="angular velocity about x at the start"),
     "spin_y": Parameter(3.0, unit="rad/s", doc="angular velocity about y at the start"),
     "spin_z": Parameter(0.1, unit="rad/s", doc="angular velocity about z at the start"),
-    "mass": Parameter(12.0, POSITIVE, "kg", "mass; sets how large the body is drawn, not how it turns"),
-    "height": Parameter(1.0, unit="m", doc="height at which it floats"),
-    "time_step": Parameter(0.002, POSITIVE, "s", "time step; the error is in proportion to its square"),
+    "mass": Parameter(12.0, POSITIVE, "kg", "mass; affects the size of the drawn body, not the rotation"),
+    "height": Parameter(1.0, unit="m", doc="height of the center of mass"),
+    "time_step": Parameter(0.002, POSITIVE, "s", "time step; the error is proportional to its square"),
 }
 
-# Of the thinnest plate that is drawn, in parts of its size: a flat body would have no faces.
+# Least relative thickness of the drawn plate: a flat body would have no visible edges.
 THINNEST = 0.04
 
 
 @described(
     RIGID,
-    spin_x=("rad/s", "angular velocity about the body's axis x"),
-    spin_y=("rad/s", "angular velocity about the body's axis y"),
-    spin_z=("rad/s", "angular velocity about the body's axis z"),
-    uprightness=("1", "cosine of the angle from the body's axis y to the angular momentum"),
+    spin_x=("rad/s", "angular velocity about the body axis x"),
+    spin_y=("rad/s", "angular velocity about the body axis y"),
+    spin_z=("rad/s", "angular velocity about the body axis z"),
+    uprightness=("1", "cosine of the angle from the body axis y to the angular momentum"),
 )
 def asymmetric_top(*, integrator: str = "velocity_verlet") -> Simulation:
-    """Return a body that turns freely, with the angular velocity given along its principal axes at the start.
+    """Return a torque-free body with a given angular velocity along its principal axes at the start.
 
     Euler's equations ``I_x omega_x' = (I_y - I_z) omega_y omega_z`` and so on are solved by Jacobi's elliptic
-    functions. Rotation about the axis of the middle moment is unstable: the body turns over within a few turns,
-    stays so for a while, and turns back (Landau and Lifshitz, Mechanics, section 37).
+    functions. Rotation about the axis of the intermediate moment is unstable: within a few turns the axis flips over,
+    stays so for a while, and flips back (Landau and Lifshitz, Mechanics, section 37).
 
-    None of the moments may exceed the sum of the others; with ``mass`` they are those of the box drawn.
+    Each moment may be at most the sum of the others; the drawn box has these moments and the ``mass``.
 
     Args:
-        integrator: "velocity_verlet", "runge_kutta" or "semi_implicit_euler"; all keep the angular momentum to the
+        integrator: "velocity_verlet", "runge_kutta" or "semi_implicit_euler"; all conserve the angular momentum to the
             last bit, and the first also the energy without drift.
 
     Returns:
-        The simulation; beside what every scene diagnoses: ``spin_x``, ``spin_y``, ``spin_z`` along the body's axes,
-        and ``uprightness``, the cosine of the angle between the body's axis y and the angular momentum.
+        The simulation; it also diagnoses ``spin_x``, ``spin_y``, ``spin_z`` along the body axes, and ``uprightness``,
+        the cosine of the angle between the body axis y and the angular momentum.
     """
     scene = Scene(
         params=PARAMETERS,
@@ -90,13 +90,13 @@ def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
 def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
     del time, params
     spin = unrotate(motion.orientation, angular_velocity(motion, bodies))[0]
-    nothing = jnp.zeros_like(bodies.mass)
-    axis = rotate(motion.orientation, Vector(nothing, nothing + 1, nothing))[0]
+    zero = jnp.zeros_like(bodies.mass)
+    axis = rotate(motion.orientation, Vector(zero, zero + 1, zero))[0]
     momentum = motion.angular_momentum[0]
     squared = dot(momentum, momentum)
-    turns = squared > 0
-    along = dot(axis, momentum) / jnp.sqrt(jnp.where(turns, squared, 1))
-    return {"spin_x": spin.x, "spin_y": spin.y, "spin_z": spin.z, "uprightness": jnp.where(turns, along, 0)}
+    rotates = squared > 0
+    cosine = dot(axis, momentum) / jnp.sqrt(jnp.where(rotates, squared, 1))
+    return {"spin_x": spin.x, "spin_y": spin.y, "spin_z": spin.z, "uprightness": jnp.where(rotates, cosine, 0)}
 
 
 def _observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:

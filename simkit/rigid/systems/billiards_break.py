@@ -1,4 +1,4 @@
-"""The break at pool: fifteen balls in a triangle, hit by the cue ball, on cloth between four cushions."""
+"""Pool break: a cue ball hits fifteen balls in a triangle, on cloth between four cushions."""
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +19,13 @@ from simkit.rigid.scene import Planes, Scene
 from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
-    "speed": Parameter(7.0, unit="m/s", doc="of the cue ball at the start"),
-    "angle": Parameter(0.5, unit="deg", doc="of its way from the long axis of the table"),
-    "offset": Parameter(0.0, unit="m", doc="of its start sideways from the long axis"),
-    "spin": Parameter(0.0, unit="rad/s", doc="of the cue ball at the start; positive is top spin"),
-    "gap": Parameter(0.001, unit="m", doc="between neighbors in the rack"),
-    "radius": Parameter(0.028575, POSITIVE, "m", "of the balls"),
-    "mass": Parameter(0.17, POSITIVE, "kg", "of each ball; sets energy and momentum, not the motion"),
+    "speed": Parameter(7.0, unit="m/s", doc="speed of the cue ball at the start"),
+    "angle": Parameter(0.5, unit="deg", doc="angle of its velocity from the long axis of the table"),
+    "offset": Parameter(0.0, unit="m", doc="offset of its start from the long axis, along y"),
+    "spin": Parameter(0.0, unit="rad/s", doc="spin of the cue ball at the start; positive is top spin"),
+    "gap": Parameter(0.001, unit="m", doc="gap between neighbors in the rack"),
+    "radius": Parameter(0.028575, POSITIVE, "m", "radius of the balls"),
+    "mass": Parameter(0.17, POSITIVE, "kg", "mass of each ball; sets energy and momentum, not the motion"),
     "restitution": Parameter(
         0.95, SHARE, "1", "coefficient of restitution of balls, between each other and on cushions and cloth"
     ),
@@ -36,12 +36,10 @@ PARAMETERS = {
     "cushion_friction": Parameter(
         0.15, NOT_NEGATIVE, "1", "coefficient of friction on the cushions, if larger than that between balls"
     ),
-    "length": Parameter(2.54, POSITIVE, "m", "of the table, along x"),
-    "width": Parameter(1.27, POSITIVE, "m", "of the table, along y"),
+    "length": Parameter(2.54, POSITIVE, "m", "length of the table, along x"),
+    "width": Parameter(1.27, POSITIVE, "m", "width of the table, along y"),
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
-    "time_step": Parameter(
-        0.005, POSITIVE, "s", "time step; between two frames, as impacts are found at their exact times"
-    ),
+    "time_step": Parameter(0.005, POSITIVE, "s", "time step; impacts are at their exact times within it"),
 }
 
 
@@ -49,38 +47,38 @@ PARAMETERS = {
     RIGID,
     cue_x=("m", "cue ball along x"),
     cue_y=("m", "cue ball along y"),
-    apex_x=("m", "ball that is hit first, along x"),
+    apex_x=("m", "apex ball of the rack along x"),
     fastest=("m/s", "largest speed"),
 )
 def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
-    """Return the break of a rack: solid spheres that slide and roll on cloth, hit each other and four cushions.
+    """Return the break of a rack: solid spheres that slide and roll on cloth, and hit each other and four cushions.
 
-    The table lies between x = 0 and ``length`` and y = 0 and ``width``. The cue ball starts a quarter of the length
-    from one end, the apex of the triangle a quarter from the other. Impacts are hard and one after the other (the gap
-    between the balls of the rack gives their order); cushions are upright planes without a nose, so a ball may hop.
+    The table extends from x = 0 to ``length`` and from y = 0 to ``width``. The cue ball starts a quarter of the length
+    from one end, the apex of the triangle is a quarter from the other. Impacts are hard and sequential (the gap between
+    the balls of the rack determines their order); cushions are vertical planes, so a ball may hop.
 
-    A break is chaotic: every impact multiplies small differences by about the way between impacts over the radius, so
-    derivatives grow from one to the next, and hold for ever smaller changes.
+    A break is chaotic: every impact multiplies small differences by about the distance between impacts over the radius,
+    so derivatives grow from impact to impact, and hold for ever smaller changes.
 
     Good values: restitution 0.92 to 0.98, friction between balls 0.03 to 0.08, on cloth 0.15 to 0.4.
 
     Args:
-        rows: of the triangle, 1 to 5.
-        impacts: events that one step may hold.
+        rows: number of rows of the triangle, 1 to 5.
+        impacts: budget of events per step.
 
     Returns:
-        The simulation; it also diagnoses ``cue_x``, ``cue_y``, ``apex_x`` (of the ball that is hit first) and
-        ``fastest``, the largest speed.
+        The simulation; it also diagnoses ``cue_x``, ``cue_y``, ``apex_x`` (of the apex ball) and ``fastest``, the
+        largest speed.
 
     Raises:
-        UserError: for a triangle that does not exist.
+        UserError: if rows is outside [1, 5].
     """
     if not 1 <= rows <= 5:
         raise UserError(f"rows = {rows} is outside [1, 5]; choose 5 for the full rack")
-    # Places in the triangle, in units of the distance of neighbors, the apex first.
-    row, place = np.array([(row, place) for row in range(rows) for place in range(row + 1)], float).T
-    along, across = np.sqrt(3) / 2 * row, place - row / 2
-    # Places around the edge of the table, in units of its sides: in pieces, so that each casts its shadow where it is.
+    # Positions in the triangle, in units of the distance of neighbors, the apex first.
+    row, column = np.array([(row, column) for row in range(rows) for column in range(row + 1)], float).T
+    along, across = np.sqrt(3) / 2 * row, column - row / 2
+    # Points on the edge of the table, in units of its sides: it is drawn in short pieces, each with its own shadow.
     corners, pieces = np.arange(5), np.arange(0, 4, 1 / 16)
     edge_along, edge_across = np.interp(pieces, corners, [0, 1, 1, 0, 0]), np.interp(pieces, corners, [0, 0, 1, 1, 0])
 
@@ -102,23 +100,21 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
-        nothing, still = zeros(bodies.mass), jnp.zeros(len(row), bodies.mass.dtype)
+        zero, still = zeros(bodies.mass), jnp.zeros(len(row), bodies.mass.dtype)
         spacing, length, middle = 2 * params["radius"] + params["gap"], params["length"], params["width"] / 2
         angle = jnp.deg2rad(params["angle"])
         ahead, aside = jnp.cos(angle), jnp.sin(angle)
 
-        def first_then(cue: jax.Array, rest: jax.Array) -> jax.Array:
-            return jnp.concatenate([cue[None], rest])
+        def all_balls(cue: jax.Array, rack: jax.Array) -> jax.Array:
+            return jnp.concatenate([cue[None], rack])
 
         position = Vector(
-            first_then(length / 4, 3 / 4 * length + spacing * jnp.asarray(along, still.dtype)),
-            first_then(middle + params["offset"], middle + spacing * jnp.asarray(across, still.dtype)),
-            nothing.z + params["radius"],
+            all_balls(length / 4, 3 / 4 * length + spacing * jnp.asarray(along, still.dtype)),
+            all_balls(middle + params["offset"], middle + spacing * jnp.asarray(across, still.dtype)),
+            zero.z + params["radius"],
         )
-        velocity = Vector(
-            first_then(params["speed"] * ahead, still), first_then(params["speed"] * aside, still), nothing.z
-        )
-        spin = Vector(first_then(-params["spin"] * aside, still), first_then(params["spin"] * ahead, still), nothing.z)
+        velocity = Vector(all_balls(params["speed"] * ahead, still), all_balls(params["speed"] * aside, still), zero.z)
+        spin = Vector(all_balls(-params["spin"] * aside, still), all_balls(params["spin"] * ahead, still), zero.z)
         return motion_of(bodies, position, velocity=velocity, angular_velocity=spin)
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:

@@ -1,4 +1,4 @@
-"""A ball thrown over a floor: it flies, bounces, and at last slides and rolls."""
+"""Bouncing ball: flight, bounces, sliding and rolling of a ball thrown over a floor, in closed form."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ PARAMETERS = {
         0.0,
         NOT_NEGATIVE,
         "1",
-        "standard deviation of random relative changes of launch speed and angle; above 0, every seed is another throw",
+        "standard deviation of random relative changes of launch speed and angle, drawn from the seed",
     ),
     "spin": Parameter(-30.0, unit="rad/s", doc="spin at the start about the axis y; negative is back spin"),
     "restitution": Parameter(
@@ -39,7 +39,7 @@ PARAMETERS = {
     "radius": Parameter(0.1, POSITIVE, "m", "radius of the ball"),
     "mass": Parameter(0.5, POSITIVE, "kg", "mass of the ball; sets its energy, not its motion"),
     "gravity": Parameter(9.81, POSITIVE, "m/s^2", "acceleration of free fall"),
-    "target": Parameter(6.5, unit="m", doc="where along x the ball should be at the end"),
+    "target": Parameter(6.5, unit="m", doc="target position along x at the end"),
     "time_step": Parameter(0.01, POSITIVE, "s", "time step; the motion is exact at any"),
 }
 
@@ -57,12 +57,12 @@ class BouncingBall:
     """State of the ball.
 
     Attributes:
-        ball: position of the center and motion.
-        resting: whether the ball has stopped bouncing and stays on the floor.
-        bounces: impacts so far; the endless series at the end of the bouncing is not counted.
-        launch_apex: height in m that the lowest point reaches, or would have come from, in the first flight.
+        ball: position, orientation and velocities.
+        resting: whether the ball has stopped bouncing and stays on the floor, bool.
+        bounces: number of impacts so far, int32; the infinite series at the end of the bouncing is not counted.
+        launch_apex: height in m of the lowest point at the apex of the first flight, possibly before the launch.
         time: in s.
-        excess: by how much rounding has made ``time`` too large, in s.
+        excess: accumulated rounding error of ``time``, in s; the exact time is ``time - excess``.
     """
 
     ball: Ball
@@ -89,18 +89,16 @@ def bouncing_ball() -> Simulation:
     impacts within a step at their exact times, so results and derivatives do not depend on the time step.
 
     Derivatives are those at a fixed number of bounces. Good values: restitution 0.5 to 0.9 (a tennis ball
-    0.75), friction 0.1 to 1, any time step that shows what one wants to see.
+    0.75), friction 0.1 to 1, any time step, which only sets the times of frames.
 
     Returns:
         The simulation; it diagnoses ``time``, ``position_x``, ``height`` of the lowest point, ``speed``, ``energy``,
         ``apex_height`` of the current flight, ``apex_ratio`` to that of the first, ``bounces``,
         ``distance_to_target`` and ``penetration``.
     """
-    params = PARAMETERS
-    simulation = Simulation(
-        init=_init, step=_step, observe=_observe, diagnose=_diagnose, params=params, dimensions=DIMENSIONS
+    return Simulation(
+        init=_init, step=_step, observe=_observe, diagnose=_diagnose, params=PARAMETERS, dimensions=DIMENSIONS
     )
-    return simulation
 
 
 def _init(params: Params, key: jax.Array) -> BouncingBall:
@@ -133,25 +131,27 @@ def _step(state: BouncingBall, params: Params) -> BouncingBall:
     up = Vector(zero, zero, zero + 1)
     height, rate = ball.position.z, ball.velocity.z
 
-    # Without an impact the speed of approach is zero, and with it every impulse of the impact and of the series.
+    # Without an impact the speed of approach is set to zero, and so are all impulses of the impact and the series.
     fall = computed_once(time_of_impact(height - radius, rate, -gravity))
     hits = ~state.resting & (fall <= dt)
     fall = jnp.where(hits, fall, 0)
     approach = jnp.where(hits, gravity * fall - rate, 0)
     slip = slip_velocity(ball, up, radius)
-    normal_impulse, blow = impact_impulse(approach, slip, restitution, friction)
-    bounce, slip, after_blow = computed_once((normal_impulse - approach, slip + SLIP_PER_IMPULSE * blow, dt - fall))
-    series = computed_once(bounce_series(bounce, slip, after_blow, restitution, friction, gravity))
+    normal_impulse, impulse = impact_impulse(approach, slip, restitution, friction)
+    bounce, slip, after_impact = computed_once(
+        (normal_impulse - approach, slip + SLIP_PER_IMPULSE * impulse, dt - fall)
+    )
+    series = computed_once(bounce_series(bounce, slip, after_impact, restitution, friction, gravity))
     slip = slip + SLIP_PER_IMPULSE * series.impulse
-    after_series = after_blow - series.duration
+    after_series = after_impact - series.duration
 
     stops = hits & series.rests
     resting = state.resting | stops
     drag, drag_shift = computed_once(slide(slip, jnp.where(resting, after_series, 0), friction, gravity))
-    shift = blow * after_blow + series.shift + series.impulse * after_series + drag_shift
-    ball = push(ball, blow + series.impulse + drag, shift, dt, up, radius)
+    shift = impulse * after_impact + series.shift + series.impulse * after_series + drag_shift
+    ball = push(ball, impulse + series.impulse + drag, shift, dt, up, radius)
 
-    # The last flight of the step starts at its last impact, where the lowest point is on the floor by definition.
+    # The last flight of the step starts at its last impact, with the ball exactly on the floor.
     start = jnp.where(hits | state.resting, radius, height)
     upward = jnp.where(hits, series.upward, rate)
     flight = jnp.where(resting, 0, after_series)
@@ -173,7 +173,7 @@ def _step(state: BouncingBall, params: Params) -> BouncingBall:
 
 
 def _observe(state: BouncingBall, params: Params) -> Arrays:
-    # Fused with the step in one program and not in another, the same numbers would be rounded in different ways.
+    # Without the barriers, programs that fuse this with the step would round it differently.
     state, params = computed_once((state, params))
     target = params["target"] * jnp.asarray([1, 0, 0], dtype=params["target"].dtype)
     return {

@@ -1,4 +1,4 @@
-"""Boxes on top of each other, which stand."""
+"""Standing tower of boxes on a floor."""
 
 import jax
 import jax.numpy as jnp
@@ -18,41 +18,41 @@ from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
-    "length": Parameter(0.2, POSITIVE, "m", "length of the edges"),
+    "length": Parameter(0.2, POSITIVE, "m", "edge length of the boxes"),
     "shift": Parameter(0.02, unit="m", doc="shift of every second box along x"),
-    "drop": Parameter(0.0, NOT_NEGATIVE, "m", "air below each box at the start"),
-    "push": Parameter(0.0, unit="m/s", doc="speed of the lowest box along x at the start"),
+    "drop": Parameter(0.0, NOT_NEGATIVE, "m", "gap below each box at the start"),
+    "push": Parameter(0.0, unit="m/s", doc="velocity of the lowest box along x at the start"),
     "friction": Parameter(0.5, NOT_NEGATIVE, "1", "coefficient of Coulomb friction"),
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
     "time_step": Parameter(0.004, POSITIVE, "s", "time step"),
 }
-# In kg; it sets energies and forces but cancels from the motion.
+# Mass in kg; it sets energies and forces but cancels from the motion.
 MASS = 1.0
 
 
 @described(
     RIGID,
-    top=("m", "height of the topmost center"),
-    lean=("m", "topmost center along x from where it was built"),
-    distance=("m", "lowest center along x"),
+    top=("m", "height of the center of the top box"),
+    lean=("m", "displacement of the center of the top box along x since the start"),
+    distance=("m", "center of the lowest box along x"),
 )
 def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
-    """Return a tower of cubes on a level floor, each second one shifted.
+    """Return a tower of cubes on a level floor, every second one shifted.
 
     The tower stands while ``shift`` is below half a length.
 
     Good values: friction above 0.3; time steps of 1 to 5 ms; more sweeps for a taller tower.
 
     Args:
-        boxes: how many, at least 1.
+        boxes: number of boxes, at least 1.
         sweeps: over all contacts in each step.
 
     Returns:
-        The simulation; it diagnoses ``top`` (m, height of the topmost center), ``lean`` (m, how far it is from where it
-        was built, along x) and ``distance`` (m along x, of the lowest box).
+        The simulation; it also diagnoses ``top`` (m, height of the center of the top box), ``lean`` (m, displacement of
+        that center along x since the start) and ``distance`` (m along x, of the lowest box).
 
     Raises:
-        UserError: for less than one box.
+        UserError: if boxes is outside [1, `MAX_BODIES`].
     """
     if not 1 <= boxes <= MAX_BODIES:
         raise UserError(f"boxes = {boxes} is outside [1, {MAX_BODIES}]; choose for example boxes = 4")
@@ -63,19 +63,19 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
         index = jnp.arange(boxes, dtype=bodies.mass.dtype)
-        nothing = jnp.zeros_like(index)
+        zero = jnp.zeros_like(index)
         height = params["length"] * (index + 0.5) + params["drop"] * (index + 1)
         return motion_of(
             bodies,
-            Vector(params["shift"] * (index % 2), nothing, height),
-            velocity=Vector(jnp.where(index == 0, params["push"], nothing), nothing, nothing),
+            Vector(params["shift"] * (index % 2), zero, height),
+            velocity=Vector(jnp.where(index == 0, params["push"], zero), zero, zero),
         )
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
         del bodies, time
         x = motion.position.x
-        built = params["shift"] * ((boxes - 1) % 2)
-        return {"top": motion.position.z[-1], "lean": x[-1] - built, "distance": x[0]}
+        x_at_start = params["shift"] * ((boxes - 1) % 2)
+        return {"top": motion.position.z[-1], "lean": x[-1] - x_at_start, "distance": x[0]}
 
     return simulate(
         Scene(

@@ -1,4 +1,4 @@
-"""Balls dropped from different heights onto a floor that they dent: the harder the impact, the more is lost."""
+"""Balls dropped from different heights with compliant contact: restitution falls with the speed of impact."""
 
 import jax
 import jax.numpy as jnp
@@ -19,17 +19,17 @@ from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
     "height": Parameter(
-        1.0, NOT_NEGATIVE, "m", "of the lowest point of the last ball, which falls from highest, at the start"
+        1.0, NOT_NEGATIVE, "m", "height of the lowest point of the last ball, the highest of all, at the start"
     ),
-    "spacing": Parameter(0.35, unit="m", doc="between the centers of neighbors"),
-    "stiffness": Parameter(2000000.0, POSITIVE, "N/m^(3/2)", "force of a contact over the power 3/2 of its depth"),
+    "spacing": Parameter(0.35, unit="m", doc="distance of the centers of neighbors"),
+    "stiffness": Parameter(2000000.0, POSITIVE, "N/m^(3/2)", "force of a contact over the power 3/2 of its overlap"),
     "dissipation": Parameter(
-        0.1, NOT_NEGATIVE, "s/m", "part of its speed that a slow ball loses, per m/s of its speed"
+        0.1, NOT_NEGATIVE, "s/m", "relative loss of speed of a slow ball in an impact, per m/s of its speed"
     ),
-    "radius": Parameter(0.1, POSITIVE, "m", "of the balls"),
-    "mass": Parameter(1.0, POSITIVE, "kg", "of each ball"),
+    "radius": Parameter(0.1, POSITIVE, "m", "radius of the balls"),
+    "mass": Parameter(1.0, POSITIVE, "kg", "mass of each ball"),
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
-    "time_step": Parameter(0.004, POSITIVE, "s", "time step, of several substeps; a contact should last 30 of these"),
+    "time_step": Parameter(0.004, POSITIVE, "s", "time step, of several substeps; a contact should last 30 substeps"),
 }
 
 
@@ -37,23 +37,23 @@ PARAMETERS = {
     RIGID,
     height=("m", "height of the last ball's lowest point"),
     upward=("m/s", "upward velocity of the last ball"),
-    apex=("m", "height that the last ball would reach"),
+    apex=("m", "apex height of the present flight of the last ball"),
     shortest_contact=("1", "substeps of the shortest contact that has ended"),
 )
 def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "velocity_verlet") -> Simulation:
     """Return balls side by side, each dropped from twice the height of the one before.
 
     Contact is that of Hunt and Crossley, see `simkit.rigid.contact.compliant.Compliant`: a ball that hits at speed v
-    leaves with about ``1 - a v`` of it, so that slow balls bounce better.
+    leaves with about ``1 - a v`` of it, so that slow balls have a larger restitution.
 
     k is the parameter ``stiffness`` and a ``dissipation``.
 
-    Diagnostics, besides those of every scene: ``height``, of the last ball's lowest point, ``upward``, its vertical
-    velocity, ``apex``, the height that these would take it to, and ``shortest_contact``, in substeps.
+    It also diagnoses ``height``, of the lowest point of the last ball, ``upward``, its vertical velocity, ``apex``, the
+    apex height of its present flight, and ``shortest_contact``, in substeps.
 
     Args:
-        balls: how many, at least 1.
-        substeps: in each time step.
+        balls: number of balls, 1 to 100.
+        substeps: number per time step.
         integrator: as for `simkit.rigid.free.Free`.
 
     Raises:
@@ -69,10 +69,10 @@ def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "v
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
-        place = jnp.arange(balls, dtype=params["height"].dtype) - (balls - 1)
-        nothing = jnp.zeros_like(place)
-        across = params["spacing"] * (place + (balls - 1) / 2)
-        return motion_of(bodies, Vector(across, nothing, params["radius"] + params["height"] * 2**place))
+        index = jnp.arange(balls, dtype=params["height"].dtype) - (balls - 1)
+        zero = jnp.zeros_like(index)
+        across = params["spacing"] * (index + (balls - 1) / 2)
+        return motion_of(bodies, Vector(across, zero, params["radius"] + params["height"] * 2**index))
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
         del bodies, time

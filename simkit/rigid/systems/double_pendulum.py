@@ -1,4 +1,4 @@
-"""A double pendulum: two rods on hinges, one below the other."""
+"""Double pendulum: two rods on hinges, one below the other."""
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,8 @@ from simkit.rigid.scene import Scene
 from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
-    "upper_length": Parameter(1.0, POSITIVE, "m", "distance of the upper rod's hinges"),
-    "lower_length": Parameter(1.0, POSITIVE, "m", "distance of the lower rod's hinge from its tip"),
+    "upper_length": Parameter(1.0, POSITIVE, "m", "distance of the hinges of the upper rod"),
+    "lower_length": Parameter(1.0, POSITIVE, "m", "distance of the tip of the lower rod from its hinge"),
     "upper_mass": Parameter(1.0, POSITIVE, "kg", "mass of the upper rod"),
     "lower_mass": Parameter(1.0, POSITIVE, "kg", "mass of the lower rod"),
     "radius": Parameter(0.04, POSITIVE, "m", "radius of both rods, which are capsules"),
@@ -29,11 +29,11 @@ PARAMETERS = {
     "upper_rate": Parameter(0.0, unit="rad/s", doc="angular velocity of the upper rod at the start"),
     "lower_rate": Parameter(0.0, unit="rad/s", doc="angular velocity of the lower rod at the start"),
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
-    "target_x": Parameter(-0.5, unit="m", doc="where along x the tip should be at the end"),
-    "target_z": Parameter(-1.5, unit="m", doc="how high the tip should be at the end; the upper hinge is at 0"),
+    "target_x": Parameter(-0.5, unit="m", doc="target of the tip along x at the end"),
+    "target_z": Parameter(-1.5, unit="m", doc="target height of the tip at the end; the upper hinge is at 0"),
     "time_step": Parameter(0.002, POSITIVE, "s", "time step"),
 }
-# A rod that turns about it by a positive angle swings up toward +x.
+# Axis of the hinges; rotation by a positive angle takes a hanging rod toward +x.
 AXIS = (0.0, -1.0, 0.0)
 
 
@@ -47,24 +47,21 @@ AXIS = (0.0, -1.0, 0.0)
     distance_to_target=("m^2", "squared distance of the tip from the target"),
 )
 def double_pendulum(*, order: int = 4, iterations: int = 8) -> Simulation:
-    """Return two rods that hang on each other and on a fixed point, and swing in the x-z plane.
+    """Return a planar double pendulum of two rods, which swings in the x-z plane.
 
-    Each rod is a solid capsule between two hinges about y. Parameters, all of which may be swept and differentiated:
-    ``upper_length`` and ``lower_length`` (m, between hinges, or from the hinge to the tip), ``upper_mass`` and
-    ``lower_mass`` (kg), ``radius`` (m) of the rods, ``upper_angle`` and ``lower_angle`` (degrees from straight down,
-    toward +x) and ``upper_rate`` and ``lower_rate`` (rad/s) of the rods at the start, ``gravity`` (m/s^2),
-    ``target_x`` and ``target_z`` (m), a place for the tip, and ``time_step`` (s).
+    Each rod is a solid capsule; the upper one hangs on a hinge about y at the origin, the lower one on a hinge at the
+    end of the upper one.
 
-    Derivatives grow as the motion does, by e in about a third of a second at high energy: beyond a few seconds they are
-    right but say nothing.
+    Derivatives grow as small differences do, by a factor e in about a third of a second at high energy: beyond a few
+    seconds they are exact but of no use.
 
     Args:
-        order: 2 or 4, of the method in time, see `simkit.rigid.joints.rattle.Jointed`.
+        order: order of the method in time, 2 or 4, see `simkit.rigid.joints.rattle.Jointed`.
         iterations: of the joints in every step.
 
     Returns:
-        The simulation; it diagnoses beside the usual ``upper_angle`` and ``lower_angle`` (rad, of each rod from
-        straight down, within half a turn), ``tip_x`` and ``tip_z`` (m) and ``distance_to_target`` (m^2: its square).
+        The simulation; it also diagnoses ``upper_angle`` and ``lower_angle`` (rad, of each rod from straight down,
+        within half a turn), ``tip_x`` and ``tip_z`` (m) and ``distance_to_target`` (m^2, the squared distance).
     """
     return simulate(
         Scene(
@@ -101,17 +98,17 @@ def _joints(params: Params) -> tuple[Joint, ...]:
 
 def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     del key
-    nothing = jnp.zeros_like(bodies.mass)
+    zero = jnp.zeros_like(bodies.mass)
     angle = jnp.deg2rad(jnp.stack([params["upper_angle"], params["lower_angle"]]))
-    spin = Vector(nothing, -jnp.stack([params["upper_rate"], params["lower_rate"]]), nothing)
-    orientation = exponential(Vector(nothing, -angle, nothing))
-    down = rotate(orientation, Vector(nothing, nothing, -bodies.half_lengths.z))
-    place, velocity = _chain(down), _chain(cross(spin, down))
-    return motion_of(bodies, place, orientation, velocity, spin)
+    spin = Vector(zero, -jnp.stack([params["upper_rate"], params["lower_rate"]]), zero)
+    orientation = exponential(Vector(zero, -angle, zero))
+    down = rotate(orientation, Vector(zero, zero, -bodies.half_lengths.z))
+    position, velocity = _chain(down), _chain(cross(spin, down))
+    return motion_of(bodies, position, orientation, velocity, spin)
 
 
 def _chain(halves: Vector) -> Vector:
-    """Return what the center of each rod has, of what its half from the hinge to the center adds."""
+    """Return the vectors to the centers of both rods from the vectors from each hinge to the center of its rod."""
 
     def add(component: jax.Array) -> jax.Array:
         return jnp.stack([component[0], 2 * component[0] + component[1]])

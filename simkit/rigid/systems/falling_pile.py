@@ -1,4 +1,4 @@
-"""Boxes, balls and capsules that fall into a heap."""
+"""Pile of boxes, balls and capsules that fall between four walls."""
 
 import math
 
@@ -22,20 +22,20 @@ from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
     "length": Parameter(
-        0.2, POSITIVE, "m", "length of the edges of boxes and of the capsules, and diameter of the balls"
+        0.2, POSITIVE, "m", "edge length of the boxes, length of the capsules, and diameter of the balls"
     ),
-    "spacing": Parameter(0.35, POSITIVE, "m", "distance of the bodies at the start"),
-    "tilt": Parameter(0.4, unit="rad", doc="how far bodies are turned at the start, at random"),
-    "throw": Parameter(0.3, NOT_NEGATIVE, "m/s", "random speeds at the start"),
+    "spacing": Parameter(0.35, POSITIVE, "m", "distance of neighbors at the start"),
+    "tilt": Parameter(0.4, unit="rad", doc="standard deviation of the random rotation vectors at the start"),
+    "throw": Parameter(0.3, NOT_NEGATIVE, "m/s", "standard deviation of the random velocities at the start"),
     "room": Parameter(0.5, POSITIVE, "m", "half the distance of opposite walls"),
     "friction": Parameter(0.5, NOT_NEGATIVE, "1", "coefficient of Coulomb friction"),
     "restitution": Parameter(0.1, SHARE, "1", "coefficient of restitution"),
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
     "time_step": Parameter(0.004, POSITIVE, "s", "time step"),
 }
-# In kg, of each; it sets energies and forces but cancels from the motion.
+# Mass of each body in kg; it sets energies and forces but cancels from the motion.
 MASS = 1.0
-# Bodies fall in layers of four, each layer turned a little against the one below it, so that nothing lands squarely.
+# Bodies per layer at the start, and angle in rad of each layer against the one below, so that bodies land off center.
 PER_LAYER = 4
 TURN = 0.7
 
@@ -44,35 +44,35 @@ TURN = 0.7
     RIGID,
     height=("m", "height of the center of mass"),
     speed=("m/s", "root mean square speed"),
-    spread=("m", "root mean square distance from the middle of the room"),
+    spread=("m", "root mean square distance from the vertical axis through the middle of the room"),
 )
 def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps: int = 12) -> Simulation:
-    """Return bodies of three shapes that are dropped between four walls, and come to rest on one another.
+    """Return bodies of three shapes that are dropped between four walls and come to rest on one another.
 
-    A pile is chaotic: any change grows with every impact, so derivatives mean something over the first impacts only.
+    A pile is chaotic: small differences grow with every impact, so derivatives are useful over the first impacts only.
 
     Good values: spacing above sqrt(3) lengths, where no two bodies can overlap at the start; room above 1.3 spacings;
     time steps of 2 to 5 ms; 8 sweeps or more.
 
     Args:
-        boxes: how many.
-        spheres: how many.
-        capsules: how many.
+        boxes: number of boxes.
+        spheres: number of spheres.
+        capsules: number of capsules.
         sweeps: over all contacts in each step.
 
     Returns:
-        The simulation; it diagnoses ``height`` (m, of the center of mass), ``speed`` (m/s, root mean square) and
-        ``spread`` (m, root-mean-square distance from the middle of the room).
+        The simulation; it also diagnoses ``height`` (m, of the center of mass), ``speed`` (m/s, root mean square) and
+        ``spread`` (m, root mean square distance from the vertical axis through the middle of the room).
 
     Raises:
-        UserError: for a negative number of bodies, or none at all.
+        UserError: for a number outside [0, `MAX_BODIES`], or no body at all.
     """
     counts = {"box": boxes, "sphere": spheres, "capsule": capsules}
     for name, number in (("boxes", boxes), ("spheres", spheres), ("capsules", capsules)):
         if number < 0:
             raise UserError(f"{name} = {number} is negative; choose 0 or more")
         if number > MAX_BODIES:
-            raise UserError(f"{name} = {number} are too many; choose at most {MAX_BODIES}")
+            raise UserError(f"{name} = {number} is above {MAX_BODIES}; choose fewer")
     if not sum(counts.values()):
         raise UserError("boxes, spheres and capsules are all 0; choose at least one body")
     order = _mixed(counts)
@@ -125,5 +125,5 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
 
 
 def _mixed(counts: dict[str, int]) -> list[str]:
-    """Return the kinds of bodies in turn, as long as there are any."""
+    """Return the kinds of all bodies, alternating between the kinds that are left."""
     return [kind for turn in range(max(counts.values())) for kind, count in counts.items() if turn < count]

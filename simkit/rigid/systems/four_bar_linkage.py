@@ -1,4 +1,4 @@
-"""A four-bar linkage: crank, coupler and rocker in a closed loop of hinges, driven by a motor."""
+"""Four-bar linkage: crank, coupler and rocker in a closed loop of hinges, driven by a motor."""
 
 import dataclasses
 import math
@@ -25,69 +25,70 @@ from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
     "ground_length": Parameter(0.4, POSITIVE, "m", "distance of the two fixed pivots"),
-    "crank_length": Parameter(0.2, POSITIVE, "m", "distance of the crank's hinges"),
+    "crank_length": Parameter(0.2, POSITIVE, "m", "distance of the hinges of the crank"),
     "coupler_length": Parameter(
-        0.46, POSITIVE, "m", "distance of the coupler's hinges; 0.5 draws the straightest line"
+        0.46, POSITIVE, "m", "distance of the hinges of the coupler; 0.5 draws the straightest line"
     ),
-    "rocker_length": Parameter(0.5, POSITIVE, "m", "distance of the rocker's hinges"),
+    "rocker_length": Parameter(0.5, POSITIVE, "m", "distance of the hinges of the rocker"),
     "point_distance": Parameter(
-        1.0, POSITIVE, "m", "length of the coupler from the crank's end to the point that draws"
+        1.0, POSITIVE, "m", "distance of the coupler point from the end of the crank, the length of the coupler rod"
     ),
-    "mass_per_length": Parameter(1.0, POSITIVE, "kg/m", "mass of all rods by their length"),
+    "mass_per_length": Parameter(1.0, POSITIVE, "kg/m", "mass per length of all rods"),
     "radius": Parameter(0.02, POSITIVE, "m", "radius of all rods, which are capsules"),
     "crank_angle": Parameter(120.0, unit="deg", doc="angle of the crank at the start, from +x toward +z"),
     "crank_speed": Parameter(
-        3.0, unit="rad/s", doc="angular velocity of the crank at the start, which the motor keeps up"
+        3.0, unit="rad/s", doc="angular velocity of the crank at the start, and set point of the motor"
     ),
     "flywheel_inertia": Parameter(0.05, NOT_NEGATIVE, "kg m^2", "moment of inertia of a flywheel on the crank"),
     "motor_damping": Parameter(
-        10.0, NOT_NEGATIVE, "N m s/rad", "torque that the motor gives for each rad/s the crank lags behind"
+        10.0, NOT_NEGATIVE, "N m s/rad", "torque of the motor per rad/s of deviation from its set point"
     ),
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
-    "line_height": Parameter(0.8, unit="m", doc="height of the line that the point should follow"),
+    "line_height": Parameter(0.8, unit="m", doc="height of the straight target line of the coupler point"),
     "time_step": Parameter(0.001, POSITIVE, "s", "time step"),
 }
-# A rod along its own axis z that turns about it by a positive angle swings from +x up to +z.
+# Axis of the hinges; rotation by a positive angle takes +x to +z.
 AXIS = (0.0, -1.0, 0.0)
 
 
 @described(
     RIGID,
-    point=("m", "position of the coupler's point"),
-    point_x=("m", "coupler's point along x"),
-    point_z=("m", "height of the coupler's point"),
+    point=("m", "position of the coupler point"),
+    point_x=("m", "coupler point along x"),
+    point_z=("m", "height of the coupler point"),
     crank_angle=("rad", "angle of the crank"),
     rocker_angle=("rad", "angle of the rocker"),
     crank_rate=("rad/s", "angular velocity of the crank"),
-    curve_error=("m", "distance of the point from the exact coupler curve"),
+    curve_error=("m", "largest deviation along x or z of the coupler point from the exact curve"),
     freudenstein=("1", "residual of Freudenstein's equation"),
-    line_error=("m^2", "squared distance of the point from the line, where it counts"),
+    line_error=("m^2", "squared distance of the coupler point from the target line, weighted by the crank angle"),
 )
 def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
-    """Return a crank that a motor turns, a rocker, and the coupler between them, in the x-z plane.
+    """Return a planar linkage of a motor-driven crank, a coupler and a rocker, in the x-z plane.
 
     Hinges about y: crank and ground at the origin, rocker and ground at x = g, the coupler on the end of the crank and,
-    its length b further on, on the end of the rocker. The coupler goes on to a point whose path is the coupler curve.
-    With the lengths a, b, c of crank, coupler and rocker, the angles theta of the crank and phi of the rocker obey
-    Freudenstein's equation ``cos(theta - phi) = g/a cos(phi) - g/c cos(theta) + (a^2 - b^2 + c^2 + g^2) / (2 a c)``.
+    at the distance b, on the end of the rocker. The coupler extends to the coupler point, whose path is the coupler
+    curve. With the lengths a, b, c of crank, coupler and rocker, the angles theta of the crank and phi of the rocker
+    obey Freudenstein's equation ``cos(theta - phi) = g/a cos(phi) - g/c cos(theta) + (a^2 - b^2 + c^2 + g^2) / (2 a
+    c)``.
 
-    Four hinges in space hold a planar loop three times too often; what is redundant drops out.
+    Four hinges in space constrain a planar loop with three redundant rows, which the solver drops.
 
     g is the parameter ``ground_length``, a ``crank_length``, b ``coupler_length`` and c ``rocker_length``.
 
-    Good values: a + b at most g + c and the crank the shortest, so that it can turn all the way round. Hoecken's
+    Good values: the crank the shortest bar and a + b at most g + c, so that it can make full turns. Hoecken's
     proportions a = 1, g = 2, b = c = 2.5, point at 5, give a curve with a nearly straight side at height 4. The motor
     is explicit in time: its damping times the time step must stay below the moment of inertia that it turns.
 
     Args:
-        order: 2 or 4, of the method in time, see `simkit.rigid.joints.rattle.Jointed`.
+        order: order of the method in time, 2 or 4, see `simkit.rigid.joints.rattle.Jointed`.
         iterations: of the joints in every step.
 
     Returns:
-        The simulation; it diagnoses beside the usual ``crank_angle`` and ``rocker_angle`` (rad, within half a turn),
-        ``crank_rate`` (rad/s), ``point_x`` and ``point_z`` (m), ``curve_error`` (m, distance of the point from the
-        curve of the position analysis at the same crank angle), ``freudenstein`` (what that equation lacks) and
-        ``line_error`` (m^2, square of the distance of the point from the line, where it counts).
+        The simulation; it also diagnoses ``crank_angle`` and ``rocker_angle`` (rad, within half a turn), ``crank_rate``
+        (rad/s), ``point_x`` and ``point_z`` (m), ``curve_error`` (m, largest deviation along x or z of the coupler
+        point from the position analysis at the same crank angle), ``freudenstein`` (residual of that equation) and
+        ``line_error`` (m^2, squared distance of the coupler point from the target line, times max(-cos theta, 0)^2).
     """
     simulation = simulate(
         Scene(
@@ -117,19 +118,19 @@ def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
 
 
 def position_analysis(params: Params, crank_angle: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the angles of coupler and rocker at an angle of the crank, all from +x, in closed form.
+    """Return the angles in rad of coupler and rocker at an angle of the crank, all from +x, in closed form.
 
-    The diagonal from the crank's end to the rocker's pivot divides the loop in two triangles.
+    The diagonal from the end of the crank to the pivot of the rocker divides the loop into two triangles.
 
     Args:
-        params: with the four lengths.
+        params: of the linkage, of which the four lengths are used.
         crank_angle: theta in rad.
     """
     ground, crank = params["ground_length"], params["crank_length"]
     coupler, rocker = params["coupler_length"], params["rocker_length"]
     x, z = ground - crank * jnp.cos(crank_angle), -crank * jnp.sin(crank_angle)
     squared = x**2 + z**2
-    # Twice the area of the triangle of coupler, rocker and diagonal, and the projection of the one on the other.
+    # Scalar product of coupler and diagonal, and twice the area of the triangle that they span with the rocker.
     along = (squared + coupler**2 - rocker**2) / 2
     area = jnp.sqrt(squared * coupler**2 - along**2)
     coupler_angle = jnp.arctan2(z, x) + jnp.arctan2(area, along)
@@ -138,10 +139,10 @@ def position_analysis(params: Params, crank_angle: jax.Array) -> tuple[jax.Array
 
 
 def _check_closed(params: Params) -> None:
-    """Refuse bars that do not close the loop at the start, or only just: on the host, with concrete numbers.
+    """Refuse bars that do not close the loop at the start, or only within rounding; on the host.
 
     Raises:
-        UserError: that names the lengths of the coupler that do.
+        UserError: with the range of coupler lengths that close it.
     """
     ground, crank, coupler, rocker, angle = (
         float(params[name])
@@ -149,7 +150,7 @@ def _check_closed(params: Params) -> None:
     )
     diagonal = math.hypot(ground - crank * math.cos(math.radians(angle)), crank * math.sin(math.radians(angle)))
     least, most = abs(diagonal - rocker), diagonal + rocker
-    # Where coupler, rocker and diagonal lie on a line, the rocker would turn at an infinite rate.
+    # Where coupler, rocker and diagonal are collinear, the angular velocity of the rocker is infinite.
     margin = float(jnp.finfo(params["crank_angle"].dtype).eps) ** 0.5 * most
     if not least + margin < coupler < most - margin:
         remedy = (
@@ -166,7 +167,7 @@ def _check_closed(params: Params) -> None:
 def _bodies(params: Params) -> Bodies:
     lengths = (params["crank_length"], params["point_distance"], params["rocker_length"])
     rods = [capsule(params["mass_per_length"] * length, params["radius"], length) for length in lengths]
-    # A flat flywheel about y, whose moments about x and z are half of that.
+    # A flat flywheel about y, whose moments about x and z are half of that about y.
     flywheel = params["flywheel_inertia"]
     crank = rods[0].inertia
     rods[0] = with_inertia(rods[0], (crank.x + flywheel / 2, crank.y + flywheel, crank.z + flywheel / 2))
@@ -186,25 +187,25 @@ def _joints(params: Params) -> tuple[Joint, ...]:
 
 def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     del key
-    nothing = jnp.zeros_like(bodies.mass)
+    zero = jnp.zeros_like(bodies.mass)
 
     def pose(crank_angle: jax.Array) -> tuple[Vector, jax.Array]:
         coupler_angle, rocker_angle = position_analysis(params, crank_angle)
         angles = jnp.stack([crank_angle, coupler_angle, rocker_angle])
         x, z = bodies.half_lengths.z * jnp.cos(angles), bodies.half_lengths.z * jnp.sin(angles)
-        # The coupler starts at the crank's end and the rocker at its pivot.
-        place = Vector(
+        # The coupler starts at the end of the crank and the rocker at its pivot.
+        position = Vector(
             jnp.stack([x[0], 2 * x[0] + x[1], params["ground_length"] + x[2]]),
-            nothing,
+            zero,
             jnp.stack([z[0], 2 * z[0] + z[1], z[2]]),
         )
-        return place, angles
+        return position, angles
 
     start = jnp.deg2rad(params["crank_angle"])
-    (place, angles), (velocity, rates) = jax.jvp(pose, (start,), (params["crank_speed"],))
+    (position, angles), (velocity, rates) = jax.jvp(pose, (start,), (params["crank_speed"],))
     # A rod is at angle zero when its axis z points along +x.
-    orientation = exponential(Vector(nothing, jnp.pi / 2 - angles, nothing))
-    return motion_of(bodies, place, orientation, velocity, Vector(nothing, -rates, nothing))
+    orientation = exponential(Vector(zero, jnp.pi / 2 - angles, zero))
+    return motion_of(bodies, position, orientation, velocity, Vector(zero, -rates, zero))
 
 
 def _point(motion: Motion, params: Params) -> Vector:
@@ -222,7 +223,8 @@ def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -
     x = a * jnp.cos(crank) + params["point_distance"] * jnp.cos(coupler_angle)
     z = a * jnp.sin(crank) + params["point_distance"] * jnp.sin(coupler_angle)
     constant = (a**2 - params["coupler_length"] ** 2 + c**2 + g**2) / (2 * a * c)
-    counts = jnp.maximum(-jnp.cos(crank), 0) ** 2
+    # The coupler point runs along the straight side of its curve while the crank points toward -x.
+    weight = jnp.maximum(-jnp.cos(crank), 0) ** 2
     return {
         "crank_angle": crank,
         "rocker_angle": rocker,
@@ -231,14 +233,14 @@ def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -
         "point_z": point.z,
         "curve_error": jnp.maximum(jnp.abs(point.x - x), jnp.abs(point.z - z)),
         "freudenstein": g / a * jnp.cos(rocker) - g / c * jnp.cos(crank) + constant - jnp.cos(crank - rocker),
-        "line_error": counts * (point.z - params["line_height"]) ** 2,
+        "line_error": weight * (point.z - params["line_height"]) ** 2,
     }
 
 
 def _observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Arrays:
     del bodies, time
     point = stacked(_point(motion, params))
-    nothing = jnp.zeros_like(params["ground_length"])
-    ground = jnp.stack([jnp.zeros(3, nothing.dtype), jnp.stack([params["ground_length"], nothing, nothing])])
-    # The pivots with the fourth bar, the ground, between them, and the point whose path is the straight line.
+    zero = jnp.zeros_like(params["ground_length"])
+    ground = jnp.stack([jnp.zeros(3, zero.dtype), jnp.stack([params["ground_length"], zero, zero])])
+    # Drawn beside the rods: the coupler point, the two pivots, and the fourth bar, the ground, between them.
     return {"point": point, "trace": point[None], "pivots": ground, "links": ground[None]}

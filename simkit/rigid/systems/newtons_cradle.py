@@ -1,4 +1,4 @@
-"""A row of balls on a line: as many leave it as come in."""
+"""Newton's cradle: impacts in a row of equal balls on a line."""
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,10 @@ from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
     "speed": Parameter(1.0, unit="m/s", doc="speed of the incoming balls"),
-    "distance": Parameter(0.3, NOT_NEGATIVE, "m", "by which the incoming balls start farther away than the gap"),
-    "gap": Parameter(0.0001, unit="m", doc="between neighbors in the row"),
-    "radius": Parameter(0.05, POSITIVE, "m", "of the balls"),
-    "mass": Parameter(0.2, POSITIVE, "kg", "of each ball; sets energy and momentum, not the motion"),
+    "distance": Parameter(0.3, NOT_NEGATIVE, "m", "extra gap between the incoming balls and the row at the start"),
+    "gap": Parameter(0.0001, unit="m", doc="gap between neighbors in the row"),
+    "radius": Parameter(0.05, POSITIVE, "m", "radius of the balls"),
+    "mass": Parameter(0.2, POSITIVE, "kg", "mass of each ball; sets energy and momentum, not the motion"),
     "restitution": Parameter(1.0, SHARE, "1", "coefficient of restitution: speed of separation over that of approach"),
     "time_step": Parameter(0.005, POSITIVE, "s", "time step; the motion is exact at any"),
 }
@@ -33,24 +33,24 @@ PARAMETERS = {
     last_position=("m", "last ball along x"),
 )
 def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
-    """Return equal balls in a row without gravity or friction, into which the first few run at the same speed.
+    """Return equal balls in a row without gravity and friction, hit by the first few of them at equal speed.
 
-    Each impact passes ``(1 + e) / 2`` of the velocity on and leaves ``(1 - e) / 2``. With e = 1 as many balls leave as
-    came in; one ball that comes in gives the last of n balls ``v ((1 + e) / 2)^(n - 1)``. Impacts are followed one by
-    one, as small gaps between the balls make them (Hutzler, Delaney, Weaire and MacLeod, American Journal of Physics
+    Each impact transfers ``(1 + e) / 2`` of the velocity and leaves ``(1 - e) / 2``. With e = 1 as many balls leave as
+    came in; one incoming ball gives the last of n balls the velocity ``v ((1 + e) / 2)^(n - 1)``. Impacts are
+    sequential, as small gaps between the balls imply (Hutzler, Delaney, Weaire and MacLeod, American Journal of Physics
     72, 1508 (2004)).
 
     Good values: a gap of 1e-6 to 1e-2 of the radius, restitution 0.9 (steel) to 1.
 
     Args:
-        balls: how many in all, 2 or more.
-        incoming: how many of them come in, 1 or more.
+        balls: number of all balls, 2 to 20.
+        incoming: number of incoming balls, 1 to balls - 1.
 
     Returns:
         The simulation; it also diagnoses ``last_speed`` and ``last_position`` of the last ball, and ``first_speed``.
 
     Raises:
-        UserError: for a number of balls that makes no row.
+        UserError: if balls or incoming is out of its range.
     """
     if not 2 <= balls <= 20:
         raise UserError(f"balls = {balls} is outside [2, 20]; choose 5")
@@ -62,11 +62,11 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
-        nothing, place = zeros(bodies.mass), jnp.arange(balls, dtype=bodies.mass.dtype)
-        comes = place < incoming
-        x = place * (2 * params["radius"] + params["gap"]) - jnp.where(comes, params["distance"], 0)
-        position = Vector(x, nothing.y, nothing.z + params["radius"])
-        return motion_of(bodies, position, velocity=Vector(jnp.where(comes, params["speed"], 0), nothing.y, nothing.z))
+        zero, index = zeros(bodies.mass), jnp.arange(balls, dtype=bodies.mass.dtype)
+        is_incoming = index < incoming
+        x = index * (2 * params["radius"] + params["gap"]) - jnp.where(is_incoming, params["distance"], 0)
+        position = Vector(x, zero.y, zero.z + params["radius"])
+        return motion_of(bodies, position, velocity=Vector(jnp.where(is_incoming, params["speed"], 0), zero.y, zero.z))
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
         del bodies, time, params
@@ -78,7 +78,7 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
             params=PARAMETERS,
             bodies=bodies,
             start=start,
-            # Every incoming ball may hit its way through the whole row within one step, and slower ones follow.
+            # Within one step the impact of every incoming ball may cross the whole row, followed by slower ones.
             dynamics=Events(impacts=2 * incoming * (balls - incoming) + 2),
             measures=measures,
         )

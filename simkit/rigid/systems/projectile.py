@@ -1,4 +1,4 @@
-"""A club thrown end over end at a target, with or without the drag of the air."""
+"""Projectile: a rotating club thrown at a target, with or without linear drag."""
 
 import dataclasses
 
@@ -22,17 +22,17 @@ PARAMETERS = {
     "launch_speed": Parameter(8.0, unit="m/s", doc="speed of the center at the start"),
     "launch_angle": Parameter(60.0, unit="deg", doc="direction at the start above the horizontal"),
     "launch_height": Parameter(1.5, unit="m", doc="height of the center at the start"),
-    "attitude": Parameter(30.0, unit="deg", doc="how far the club leans from upright towards +x at the start"),
+    "attitude": Parameter(30.0, unit="deg", doc="angle of the club from the vertical towards +x at the start"),
     "spin": Parameter(
         6.0, unit="rad/s", doc="angular velocity about y at the start; positive turns the head towards +x"
     ),
-    "drag": Parameter(0.02, NOT_NEGATIVE, "kg/s", "force of the air on the center over its speed"),
-    "spin_drag": Parameter(0.0005, NOT_NEGATIVE, "kg m^2/s", "torque of the air over the angular velocity"),
+    "drag": Parameter(0.02, NOT_NEGATIVE, "kg/s", "drag force over velocity"),
+    "spin_drag": Parameter(0.0005, NOT_NEGATIVE, "kg m^2/s", "drag torque over angular velocity"),
     "mass": Parameter(0.4, POSITIVE, "kg", "mass of the club, a uniform capsule"),
     "radius": Parameter(0.05, POSITIVE, "m", "radius of the club"),
     "length": Parameter(0.6, POSITIVE, "m", "length of the club between the centers of its round ends"),
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
-    "target_x": Parameter(5.0, unit="m", doc="where along x the target is"),
+    "target_x": Parameter(5.0, unit="m", doc="position of the target along x"),
     "target_height": Parameter(2.0, unit="m", doc="height of the target"),
     "time_step": Parameter(0.01, POSITIVE, "s", "time step"),
 }
@@ -41,26 +41,25 @@ PARAMETERS = {
 @described(
     RIGID,
     height=("m", "height of the center"),
-    attitude=("rad", "angle from upright"),
+    attitude=("rad", "angle from the vertical"),
     spin=("rad/s", "angular velocity"),
     miss=("m", "distance of the head from the target"),
 )
 def projectile(*, integrator: str = "runge_kutta") -> Simulation:
-    """Return a capsule thrown in the x-z plane, which turns about y as it flies.
+    """Return a capsule thrown in the x-z plane, which rotates about y.
 
-    ``m v' = -m g z - c v`` and ``L' = -c_r omega``: in a viscous medium both fall off exponentially, over m / c and
-    I / c_r. With c = 0 the center follows the parabola that every integrator but the first-order one has exactly.
+    ``m v' = -m g z - c v`` and ``L' = -c_r omega``: linear drag, by which both decay exponentially with the times m / c
+    and I / c_r. With c = 0 the center follows a parabola, exactly but for the first-order integrator.
 
-    c is the parameter ``drag`` and c_r ``spin_drag``. Nothing stops the club at the ground.
+    c is the parameter ``drag`` and c_r ``spin_drag``. There is no ground.
 
     Args:
-        integrator: "runge_kutta", "velocity_verlet" or "semi_implicit_euler"; drag depends on velocity, which only
-            the first follows to fourth order.
+        integrator: "runge_kutta", "velocity_verlet" or "semi_implicit_euler"; since drag depends on velocity, only the
+            first is of fourth order, the others are of first.
 
     Returns:
-        The simulation; beside what every scene diagnoses: ``position_x``, ``height`` (of the center), ``speed``,
-        ``attitude`` (radians from upright, between -pi and pi), ``spin`` and ``miss``, the distance of the club's
-        head from the target.
+        The simulation; it also diagnoses ``position_x``, ``height`` (of the center), ``speed``, ``attitude`` (rad from
+        the vertical, between -pi and pi), ``spin`` and ``miss``, the distance of the head of the club from the target.
     """
     scene = Scene(
         params=PARAMETERS,
@@ -102,9 +101,9 @@ def _drag(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wr
 
 
 def _head(motion: Motion, bodies: Bodies) -> Vector:
-    """Return where the far end of the first body's axis is."""
-    nothing = jnp.zeros_like(bodies.radius)
-    return (motion.position + rotate(motion.orientation, Vector(nothing, nothing, bodies.half_lengths.z)))[0]
+    """Return the position of the head, the upper end of the axis of the club."""
+    zero = jnp.zeros_like(bodies.radius)
+    return (motion.position + rotate(motion.orientation, Vector(zero, zero, bodies.half_lengths.z)))[0]
 
 
 def _target(params: Params) -> Vector:
@@ -118,7 +117,7 @@ def _measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -
         "position_x": motion.position.x[0],
         "height": motion.position.z[0],
         "speed": norm(motion.velocity)[0],
-        # A turn about y alone has q = (cos(a / 2), 0, sin(a / 2), 0), whose double angle needs no half.
+        # A rotation about y by a has q = (cos(a / 2), 0, sin(a / 2), 0); arctan2 of the double angle needs no factor.
         "attitude": jnp.arctan2(
             2 * orientation.w * orientation.v.y, orientation.w * orientation.w - orientation.v.y * orientation.v.y
         ),

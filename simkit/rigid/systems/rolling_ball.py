@@ -1,4 +1,4 @@
-"""A ball that slides, and rolls once friction has spun it up."""
+"""Sliding ball that friction brings to rolling."""
 
 import jax
 import jax.numpy as jnp
@@ -18,35 +18,35 @@ from simkit.rigid.simulate import simulate
 
 PARAMETERS = {
     "speed": Parameter(3.5, unit="m/s", doc="speed at the start"),
-    "back_spin": Parameter(10.0, unit="rad/s", doc="spin at the start, that of a ball rolling backwards"),
+    "back_spin": Parameter(10.0, unit="rad/s", doc="spin at the start; positive is that of a ball rolling backwards"),
     "friction": Parameter(0.2, NOT_NEGATIVE, "1", "coefficient of Coulomb friction between ball and floor"),
     "radius": Parameter(0.1, POSITIVE, "m", "radius of the ball"),
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
     "time_step": Parameter(0.005, POSITIVE, "s", "time step"),
 }
-# In kg; it sets energies and forces but cancels from the motion.
+# Mass in kg; it sets energies and forces but cancels from the motion.
 MASS = 1.0
 
 
 @described(
     RIGID,
-    distance=("m", "distance along x"),
+    distance=("m", "displacement along x"),
     speed=("m/s", "velocity along x"),
-    slip=("m/s", "velocity of the lowest point"),
+    slip=("m/s", "slip, the velocity of the lowest point along x"),
 )
 def rolling_ball() -> Simulation:
-    """Return a solid sphere that starts to slide over a level floor.
+    """Return a solid sphere that slides on a level floor at the start.
 
-    Friction slows it by ``mu g`` and spins it up until, after ``2 (v + r w) / (7 mu g)``, it rolls with the speed
-    ``(5 v - 2 r w) / 7`` for ever. That speed does not depend on friction, gravity or mass.
+    Friction slows it by ``mu g`` and changes its spin until, after the time ``2 (v + r w) / (7 mu g)``, it rolls at the
+    constant speed ``(5 v - 2 r w) / 7``, which does not depend on friction, gravity or mass.
 
     v is the parameter ``speed``, w ``back_spin``, mu ``friction`` and r ``radius``.
 
     Good values: time steps of 1 to 10 ms.
 
     Returns:
-        The simulation; it diagnoses ``distance`` (m) and ``speed`` (m/s) along x, and ``slip`` (m/s), the velocity of
-        the lowest point.
+        The simulation; it also diagnoses ``distance`` (m) and ``speed`` (m/s) along x, and ``slip`` (m/s), the velocity
+        of the lowest point.
     """
 
     def bodies(params: Params) -> Bodies:
@@ -54,12 +54,12 @@ def rolling_ball() -> Simulation:
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
-        nothing = jnp.zeros_like(bodies.mass)
+        zero = jnp.zeros_like(bodies.mass)
         return motion_of(
             bodies,
-            Vector(nothing, nothing, bodies.radius),
-            velocity=Vector(nothing + params["speed"], nothing, nothing),
-            angular_velocity=Vector(nothing, nothing - params["back_spin"], nothing),
+            Vector(zero, zero, bodies.radius),
+            velocity=Vector(zero + params["speed"], zero, zero),
+            angular_velocity=Vector(zero, zero - params["back_spin"], zero),
         )
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:

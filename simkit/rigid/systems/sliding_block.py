@@ -1,4 +1,4 @@
-"""A block that slides down a slope, to rest or for ever."""
+"""Block sliding down a slope with Coulomb friction."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ PARAMETERS = {
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
     "time_step": Parameter(0.00025, POSITIVE, "s", "time step"),
 }
-# In kg; it sets energies and forces but cancels from the motion.
+# Mass in kg; it sets energies and forces but cancels from the motion.
 MASS = 1.0
 
 
@@ -34,29 +34,29 @@ MASS = 1.0
     speed=("m/s", "velocity down the slope"),
 )
 def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), sweeps: int = 16) -> Simulation:
-    """Return a block that is pushed down a slope and rubs against it.
+    """Return a block that starts to slide down a slope at a given speed.
 
     It slides with the acceleration ``g (sin a - mu cos a)`` down the slope. If that is negative the block comes to rest
-    after ``v^2 / (2 g (mu cos a - sin a))`` and stays there.
+    after the distance ``v^2 / (2 g (mu cos a - sin a))`` and stays there.
 
-    a is the parameter ``slope`` and mu ``friction``.
+    v is the parameter ``speed``, a ``slope`` and mu ``friction``.
 
-    Good values: a flat block, which does not tip over; friction 0.2 to 0.8; time steps up to 5 ms, with
-    which the distance is right to about 1e-5 m. Its derivatives need shorter ones: they are off by up to two steps over
-    the time of sliding.
+    Good values: a flat block, which does not tip over; friction 0.2 to 0.8; time steps up to 5 ms, where the error of
+    the distance is about 1e-5 m. Derivatives need shorter ones: their relative error is up to two steps over the time
+    of sliding.
 
     Args:
-        lengths: of the block down the slope, across it, and its height, in m.
+        lengths: of the block along the slope, across it, and normal to it, in m.
         sweeps: over the four corners in each step.
 
     Returns:
-        The simulation; it diagnoses ``distance`` (m) and ``speed`` (m/s) down the slope.
+        The simulation; it also diagnoses ``distance`` (m) and ``speed`` (m/s) down the slope.
     """
 
     def slope_of(params: Params) -> tuple[Vector, Vector]:
         angle = jnp.deg2rad(params["slope"])
-        nothing = jnp.zeros_like(angle)
-        return Vector(jnp.cos(angle), nothing, -jnp.sin(angle)), Vector(jnp.sin(angle), nothing, jnp.cos(angle))
+        zero = jnp.zeros_like(angle)
+        return Vector(jnp.cos(angle), zero, -jnp.sin(angle)), Vector(jnp.sin(angle), zero, jnp.cos(angle))
 
     def bodies(params: Params) -> Bodies:
         return repeat(box(MASS, lengths, params["friction"]), 1)
@@ -68,8 +68,8 @@ def sliding_block(*, lengths: tuple[float, float, float] = (0.3, 0.2, 0.1), swee
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         del key
         down, normal = slope_of(params)
-        nothing = jnp.zeros_like(bodies.mass)
-        tilted = exponential(Vector(nothing, nothing + jnp.deg2rad(params["slope"]), nothing))
+        zero = jnp.zeros_like(bodies.mass)
+        tilted = exponential(Vector(zero, zero + jnp.deg2rad(params["slope"]), zero))
         return motion_of(bodies, lengths[2] / 2 * normal, tilted, params["speed"] * down)
 
     def observe(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:

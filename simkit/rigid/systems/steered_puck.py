@@ -1,4 +1,4 @@
-"""A puck that a planned force brings to rest at a goal, with as little effort as possible."""
+"""Optimal control of a puck: a planned force brings it to rest at a goal with the least effort."""
 
 import dataclasses
 
@@ -23,49 +23,49 @@ PARAMETERS = {
     "mass": Parameter(0.5, POSITIVE, "kg", "mass of the puck"),
     "radius": Parameter(0.1, POSITIVE, "m", "radius of the puck"),
     "restitution": Parameter(1.0, SHARE, "1", "coefficient of restitution of the cushion"),
-    "start_gap": Parameter(0.8, NOT_NEGATIVE, "m", "between puck and cushion at the start"),
-    "goal_x": Parameter(2.0, unit="m", doc="how far along the cushion the goal is"),
-    "goal_gap": Parameter(0.8, NOT_NEGATIVE, "m", "between puck and cushion at the goal"),
+    "start_gap": Parameter(0.8, NOT_NEGATIVE, "m", "gap between puck and cushion at the start"),
+    "goal_x": Parameter(2.0, unit="m", doc="position of the goal along the cushion"),
+    "goal_gap": Parameter(0.8, NOT_NEGATIVE, "m", "gap between puck and cushion at the goal"),
     "position_weight": Parameter(
         1000.0, NOT_NEGATIVE, "N^2 s/m^2", "weight of the square of the distance from the goal"
     ),
     "velocity_weight": Parameter(1000.0, NOT_NEGATIVE, "N^2 s^3/m^2", "weight of the square of the speed"),
-    "time_step": Parameter(0.05, POSITIVE, "s", "time step; stretches the plan with it"),
+    "time_step": Parameter(0.05, POSITIVE, "s", "time step; the duration of the plan is proportional to it"),
 }
-# Length at which frames show a force, m/N.
+# Drawn length of a force in frames, m/N.
 DRAWN = 0.3
 
 
 @described(
     RIGID,
-    cost=("N^2 s", "effort and penalty, as if the run ended now"),
+    cost=("N^2 s", "effort plus penalties of the present position and velocity"),
     effort=("N^2 s", "effort of the whole plan"),
     miss=("m", "distance from the goal"),
 )
 def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
-    """Return a puck on an air table, seen from above, with a cushion along z = 0 and a force that is planned ahead.
+    """Return a puck on an air table, seen from above, with a cushion along z = 0 and a planned force.
 
-    Each component of the force is a polygon through its values at ``knots`` equal distances in time, the last one at
-    T = (knots - 1) steps_between time_step. What is to be smallest is
+    Each component of the force is piecewise linear in time between its values at ``knots`` equidistant times, the last
+    one at T = (knots - 1) steps_between time_step. The cost to be minimized is
 
         cost = effort + w_x |x(T) - goal|^2 + w_v |v(T)|^2,     effort = integral of |F|^2 dt from 0 to T
 
     From rest to rest over a distance d in a straight line the least effort is ``12 m^2 d^2 / T^3``, by a force that
-    falls linearly in time from ``6 m d / T^2`` to its negative (Pontryagin). A cushion without loss is a mirror: by way
-    of it, the least effort is that of the straight line to the image of the goal, ``12 m^2 (d^2 + 4 h^2) / T^3`` for
-    gaps h at both ends, if the puck gets there with no force on it, at T/2, which is a knot for an odd number of them.
+    falls linearly in time from ``6 m d / T^2`` to its negative (Pontryagin). An elastic cushion is a mirror: by way of
+    it, the least effort is that of the straight line to the image of the goal, ``12 m^2 (d^2 + 4 h^2) / T^3`` for gaps
+    h at both ends; the impact is then at T/2, where the force is zero, a knot if their number is odd.
 
-    Which way is found depends on the plan that the search starts from: derivatives do not tell of an impact that does
-    not happen. By default it starts from one that sends the puck to the cushion.
+    The local minimum that is found depends on the initial plan: derivatives contain no information about an impact that
+    does not occur. The default plan sends the puck to the cushion.
 
     w_x is the parameter ``position_weight`` and w_v ``velocity_weight``; ``force_x`` and ``force_z``, ``knots`` numbers
     each, are the plan.
 
-    Diagnostics, besides those of every scene: ``cost`` as if the run ended now, ``effort`` of the whole plan (N^2 s),
-    ``miss``, distance from the goal now (m), and ``speed`` now (m/s).
+    It also diagnoses ``cost`` (N^2 s, with the present position and velocity), ``effort`` of the whole plan (N^2 s),
+    ``miss``, the present distance from the goal (m), and ``speed`` (m/s).
 
     Args:
-        knots: of the force, 2 to 1000.
+        knots: number of knots of the force, 2 to 1000.
         steps_between: time steps between knots, 1 to 1000.
 
     Raises:
@@ -73,19 +73,19 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
     """
     for name, value, low in (("knots", knots, 2), ("steps_between", steps_between, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= 1000:
-            raise UserError(f"{name} = {value!r} is not a whole number in [{low}, 1000]; choose one within")
+            raise UserError(f"{name} = {value!r} is not an integer in [{low}, 1000]; choose one within")
 
     def force(time: jax.Array, params: Params) -> Vector:
-        # In units of the distance between knots, time does not depend on the time step where a knot is.
-        place = time / (steps_between * params["time_step"])
-        weights = jnp.maximum(1 - jnp.abs(place - jnp.arange(knots)), 0)
+        # In units of the interval between knots, the times of the knots do not depend on the time step.
+        scaled = time / (steps_between * params["time_step"])
+        weights = jnp.maximum(1 - jnp.abs(scaled - jnp.arange(knots)), 0)
         x, z = (jnp.sum(weights * params[name]) for name in ("force_x", "force_z"))
         return Vector(x, jnp.zeros_like(x), z)
 
     def push(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
         del motion
-        nothing = zeros(bodies.mass)
-        return Wrench(force=nothing + force(time, params), torque=nothing)
+        zero = zeros(bodies.mass)
+        return Wrench(force=zero + force(time, params), torque=zero)
 
     def measures(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> dict[str, jax.Array]:
         del bodies, time
@@ -128,8 +128,8 @@ def _bodies(params: Params) -> Bodies:
 
 def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     del key
-    nothing = zeros(bodies.mass)
-    return motion_of(bodies, dataclasses.replace(nothing, z=nothing.z + params["radius"] + params["start_gap"]))
+    zero = zeros(bodies.mass)
+    return motion_of(bodies, dataclasses.replace(zero, z=zero.z + params["radius"] + params["start_gap"]))
 
 
 def _goal(params: Params) -> Vector:
@@ -138,7 +138,7 @@ def _goal(params: Params) -> Vector:
 
 
 def _effort(params: Params, interval: jax.Array) -> jax.Array:
-    """Return the integral of the square of a polygon, exactly."""
+    """Return the exact time integral of the square of the piecewise linear force."""
     total = jnp.zeros_like(interval)
     for name in ("force_x", "force_z"):
         first, second = params[name][:-1], params[name][1:]

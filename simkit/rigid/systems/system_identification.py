@@ -1,4 +1,4 @@
-"""Mass, friction and restitution of a ball, recovered from noisy positions along its way."""
+"""Identification of mass, friction and restitution of a ball from noisy positions of its trajectory."""
 
 import dataclasses
 
@@ -23,11 +23,9 @@ from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import World, simulate
 
 PARAMETERS = {
-    "mass": Parameter(0.4, POSITIVE, "kg", "mass that is tried"),
-    "friction": Parameter(
-        0.02, NOT_NEGATIVE, "1", "coefficient of Coulomb friction between ball and floor that is tried"
-    ),
-    "restitution": Parameter(0.7, SHARE, "1", "coefficient of restitution that is tried"),
+    "mass": Parameter(0.4, POSITIVE, "kg", "trial mass"),
+    "friction": Parameter(0.02, NOT_NEGATIVE, "1", "trial coefficient of Coulomb friction between ball and floor"),
+    "restitution": Parameter(0.7, SHARE, "1", "trial coefficient of restitution"),
     "launch_height": Parameter(
         1.0, NOT_NEGATIVE, "m", "height of the ball's lowest point above the floor at the start"
     ),
@@ -35,7 +33,7 @@ PARAMETERS = {
     "frequency": Parameter(1.0, unit="Hz", doc="frequency of the known force"),
     "gravity": Parameter(9.81, NOT_NEGATIVE, "m/s^2", "acceleration of free fall"),
     "time_step": Parameter(
-        0.01, POSITIVE, "s", "time step; the push is followed to fourth order, impacts are found at their exact times"
+        0.01, POSITIVE, "s", "time step; the force is integrated to fourth order, impacts are at their exact times"
     ),
 }
 NOISE = Parameter(0.01, POSITIVE, "m", "standard deviation of the errors of the recorded coordinates")
@@ -46,7 +44,7 @@ NOISE = Parameter(0.01, POSITIVE, "m", "standard deviation of the errors of the 
     place=("m", "position of the ball, x and z"),
     recorded_place=("m", "recorded position, x and z, with noise"),
     misfit=("1", "mean squared misfit in units of the noise, so far"),
-    distance=("m", "root mean square difference from the recorded ball"),
+    distance=("m", "root mean square difference of the coordinates from the recorded ball, without noise"),
 )
 def system_identification(
     *,
@@ -57,31 +55,32 @@ def system_identification(
     radius: float = 0.1,
     frame_every: int = 2,
 ) -> Simulation:
-    """Return a bouncing ball beside the recorded positions of another, and how badly it explains them.
+    """Return a bouncing ball with trial parameters beside the noisy recorded positions of another, and their misfit.
 
-    Both are solid spheres thrown over a floor while a known force ``F sin(2 pi f t)`` pushes them along x, which tells
-    the mass; the bounces tell restitution, and what they take from the speed along the floor tells friction, as long
-    as the ball slips. One step is ``frame_every`` time steps and one recorded position ``(x, z)``, as a camera from
-    the side sees it, with normal errors of standard deviation ``noise``; see `simkit.core.recording.beside_recording`
-    for the misfit and `simkit.core.recording.standard_errors` for how well it tells the parameters.
+    Both are solid spheres thrown over a floor under a known force ``F sin(2 pi f t)`` along x, whose effect determines
+    the mass; the bounces determine restitution, and their changes of the horizontal velocity determine friction, as
+    long as the ball slips. One step is ``frame_every`` time steps and one recorded position ``(x, z)``, as from a
+    camera at the side, with normal errors of standard deviation ``noise``; see `simkit.core.recording.beside_recording`
+    for the misfit and `simkit.core.recording.standard_errors` for the standard errors of the parameters.
 
     Impacts are events at their exact times: the misfit is a smooth function of all parameters while their number does
-    not change, and a continuous one where it does.
+    not change, and continuous where it does.
 
-    F is the parameter ``force`` and f ``frequency``. Launch speed and radius are arguments: they shift both balls
-    alike.
+    F is the parameter ``force`` and f ``frequency``. Launch speed and radius are arguments, since they are the same for
+    both balls.
 
-    Diagnostics, besides those of every scene: ``misfit``, up to now, and ``distance``, root of the mean square
-    difference of the coordinates to the recorded ball now, without the errors, in m.
+    It also diagnoses ``misfit``, up to now, and ``distance``, the root mean square difference of the coordinates from
+    the recorded ball now, without noise, in m.
 
-    Frames hold two balls, the recorded one at its noisy positions first, and a link between them.
+    Frames contain two balls, the recorded one at its noisy positions first, and a link between them.
 
     Args:
-        true_mass: of the recorded ball in kg.
-        true_friction: of the recorded ball.
-        true_restitution: of the recorded ball.
-        launch_speed: of both along x, in m/s; below 2.9 they grip at the second bounce, which then tells no friction.
-        radius: of both, in m.
+        true_mass: mass of the recorded ball in kg.
+        true_friction: coefficient of friction of the recorded ball.
+        true_restitution: coefficient of restitution of the recorded ball.
+        launch_speed: of both balls along x, in m/s; below 2.9 the second bounce ends the slip and does not determine
+            friction.
+        radius: of both balls, in m.
         frame_every: time steps between recorded positions.
 
     Raises:
@@ -106,13 +105,13 @@ def system_identification(
         planes=lambda params: floor(),
         loads=(gravity(), Load(wrench=_push)),
     )
-    tried = simulate(scene)
+    trial = simulate(scene)
 
     def observe(state: World, params: Params) -> dict[str, jax.Array]:
-        return tried.observe(state, params) | _measure(state, params)
+        return trial.observe(state, params) | _measure(state, params)
 
     pair = beside_recording(
-        dataclasses.replace(tried, observe=observe),
+        dataclasses.replace(trial, observe=observe),
         {"mass": true_mass, "friction": true_friction, "restitution": true_restitution},
         _measure,
         every=frame_every,
@@ -121,21 +120,21 @@ def system_identification(
     )
 
     def observe_both(state: AveragedState, params: Params) -> dict[str, jax.Array]:
-        seen = pair.observe(state, params)
-        x, z = seen["recorded_place"]
-        position = jnp.stack([jnp.stack([x, jnp.zeros_like(x), z]), seen["position"][0]])
+        observed = pair.observe(state, params)
+        x, z = observed["recorded_place"]
+        position = jnp.stack([jnp.stack([x, jnp.zeros_like(x), z]), observed["position"][0]])
         turned = quaternion.stacked(state.current.pair.motion.orientation)[:, 0]
         return {
             "position": position,
-            # Of the pair, the tried one comes first.
+            # The pair has the trial ball first, frames have the recorded ball first.
             "orientation": turned[::-1],
-            "radius": jnp.concatenate([seen["radius"]] * 2),
+            "radius": jnp.concatenate([observed["radius"]] * 2),
             "links": position[None],
-            "place": seen["place"],
-            "recorded_place": seen["recorded_place"],
+            "place": observed["place"],
+            "recorded_place": observed["recorded_place"],
         }
 
-    shown = dataclasses.replace(
+    return dataclasses.replace(
         pair,
         observe=observe_both,
         dimensions={
@@ -147,7 +146,6 @@ def system_identification(
             "recorded_place": ("plane",),
         },
     )
-    return shown
 
 
 def _bodies(params: Params) -> Bodies:
@@ -156,19 +154,19 @@ def _bodies(params: Params) -> Bodies:
 
 def _start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
     del key
-    nothing = zeros(bodies.mass)
+    zero = zeros(bodies.mass)
     return motion_of(
         bodies,
-        dataclasses.replace(nothing, z=nothing.z + params["radius"] + params["launch_height"]),
-        velocity=dataclasses.replace(nothing, x=nothing.x + params["launch_speed"]),
+        dataclasses.replace(zero, z=zero.z + params["radius"] + params["launch_height"]),
+        velocity=dataclasses.replace(zero, x=zero.x + params["launch_speed"]),
     )
 
 
 def _push(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
     del motion
-    nothing = zeros(bodies.mass)
+    zero = zeros(bodies.mass)
     along = params["force"] * jnp.sin(2 * jnp.pi * params["frequency"] * time)
-    return Wrench(force=Vector(nothing.x + along, nothing.y, nothing.z), torque=nothing)
+    return Wrench(force=Vector(zero.x + along, zero.y, zero.z), torque=zero)
 
 
 def _measure(state: World, params: Params) -> dict[str, jax.Array]:

@@ -1,4 +1,4 @@
-"""Random pairs of shapes, and what NumPy and SciPy make of them."""
+"""Random pairs of shapes, and their distances by NumPy and SciPy."""
 
 import functools
 from itertools import product
@@ -32,12 +32,12 @@ ROUNDED = [pair for pair in TOUCHES if pair != ("box", "box")]
 
 @functools.cache
 def touching(first, second):
-    """Return the compiled function that tells where shapes of two kinds touch."""
+    """Return the compiled contact function of two kinds of shapes."""
     return jax.jit(TOUCHES[first, second])
 
 
 class Shapes:
-    """Shapes as NumPy sees them: centers, rotation matrices, half lengths and radii."""
+    """Shapes as NumPy arrays: centers, rotation matrices, half lengths and radii."""
 
     def __init__(self, center, turning, halves, radius):
         self.center, self.turning, self.halves, self.radius = center, turning, halves, radius
@@ -65,7 +65,7 @@ class Shapes:
         return self.center + (CORNERS * self.halves) @ self.turning.T
 
     def beyond(self, points):
-        """Return how far points, one for each shape, lie outside the shapes, zero within."""
+        """Return the distances of points, one for each shape, from the shapes; zero inside."""
         inside = np.einsum("kij,ki->kj", self.turning, points - self.center)
         return np.maximum(np.linalg.norm(inside - np.clip(inside, -self.halves, self.halves), axis=1) - self.radius, 0)
 
@@ -84,7 +84,7 @@ def random_shapes(kind, seed, spread, count=COUNT):
 
 
 def nearest(a, b):
-    """Return the distance of two shapes that bounded least squares finds, that of their cores, and the direction."""
+    """Return the distance of two shapes by bounded least squares, that of their cores, and the direction."""
     matrix = np.concatenate([a.turning * a.halves, -b.turning * b.halves], axis=1)
     used, apart = np.concatenate([a.halves, b.halves]) > 0, a.center - b.center
     if used.any():

@@ -35,7 +35,7 @@ def test_least_gap_is_that_of_the_lowest_point(kind):
         assert shapes.beyond(position[slot] + gap[slot, :, None] / 2 * normal[slot]).max() < 1e-14
 
 
-def test_a_box_has_the_four_corners_of_the_face_that_looks_most_towards_the_plane():
+def test_a_box_has_the_four_corners_of_the_face_nearest_to_the_plane():
     shapes = random_shapes("box", 1, 1.0)
     position, normal, gap = array(touching("box")(shapes.placed()))
     for k in range(COUNT):
@@ -47,7 +47,7 @@ def test_a_box_has_the_four_corners_of_the_face_that_looks_most_towards_the_plan
         assert len(np.unique(np.sign(signs), axis=0)) == 4
 
 
-def test_a_slot_stays_with_its_corner_while_a_box_turns_on_a_plane():
+def test_a_slot_keeps_its_corner_while_a_box_turns_on_a_plane():
     yaw = np.linspace(0, 2 * np.pi, COUNT)
     tilt = Rotation.align_vectors(NORMAL[None], [[0, 0, 1.0]])[0].as_matrix()
     turning = Rotation.from_euler("z", yaw[:, None]).as_matrix()

@@ -1,4 +1,4 @@
-"""Gaps and normals against shortest distances that bounded least squares finds."""
+"""Gaps and normals against shortest distances by bounded least squares."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_least_gap_is_the_distance_and_the_normal_its_direction(pair):
 
 
 @pytest.mark.parametrize("pair", [("capsule", "capsule"), ("sphere", "sphere"), ("box", "box")], ids="-".join)
-def test_swapping_the_bodies_turns_the_normal_round(pair):
+def test_swapping_the_bodies_reverses_the_normal(pair):
     a, b = (random_shapes(kind, seed + 10, 0.9) for seed, kind in enumerate(pair))
     touch = touching(*pair)
     one, other = least(touch(a.placed(), b.placed())), least(touch(b.placed(), a.placed()))
@@ -78,7 +78,7 @@ def test_points_lie_midway_between_the_surfaces(pair):
 
 
 @pytest.mark.parametrize("distance", [0.2, 0.01])
-def test_boxes_apart_have_a_gap_that_keeps_them_apart(distance):
+def test_closing_the_gap_of_separated_boxes_does_not_make_them_overlap(distance):
     a, b = near_boxes(distance, seed=3)
     _, normal, gap = least(touching("box", "box")(a.placed(), b.placed()))
     # Bodies that approach along the normal by no more than the gap must not overlap: the separation along an axis is at

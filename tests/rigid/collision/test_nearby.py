@@ -1,4 +1,4 @@
-"""No pair that may touch within a step is left out, and pairs that are left out change nothing."""
+"""The broad phase misses no pair that may touch within a step, and excluded pairs have no effect."""
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,7 @@ def test_bodies_that_touch_at_rest_are_near(x64):
 
 
 def apart_or_together(spread):
-    """Return a scene of three balls, as far apart on a floor as a parameter says."""
+    """Return a scene of three balls on a floor, at distances given by a parameter."""
 
     def start(params, bodies, key):
         count = params["spread"] * jnp.arange(3.0)
@@ -77,7 +77,7 @@ def apart_or_together(spread):
     )
 
 
-def test_a_member_does_not_feel_that_others_are_close(x64):
+def test_a_member_does_not_depend_on_near_pairs_of_other_members(x64):
     many = ensemble(apart_or_together(0.0), ("spread",))
     keys = jax.random.split(jax.random.key(0), 2)
     run = jax.jit(segment(many, 100))

@@ -21,7 +21,7 @@ def check(places=PLACES, heights=HEIGHTS):
     check_apart(bodies, motion_of(bodies, vector(center)), floor())
 
 
-def test_bodies_that_touch_within_a_thousandth_of_their_size_are_fine():
+def test_overlaps_within_a_thousandth_of_the_size_are_accepted():
     check()
     check(places=(0.0, 0.2 - 0.9e-4, 0.4), heights=(0.1 - 0.9e-4, 0.1, 0.1))
 

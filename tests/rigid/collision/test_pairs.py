@@ -45,7 +45,7 @@ def compiled(function):
     return jax.jit(function)
 
 
-def test_every_pair_stands_in_its_place_with_the_normal_towards_the_first():
+def test_pairs_are_in_the_order_of_the_rounds_with_normals_towards_the_first():
     bodies, motion, shapes = scene(KINDS, 1)
     position, normal, gap = array(compiled(contacts)(bodies, motion))
     first, second = (side.ravel() for side in rounds(len(KINDS)))
@@ -80,7 +80,7 @@ def test_members_of_an_ensemble_along_the_last_axis_have_the_same_contacts():
             assert np.abs(all_members[index] - single).max() < 1e-9
 
 
-def test_planes_come_one_after_the_other_with_all_bodies_each():
+def test_plane_contacts_are_ordered_by_plane_then_by_body():
     bodies, motion, shapes = scene(KINDS, 1)
     planes = together([floor(), plane((0.6, 0.0, -0.8), -2.0)])
     _, normal, gap = array(compiled(plane_contacts)(bodies, motion, planes))

@@ -14,7 +14,7 @@ from simkit.rigid.simulate import simulate
 
 
 def scene(bodies, position, velocity, angular_velocity=None, planes=None, time_step=2e-3, weight=9.81, method=None):
-    """Return the simulation of given bodies, (n, 3) each for where they are and how they move."""
+    """Return the simulation of given bodies, from positions and velocities (n, 3)."""
 
     def start(params, bodies, key):
         columns = [
@@ -36,7 +36,7 @@ def scene(bodies, position, velocity, angular_velocity=None, planes=None, time_s
 
 
 def run(simulation, steps, every=None):
-    """Return what a simulation observes and diagnoses."""
+    """Return the observed arrays and diagnostics of a simulation."""
     compiled = jax.jit(trajectory(simulation, steps, every or steps))
     _, observed, diagnosed = compiled(simulation.params, jax.random.key(0))
     return observed, diagnosed

@@ -1,4 +1,4 @@
-"""Disks whose method keeps them in the x-z plane: what would push them out of it ends the run with a status."""
+"""Disks in methods that require the x-z plane: leaving it ends the run with a status."""
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +73,7 @@ def beside(dynamics):
 
 # Events compile for ten seconds and more.
 @pytest.mark.parametrize("dynamics", [pytest.param(Events(impacts=4), marks=pytest.mark.slow), Impulses()])
-def test_what_pushes_a_disk_out_of_the_plane_is_told_by_the_status(dynamics):
+def test_a_disk_pushed_out_of_the_plane_sets_the_status(dynamics):
     cases = {**STAYS, **LEAVES}
     simulation = beside(dynamics)
     values = {name: jnp.array([(STILL | case)[name] for case in cases.values()]) for name in STILL}
@@ -91,7 +91,7 @@ def test_what_pushes_a_disk_out_of_the_plane_is_told_by_the_status(dynamics):
         assert (states.time[index] < 0.29) == (name in LEAVES)
 
 
-def test_the_status_names_the_methods_that_serve_such_disks():
+def test_the_status_names_methods_that_support_disks_out_of_the_plane():
     assert "Compliant" in MESSAGES[Status.DISK_OUT_OF_PLANE]
     assert failed(np.asarray(Status.DISK_OUT_OF_PLANE))
 
@@ -107,11 +107,11 @@ def test_a_disk_that_starts_tilted_is_refused(dynamics):
             params={"time_step": 0.01}, bodies=lambda params: repeat(disk(1.0, 0.1), 1), start=start, dynamics=dynamics
         )
     )
-    with pytest.raises(UserError, match="body 0 is a disk whose orientation leaves it"):
+    with pytest.raises(UserError, match="body 0 is a disk whose orientation leaves the x-z plane"):
         simulation.check(simulation.params, KEY)
 
 
-def test_a_method_that_serves_such_disks_lets_them_go():
+def test_a_method_that_supports_disks_out_of_the_plane_has_status_ok():
     simulation = beside(Free())
     params = simulation.params | {"push_y": jnp.asarray(1.0)}
     state = jax.jit(segment(simulation, 5))(simulation.init(params, KEY), params)

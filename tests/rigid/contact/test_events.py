@@ -33,7 +33,7 @@ def test_head_on_equal_balls_exchange_their_velocities():
     np.testing.assert_allclose(seen["position"][:, 0], [0.5, 1.2], atol=1e-13)  # 100 roundings of numbers of order 1
 
 
-def test_an_oblique_impact_at_offset_r_sends_equal_balls_off_at_a_right_angle():
+def test_equal_balls_leave_an_oblique_impact_at_a_right_angle():
     # Contact is at 30 degrees from the line of motion: sin(30 deg) stays, cos(30 deg) goes.
     seen = end(1.0, 100, x1=0.7, y0=-0.1, vx0=1.0, restitution=1.0)
     first, second = seen["velocity"]
@@ -42,7 +42,7 @@ def test_an_oblique_impact_at_offset_r_sends_equal_balls_off_at_a_right_angle():
 
 
 @pytest.mark.parametrize("kind", ["sphere", "disk"])
-def test_momentum_and_angular_momentum_are_kept_by_unlike_balls_with_friction(kind):
+def test_unequal_balls_with_friction_conserve_momentum_and_angular_momentum(kind):
     throw = {"x1": 0.7, "z0": 50.0, "z1": 49.9, "vx0": 1.0, "mass1": 1.3, "radius1": 0.15, "spin0": 20.0}
     kinds = {} if kind == "sphere" else {"kind": disk}
     before, after = (end(1.0, 100, friction=0.2, **kinds, **throw, x0=x0) for x0 in (-100.0, 0.0))
@@ -70,7 +70,7 @@ def test_a_sliding_disk_ends_rolling_at_two_thirds_of_its_speed():
     np.testing.assert_allclose(seen["velocity"][0, 0], 4 / 3, rtol=1e-14)
 
 
-def test_balls_at_rest_on_the_floor_are_hit_and_roll_on():
+def test_balls_at_rest_on_the_floor_roll_after_an_impact():
     seen = end(3.0, 300, z0=0.0, z1=0.0, x1=1.0, vx0=2.0, restitution=0.5, friction=0.3, gravity=GRAVITY)
     # The first arrives rolling at 10/7, so friction between the balls makes both hop; at last both roll.
     assert seen["impacts"] >= 1
@@ -80,7 +80,7 @@ def test_balls_at_rest_on_the_floor_are_hit_and_roll_on():
     assert seen["velocity"][1, 0] > seen["velocity"][0, 0] > 0
 
 
-def test_bouncing_ends_in_rest_that_stays():
+def test_bouncing_ends_in_permanent_rest():
     seen = end(6.0, 600, z0=1.0, z1=0.0, gravity=GRAVITY)
     assert (seen["contacts"], seen["velocity"][0, 2], seen["position"][0, 2]) == (2, 0, 0.1)
     assert seen["penetration"] == 0
@@ -90,7 +90,7 @@ LOW = {"z0": 0.002, "z1": 0.0, "restitution": 1.0, "gravity": GRAVITY}
 
 
 @pytest.mark.parametrize("time_step", [0.04, 0.05, 0.1])
-def test_an_elastic_ball_bounces_for_ever_however_short_its_flights_are(time_step):
+def test_an_elastic_ball_never_stops_bouncing_at_any_flight_time(time_step):
     # Flights of 0.0404 s: with e = 1 no endless bounces end in the rest that stands for them.
     time, fall = 2.0, np.sqrt(2 * 0.002 / GRAVITY)
     seen = end(time, round(time / time_step), **LOW)
@@ -102,12 +102,12 @@ def test_an_elastic_ball_bounces_for_ever_however_short_its_flights_are(time_ste
     assert (seen["contacts"], seen["position"][1, 2], seen["status"]) == (1, 0.1, Status.OK)
 
 
-def test_more_elastic_bounces_in_a_step_than_the_budget_are_told():
+def test_more_elastic_bounces_in_a_step_than_the_budget_set_the_status():
     seen = end(2.0, 5, **LOW)
     assert (seen["status"], seen["time"], seen["position"][0, 2]) == (Status.IMPACT_OVERFLOW, 0, 0.1 + 0.002)
 
 
-def test_elastic_balls_that_lie_on_the_floor_stay_there_when_they_hit_each_other():
+def test_elastic_balls_at_rest_on_the_floor_stay_on_it_after_an_impact():
     seen = end(2.0, 20, z0=0.0, z1=0.0, x1=1.0, vx0=2.0, restitution=1.0, gravity=GRAVITY)
     assert (seen["contacts"], seen["impacts"], seen["status"]) == (2, 1, Status.OK)
     np.testing.assert_allclose(seen["velocity"][:, 0], [0, 2], atol=1e-14)
@@ -134,7 +134,7 @@ def test_a_periodic_force_lifts_a_ball_when_it_exceeds_the_weight():
     assert error[1] < error[0] / 8
 
 
-def test_more_impacts_in_a_step_than_the_budget_are_told():
+def test_more_impacts_in_a_step_than_the_budget_set_the_status():
     # Down to the floor, up again, and against a ball ten times as large, all in one step.
     moves = {"z0": 0.05, "vx0": 1.0, "vz0": -1.0, "x1": 1.5, "z1": 0.0, "radius1": 1.0, "restitution": 1.0}
     assert end(1.0, 1, **moves)["status"] == Status.OK
@@ -154,7 +154,7 @@ def held_of(state):
     return state.motion, state.memory, state.time
 
 
-def test_a_member_that_overflowed_is_held_while_others_go_on():
+def test_a_member_that_overflowed_keeps_its_state_while_others_continue():
     moves = {"z0": 0.05, "vx0": 1.0, "vz0": -1.0, "x1": 1.5, "z1": 0.0, "radius1": 1.0, "restitution": 1.0}
     simulation, members = two_balls(impacts=1), [values(1.0, 1, **moves), values(1.0, 1)]
     params = {name: jnp.stack([member[name] for member in members]) for name in members[0]}
@@ -186,7 +186,7 @@ def test_values_and_derivatives_are_finite(case):
     assert seen["status"] == Status.OK
 
 
-def test_members_along_the_last_axis_are_followed_as_single_runs_are():
+def test_members_along_the_last_axis_equal_single_runs():
     simulation = two_balls()
     members = [
         {**DEFAULTS, "z0": 0.05 + 0.1 * n, "z1": 0.0, "x1": 0.4, "vx0": 2.0 - n, "gravity": GRAVITY, "friction": 0.2}
@@ -206,7 +206,7 @@ def test_members_along_the_last_axis_are_followed_as_single_runs_are():
         np.testing.assert_allclose(together.motion.velocity.z[index], alone["velocity"][:, 2], atol=1e-12)
 
 
-def test_what_makes_no_sense_is_refused_in_a_line():
+def test_settings_out_of_range_are_refused_in_one_line():
     with pytest.raises(UserError, match="impacts = 0"):
         Events(impacts=0)
     with pytest.raises(UserError, match="reach = 0"):

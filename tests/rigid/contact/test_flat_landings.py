@@ -1,4 +1,4 @@
-"""Bodies that land flat leave straight, and bodies that pass each other closely are left alone."""
+"""Bodies that land flat do not start to rotate, and bodies that pass each other closely have no impact."""
 
 import functools
 
@@ -30,7 +30,7 @@ QUARTER = np.pi / 2
 
 
 def scene_of(kinds, planes=None):
-    """Return bodies in flight; where they are, how they lie and move are parameters, (n, 3) each."""
+    """Return bodies in flight; positions, rotation vectors and velocities are parameters, (n, 3) each."""
     params = {name: jnp.zeros((len(kinds), 3)) for name in ("at", "turned", "velocity", "spin")}
     params |= {name: jnp.asarray(value) for name, value in {"time_step": 0.01, "e": 0.5, "friction": 0.0}.items()}
     return simulate(
@@ -80,7 +80,7 @@ def test_a_body_that_lands_flat_leaves_with_its_restitution_and_does_not_turn(re
             assert np.abs(found["angular_velocity"][-1]).max() < 1e-10
 
 
-def test_friction_on_a_flat_landing_takes_energy_and_does_not_turn_about_the_normal():
+def test_friction_on_a_flat_landing_loses_energy_without_spin_about_the_normal():
     run = compiled(("box",), 3, floor)
     for speed in (0.3, 1.0, 3.0):
         found = run(at=[[0, 0, 0.051]], velocity=[[speed, 0, -2.0]], friction=0.3, e=0.5)
@@ -90,7 +90,7 @@ def test_friction_on_a_flat_landing_takes_energy_and_does_not_turn_about_the_nor
 
 
 @pytest.mark.parametrize("restitution", [0.5, 1.0])
-def test_two_boxes_that_meet_face_to_face_part_with_their_restitution(restitution):
+def test_two_boxes_that_collide_face_to_face_separate_with_their_restitution(restitution):
     run = compiled(("box", "box"), 3)
     for shift in (0.0, 0.05):
         found = run(
@@ -106,8 +106,8 @@ def test_two_boxes_that_meet_face_to_face_part_with_their_restitution(restitutio
         assert found["energy"][-1] <= found["energy"][0] * (1 + 1e-12)
 
 
-def test_no_impact_of_boxes_makes_energy_though_it_is_askew():
-    """Points that meet at other times, with friction: 20 draws of two boxes above a floor."""
+def test_no_oblique_impact_of_boxes_gains_energy():
+    """Points that meet at different times, with friction: 20 draws of two boxes above a floor."""
     run, struck = compiled(("box", "capsule"), 20, floor), 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -149,7 +149,7 @@ def test_bodies_are_deflected_only_if_they_touch(beyond, deflected):
             assert (change > 1e-3) == deflected, (first, second, start)
 
 
-def test_members_of_an_ensemble_land_and_pass_as_they_do_alone():
+def test_members_of_an_ensemble_land_and_pass_as_in_single_runs():
     many = ensemble(scene_of(("sphere", "box")), ("at",))
     at = jnp.asarray([[[-0.5, 0, 0], [0, 0, reach]] for reach in (0.1505, 0.1495, 5.0)])
     velocity = jnp.asarray([[10.0, 0, 0], [0, 0, 0]])
@@ -162,8 +162,8 @@ def test_members_of_an_ensemble_land_and_pass_as_they_do_alone():
     assert float(ends.motion.velocity.x[0, 1]) == 0 != float(ends.motion.velocity.x[1, 1])
 
 
-def test_derivative_of_a_bounce_askew_equals_central_differences():
-    """The corners of a box lie at four heights: one is struck, whatever the small change of the restitution."""
+def test_derivative_of_an_oblique_bounce_equals_central_differences():
+    """The corners of a box lie at four heights: only one has an impact, for any small change of the restitution."""
     simulation = scene_of(("box",), floor)
     start = {
         "at": jnp.asarray([[0.0, 0, 0.2]]),

@@ -1,4 +1,4 @@
-"""What `Impulses` takes for an impact and what for rest, whatever loads act on other bodies."""
+"""Distinction of impact and rest by `Impulses`, which does not depend on loads on other bodies."""
 
 import dataclasses
 import functools
@@ -33,7 +33,7 @@ HEIGHTS = {"cube": 0.1, "slab": 0.05, "plank": 0.025, "capsule": 0.05}
 
 @functools.cache
 def thrown(kinds, steps, planes=None, push=None, every=None, method=None):
-    """Return the compiled run of bodies; where they are, how they lie and move are parameters, (n, 3) each."""
+    """Return the compiled run of bodies; positions, rotation vectors and velocities are parameters, (n, 3) each."""
     count = len(kinds)
 
     def load(motion, bodies, time, params):
@@ -73,7 +73,7 @@ def thrown(kinds, steps, planes=None, push=None, every=None, method=None):
     return run
 
 
-def test_a_ball_bounces_alike_whatever_force_acts_on_another_one_far_away():
+def test_a_bounce_does_not_depend_on_forces_on_a_distant_ball():
     run = thrown(("sphere", "sphere"), 400, floor, every=1)
     for force in (0.0, 1e4):
         found, status = run(
@@ -88,7 +88,7 @@ def test_a_ball_bounces_alike_whatever_force_acts_on_another_one_far_away():
         assert status == Status.STEPPED_IMPACT
 
 
-def test_an_overlap_shrinks_alike_whatever_force_acts_on_another_body():
+def test_correction_of_an_overlap_does_not_depend_on_forces_on_another_body():
     run = thrown(("sphere", "sphere"), 400, floor, every=1)
     left = [
         run(at=[[0, 0, 0.09], [50, 0, 5]], force=[[0, 0, 0], [0, force, 0]], gravity=9.81, time_step=2e-3)[0]
@@ -98,8 +98,8 @@ def test_an_overlap_shrinks_alike_whatever_force_acts_on_another_body():
     assert all(found["position"][-1, 0, 2] > 0.1 - 1e-4 for found in left)
 
 
-def test_balls_that_loads_press_together_rest():
-    """A row between a wall and a force, of which the middle one has no load of its own, and two opposite forces."""
+def test_balls_pressed_together_by_loads_rest():
+    """A row between a wall and a force, whose middle ball has no load, and two balls under opposite forces."""
     run = thrown(("sphere", "sphere", "sphere"), 400, floor, every=1)
     row = {"at": [[0, 0, 0.1], [0, 0, 0.3], [9, 0, 9]], "time_step": 2e-3, "restitution": 0.8}
     found, status = run(**row, force=[[0, 0, 0], [0, 0, -20.0], [0, 0, 0]])

@@ -1,4 +1,4 @@
-"""Blows that are passed on, momenta that are kept, bodies that come to rest."""
+"""Sequential impulses: propagation of impacts, conservation of momenta, and rest."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import pytest
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bodies.bodies import box, sphere
-from simkit.rigid.contact.impulses import Impulses, _lasting
+from simkit.rigid.contact.impulses import Impulses, _persistent
 from simkit.rigid.planes import floor
 from tests.rigid.contact.scenes import run, scene
 
@@ -31,7 +31,7 @@ def test_free_flight_is_the_exact_parabola(precision):
     np.testing.assert_allclose(diagnosed["energy"][-1], diagnosed["energy"][0], rtol=500 * precision)
 
 
-def test_row_of_touching_balls_passes_its_momentum_to_the_last_one(precision):
+def test_a_row_of_touching_balls_transfers_momentum_to_the_last_one(precision):
     balls = 6
     at = [[0.0, 0, 0], *([0.3 + 0.2 * index, 0, 0] for index in range(balls - 1))]
     speeds = [[1.0, 0, 0]] + [[0.0, 0, 0]] * (balls - 1)
@@ -42,7 +42,7 @@ def test_row_of_touching_balls_passes_its_momentum_to_the_last_one(precision):
     np.testing.assert_allclose(along, [0] * (balls - 1) + [1], rtol=0, atol=1000 * precision)
 
 
-def test_bodies_that_collide_keep_momentum_and_lose_energy(precision):
+def test_collisions_conserve_momentum_and_lose_energy(precision):
     simulation = scene(
         [box(1.0, (0.2, 0.3, 0.25), 0.4, 0.5), sphere(0.5, 0.1, 0.4, 0.5)],
         [[-0.3, 0.02, 0.0], [0.3, 0.05, 0]],
@@ -80,14 +80,14 @@ def test_numbers_out_of_range_are_refused(wrong, message):
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_the_derivative_of_a_force_that_fades_away_is_finite(x64, dtype):
+def test_the_derivative_of_a_vanishing_persistent_force_is_finite(x64, dtype):
     # Impulses of a body that comes to rest shrink by one factor in each sweep, down to the least numbers there are.
     sizes = jnp.asarray([10.0**power for power in range(-300, 3) if 10.0**power > jnp.finfo(dtype).tiny], dtype)
     now, ones = Vector(sizes, 0.3 * sizes, 0 * sizes), Vector(*[jnp.ones_like(sizes)] * 3)
     for factor in (0.5, 1e9):
-        found = jax.jit(lambda now, factor=factor: jax.jvp(lambda now: _lasting(factor * now, now), (now,), (ones,)))(
-            now
-        )
+        found = jax.jit(
+            lambda now, factor=factor: jax.jvp(lambda now: _persistent(factor * now, now), (now,), (ones,))
+        )(now)
         assert all(np.isfinite(values).all() for values in jax.tree.leaves(found))
         share = min(factor, 1)
         seen = sizes > 1e-9

@@ -61,7 +61,7 @@ def end_of(simulation, steps=200, **values):
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_derivative_through_a_bounce_is_that_of_the_steps_and_its_status_says_so():
+def test_a_derivative_through_a_bounce_is_not_physical_and_sets_the_status():
     simulation = dropped()
     objective = Objective(simulation, "height", 200)
     checked = gradient.check_gradient(objective, simulation.params, KEY, ["z0"])
@@ -74,7 +74,7 @@ def test_a_derivative_through_a_bounce_is_that_of_the_steps_and_its_status_says_
 
 
 @pytest.mark.usefixtures("x64")
-def test_bodies_that_rest_slide_and_roll_are_not_told_of():
+def test_rest_sliding_and_rolling_have_status_ok():
     assert end_of(dropped(), z0=0.0, friction=0.3, speed=2.0) == Status.OK
     # In flight nothing has happened yet.
     assert end_of(dropped(), steps=100) == Status.OK
@@ -82,8 +82,8 @@ def test_bodies_that_rest_slide_and_roll_are_not_told_of():
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_plastic_impact_is_told_of_where_its_derivative_is_wrong():
-    """Head on at a ball at rest, both go on with half the speed: dx/dx0 = 1/2 for the ball that came."""
+def test_a_plastic_impact_sets_the_status_where_its_derivative_is_wrong():
+    """After a plastic head-on impact both balls have half the speed: dx/dx0 = 1/2 for the incoming ball."""
 
     def start(params, bodies, key):
         place = jnp.asarray([[0.0, 0, 0], [0.5, 0, 0]]).at[0, 0].set(params["x0"])
@@ -121,14 +121,14 @@ def test_each_member_of_an_ensemble_has_its_own_status():
 FALLING = {"boxes": 0, "spheres": 1, "capsules": 0, "steps": 100, "every": 10, "precision": "float64"}
 
 
-def test_a_run_goes_on_after_an_impact_and_does_not_warn(recwarn):
+def test_a_run_continues_after_an_impact_without_warning(recwarn):
     run = simkit.run("falling_pile", **FALLING)
     assert run["height"].size == 11
     assert run.attrs["status"] == "stepped_impact"
     assert not [warning for warning in recwarn if "derivative" in str(warning.message)]
 
 
-def test_a_derivative_is_told_of_in_python_and_on_the_command_line(capsys):
+def test_a_derivative_through_impacts_warns_in_python_and_on_the_command_line(capsys):
     with pytest.warns(UserWarning, match="not those of the physics; take dynamics = Events"):
         value, derivative = simkit.value_and_grad("falling_pile", "gravity", objective="height", **FALLING)
     assert np.isfinite(value) and np.isfinite(derivative["gravity"])
@@ -144,7 +144,7 @@ def test_a_derivative_is_told_of_in_python_and_on_the_command_line(capsys):
     assert "note" not in capsys.readouterr().out
 
 
-def test_an_optimization_is_told_of_too():
+def test_an_optimization_through_impacts_warns():
     with pytest.warns(UserWarning, match="with the best parameters, falling_pile ran all its steps; its bodies hit"):
         simkit.optimize("falling_pile", "throw", objective="height", iterations=1, method="adam", **FALLING)
 

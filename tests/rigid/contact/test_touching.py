@@ -1,4 +1,4 @@
-"""The law of contact at one point: how points yield, and friction within its cone."""
+"""Contact law at one point: mobility, and friction within its cone."""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def some_bodies(seed=0):
     return mobility, vector(arm), vector(impulse), vector(normal / jnp.linalg.norm(normal, axis=1, keepdims=True))
 
 
-def test_a_point_yields_by_what_the_body_and_its_rotation_do():
+def test_the_mobility_of_a_point_includes_translation_and_rotation():
     mobility, arm, impulse, _ = some_bodies()
     through_the_body = stacked(mobility.change(impulse, arm).at(arm))
     at_the_point = stacked(mobility.at(arm) @ impulse)

@@ -133,7 +133,7 @@ def values(duration, steps, **changes):
 
 
 def end(duration, steps, kind=sphere, **changes):
-    """Return what is seen at the end of a run, as NumPy arrays."""
+    """Return the observed arrays at the end of a run, as NumPy arrays."""
     seen = compiled(jax.config.jax_enable_x64, kind)(values(duration, steps, **changes), steps)
     return jax.tree.map(np.asarray, seen)
 
@@ -144,12 +144,12 @@ def derivatives(duration, steps, **changes):
 
 
 def as_one(seen):
-    """Return positions, velocities and spins in the order in which `derivatives` has them."""
+    """Return positions, velocities and spins in the order of `derivatives`."""
     return np.concatenate([seen[name].ravel() for name in ("position", "velocity", "angular_velocity")])
 
 
 def central_differences(duration, steps, names, **changes):
-    """Return central differences of what `derivatives` gives, each with a step of 1e-5 or that part of the value."""
+    """Return central differences for comparison with `derivatives`, with an absolute or relative step of 1e-5."""
     found = {}
     for name in names:
         value = {**DEFAULTS, **changes}[name]

@@ -1,4 +1,4 @@
-"""Small jointed scenes that several tests follow."""
+"""Small jointed scenes for several tests."""
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ def pivot(params):
 
 
 def pendulum(loads, order=2, **values):
-    """Return a bar on a hinge at its upper end, at an angle (rad) from straight down, with a rate."""
+    """Return a bar on a hinge at its upper end, at an angle (rad) from straight down, with an angular velocity."""
 
     def start(params, bodies, key):
         none = jnp.zeros(1)
@@ -90,6 +90,6 @@ def carriage(loads, **values):
 
 
 def at_rest(bodies, places):
-    """Return bodies at rest at places given as rows of three numbers."""
+    """Return bodies at rest at positions (n, 3)."""
     x, y, z = (jnp.asarray([place[axis] for place in places], dtype=float) for axis in range(3))
     return motion_of(bodies, Vector(x, y, z) + zeros(bodies.mass))

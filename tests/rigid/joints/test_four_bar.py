@@ -54,7 +54,7 @@ def test_energy_grows_by_the_work_of_the_motor():
         ({"crank_angle": 180.0, "coupler_length": 0.1}, "0.6", "0.1", "1.1"),
     ],
 )
-def test_bars_that_do_not_close_are_refused_with_the_lengths_that_do(x64, lengths, diagonal, least, most):
+def test_bars_that_do_not_close_are_refused_with_the_range_of_lengths_that_close(x64, lengths, diagonal, least, most):
     simulation = four_bar_linkage()
     values = {name: jnp.asarray(value) for name, value in lengths.items()}
     params = {name: value.astype(float) for name, value in {**simulation.params, **values}.items()}
@@ -63,7 +63,7 @@ def test_bars_that_do_not_close_are_refused_with_the_lengths_that_do(x64, length
         simulation.check(params, key())
 
 
-def test_a_crank_that_ends_on_the_other_pivot_is_refused(x64):
+def test_a_crank_ending_at_the_other_pivot_is_refused(x64):
     params = {**four_bar_linkage().params, "crank_angle": jnp.asarray(0.0), "ground_length": jnp.asarray(0.2)}
     with pytest.raises(UserError, match="is 0 m from the pivot of the rocker; choose another crank_angle"):
         four_bar_linkage().check(params, key())

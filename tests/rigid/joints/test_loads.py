@@ -64,7 +64,7 @@ def test_torsion_spring_and_damper_make_a_damped_oscillation():
     np.testing.assert_allclose(after(simulation, 1000)(simulation.params)["angle"], exact, atol=1e-5)
 
 
-def test_motor_accelerates_evenly_and_as_time_tells():
+def test_motor_torque_may_be_constant_or_a_function_of_time():
     constant = pendulum((motor(pivot, "torque"),), torque=1.0)
     # A uniform acceleration is exact for a method of second order.
     np.testing.assert_allclose(after(constant, 1000)(constant.params)["rate"], 1 / moment(), rtol=1e-12)

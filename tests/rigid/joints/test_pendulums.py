@@ -172,7 +172,7 @@ def welded(**values):
     )
 
 
-def test_welded_halves_swing_like_the_whole_and_so_do_their_derivatives(x64):
+def test_two_welded_halves_equal_one_bar_in_motion_and_derivatives(x64):
     values = {"angle": 0.8, "rate": 0.5, "gravity": 9.81, "time_step": 5e-3}
     found = []
     for simulation in (welded(**values), pendulum((gravity(),), order=4, **values)):

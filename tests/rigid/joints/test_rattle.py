@@ -1,4 +1,4 @@
-"""Every kind of joint: what it holds, what it conserves, and the derivatives of the motion it leaves."""
+"""Every kind of joint: its constraints, its conserved quantities, and the derivatives of its motion."""
 
 import jax
 import jax.numpy as jnp
@@ -163,7 +163,7 @@ UP, DOWN = (0.0, 0.0, 0.5), (0.0, 0.0, -0.5)
         (lambda: weld(0, 1, anchor=UP, base=DOWN, rest=turned()), "is tilted by"),
     ],
 )
-def test_joints_that_cannot_be_are_refused_in_one_line(x64, make, message):
+def test_impossible_joints_are_refused_in_one_line(x64, make, message):
     with pytest.raises(UserError) as refused:
         simulation = scene((make(),))
         simulation.check(simulation.params, jax.random.key(0))
@@ -181,7 +181,7 @@ def test_bad_configuration_of_the_method_is_refused():
         Jointed(order=3)
 
 
-def test_too_few_iterations_are_a_status(x64):
+def test_too_few_iterations_set_the_status(x64):
     simulation = chain(time_step=0.1)
     state = jax.jit(segment(simulation, 5))(simulation.init(simulation.params, key()), simulation.params)
     # Angular velocities of 5 rad/s times 0.1 s leave 0.5^8 of the error: far above round-off.

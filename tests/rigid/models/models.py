@@ -1,4 +1,4 @@
-"""Tiny models that every engine can follow, and runs of them that several tests share."""
+"""Small models that every engine supports, and runs shared by several tests."""
 
 import functools
 

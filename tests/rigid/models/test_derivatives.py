@@ -1,4 +1,4 @@
-"""Derivatives of articulated models where the engines have them, and one clear line where they do not."""
+"""Derivatives of articulated models, and errors of one line for engines without them."""
 
 import warnings
 
@@ -100,8 +100,8 @@ def test_mujoco_in_c_refuses_derivatives(x64, mode):
         trace_gradient(objective(PENDULUM, "mujoco", "momentum", 2), mode)
 
 
-def test_states_of_c_keep_double_precision_in_any_thread():
-    """JAX's callbacks may run in a thread that knows only of 32 bits; a run of many members shows what they lose."""
+def test_states_of_mujoco_keep_double_precision_in_any_thread():
+    """Callbacks of JAX may run in a thread without float64; a run of many members would show the rounding."""
     from simkit.core.ensemble import ensemble
 
     with precision("float64"):

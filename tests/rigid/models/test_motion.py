@@ -1,4 +1,4 @@
-"""Every engine moves a pendulum and a falling ball as mechanics says, alone and in an ensemble."""
+"""Motion of a pendulum and a falling ball in every engine, alone and in an ensemble."""
 
 import functools
 
@@ -67,7 +67,7 @@ def test_diagnostics_of_a_pendulum_are_those_of_mechanics(x64, engine):
 
 
 @pytest.mark.parametrize("engine", ONLY_C_FAST)
-def test_a_ball_falls_freely_and_then_touches_the_floor(x64, engine):
+def test_a_ball_falls_freely_and_then_has_contact_with_the_floor(x64, engine):
     _, observed, diagnosed = run(FALLING, engine, 150, 25, initial_velocity=(0.5, 0, 0, 0, 0, 0))
     steps = 25 * np.arange(7)
     # The semi-implicit Euler method falls by g dt^2 n (n + 1) / 2 in n steps, exactly.
@@ -101,7 +101,7 @@ def test_members_of_an_ensemble_equal_single_runs(x64, engine):
         np.testing.assert_allclose(diagnosed["energy"][:, member], told["energy"], rtol=1e-11)
 
 
-def test_substeps_are_time_steps(x64):
+def test_substeps_equal_time_steps(x64):
     plain = run(PENDULUM, "mujoco", 20, 20, initial_position=(0.4,), control=(0.3,), control_amplitude=(0.2,))
     fewer = run(
         PENDULUM, "mujoco", 4, 4, (("substeps", 5),), initial_position=(0.4,), control=(0.3,), control_amplitude=(0.2,)

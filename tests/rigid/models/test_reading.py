@@ -1,4 +1,4 @@
-"""Models are read from files, texts and the brax package; whatever is wrong with them is one line."""
+"""Models are read from files, texts and the brax package; mistakes are refused in one line."""
 
 import warnings
 
@@ -34,7 +34,7 @@ def model(inside="", joint='<joint type="hinge"/>', option="", after=""):
     return f"<mujoco>{option}<worldbody><body name='a'>{joint}{geom}{inside}</body></worldbody>{after}</mujoco>"
 
 
-def test_a_body_and_what_is_welded_to_it_are_one():
+def test_a_body_is_fused_with_bodies_welded_to_it():
     foot = "<body name='foot' pos='0 0 -1'><geom type='sphere' size='0.1' mass='1'/></body>"
     shin = "<body name='shin' pos='0 0 1'><joint type='hinge'/><geom type='sphere' size='0.1' mass='1'/></body>"
     body = from_text(model=model(inside=foot + shin)).coordinates["body_of_shape"]
@@ -66,11 +66,11 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(("text", "phrase"), MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_model_is_one_line(text, phrase):
+def test_a_malformed_model_is_refused_in_one_line(text, phrase):
     assert phrase in refusal(mjcf, text)
 
 
-def test_a_scenario_reaches_for_no_file_by_its_path(tmp_path):
+def test_a_scenario_reads_no_model_by_its_path(tmp_path):
     (tmp_path / "pendulum.xml").write_text(PENDULUM)
     assert mjcf(tmp_path / "pendulum.xml").params["mass"].shape == (1,)
     assert 'write model = { file = "NAME.xml" }' in refusal(from_text, model=str(tmp_path / "pendulum.xml"))
@@ -144,19 +144,19 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize(("text", "engines", "phrase"), UNSUPPORTED.values(), ids=UNSUPPORTED)
-def test_what_an_engine_lacks_is_one_line(text, engines, phrase):
+def test_unsupported_features_are_refused_in_one_line(text, engines, phrase):
     for engine in engines:
         assert phrase in refusal(mjcf, text, engine=engine)
     mjcf(text, engine="mujoco")
 
 
-def test_a_model_with_memory_beyond_its_state_is_refused():
+def test_a_model_with_further_state_is_refused():
     delayed = '<actuator><motor joint="j" nsample="5" delay="0.01"/></actuator>'
     message = refusal(mjcf, model(joint='<joint name="j"/>', after=delayed), engine="mujoco")
     assert "does not carry the memory of delays (nsample)" in message
 
 
-def test_arguments_out_of_range_are_one_line():
+def test_arguments_out_of_range_are_refused_in_one_line():
     assert "unknown engine 'brax'; " in refusal(mjcf, PENDULUM, engine="brax")
     assert "substeps = 0 is below 1" in refusal(mjcf, PENDULUM, substeps=0)
     assert "solver_iterations = -1 is negative" in refusal(mjcf, PENDULUM, solver_iterations=-1)
@@ -170,20 +170,20 @@ def test_arguments_out_of_range_are_one_line():
         ({"friction_scale": -0.5}, "friction_scale = -0.5 is negative"),
     ],
 )
-def test_parameters_out_of_range_are_one_line(values, phrase):
+def test_parameters_out_of_range_are_refused_in_one_line(values, phrase):
     found = mjcf(PENDULUM, engine="mujoco").with_params(**values)
     assert phrase in refusal(found.check_values, found.params, jax.random.key(0))
 
 
-def test_a_free_body_without_an_orientation_is_one_line():
+def test_a_free_body_without_an_orientation_is_refused_in_one_line():
     found = mjcf(model(joint="<freejoint/>"), engine="mujoco").with_params(initial_position=[0] * 7)
     assert "initial_position[3:7] is a quaternion of length 0" in refusal(
         found.check_values, found.params, jax.random.key(0)
     )
 
 
-def test_a_time_step_too_long_for_springs_is_refused_before_they_explode():
-    """The ant explodes at the time step of its file, 0.01 s, and above 0.0096 s (bodies leave the earth by 0.0098)."""
+def test_a_time_step_too_long_for_the_springs_is_refused():
+    """The ant is unstable at the time step of its file, 0.01 s, and above 0.0096 s."""
     with pytest.warns(
         UserWarning,
         match="ignores what this model says of the damping of joints and the armature of",
@@ -191,7 +191,9 @@ def test_a_time_step_too_long_for_springs_is_refused_before_they_explode():
         ant = mjcf("brax:ant.xml", engine="brax-spring")
     assert float(ant.params["time_step"]) == pytest.approx(0.01)
     message = refusal(ant.check_values, ant.params, jax.random.key(0))
-    assert "too long for the joint springs of brax-spring, which explode above 0.0096 s; choose 0.007 s or" in message
+    assert (
+        "too long for the joint springs of brax-spring, which are unstable above 0.0096 s; choose 0.007 s or" in message
+    )
     check = ant.check
     assert check is not None
     check(ant.with_params(time_step=0.009).params, jax.random.key(0))
@@ -199,13 +201,13 @@ def test_a_time_step_too_long_for_springs_is_refused_before_they_explode():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("time_step", "explodes"), [(0.0036, False), (0.0039, True)])
-def test_springs_explode_just_where_it_is_said(time_step, explodes):
+def test_springs_are_unstable_just_above_the_reported_time_step(time_step, explodes):
     # A tilted hinge, so that the swing moves every spring; its springs are said to explode above 0.0038 s.
     found = mjcf(PENDULUM.replace('axis="0 1 0"', 'axis="0.3 1 0.3"'), engine="brax-spring")
     params = found.with_params(initial_position=[0.5], time_step=time_step).params
     assert found.check is not None
     if explodes:
-        assert "explode above 0.0038 s" in refusal(found.check_values, params, jax.random.key(0))
+        assert "are unstable above 0.0038 s" in refusal(found.check_values, params, jax.random.key(0))
     else:
         found.check_values(params, jax.random.key(0))
 
@@ -221,7 +223,7 @@ def test_springs_explode_just_where_it_is_said(time_step, explodes):
     assert (float(fastest(params)) > 10) == explodes
 
 
-def test_a_run_of_c_that_explodes_is_not_finite(x64):
+def test_an_unstable_run_of_mujoco_is_not_finite(x64):
     found = simulation(PENDULUM, "mujoco")
     state, _, diagnosed = run(PENDULUM, "mujoco", 20, 20, initial_velocity=(1e200,), time_step=1e5)
     assert not np.isfinite(diagnosed["energy"][-1])
@@ -282,7 +284,7 @@ frames_per_second = 20
 """
 
 
-def test_a_scenario_runs_with_a_model_beside_it_even_in_c(tmp_path, capsys):
+def test_a_scenario_runs_with_a_model_file_beside_it_in_mujoco(tmp_path, capsys):
     (tmp_path / "swing.toml").write_text(SCENARIO)
     (tmp_path / "pendulum.xml").write_text(PENDULUM)
     with warnings.catch_warnings():
@@ -294,7 +296,7 @@ def test_a_scenario_runs_with_a_model_beside_it_even_in_c(tmp_path, capsys):
     assert "swing.toml: [config]: the model is refused by MuJoCo: XML Error: invalid keyword: 'hinj'" in error
 
 
-def test_a_model_followed_by_c_is_not_exported(tmp_path):
+def test_a_model_in_mujoco_is_not_exported(tmp_path):
     (tmp_path / "swing.toml").write_text(SCENARIO)
     (tmp_path / "pendulum.xml").write_text(PENDULUM)
     message = refusal(program, read_scenario(tmp_path / "swing.toml"), tmp_path / "out")
@@ -303,7 +305,7 @@ def test_a_model_followed_by_c_is_not_exported(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ENGINES[:3])
-def test_what_brax_reads_over_in_its_own_models_is_told(engine):
+def test_features_that_brax_ignores_in_its_own_models_cause_a_warning(engine):
     unlike = FALLING.replace('size="0.1"', 'size="0.1" condim="1" margin="0.01"')
     with pytest.warns(UserWarning, match=r"the margin and gap of geoms and the condim of geoms \(friction is that"):
         mjcf(unlike, engine=engine)

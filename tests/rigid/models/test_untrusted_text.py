@@ -1,4 +1,4 @@
-"""A model's text from elsewhere opens no file and asks for bounded work."""
+"""The text of an untrusted model opens no file, and requests bounded work."""
 
 import re
 import tracemalloc
@@ -27,8 +27,8 @@ def refusal(text):
     return message
 
 
-def test_a_comment_inside_a_doctype_hides_no_file(tmp_path):
-    """MuJoCo's parser ends a DOCTYPE at its first ``>``, and reads what others take for a comment."""
+def test_a_comment_inside_a_doctype_cannot_hide_a_file(tmp_path):
+    """MuJoCo's parser ends a DOCTYPE at its first ``>``, and reads text that other parsers take for a comment."""
     (tmp_path / "secret.xml").write_text(f"<mujoco>{BALL}</mujoco>")
     hidden = f'<mujoco><worldbody><include file="{tmp_path / "secret.xml"}"/></worldbody></mujoco>'
     text = f"<!DOCTYPE mujoco [<!-- >{hidden} --> ]>{inside('')}"
@@ -41,7 +41,7 @@ def test_mujoco_reads_only_what_was_checked():
 
 
 def schema():
-    """Return the attributes of each element that MuJoCo knows, (element, attribute)."""
+    """Return the attributes of each element of MuJoCo's schema, (element, attribute)."""
     element, found = "", []
     for line in mujoco.mj_printSchema(False, False).splitlines():
         first = re.match(r" *([\w()]+) \([!?*R]\)", line)
@@ -66,23 +66,23 @@ def test_every_attribute_of_mujoco_that_names_a_file_is_refused():
         ("<mujoco><?xml-stylesheet href='a'?></mujoco>", "the processing instruction 'xml-stylesheet'"),
         ('<!DOCTYPE a [<!ENTITY b SYSTEM "/etc/passwd">]><mujoco>&b;</mujoco>', "has a DOCTYPE"),
         ("<mujoco>&lol;</mujoco>", "the model is not XML: undefined entity"),
-        ("<mujoco>\ud800</mujoco>", "it holds a character that is none"),
+        ("<mujoco>\ud800</mujoco>", "it has an invalid character"),
         ('<mujoco xmlns:x="a"><x:include x:file="b"/></mujoco>', "<include> names the file 'b'"),
         (inside("", "<extension><plugin plugin='mujoco.pid'/></extension>"), "<extension> loads a plug-in"),
-        (inside('<attach model="a" body="b" prefix="c"/>'), "<attach> takes in another model"),
+        (inside('<attach model="a" body="b" prefix="c"/>'), "<attach> includes another model"),
     ],
 )
-def test_whatever_could_reach_for_more_is_refused(text, phrase):
+def test_declarations_files_and_plugins_are_refused(text, phrase):
     assert phrase in refusal(text)
 
 
 HUNDREDS = '<replicate count="100">'
 TOO_MUCH = {
     "replicate": (inside('<replicate count="100000"><site/></replicate>'), "<replicate> has count = '100000'"),
-    "nested replicates": (inside(HUNDREDS * 3 + BALL + "</replicate>" * 3), "asks for 4.0"),
-    "bodies": (inside(f'<replicate count="2500">{BALL}</replicate>'), "bodies, and a text may for 2000"),
-    "flexible": (inside('<flexcomp name="f" count="100 100 10" spacing="1 1 1"/>'), "asks for 100007 elements"),
-    "composite": (inside('<composite type="cable" count="100 100 10"/>'), "asks for 100007 elements"),
+    "nested replicates": (inside(HUNDREDS * 3 + BALL + "</replicate>" * 3), "requests 4.0"),
+    "bodies": (inside(f'<replicate count="2500">{BALL}</replicate>'), "bodies; a text is allowed at most 2000"),
+    "flexible": (inside('<flexcomp name="f" count="100 100 10" spacing="1 1 1"/>'), "requests 100007 elements"),
+    "composite": (inside('<composite type="cable" count="100 100 10"/>'), "requests 100007 elements"),
     "texture": (inside("", "<asset><texture builtin='flat' width='9999' height='1'/></asset>"), "width = '9999'"),
     "textures": (
         inside("", "<asset>" + "<texture builtin='flat' width='4096' height='4096'/>" * 9 + "</asset>"),
@@ -90,16 +90,19 @@ TOO_MUCH = {
     ),
     "height field": (
         inside("", "<asset>" + "<hfield nrow='4096' ncol='4096' size='1 1 1 1'/>" * 2 + "</asset>"),
-        "asks for 3.35544e+07 cells of height fields",
+        "requests 3.35544e+07 cells of height fields",
     ),
-    "memory": (inside("", "<size memory='100G'/>"), "<size> has memory = '100G', which is no number up to 1073741824"),
+    "memory": (
+        inside("", "<size memory='100G'/>"),
+        "<size> has memory = '100G', which is not a number of at most 1073741824",
+    ),
     "not a number": (inside("", "<size nuserdata='1e400'/>"), "<size> has nuserdata = '1e400'"),
     "user data": (inside("", "<size nuser_geom='1000000'/>"), "<size> has nuser_geom = '1000000'"),
     "iterations": (inside("", "<option iterations='2000000000'/>"), "<option> has iterations = '2000000000'"),
     "sensor": (inside("", "", "<sensor><user dim='1000000'/></sensor>"), "<user> has dim = '1000000'"),
     "muscles": (
         inside("", "<compiler><lengthrange inttotal='1e9'/></compiler>"),
-        "<lengthrange> has inttotal = '1e9', which is no number up to 20; change it, or give the model as a path",
+        "inttotal = '1e9', which is not a number of at most 20; change it, or give the model as a path",
     ),
     "short steps": (inside("", "<compiler><lengthrange timestep='0'/></compiler>"), "which is below 0.001"),
     "depth": ("<mujoco>" + "<a>" * 100_000, "nested over 200 deep"),
@@ -109,17 +112,17 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize(("text", "phrase"), TOO_MUCH.values(), ids=TOO_MUCH)
-def test_a_text_that_asks_for_too_much_is_refused_before_it_is_carried_out(text, phrase):
+def test_a_text_that_requests_too_much_is_refused_before_expansion(text, phrase):
     tracemalloc.start()
     try:
         with pytest.raises(UserError, match=re.escape(phrase)):
-            checked(text)  # before MuJoCo sees anything of it
+            checked(text)  # before MuJoCo reads it
         assert tracemalloc.get_traced_memory()[1] < 30e6
     finally:
         tracemalloc.stop()
 
 
-def test_replicates_within_the_bounds_are_carried_out():
+def test_replicates_within_the_bounds_are_expanded():
     model = compiled(read_spec(inside(f'<replicate count="3"><replicate count="4">{BALL}</replicate></replicate>')))
     assert model.nbody == 2 + 12
 
@@ -129,7 +132,7 @@ def test_engines_on_jax_refuse_more_contacts_than_memory_holds():
     # 401 balls with each other and with the floor.
     assert most_pairs(compiled(read_spec(text))) == 401 * 400 // 2 + 401
     for engine in ("mjx", "brax-spring"):
-        with pytest.raises(UserError, match=f"{engine} would keep room for contacts of 80601 pairs of shapes"):
+        with pytest.raises(UserError, match=f"{engine} would allocate contacts for 80601 pairs of shapes"):
             from_text(model=text, engine=engine)
 
 

@@ -33,7 +33,7 @@ def start_of(model):
 
 @pytest.mark.parametrize(("model", "iterations"), [("brax:ant.xml", 0), ("brax:ant.xml", 1), ("brax:humanoid.xml", 1)])
 def test_200_steps_equal_a_plain_loop_of_mujoco(x64, model, iterations):
-    """With one iteration the warm start decides where they go; converged, the ant goes there with or without it."""
+    """With one iteration the result depends on the warm start; the converged result for the ant does not."""
     found = mjcf(model, engine="mujoco", solver_iterations=iterations)
     control = 0.4 * np.sin(np.arange(found.params["control"].size))
     found = found.with_params(control=control)
@@ -43,8 +43,8 @@ def test_200_steps_equal_a_plain_loop_of_mujoco(x64, model, iterations):
     np.testing.assert_allclose(ours, expected, atol=1e-12 * np.abs(expected).max(), rtol=0)
 
 
-def test_members_hand_on_their_own_warm_starts(x64):
-    """Substeps are the same time steps, in an ensemble whose members differ."""
+def test_members_carry_their_own_warm_starts(x64):
+    """Substeps equal single time steps, in an ensemble whose members differ."""
     results = []
     for substeps in (1, 4):
         found = mjcf("brax:ant.xml", engine="mujoco", substeps=substeps, solver_iterations=1)

@@ -1,1 +1,1 @@
-"""Gauss-Seidel sweeps over all contacts until their impulses converge."""
+"""Gauss-Seidel sweeps over all contacts for their impulses."""

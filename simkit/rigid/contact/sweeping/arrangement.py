@@ -1,4 +1,4 @@
-"""Contact points in the order and layout of the sweeps."""
+"""Contacts of a step arranged in the order and array layout of the sweeps."""
 
 import dataclasses
 import functools
@@ -21,37 +21,37 @@ from simkit.rigid.scene import Setting
 
 
 def touches_of(motion: Motion, setting: Setting, mobility: Mobility) -> Touches:
-    """Return every place where something may touch, with all that does not change during the sweeps.
+    """Return all potential contacts, with the quantities that are constant during the sweeps.
 
     Args:
-        motion: where the bodies are.
+        motion: state of the bodies.
         setting: bodies and planes.
-        mobility: how the bodies yield.
+        mobility: of the bodies.
     """
-    alone, nothing = len(setting.bodies.kinds) == 1, zeros(motion.position.x)
-    pairs = None if alone else touching_pairs(motion, setting, mobility, nothing)
-    return Touches(planes=touching_planes(motion, setting, mobility, nothing), pairs=pairs)
+    is_single, zero = len(setting.bodies.kinds) == 1, zeros(motion.position.x)
+    pairs = None if is_single else touching_pairs(motion, setting, mobility, zero)
+    return Touches(planes=touching_planes(motion, setting, mobility, zero), pairs=pairs)
 
 
 def touching_planes(motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector) -> Touch:
-    """Return where bodies may touch planes, (planes, slots, bodies, ...).
+    """Return potential contacts of bodies with planes, (planes, slots, bodies, ...).
 
     Args:
-        motion: as for `touches_of`, like the others.
-        setting: its bodies and planes.
+        motion: state of the bodies.
+        setting: bodies and planes.
         mobility: of the bodies.
-        loaded: velocity that loads give each body (bodies, ...) in the time in which it may still be called at rest.
+        loaded: change of velocity (bodies, ...) by the loads, in m/s, below which an approach counts as rest.
     """
     bodies, planes = setting.bodies, setting.planes
     points = computed_once(plane_contacts(bodies, motion, planes))
     points = each(lambda values: _split(values, planes.offset.shape[0], len(bodies.kinds)), points)
-    # Plane, slot, body: what a plane has is alike for all bodies and in all their slots.
+    # Constants of a plane broadcast over slots and bodies.
     of_planes = each(lambda values: values[:, None, None], (planes.friction, planes.restitution))
     return _touch(
         points,
         points.position - motion.position,
         zeros(points.gap),
-        _answers([(mobility, points.position - motion.position)], points.normal, bodies.kinds),
+        _responses([(mobility, points.position - motion.position)], points.normal, bodies.kinds),
         jnp.maximum(bodies.friction, of_planes[0]),
         jnp.maximum(bodies.restitution, of_planes[1]),
         norm(loaded),
@@ -59,11 +59,11 @@ def touching_planes(motion: Motion, setting: Setting, mobility: Mobility, loaded
 
 
 def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, loaded: Vector) -> Touch:
-    """Return where bodies may touch each other, (rounds, slots, pairs per round, ...).
+    """Return potential contacts of bodies with each other, (rounds, slots, pairs per round, ...).
 
     Args:
-        motion: as for `touches_of`, like the others.
-        setting: its bodies.
+        motion: state of the bodies.
+        setting: bodies and planes.
         mobility: of the bodies.
         loaded: as for `touching_planes`.
     """
@@ -77,7 +77,7 @@ def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, loaded:
     return _touch(
         points,
         *arms,
-        _answers([(first[1], arms[0]), (second[1], arms[1])], points.normal, bodies.kinds),
+        _responses([(first[1], arms[0]), (second[1], arms[1])], points.normal, bodies.kinds),
         jnp.maximum(first[2], second[2]),
         jnp.maximum(first[3], second[3]),
         jnp.maximum(jnp.maximum(norm(first[4]), norm(second[4])), norm(first[4] - second[4])),
@@ -85,45 +85,45 @@ def touching_pairs(motion: Motion, setting: Setting, mobility: Mobility, loaded:
 
 
 def far_pairs(pushes: Push) -> Touch:
-    """Return contacts of pairs that are as far apart as can be, in arrays like those of their impulses.
+    """Return contacts with the gap `FAR`, which never act, in arrays like those of their impulses.
 
     Args:
         pushes: (rounds, slots, pairs per round, ...).
     """
-    nothing, none = jnp.zeros_like(pushes.along), zeros(pushes.along)
+    zero, none = jnp.zeros_like(pushes.along), zeros(pushes.along)
     return Touch(
         normal=none,
         first_arm=none,
         second_arm=none,
-        answer=none,
-        normal_mass=nothing + 1,
-        slip_mass=nothing,
-        gap=nothing + FAR,
-        friction=nothing,
-        restitution=nothing,
-        slow=nothing,
+        response=none,
+        normal_mass=zero + 1,
+        slip_mass=zero,
+        gap=zero + FAR,
+        friction=zero,
+        restitution=zero,
+        rest_speed=zero,
     )
 
 
 def apart(touch: Touch, pairs: jax.Array) -> Touch:
-    """Return contacts of which some pairs are as far apart as can be.
+    """Return contacts with the gap of some pairs set to `FAR`, so that they do not act.
 
     Args:
         touch: (rounds, slots, pairs per round, ...).
-        pairs: which, (rounds, pairs per round, ...).
+        pairs: the pairs to exclude, (rounds, pairs per round, ...) bool.
     """
     return dataclasses.replace(touch, gap=jnp.where(pairs[:, None], FAR, touch.gap))
 
 
 def of_pairs[T](tree: T, count: int) -> tuple[T, T]:
-    """Return what the two of each pair have, (rounds, 1, pairs per round, ...), of what bodies have.
+    """Return the values of both bodies of each pair, (rounds, 1, pairs per round, ...).
 
     Args:
-        tree: of arrays (bodies, ...).
-        count: of the bodies.
+        tree: any pytree of arrays (bodies, ...).
+        count: number of bodies.
     """
     leaves, structure = jax.tree.flatten(tree)
-    # In one array, of which those of a side are taken at once: compiled apart, each component costs as much as all.
+    # One array, so that each side is one gather: a gather per component would take as long to compile as all together.
     packed = computed_once(jnp.stack([made_even(values) for values in leaves]))
     one, other = (
         jax.tree.unflatten(structure, list(computed_once(jnp.take(packed, side, axis=1, mode="clip")[:, :, None])))
@@ -136,33 +136,33 @@ def _touch(
     points: Points,
     first_arm: Vector,
     second_arm: Vector,
-    answers: tuple[Vector, jax.Array, jax.Array],
+    responses: tuple[Vector, jax.Array, jax.Array],
     friction: jax.Array,
     restitution: jax.Array,
-    slow: jax.Array,
+    rest_speed: jax.Array,
 ) -> Touch:
-    answer, normal_mass, slip_mass = computed_once(answers)
-    nothing = jnp.zeros_like(points.gap)
+    response, normal_mass, slip_mass = computed_once(responses)
+    zero = jnp.zeros_like(points.gap)
     return Touch(
         normal=points.normal,
         first_arm=first_arm,
         second_arm=second_arm,
-        answer=answer,
+        response=response,
         normal_mass=normal_mass,
         slip_mass=slip_mass,
         gap=points.gap,
-        friction=friction + nothing,
-        restitution=restitution + nothing,
-        slow=slow + nothing,
+        friction=friction + zero,
+        restitution=restitution + zero,
+        rest_speed=rest_speed + zero,
     )
 
 
-def _answers(
+def _responses(
     sides: Sequence[tuple[Mobility, Vector]], normal: Vector, kinds: tuple[str, ...]
 ) -> tuple[Vector, jax.Array, jax.Array]:
-    """Return ``K n`` and the masses along the normal and along the surface, of one or two bodies at their arms."""
+    """Return ``K n`` and the effective masses along the normal and the surface, for one or two bodies."""
     if all(kind in ("sphere", "disk") for kind in kinds):
-        # Their centers lie on the normal, so that K is a number along it and another one across; a disk turns about y.
+        # The centers lie on the normal, so K has one eigenvalue along it and one across; a disk turns about y.
         along = sum(mobility.linear for mobility, _ in sides) + jnp.zeros_like(normal.x)
         across = along + sum(mobility.angular.diagonal.y * dot(arm, arm) for mobility, arm in sides)
         return along * normal, 1 / along, 1 / across

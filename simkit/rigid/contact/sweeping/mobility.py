@@ -1,4 +1,4 @@
-"""Mobility of points of bodies: their velocity, and its change by impulses."""
+"""Velocities of bodies, and mobility: their change per impulse at a point."""
 
 import jax
 
@@ -12,11 +12,11 @@ from simkit.rigid.bodies.motion import Motion
 
 @pytree
 class Velocities:
-    """How bodies move, one number each along the first axis.
+    """Linear and angular velocities of bodies; the first axis of every array counts the bodies.
 
     Attributes:
         linear: of the center of mass in m/s.
-        angular: in the frame of space, in rad/s.
+        angular: in the world frame, in rad/s.
     """
 
     linear: Vector
@@ -42,18 +42,18 @@ class Velocities:
 
 @pytree
 class Mobility:
-    """How bodies yield to impulses.
+    """Inverse inertia of bodies: velocity per impulse.
 
     Attributes:
-        linear: one over the mass, in 1/kg; zero for what nothing moves.
-        angular: inverse of the tensor of inertia in the frame of space, in 1/(kg m^2).
+        linear: inverse mass in 1/kg; zero for a body that impulses do not move.
+        angular: inverse inertia tensor in the world frame, in 1/(kg m^2).
     """
 
     linear: jax.Array
     angular: SymmetricTensor
 
     def change(self, impulse: Vector, arm: Vector) -> Velocities:
-        """Return what an impulse at a point changes, ``dv = P / m``, ``d omega = I^-1 (r x P)``.
+        """Return the change of velocities by an impulse at a point, ``dv = P / m``, ``d omega = I^-1 (r x P)``.
 
         Args:
             impulse: P in N s.
@@ -62,7 +62,7 @@ class Mobility:
         return Velocities(linear=self.linear * impulse, angular=self.angular @ staged(cross(arm, impulse)))
 
     def at(self, arm: Vector) -> SymmetricTensor:
-        """Return how the velocity of a point answers an impulse there, ``K = 1/m - [r] I^-1 [r]``, in 1/kg.
+        """Return the change of the velocity of a point per impulse there, ``K = 1/m - [r] I^-1 [r]``, in 1/kg.
 
         Args:
             arm: r in m; ``[r]`` is the matrix of the vector product with it.
@@ -84,11 +84,11 @@ class Mobility:
 
 
 def mobility_of(bodies: Bodies, motion: Motion) -> Mobility:
-    """Return how bodies yield, as they lie.
+    """Return the mobility of bodies in their present orientation.
 
     Args:
-        bodies: what moves.
-        motion: state, of which only the orientation counts.
+        bodies: constants of the bodies.
+        motion: state of the bodies, of which only the orientation is used.
     """
     moments = bodies.inertia
     inverse = Vector(1 / moments.x, 1 / moments.y, 1 / moments.z)

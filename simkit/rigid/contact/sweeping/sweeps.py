@@ -11,24 +11,24 @@ import jax.numpy as jnp
 from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, each
-from simkit.rigid.collision.rounds import halves, joined, moved_on
+from simkit.rigid.collision.rounds import join_pairs, next_round, split_pairs
 from simkit.rigid.contact.sweeping.mobility import Mobility, Velocities
 from simkit.rigid.contact.sweeping.touching import Touch
 
-# Of a body alone, which touches a plane, or of the two of a pair.
+# Velocities and mobilities of one body (which touches a plane) or of the two bodies of a pair.
 type Sides = tuple[Velocities, ...]
-type Yields = tuple[Mobility, ...]
-type Visit = Callable[[Sides, Yields, Touch, Any], tuple[Sides, Any]]
+type Mobilities = tuple[Mobility, ...]
+type Visit = Callable[[Sides, Mobilities, Touch, Any], tuple[Sides, Any]]
 type Respond = Callable[[Vector, Touch, Any], tuple[Vector, Any]]
 
 
 @pytree
 class Touches:
-    """Everything that may touch.
+    """One pytree of arrays for contacts with planes and one for contacts of pairs.
 
     Attributes:
-        planes: bodies with planes, (planes, slots, bodies, ...).
-        pairs: pairs of bodies, (rounds, slots, pairs per round, ...); None for a single body.
+        planes: of bodies with planes, (planes, slots, bodies, ...).
+        pairs: of pairs of bodies, (rounds, slots, pairs per round, ...); None for a single body.
     """
 
     planes: Any
@@ -43,16 +43,16 @@ def sweep(
     visit: Visit,
     any_near: jax.Array | None,
 ) -> tuple[Velocities, Touches]:
-    """Return velocities after one visit of every contact, in which each sees what those before it have changed.
+    """Return velocities after one Gauss-Seidel sweep: one visit of every contact with the latest velocities.
 
-    The pairs of a round share no body, so they are visited at once, on whole arrays; between rounds the bodies move on
-    by one place (`simkit.rigid.collision.rounds`), so that nothing is gathered or scattered.
+    The pairs of a round share no body, so they are visited at once, on whole arrays; between rounds the order of the
+    bodies is shifted (`simkit.rigid.collision.rounds`), so that no gather or scatter is needed.
 
     Args:
         velocities: of the bodies.
-        mobility: how they yield.
-        touches: the contacts, as trees of `Touch`.
-        carried: what ``visit`` knows of each contact, trees in the same arrangement.
+        mobility: of the bodies.
+        touches: the contacts, trees of `Touch`.
+        carried: data of ``visit`` for each contact, trees in the same arrangement.
         visit: ``(velocities of the sides, their mobilities, touch of all slots, carried) -> (velocities, carried)``.
         any_near: whether any pair may touch; if not, pairs are not visited. None where there are no pairs.
     """
@@ -67,87 +67,87 @@ def sweep(
     count = velocities.linear.x.shape[0]
     padded = each(made_even, (velocities, mobility))
     structure = jax.tree.structure(padded)
-    moving = len(jax.tree.leaves(velocities))
+    n_velocities = len(jax.tree.leaves(velocities))
 
     def one_round(packed: jax.Array, here: Any) -> tuple[jax.Array, Any]:
-        faced = jax.vmap(halves)(packed)
+        faced = jax.vmap(split_pairs)(packed)
         first, second = computed_once([jax.tree.unflatten(structure, list(side)) for side in faced])
         met, after = visit((first[0], second[0]), (first[1], second[1]), *here)
-        met = jax.vmap(joined)(*(jnp.stack(jax.tree.leaves(side)) for side in met))
-        return jax.vmap(moved_on)(jnp.concatenate([met, packed[moving:]])), after
+        met = jax.vmap(join_pairs)(*(jnp.stack(jax.tree.leaves(side)) for side in met))
+        return jax.vmap(next_round)(jnp.concatenate([met, packed[n_velocities:]])), after
 
-    def all_rounds(velocities: Velocities, known: Any) -> tuple[Velocities, Any]:
-        # All components in one array, which is moved on as one: each of 13 of its own would be compiled for itself.
+    def all_rounds(velocities: Velocities, carried: Any) -> tuple[Velocities, Any]:
+        # One array for all 13 components, so that the shift between rounds is compiled once.
         packed = jnp.stack(jax.tree.leaves((each(made_even, velocities), padded[1])))
-        packed, known = jax.lax.scan(one_round, packed, (touches.pairs, known))
-        # After as many rounds as there are others, each body is back at its first place.
-        return jax.tree.unflatten(jax.tree.structure(velocities), list(packed[:moving, :count])), known
+        packed, carried = jax.lax.scan(one_round, packed, (touches.pairs, carried))
+        # After the last round the bodies are in their first order again.
+        return jax.tree.unflatten(jax.tree.structure(velocities), list(packed[:n_velocities, :count])), carried
 
-    # Here and not around all sweeps, so that what is compiled for planes is compiled once.
+    # The condition is here and not around all sweeps, so that the code for planes is compiled once.
     velocities, pairs = jax.lax.cond(any_near, all_rounds, lambda *same: same, velocities, carried.pairs)
     return velocities, Touches(planes=planes, pairs=pairs)
 
 
 def slot_by_slot(respond: Respond) -> Visit:
-    """Return the visit of the points of a pair one after another.
+    """Return the `Visit` that resolves the points of a pair one after another.
 
     Args:
         respond: ``(relative velocity at the point, touch, carried) -> (impulse on the first body, carried)``.
     """
 
-    def visit(sides: Sides, yields: Yields, touch: Touch, known: Any) -> tuple[Sides, Any]:
+    def visit(sides: Sides, mobilities: Mobilities, touch: Touch, carried: Any) -> tuple[Sides, Any]:
         def one_slot(sides: Sides, slot: Any) -> tuple[Sides, Any]:
-            touch, known = slot
-            impulse, known = computed_once(respond(computed_once(relative(sides, touch)), touch, known))
-            return computed_once(pushed(sides, yields, touch, impulse)), known
+            touch, carried = slot
+            impulse, carried = computed_once(respond(computed_once(relative(sides, touch)), touch, carried))
+            return computed_once(pushed(sides, mobilities, touch, impulse)), carried
 
-        return jax.lax.scan(one_slot, sides, (touch, known))
+        return jax.lax.scan(one_slot, sides, (touch, carried))
 
     return visit
 
 
 def relative(sides: Sides, touch: Touch) -> Vector:
-    """Return the velocity of the first body relative to the second, or to a plane, at points.
+    """Return the velocity of the first body relative to the second, or to a plane, at contact points.
 
     Args:
-        sides: one or two, (pairs, ...).
+        sides: velocities of one or two bodies, (pairs, ...).
         touch: the points, of one slot or of all.
     """
     velocity = sides[0].at(touch.first_arm)
     return velocity if len(sides) == 1 else velocity - sides[1].at(touch.second_arm)
 
 
-def pushed(sides: Sides, yields: Yields, touch: Touch, impulse: Vector) -> Sides:
+def pushed(sides: Sides, mobilities: Mobilities, touch: Touch, impulse: Vector) -> Sides:
     """Return the velocities after an impulse at points of one slot on the first body, and its opposite on the second.
 
     Args:
-        sides: one or two, (pairs, ...).
-        yields: how they yield.
+        sides: velocities of one or two bodies, (pairs, ...).
+        mobilities: of these bodies.
         touch: the points.
         impulse: in N s.
     """
-    first = sides[0] + yields[0].change(impulse, touch.first_arm)
+    first = sides[0] + mobilities[0].change(impulse, touch.first_arm)
     if len(sides) == 1:
         return (first,)
-    return first, sides[1] - yields[1].change(impulse, touch.second_arm)
+    return first, sides[1] - mobilities[1].change(impulse, touch.second_arm)
 
 
-def all_pushed(sides: Sides, yields: Yields, touch: Touch, impulse: Vector) -> Sides:
+def all_pushed(sides: Sides, mobilities: Mobilities, touch: Touch, impulse: Vector) -> Sides:
     """Return the velocities after impulses in all slots at once, as by `pushed`.
 
     Args:
-        sides: one or two, (pairs, ...).
-        yields: how they yield.
+        sides: velocities of one or two bodies, (pairs, ...).
+        mobilities: of these bodies.
         touch: the points, (slots, pairs, ...).
-        impulse: in N s, likewise.
+        impulse: in N s, (slots, pairs, ...).
     """
-    still = each(lambda values: jnp.zeros_like(values)[None], sides)
-    changes = pushed(still, yields, touch, impulse)
+    zero = each(lambda values: jnp.zeros_like(values)[None], sides)
+    changes = pushed(zero, mobilities, touch, impulse)
     return each(lambda before, change: before + over_slots(change), sides, changes)
 
 
 def over_slots(values: jax.Array) -> jax.Array:
-    """Return the sum over the few slots of pairs, term by term: a loop over them is long to compile.
+    """Return the sum over the few slots of pairs, term by term, which compiles faster than a reduction.
 
     Args:
         values: (slots, pairs, ...).
@@ -156,6 +156,6 @@ def over_slots(values: jax.Array) -> jax.Array:
 
 
 def made_even(values: jax.Array) -> jax.Array:
-    """Return what bodies have, and zeros past the end if their number is odd."""
-    # The body that has no partner, where their number is odd, is paired with these zeros, which no impulse moves.
+    """Return values of bodies, padded by one row of zeros if their number is odd."""
+    # The zero mobility of the padding makes it an immovable partner for the body without one.
     return values if values.shape[0] % 2 == 0 else jnp.concatenate([values, jnp.zeros_like(values[:1])])

@@ -1,1 +1,1 @@
-"""Event-driven contact: events at their exact times, and their impulses."""
+"""Event-driven contact of balls: times of events, and their impulses."""

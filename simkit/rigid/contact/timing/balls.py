@@ -1,4 +1,4 @@
-"""Constants of balls for impacts and rolling, computed once for all events of a step."""
+"""Constants of balls for impacts and rolling, computed once per step."""
 
 import jax
 
@@ -8,7 +8,7 @@ from simkit.rigid.bodies.bodies import Bodies
 
 @pytree
 class Balls:
-    """Spheres or disks, one number each along the first axis.
+    """Constants of spheres or disks, arrays (balls, ...).
 
     Attributes:
         inverse_mass: 1/m in 1/kg.
@@ -30,10 +30,10 @@ class Balls:
 
 
 def balls_of(bodies: Bodies) -> Balls:
-    """Return what contact needs of spheres or disks.
+    """Return the constants of spheres or disks for contact.
 
     Args:
-        bodies: the balls.
+        bodies: constants of the spheres or disks.
     """
     inverse_mass, inverse_moment = 1 / bodies.mass, 1 / bodies.inertia.y
     lever = bodies.radius * inverse_moment

@@ -11,7 +11,7 @@ from simkit.core.pytree import pytree
 from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, select, zeros
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.contact.timing.balls import Balls
-from simkit.rigid.contact.timing.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, pick, places
+from simkit.rigid.contact.timing.candidates import GRIP, LIFT, PAIR, PLANE, Candidates, index_axis, pick
 from simkit.rigid.contact.timing.impact_impulse import impact_impulse
 from simkit.rigid.contact.timing.resting import ROUNDINGS, Footing, slip
 from simkit.rigid.scene import Planes
@@ -19,7 +19,7 @@ from simkit.rigid.scene import Planes
 
 @pytree
 class Event:
-    """An event.
+    """An event of one ball, or of two.
 
     Attributes:
         kind: PAIR, PLANE, GRIP or LIFT; -1 for no event.
@@ -44,22 +44,22 @@ class Event:
         return self.first | self.second
 
     def difference(self, vectors: Vector) -> Vector:
-        """Return the first ball's vector less the second's, or the first's if it is alone."""
+        """Return the vector of the first ball minus that of the second, or that of a single ball."""
         return pick(self.struck, select(self.first, vectors, -vectors))
 
 
-def event_of(rows: Candidates, index: jax.Array, happens: jax.Array, balls: Balls) -> Event:
+def event_of(rows: Candidates, index: jax.Array, applies: jax.Array, balls: Balls) -> Event:
     """Return one of the candidates as an event.
 
     Args:
         rows: the candidates.
         index: index of the candidate.
-        happens: whether there is an event, bool.
+        applies: whether there is an event, bool.
         balls: constants of the balls.
     """
     columns = np.stack([rows.kind, rows.first, rows.second, rows.plane])
-    kind, first, second, plane = jnp.where(happens, jnp.take(columns, index, axis=1, mode="clip"), -1)
-    ball = places(balls.radius.shape[0], balls.radius)
+    kind, first, second, plane = jnp.where(applies, jnp.take(columns, index, axis=1, mode="clip"), -1)
+    ball = index_axis(balls.radius.shape[0], balls.radius)
     return Event(kind=kind, first=ball == first, second=ball == second, plane=plane)
 
 
@@ -96,18 +96,18 @@ def after_event(
 ) -> tuple[Motion, jax.Array, jax.Array]:
     """Return the motion after an event, the index of the plane that each ball rests on, and the contacts that roll.
 
-    A ball that would leave the plane for less than ``least_flight`` stays there: it bounces with no restitution. With a
-    restitution of 1 it goes on bouncing.
+    A ball that would leave the plane for less than ``least_flight`` stays there: its impact has no restitution. With a
+    restitution of 1 it always bounces.
 
     Args:
         event: the event.
         motion: motion at its time.
-        acceleration: acceleration of the balls just before.
+        acceleration: acceleration of the balls just before the event.
         balls: constants of the balls.
         planes: the planes.
         support: index of the plane that each ball rests on, -1 for none.
         stand: contacts of resting balls.
-        least_flight: shortest flight that is followed, in s.
+        least_flight: longest flight that is replaced by rest, in s.
     """
     first, second, meets = event.first, event.second, _plane_of(event, planes)
     is_impact = event.is_impact
@@ -117,7 +117,7 @@ def after_event(
 
     # The surfaces meet at x - r n of the first ball and at x + r n of the second.
     surface = motion.angular_momentum * balls.lever
-    # The barrier makes rounding the same in every program.
+    # Without the barrier, programs that fuse this with other code would round it differently.
     normal, velocity = computed_once(
         (normal, event.difference(motion.velocity) - cross(pick(event.struck, surface), normal))
     )
@@ -131,8 +131,8 @@ def after_event(
     approach, pressing = -dot(velocity, normal), -dot(pick(first, acceleration), normal)
     stays = (event.kind == PLANE) & (pick(first, support + 1) == 0) & (pressing > 0)
     stays = stays & (2 * restitution * approach <= least_flight * pressing)
-    # Bounces of restitution 1 never end, and replacing them by rest would remove their energy. A ball that approaches
-    # by rounding only rests on the plane.
+    # Bounces of restitution 1 never end, and replacing them by rest would remove their energy. A ball whose approach is
+    # rounding rests on the plane.
     speed = pick(first, norm(motion.velocity))
     rounding = ROUNDINGS * jnp.finfo(approach.dtype).eps
     stays = stays & ((restitution < 1) | (approach <= rounding * speed))
@@ -158,4 +158,4 @@ def after_event(
 
 
 def _plane_of(event: Event, planes: Planes) -> jax.Array:
-    return places(planes.offset.shape[0], planes.offset) == event.plane
+    return index_axis(planes.offset.shape[0], planes.offset) == event.plane

@@ -1,4 +1,4 @@
-"""The impulse of one impact: restitution along the normal, Coulomb friction along the surface."""
+"""Impulse of one impact: restitution along the normal, Coulomb friction along the surface."""
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +14,11 @@ def impact_impulse(
     restitution: jax.Array,
     friction: jax.Array,
 ) -> tuple[jax.Array, Vector]:
-    """Return the impulse that the second body gives to the first, ``N`` along the normal and ``J`` of friction.
+    """Return the impulse on the first body, ``N`` along the normal and ``J`` of friction.
 
     With the speed of approach w = -u.n and the slip s = u + w n the normal impulse is ``N = (1 + e) w / (1/m)``.
     Friction ends the slip if that takes no more than mu N, ``J = -s / k``; otherwise ``J = -mu N s/|s|``. For balls
-    that is Coulomb's law throughout the impact, not only at its end: the slip never turns, and only shrinks.
+    this is Coulomb's law throughout the impact, not only at its end: the slip keeps its direction and only decreases.
 
     Args:
         velocity: u, of the first body's surface relative to the second's at the point of contact, in m/s.
@@ -29,7 +29,7 @@ def impact_impulse(
         friction: mu, not negative.
 
     Returns:
-        N and J in N s: zero if the bodies do not approach. Their derivatives are finite at no slip, no friction and no
+        N and J in N s: zero if the bodies do not approach. Their derivatives are finite at zero slip, friction and
         approach.
     """
     along = dot(velocity, normal)
@@ -39,7 +39,7 @@ def impact_impulse(
 
 
 def friction_impulse(slip: Vector, mobility: jax.Array, limit: jax.Array) -> Vector:
-    """Return the impulse of friction, ``-s / k`` where that is within its limit and ``-limit s/|s|`` elsewhere.
+    """Return the friction impulse, ``-s / k`` where that is within its limit and ``-limit s/|s|`` elsewhere.
 
     Args:
         slip: s in m/s, along the surface.

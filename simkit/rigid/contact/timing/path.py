@@ -18,11 +18,11 @@ from simkit.rigid.contact.timing.resting import Footing, with_reaction
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Quadratic[T: (Vector, jax.Array)]:
-    """A vector or number that changes as ``a + b s + c s^2`` with the time s in units of the time step.
+    """Vectors or numbers ``a + b s + c s^2`` with the time s in units of the time step.
 
     Attributes:
         constant: a.
-        linear: b; None for what never changes, of which no program computes more than a.
+        linear: b; None for a constant quadratic, so that programs compute a only.
         square: c; likewise.
     """
 
@@ -32,13 +32,13 @@ class Quadratic[T: (Vector, jax.Array)]:
 
     @property
     def parts(self) -> tuple[T, ...]:
-        """The three coefficients, or the only one."""
+        """The three coefficients, or the only one of a constant."""
         if self.linear is None or self.square is None:
             return (self.constant,)
         return self.constant, self.linear, self.square
 
     def map[R: (Vector, jax.Array)](self, function: Callable[[T], R]) -> "Quadratic[R]":
-        """Return the quadratic whose coefficients are a linear function of these."""
+        """Return the quadratic with a linear function applied to each coefficient."""
         return Quadratic(*(function(part) for part in self.parts))
 
     def at(self, s: jax.Array) -> T:
@@ -68,13 +68,13 @@ class Quadratic[T: (Vector, jax.Array)]:
 
 @pytree
 class Path:
-    """Where balls are at any time of a step, as long as nothing happens to them.
+    """Trajectory of balls within a step until the next event.
 
     Attributes:
-        motion: at the start.
+        motion: state at the start.
         acceleration: of the centers in m/s^2.
         torque: about the centers in N m.
-        pressure: force in N with which loads press those balls to their plane that rest on one.
+        pressure: force in N by which loads press a resting ball to its plane.
         inverse_moment: 1/I in 1/(kg m^2), the same about every axis that a ball turns about.
         time_step: dt in s, the unit of time of the polynomials.
     """
@@ -87,12 +87,12 @@ class Path:
     time_step: jax.Array
 
     def at(self, duration: jax.Array) -> Motion:
-        """Return the motion some time after the start, in s."""
+        """Return the motion at a time after the start, in s."""
         orientation = turn(self.motion.orientation, self._turned(duration))
         return dataclasses.replace(self.shifted(duration), orientation=orientation)
 
     def shifted(self, duration: jax.Array) -> Motion:
-        """Return the motion some time after the start, in s, with the orientations of the start."""
+        """Return the motion at a time after the start, in s, with the orientations of the start."""
         motion, dt, duration = self.motion, self.of_each(self.time_step), self.of_each(duration)
         s = duration / dt
         way = dt * dt * self.acceleration.double_integral(s)
@@ -103,19 +103,19 @@ class Path:
             angular_momentum=motion.angular_momentum + dt * self.torque.integral(s),
         )
 
-    def arrival(self, shifted: Motion, duration: jax.Array, late: jax.Array) -> Motion:
-        """Return the motion some time after the start, given all of it but the orientations.
+    def arrival(self, shifted: Motion, duration: jax.Array, correction: jax.Array) -> Motion:
+        """Return the motion at a time after the start with the derivatives of that time, from the result of `shifted`.
 
         Args:
-            shifted: as `shifted` gives it.
+            shifted: result of `shifted` for this duration.
             duration: in s.
-            late: zero, with the derivatives by which the time differs from ``duration``, as
-                `simkit.core.roots.root_change` gives them; nothing is followed twice for their sake.
+            correction: zero, with the derivatives of the time, from `simkit.core.roots.root_change`; expanded to
+                second order, so that the trajectory is not evaluated again.
         """
-        s, late = self.of_each(duration / self.time_step), self.of_each(late)
+        s, correction = self.of_each(duration / self.time_step), self.of_each(correction)
 
         def later(value: Vector, rate: Vector, bend: Vector) -> Vector:
-            return each(lambda x, v, a: x + late * (v + late / 2 * a), value, rate, bend)
+            return each(lambda x, v, a: x + correction * (v + correction / 2 * a), value, rate, bend)
 
         acceleration, torque = self.acceleration.at(s), self.torque.at(s)
         spin, change = (vector * self.inverse_moment for vector in (shifted.angular_momentum, torque))
@@ -129,17 +129,17 @@ class Path:
         )
 
     def pressing(self, duration: jax.Array) -> jax.Array:
-        """Return the pressure in N some time after the start, in s."""
+        """Return the pressure in N at a time after the start, in s."""
         return self.pressure.at(self.of_each(duration / self.time_step))
 
     def _turned(self, duration: jax.Array) -> Vector:
-        """Return the vectors by which orientations turn, in rad."""
+        """Return the rotation vectors from the start, in rad."""
         dt, duration = self.of_each(self.time_step), self.of_each(duration)
         turned = duration * self.motion.angular_momentum + dt * dt * self.torque.double_integral(duration / dt)
         return turned * self.inverse_moment
 
     def of_each(self, number: jax.Array) -> jax.Array:
-        """Return a number for each ball; used many times, it then has one sum over the balls for its derivative."""
+        """Return a number broadcast to one per ball, so that its derivative has one sum over balls for all its uses."""
         return jnp.broadcast_to(number, self.inverse_moment.shape)
 
 
@@ -151,7 +151,7 @@ def path_under(
     time: jax.Array,
     time_step: jax.Array,
 ) -> Path:
-    """Return the way of balls under loads, sampled now, half a step and a whole step later.
+    """Return the trajectory of balls under loads sampled now, half a step and a whole step later.
 
     Exact for loads that are constant or linear in time. Over many steps the error is of fourth order for loads that
     depend on time alone, of third for those that depend on position, of second for those that depend on velocity, and
@@ -161,11 +161,11 @@ def path_under(
 
     Args:
         load: ``(motion, time) -> Wrench``.
-        motion: at the start.
-        balls: what moves.
-        stand: how balls rest on planes.
+        motion: state at the start.
+        balls: constants of the balls.
+        stand: contacts of resting balls.
         time: in s.
-        time_step: in s; the way may be followed for that long.
+        time_step: in s; the trajectory is valid for that long.
     """
 
     def path_of(*parts: Wrench) -> Path:

@@ -1,4 +1,4 @@
-"""Balls at rest on a plane: normal forces, and friction while they slip or roll."""
+"""Resting contacts of balls with planes: normal forces, and friction while slipping or rolling."""
 
 import dataclasses
 
@@ -10,20 +10,20 @@ from simkit.rigid.algebra.vector import Vector, cross, dot, norm, normalize, sel
 from simkit.rigid.bodies.motion import Motion, Wrench
 from simkit.rigid.contact.timing.balls import Balls
 
-# Roundings that what is zero but for them may have gathered.
+# Tolerance, in units of round-off, within which a quantity counts as zero.
 ROUNDINGS = 64
 
 
 @pytree
 class Footing:
-    """How each ball stands on its plane.
+    """Resting contact of each ball with its plane, arrays (balls, ...).
 
     Attributes:
-        held: whether it rests on one.
-        normal: unit vector of the plane; zero for a ball that is not held.
-        friction: coefficient of the contact.
-        rolls: whether the contact grips, so that the ball rolls; it slips otherwise.
-        direction: unit vector along the slip at the start.
+        held: whether the ball rests on a plane, bool.
+        normal: unit normal of the plane; zero for a ball that is not held.
+        friction: coefficient of friction of the contact.
+        rolls: whether the contact grips, so that the ball rolls; otherwise it slips. bool.
+        direction: unit vector along the slip, or along its rate if there is no slip yet; zero without either.
     """
 
     held: jax.Array
@@ -34,14 +34,14 @@ class Footing:
 
 
 def slip(velocity: Vector, angular_momentum: Vector, balls: Balls, normal: Vector) -> Vector:
-    """Return the velocity of the surface at the point that faces a plane, ``v_t - r omega x n``.
+    """Return the slip, the velocity of the surface at the point that faces a plane, ``v_t - r omega x n``.
 
-    Of accelerations and torques it is the rate at which that changes.
+    For accelerations and torques in place of velocities and angular momenta, it is the rate of the slip.
 
     Args:
         velocity: v of the centers in m/s.
         angular_momentum: I omega about the centers in kg m^2/s.
-        balls: what moves.
+        balls: constants of the balls.
         normal: n of the plane, a unit vector.
     """
     along = velocity - dot(velocity, normal) * normal
@@ -57,19 +57,19 @@ def footing(
     normal: Vector,
     friction: jax.Array,
 ) -> Footing:
-    """Return how balls stand now: whether the load still presses them down, and whether the contact grips.
+    """Return the resting contacts now: whether the load still presses a ball down, and whether its contact grips.
 
-    A contact grips if it did so before, or has no slip, and if friction can keep it so, ``|s'| <= k mu N`` with the
-    rate s' at which the load alone would change the slip. Otherwise it slips, from rest along s'.
+    A contact grips if it did so before, or has no slip, and if friction can maintain that, ``|s'| <= k mu N`` with the
+    rate s' at which the load alone would change the slip. Otherwise it slips; from zero slip, along s'.
 
     Args:
-        motion: of balls.
-        balls: what moves.
-        wrench: of the loads on them.
-        held: whether each rested on a plane so far.
-        rolling: whether its contact gripped so far.
-        normal: of that plane; zero for a ball that is not held.
-        friction: coefficient of that contact.
+        motion: state of the balls.
+        balls: constants of the balls.
+        wrench: loads on the balls.
+        held: whether each ball rested on a plane until now, bool.
+        rolling: whether its contact gripped until now, bool.
+        normal: unit normal of that plane; zero for a ball that is not held.
+        friction: coefficient of friction of that contact.
     """
     pressure = -dot(wrench.force, normal)
     eps = jnp.finfo(pressure.dtype).eps
@@ -90,15 +90,15 @@ def footing(
 
 
 def with_reaction(wrench: Wrench, balls: Balls, footing: Footing) -> tuple[Wrench, jax.Array]:
-    """Return loads together with what planes do to the balls that rest on them, and the pressure in N.
+    """Return loads plus the reactions of planes on resting balls, and the pressure in N.
 
-    ``F + N n + f`` and ``T - r n x f`` with the pressure N = -F.n; the friction is f = -mu N along the slip while the
-    contact slips, and what keeps the slip constant while it grips. All of it is linear in the load.
+    ``F + N n + f`` and ``T - r n x f`` with the pressure N = -F.n; the friction f is mu N against the slip while the
+    contact slips, and the force that keeps the slip constant while it grips. The result is linear in the load.
 
     Args:
-        wrench: of the loads.
-        balls: what moves.
-        footing: how they stand.
+        wrench: loads on the balls.
+        balls: constants of the balls.
+        footing: resting contacts of the balls.
     """
     normal = footing.normal
     pressure = -dot(wrench.force, normal)
@@ -112,16 +112,16 @@ def with_reaction(wrench: Wrench, balls: Balls, footing: Footing) -> tuple[Wrenc
 
 
 def settled(motion: Motion, balls: Balls, footing: Footing, offset: jax.Array) -> Motion:
-    """Return balls without the rounding that would let them leave their plane, or slip where they roll.
+    """Return balls projected onto their planes, and onto zero slip where they roll, which removes rounding.
 
-    What is taken away is zero but for rounding; its derivative is not, and belongs to the physics: a ball at rest that
-    is given a little velocity rolls on with 5/7 of it.
+    The correction is zero up to rounding, but its derivative is not, and is physical: a rolling ball at rest that gets
+    a small change of velocity keeps 5/7 of it.
 
     Args:
-        motion: of balls.
-        balls: what moves.
-        footing: how they stand.
-        offset: of each ball's plane in m.
+        motion: state of the balls.
+        balls: constants of the balls.
+        footing: resting contacts of the balls.
+        offset: offset of the plane of each ball in m.
     """
     normal = footing.normal
     rise = jnp.where(footing.held, offset + balls.radius - dot(motion.position, normal), 0)

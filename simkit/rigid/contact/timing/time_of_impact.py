@@ -1,11 +1,11 @@
-"""Time of impact: the first root of a gap, bounded from below so that no impact is stepped over."""
+"""Time of impact: the first root of a gap, approached from below so that no impact is missed."""
 
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
-# One suffices where the gap is quadratic in time; otherwise each about doubles the digits.
+# One iteration suffices where the gap is quadratic in time; otherwise each about doubles the correct digits.
 ITERATIONS = 5
 
 
@@ -16,44 +16,44 @@ def first_closing(
     least_rate: jax.Array,
     horizon: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the first time at which gaps close, whether that was found to round-off, and their rates at that time.
+    """Return the first time at which gaps close, whether it has converged to round-off, and their rates at that time.
 
-    From a time with gap c and rate b, ``c + b t + m t^2 / 2`` with the smallest curvature m stays below the gap, so
-    its first root is a time before which nothing closes: the exact one for a gap quadratic in time. Repeating this
-    approaches the closing from below, quadratically where the gap closes with some speed. What is still on its way
-    after a fixed number of repetitions gives the time reached so far, from which to go on.
+    From a time with gap c and rate b, the parabola ``c + b t + m t^2 / 2`` with a lower bound m of the curvature stays
+    below the gap, so its first root is a lower bound of the time of closing, exact for a gap quadratic in time.
+    Repeating this approaches the closing from below, quadratically if the gap closes at a nonzero rate. After a fixed
+    number of iterations the lower bound reached is returned, from which a later call can continue.
 
     Not to be differentiated: see `simkit.core.roots`.
 
     Args:
-        gap: ``t -> (gap, its rate)``, at a time for each.
-        bend: m, a lower bound of the gap's second derivative up to the horizon.
+        gap: ``t -> (gap, its rate)``, elementwise.
+        bend: m, a lower bound of the second derivative of the gap up to the horizon.
         bend_now: second derivative at t = 0.
-        least_rate: rate that rounding makes of zero; something that touches counts as closing if it is faster.
-        horizon: latest time of interest.
+        least_rate: rate that counts as rounding; a gap of zero at t = 0 closes only at a larger rate.
+        horizon: latest time.
 
     Returns:
-        The time, infinite where the gap stays open up to the horizon; True where it is the closing itself; the rate.
+        The time, infinite where the gap stays open up to the horizon; whether it has converged, bool; the rate.
     """
 
     def advance(number: int, reached: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         time, _, step, _ = reached
         at_start, time = number == 0, time + step
-        open_yet = time <= horizon
-        left, rate = gap(jnp.minimum(time, horizon))
-        closed = left <= 0
-        # What touches and neither moves nor is pressed stays open for now.
+        within_horizon = time <= horizon
+        gap_left, rate = gap(jnp.minimum(time, horizon))
+        closed = gap_left <= 0
+        # A gap of zero with zero rate and no closing acceleration counts as open.
         still = at_start & closed & (jnp.abs(rate) <= least_rate)
-        following = _descent(jnp.maximum(left, 0), jnp.where(still, 0, rate), bend)
+        following = _descent(jnp.maximum(gap_left, 0), jnp.where(still, 0, rate), bend)
         # At its closing a gap may be zero and its rate positive by rounding alone.
         following = jnp.where(closed & ~at_start, 0, following)
         # Beyond the horizon the bound does not hold, and need not.
-        following = jnp.where(open_yet & ~(still & (bend_now >= 0)), following, jnp.inf)
+        following = jnp.where(within_horizon & ~(still & (bend_now >= 0)), following, jnp.inf)
         return time, step, following, rate
 
-    # Each pass finds the way to the next place, and the last one the rate at the place reached.
-    nothing = jnp.zeros_like(bend)
-    time, step, _, rate = jax.lax.fori_loop(0, ITERATIONS + 1, advance, (nothing, nothing, nothing, nothing))
+    # Each iteration computes the step to the next time; the last one computes the rate at the time reached.
+    zero = jnp.zeros_like(bend)
+    time, step, _, rate = jax.lax.fori_loop(0, ITERATIONS + 1, advance, (zero, zero, zero, zero))
     time = jnp.where(time <= horizon, time, jnp.inf)
     return time, step <= jnp.sqrt(jnp.finfo(step.dtype).eps) * horizon, rate
 
@@ -63,7 +63,7 @@ def _descent(gap: jax.Array, rate: jax.Array, bend: jax.Array) -> jax.Array:
     squared = rate * rate - 2 * bend * gap
     root = jnp.sqrt(jnp.maximum(squared, 0))
     closing, falling = rate < 0, bend < 0
-    # Of the two forms of the quadratic formula, each case takes the one that adds numbers of equal sign.
+    # Each case uses the form of the quadratic formula without cancellation.
     direct = jnp.where(squared >= 0, 2 * gap / jnp.where(closing, root - rate, 1), jnp.inf)
     later = jnp.where(falling, (root + rate) / jnp.where(falling, -bend, 1), jnp.inf)
     return jnp.where(closing, direct, later)
