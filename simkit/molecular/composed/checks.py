@@ -154,16 +154,26 @@ def _refuse_jump(field: Field, inside: jax.Array, cell: SystemCell, params: Para
     for axis in (axis for axis, repeats in enumerate(cell.periodic) if repeats):
         fractions = inside @ spaces.inverse_of(vectors)
         sides = [fractions.at[:, axis].set(end) @ vectors for end in (0.0, 1.0)]
-        near, far = (
-            np.where(field.on, np.asarray(field.each(tuple(side[:, a] for a in range(cell.dimension)), at)), 0)
-            for side in sides
+        near, far, between = (
+            np.where(field.on, np.asarray(field.each(tuple(place[:, a] for a in range(cell.dimension)), at)), 0)
+            for place in (*sides, inside)
         )
-        size = np.nanmax(np.abs([near, far]))
-        if not (np.abs(near - far) <= SAME * size).all():
+        if not _are_alike(near, far, between):
             raise UserError(
                 f"{field.formula.where}: differs between both sides of the cell along {'xyz'[axis]}, where it repeats; "
                 "make it periodic, or set cell.periodic to false along that axis"
             )
+
+
+def _are_alike(near: np.ndarray, far: np.ndarray, between: np.ndarray) -> bool:
+    """Return whether energies at opposite sides are equal; infinite ones, within rounding of the place, are too."""
+    finite = np.isfinite(near) & np.isfinite(far)
+    size = np.max(np.abs([near, far]), initial=0, where=finite)
+    if (np.abs(near - far)[finite] > SAME * size).any():
+        return False
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.abs(1 / near - 1 / far)[~finite] * np.max(np.abs(between), initial=0, where=np.isfinite(between))
+    return bool((gap <= SAME).all())
 
 
 def _refuse_pairs(term: PairTerm, particles: Particles, start: jax.Array, cell: SystemCell, params: Params) -> None:

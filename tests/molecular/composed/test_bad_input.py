@@ -109,6 +109,10 @@ AT_THE_START = {
         "leaves no room for that many",
     ),
     "field of a cell": ({"fields": [{"energy": "x"}]}, "differs between both sides of the cell along x"),
+    "wall of a cell": (
+        {"walls": [{"distance": "x", "energy": "1/r**9"}]},
+        "walls[0].energy: differs between both sides of the cell along x",
+    ),
     "not symmetric": (
         {
             "particles": {"A": {"count": 3, "values": {"q": 1}}, "B": {"count": 3, "values": {"q": 2}}},
@@ -193,6 +197,11 @@ def test_a_field_in_a_cell_that_changes_is_refused(more, key):
     with pytest.raises(UserError, match=f"{key} changes the cell, in which a field that fits it at the start"):
         system(**FIELD_IN_A_CELL, fields=[{"energy": "cos(2*pi*x/L)"}], **more)
     assert system(**FIELD_IN_A_CELL, **more).params
+
+
+def test_a_field_that_is_infinite_at_both_sides_of_its_cell_fits():
+    simulation = made(fields=[{"energy": "1/sin(pi*x/side)**2"}])
+    simulation.check(simulation.params, jax.random.key(0))
 
 
 @pytest.mark.parametrize("energy", ["p*x", "p*x*time", "sin(2*pi*(x - time)/L) + x*where(time > 5, 1, 0)"])
