@@ -1,10 +1,10 @@
 """Parameters that a function depends on, found by tracing it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
-from jax.interpreters import partial_eval
+from jax.extend.core import Literal
 
 from simkit.core import paths
 from simkit.core.simulation import Params, Simulation
@@ -55,7 +55,74 @@ def depends(function: Callable[..., Any], *arguments: Any) -> bool:
     return any(_used(function, *arguments))
 
 
+def sizes_of_scan(params: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the number of constants and of carried arrays of a ``scan``.
+
+    Args:
+        params: of its equation, in any supported release of JAX.
+    """
+    if "ft_in" in params:
+        constants, carried, _ = (len(part) for part in params["ft_in"].unpack())
+        return constants, carried
+    return params["num_consts"], params["num_carry"]
+
+
 def _used(function: Callable[..., Any], *arguments: Any) -> list[bool]:
     """Return for each array among the arguments, in the order of their leaves, whether it has an effect."""
     traced = jax.make_jaxpr(function)(*arguments)
-    return partial_eval.dce_jaxpr(traced.jaxpr, [True] * len(traced.out_avals))[1]
+    return _inputs_of(traced.jaxpr, [True] * len(traced.out_avals))
+
+
+def _inputs_of(jaxpr: Any, outputs: list[bool]) -> list[bool]:
+    """Return which inputs of a program the given outputs depend on."""
+    live = {variable for variable, needed in zip(jaxpr.outvars, outputs, strict=True) if needed and _varies(variable)}
+    for equation in reversed(jaxpr.eqns):
+        needed = [variable in live for variable in equation.outvars]
+        if any(needed):
+            used = zip(equation.invars, _inputs_of_equation(equation, needed), strict=True)
+            live |= {variable for variable, is_used in used if is_used and _varies(variable)}
+    return [variable in live for variable in jaxpr.invars]
+
+
+def _inputs_of_equation(equation: Any, outputs: list[bool]) -> list[bool]:
+    """Return which inputs of one equation the given outputs depend on, number by number through barriers and loops."""
+    name, params = equation.primitive.name, equation.params
+    if name == "optimization_barrier":
+        return outputs
+    if name == "scan":
+        return _inputs_of_loop(_plain(params["jaxpr"]), outputs, *sizes_of_scan(params))
+    if name == "while":
+        n_test, n_body = params["cond_nconsts"], params["body_nconsts"]
+        # The test decides on every output.
+        test = _inputs_of(_plain(params["cond_jaxpr"]), [True])
+        needed = [out or by_test for out, by_test in zip(outputs, test[n_test:], strict=True)]
+        return test[:n_test] + _inputs_of_loop(_plain(params["body_jaxpr"]), needed, n_body, len(outputs))
+    if name == "cond":
+        branches = [_inputs_of(_plain(branch), outputs) for branch in params["branches"]]
+        return [True, *map(any, zip(*branches, strict=True))]
+    for program in map(_plain, params.values()):
+        shape = len(getattr(program, "invars", ())), len(getattr(program, "outvars", ()))
+        if hasattr(program, "eqns") and shape == (len(equation.invars), len(outputs)):
+            return _inputs_of(program, outputs)
+    return [True] * len(equation.invars)
+
+
+def _inputs_of_loop(body: Any, outputs: list[bool], n_consts: int, n_carried: int) -> list[bool]:
+    """Return which inputs of a loop its outputs depend on: constants, then carried arrays, then those of each turn."""
+    while True:
+        used = _inputs_of(body, outputs)
+        carried = used[n_consts : n_consts + n_carried]
+        widened = [a or b for a, b in zip(outputs, carried, strict=False)] + outputs[n_carried:]
+        if widened == outputs:
+            return [*used[:n_consts], *widened[:n_carried], *used[n_consts + n_carried :]]
+        outputs = widened
+
+
+def _plain(program: Any) -> Any:
+    """Return a program without its constants; anything else as it is."""
+    return getattr(program, "jaxpr", program)
+
+
+def _varies(variable: Any) -> bool:
+    """Return whether a variable of a program is one, and no number written into it."""
+    return not isinstance(variable, Literal)

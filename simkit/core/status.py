@@ -32,6 +32,7 @@ class Status(enum.IntEnum):
     BODY_TOO_NEAR = 13
     UNRESOLVED = 14
     CELL_TOO_SMALL = 15
+    VISCOSITY_OUT_OF_RANGE = 16
 
 
 MESSAGES = {
@@ -58,6 +59,8 @@ MESSAGES = {
     "farther apart and from walls",
     Status.CELL_TOO_SMALL: "shrank its cell to less than twice the cut-off of its forces, where pairs would be missed; "
     "take a larger cell of more particles, a shorter cut-off, or a lower pressure",
+    Status.VISCOSITY_OUT_OF_RANGE: "has a viscosity that became negative, or too large for its time step with explicit "
+    "friction; change its formula, or reduce the time step",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",
     Status.DISK_OUT_OF_PLANE: "pushed a disk out of the x-z plane; remove what pushes it along y or turns it about "
     "another axis, or take dynamics = Free, Compliant or Jointed",
@@ -73,6 +76,7 @@ FAILURES = (
     Status.DISK_OUT_OF_PLANE,
     Status.BODY_TOO_NEAR,
     Status.CELL_TOO_SMALL,
+    Status.VISCOSITY_OUT_OF_RANGE,
 )
 # The run goes on, but it, or derivatives of it, may not be those of the physics.
 CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET, Status.UNRESOLVED)

@@ -1,8 +1,10 @@
 """What a function depends on is found by tracing it."""
 
+import jax
 import jax.numpy as jnp
+import pytest
 
-from simkit.core.dependence import depends
+from simkit.core.dependence import depends, without_effect
 
 
 def test_what_depends_on_no_argument_is_told():
@@ -10,3 +12,69 @@ def test_what_depends_on_no_argument_is_told():
     assert not depends(lambda x, time: weight * jnp.ones_like(x), jnp.zeros(3), jnp.float32(0))
     assert depends(lambda x, time: weight * time * jnp.ones_like(x), jnp.zeros(3), jnp.float32(0))
     assert depends(lambda x, time: 0 * x, jnp.zeros(3), jnp.float32(0))
+
+
+def _through_barrier(p, x):
+    return jax.lax.optimization_barrier((p["used"] * x, p["idle"]))[0]
+
+
+def _through_scan(p, x):
+    def turn(carry, number):
+        return (carry[0] + p["used"], carry[1] * p["idle"]), number
+
+    return jax.lax.scan(turn, (x, x), None, length=3)[0][0]
+
+
+def _through_while(p, x):
+    def test(carry):
+        return carry[0] < p["used"]
+
+    return jax.lax.while_loop(test, lambda carry: (carry[0] + 1, carry[1] + p["idle"]), (x, x))[0]
+
+
+def _through_carry(p, x):
+    """What is carried from turn to turn reaches the result one turn later."""
+
+    def turn(_, carry):
+        return carry[1], carry[2], carry[2] + p["used"], carry[3] + p["idle"]
+
+    return jax.lax.fori_loop(0, 4, turn, (x, x, x, x))[0]
+
+
+def _through_branch(p, x):
+    return jax.lax.cond(x > 0, lambda: (p["used"], p["idle"]), lambda: (x, x))[0]
+
+
+def _through_jit(p, x):
+    return jax.jit(lambda used, idle: (used + x, idle))(p["used"], p["idle"])[0]
+
+
+def _through_checkpoint(p, x):
+    return jax.checkpoint(lambda used, idle: (jnp.sin(used) + x, jnp.sin(idle)))(p["used"], p["idle"])[0]
+
+
+def _through_own_derivative(p, x):
+    @jax.custom_jvp
+    def both(used, idle):
+        return used * x, idle
+
+    both.defjvps(lambda t, *_: (t, t), lambda t, *_: (t, t))
+    return both(p["used"], p["idle"])[0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _through_barrier,
+        _through_scan,
+        _through_while,
+        _through_carry,
+        _through_branch,
+        _through_jit,
+        _through_checkpoint,
+        _through_own_derivative,
+    ],
+)
+def test_what_passes_beside_a_result_has_no_effect_on_it(function):
+    params = {"used": jnp.float32(1), "idle": jnp.float32(2)}
+    assert without_effect(function, params, jnp.float32(0.5)) == ["idle"]

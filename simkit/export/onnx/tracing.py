@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from simkit.core.dependence import sizes_of_scan
 from simkit.export.onnx.equations import Aval, Equation
 
 # Where a primitive that only calls another program keeps it, by the names that JAX's versions use.
@@ -197,11 +198,7 @@ def evaluated(equation: Equation, values: Sequence[Any]) -> list[Any]:
 def scan(equation: Equation) -> Scan:
     """Return the parts of a ``scan``."""
     params = equation.params
-    if "ft_in" in params:
-        constants, carry, _ = (len(part) for part in params["ft_in"].unpack())
-    else:
-        constants, carry = params["num_consts"], params["num_carry"]
-    return Scan(constants, carry, params["length"], params["reverse"], Program(params["jaxpr"]))
+    return Scan(*sizes_of_scan(params), params["length"], params["reverse"], Program(params["jaxpr"]))
 
 
 def while_loop(equation: Equation) -> While:

@@ -120,6 +120,8 @@ class ComposedFlow:
             name: ObstacleFormulas(one, known, dimension, names) for name, one in settings["obstacles"].items()
         }
         immersed = dimension == 2 and not varies and flow_rate is None and not settings["implicit"]
+        if settings["obstacle_method"] is not None and not obstacles:
+            raise settings.refuse("obstacle_method", "has no effect without obstacles; leave it out")
         way = settings["obstacle_method"] or (IMMERSED if immersed else FORCED)
         equations = Equations(
             domain=domain,

@@ -8,6 +8,7 @@ import numpy as np
 
 from simkit.core.expressions.scope import precision_of, refuse_negative, refuse_non_finite
 from simkit.core.simulation import Params
+from simkit.errors import UserError
 from simkit.flow.boundary.side_velocity import velocity_on_sides
 from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.parts_of_sides import check_parts
@@ -79,6 +80,10 @@ def check_start(flow: ComposedFlow, params: Params, key: jax.Array) -> None:
         speed: Any = flow.largest_speed.number(params)
         refuse_non_finite(flow.largest_speed, speed)
         speed = float(speed)
+        if speed <= 0:
+            raise UserError(
+                f"{flow.largest_speed.where}: is {speed:g} at the start; choose a speed above 0, or leave it out"
+            )
     else:
         faster = FASTER if flow.obstacles else 1.0
         speed = tuple(max(faster * float(jnp.max(jnp.abs(f))), s) for f, s in zip(velocity, speeds, strict=True))

@@ -15,6 +15,7 @@ from simkit.flow.composed.flow import ComposedFlow
 from simkit.flow.composed.measurements import Measurements, unit_of_time
 from simkit.flow.composed.settings import SETTINGS
 from simkit.flow.composed.start import check_start
+from simkit.flow.composed.viscosity_range import viscosity_in_range
 from simkit.flow.obstacles.bodies import Bodies
 from simkit.flow.obstacles.clearance import are_clear
 from simkit.flow.stepping.stepper import FlowState, stepper
@@ -95,9 +96,16 @@ def system(
 
     bodies = flow.equations.obstacle
 
+    moves, varies = isinstance(bodies, Bodies) and bodies.moves, flow.equations.varies
+
     def status(state: FlowState, params: Params) -> jax.Array:
-        fits = are_clear(bodies, params, state.time[0])  # type: ignore[arg-type]
-        code = jnp.where(fits, jnp.int32(Status.OK), jnp.int32(Status.BODY_TOO_NEAR))
+        code = jnp.int32(Status.OK)
+        if varies:
+            stable = viscosity_in_range(flow.equations, state, params)
+            code = jnp.where(stable, code, jnp.int32(Status.VISCOSITY_OUT_OF_RANGE))
+        if moves:
+            fits = are_clear(bodies, params, state.time[0])  # type: ignore[arg-type]
+            code = jnp.where(fits, code, jnp.int32(Status.BODY_TOO_NEAR))
         return jnp.where(is_finite(state), code, jnp.int32(Status.NON_FINITE))
 
     return Simulation(
@@ -106,7 +114,7 @@ def system(
         observe=seen.observe,
         diagnose=seen.diagnose,
         params=flow.parameters,
-        status=status if isinstance(bodies, Bodies) and bodies.moves else None,
+        status=status if moves or varies else None,
         watched=False,
         check=functools.partial(check_start, flow),
         dimensions=seen.dimensions,

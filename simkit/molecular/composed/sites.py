@@ -23,21 +23,25 @@ class Sites:
         room: the cell at the start.
         lattice: name of the lattice and unit cells along each axis; ``None`` for other positions.
         moves_cell: whether the cell changes.
+        may_drift: whether all particles may move together without meaning: nothing holds or pushes them from outside.
     """
 
     placing: Placing
     room: SystemCell
     lattice: tuple[str, tuple[int, ...]] | None
     moves_cell: bool
+    may_drift: bool
 
     def of_displacement(self, moment: Moment) -> Seen:
-        """Return the distance of each particle from its site less the mean drift, (N,); sites follow the cell."""
+        """Return the distance of each particle from its site, (N,); sites follow the cell, and a mean drift if it is free."""
         params = without_time(moment.params)
         home = self.placing.standing(params).astype(moment.position.dtype)
         if self.moves_cell:
             assert moment.cell is not None  # there is one that moves
             home = home @ spaces.inverse_of(self.room.vectors(params)) @ spaces.lattice_vectors(moment.cell)
-        away = spaces.displacement_without_drift(spaces.free(self.room.dimension), moment.position, home)
+        away = moment.position - home
+        if self.may_drift:
+            away = spaces.displacement_without_drift(spaces.free(self.room.dimension), moment.position, home)
         squared = jnp.sum(away**2, axis=1)
         distance = jnp.sqrt(squared)
         numbers = {"largest_displacement": distance.max(), "mean_square_displacement": jnp.mean(squared)}

@@ -265,7 +265,8 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
         raise UserError('averages are those of task = "dynamics"; leave them out')
 
     touching = Touching(acts, members, size, images)
-    sites = Sites(placing, room, _lattice(settings["start"]), _moves_cell(settings))
+    may_drift = not (fields or frozen.any() or settings["dynamics"]["method"] == "langevin")
+    sites = Sites(placing, room, _lattice(settings["start"]), _moves_cell(settings), may_drift)
     see, seen = observed_of(settings, touching, sites)
     return Composition(settings, done, names, params, members, room, placing, acts, images, touching, see, seen)
 

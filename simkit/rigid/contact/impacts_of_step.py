@@ -48,20 +48,14 @@ def strike_all(
     """
     planes, pairs = _with_rest_speed(touches.planes, last.planes), None
     hits = [approaching(relative((before,), planes), planes, time_step)]
-    if touches.pairs is not None:
-        pairs = _with_rest_speed(touches.pairs, last.pairs)
-        hits.append(approaching(relative(of_pairs(before, len(setting.bodies.kinds)), pairs), pairs, time_step))
-    hits = computed_once(hits)
     passing_by = None
-    if pairs is not None:
-        candidates = jnp.any(hits[1], axis=1) & (jnp.min(pairs.gap, axis=1) > 0)
-
-        def pass_by(candidates: jax.Array) -> jax.Array:
-            return passing(setting.bodies, motion, before.linear, before.angular, candidates, time_step)
-
-        passing_by = jax.lax.cond(jnp.any(candidates), pass_by, jnp.zeros_like, candidates)
-        pairs = apart(pairs, passing_by)
-        hits[1] = hits[1] & ~passing_by[:, None]
+    if touches.pairs is not None:
+        assert any_near is not None  # None only without pairs
+        pairs, of_each_pair, passing_by = _impacts_of_pairs(
+            before, motion, setting, touches.pairs, last.pairs, any_near, time_step
+        )
+        hits.append(of_each_pair)
+    hits = computed_once(hits)
     impact_contacts = Touches(planes=planes, pairs=pairs)
     if passes == 0:
         # Resting impulses end an approach exactly when the gap closes; only friction depends on the step of impact.
@@ -82,11 +76,9 @@ def strike_all(
 
         after = jax.lax.cond(jnp.any(impact), all_passes, lambda same: same, before)
     if passing_by is not None and touches.pairs is not None:
-        # A body that had an impact changes direction and may meet a body that it would have passed.
-        change = after - before
-        turned = dot(change.linear, change.linear) + dot(change.angular, change.angular)
-        one, other = of_pairs(jax.lax.stop_gradient(turned), len(setting.bodies.kinds))
-        touches = dataclasses.replace(touches, pairs=apart(touches.pairs, passing_by & (one + other == 0)[:, 0]))
+        touches = dataclasses.replace(
+            touches, pairs=_without_passing(touches.pairs, passing_by, after - before, len(setting.bodies.kinds))
+        )
     return after, impact, touches
 
 
@@ -95,3 +87,54 @@ def _with_rest_speed(touch: Touch, push: Push) -> Touch:
     # A contact that rested under an impulse transmitted by other bodies then keeps resting.
     speed = RESTING_STEPS * push.along / touch.normal_mass
     return dataclasses.replace(touch, rest_speed=computed_once(jnp.maximum(touch.rest_speed, speed)))
+
+
+def _impacts_of_pairs(
+    before: Velocities,
+    motion: Motion,
+    setting: Setting,
+    pairs: Touch,
+    last: Push,
+    any_near: jax.Array,
+    time_step: jax.Array,
+) -> tuple[Touch, jax.Array, jax.Array]:
+    """Return the contacts of pairs without those that pass by, where there are impacts, and which pairs pass by."""
+
+    def where_near() -> tuple[Touch, jax.Array, jax.Array]:
+        resting = _with_rest_speed(pairs, last)
+        hits = approaching(relative(of_pairs(before, len(setting.bodies.kinds)), resting), resting, time_step)
+        hits = computed_once(hits)
+        candidates = jnp.any(hits, axis=1) & (jnp.min(resting.gap, axis=1) > 0)
+
+        def pass_by(candidates: jax.Array) -> jax.Array:
+            return passing(setting.bodies, motion, before.linear, before.angular, candidates, time_step)
+
+        passing_by = jax.lax.cond(jnp.any(candidates), pass_by, jnp.zeros_like, candidates)
+        return apart(resting, passing_by), hits & ~passing_by[:, None], passing_by
+
+    def nowhere() -> tuple[Touch, jax.Array, jax.Array]:
+        none = jnp.zeros_like(pairs.gap, bool)
+        return pairs, none, none[:, 0]
+
+    # Most steps of bodies that lie apart end here, before anything is gathered for pairs.
+    return jax.lax.cond(any_near, where_near, nowhere)
+
+
+def _without_passing(pairs: Touch, passing_by: jax.Array, change: Velocities, count: int) -> Touch:
+    """Return the contacts of pairs without those that pass by.
+
+    A body that had an impact changes direction and may meet a body that it would have passed, so its contacts stay.
+
+    Args:
+        pairs: (rounds, slots, pairs per round, ...).
+        passing_by: which pairs would pass by, (rounds, pairs per round, ...).
+        change: of the velocities by the impacts.
+        count: number of bodies.
+    """
+
+    def where_passing() -> Touch:
+        turned = dot(change.linear, change.linear) + dot(change.angular, change.angular)
+        one, other = of_pairs(jax.lax.stop_gradient(turned), count)
+        return apart(pairs, passing_by & (one + other == 0)[:, 0])
+
+    return jax.lax.cond(jnp.any(passing_by), where_passing, lambda: pairs)

@@ -45,6 +45,11 @@ MISTAKES = {
         "time",
         "initial.u: column 1 of '>>>time': 'time' is not known here",
     ),
+    "a way to hold obstacles that are not there": (
+        "obstacle_method",
+        "direct_forcing",
+        "obstacle_method has no effect without obstacles; leave it out",
+    ),
     "an unknown key": ("axes.y.strething", 1, "axes.y.strething is not a known key; did you mean 'stretching'?"),
     "an unknown side": ("axes.y.lower", "wal", "axes.y.lower = 'wal' is unknown; did you mean 'wall'?"),
     "a pressure on a wall": (
