@@ -14,7 +14,7 @@ from simkit.molecular.interactions.user_energy import user_energy
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import lennard_jones, morse, soft_sphere
 from simkit.molecular.relaxation import relaxation
-from simkit.molecular.relaxation.zero_modes import unopposed
+from simkit.molecular.relaxation.zero_modes import zero_modes
 
 MAX_STEPS = 5000
 
@@ -150,7 +150,7 @@ def free_of(interaction, position, params, cell=None):
     @jax.jit
     def run(position, params):
         neighbors = interaction.prepare(position, cell, params)
-        return unopposed(lambda x: interaction.force(x, cell, params, neighbors), position, rotations=True)
+        return zero_modes(lambda x: interaction.force(x, cell, params, neighbors), position, rotations=True)
 
     basis = run(position, params)
     return basis[jnp.sum(basis**2, axis=(1, 2)) > 0.5]

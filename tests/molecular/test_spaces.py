@@ -153,7 +153,7 @@ def test_free_space_has_no_images(x64):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: spaces.free(4), "2 or 3 dimensions"),
+        (lambda: spaces.free(4), "choose 2 or 3"),
         (lambda: spaces.triclinic(jnp.ones((2, 3))), "lattice vectors as rows"),
         (lambda: spaces.of_cell(jnp.ones(3), 2), "in 2 dimensions"),
     ],

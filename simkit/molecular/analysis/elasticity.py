@@ -16,7 +16,7 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis.hessian import current_neighbors, hessian_vector_product
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.relaxation.zero_modes import onto, unopposed
+from simkit.molecular.relaxation.zero_modes import projection, zero_modes
 
 # A mode softer than this many rounding errors of the stiffest is marginal: its stiffness has no certain digit.
 MARGINAL = 1e3
@@ -56,7 +56,7 @@ def elastic_constants(
     params: Params,
     *,
     neighbors: Any = None,
-    loose: jax.Array | None = None,
+    rattlers: jax.Array | None = None,
     distance_tolerance: float = 1e-4,
 ) -> ElasticConstants:
     """Return the elastic constants at zero temperature of particles at rest in a cell.
@@ -79,8 +79,8 @@ def elastic_constants(
         position: at a minimum, length, (N, d).
         cell: (d,) side lengths or (d, d) lattice vectors as rows.
         params: of the interaction.
-        neighbors: current neighbors, if the caller keeps them; ``None`` prepares them.
-        loose: particles that no force holds (rattlers), (N,) booleans; they follow the strain affinely.
+        neighbors: current at these positions; ``None`` prepares them.
+        rattlers: particles that no force holds (rattlers), (N,) booleans; they follow the strain affinely.
         distance_tolerance: largest distance of a particle from its rest, as a Newton step estimates it, in units of
             ``(V/N)^(1/d)``. The constants change by about ten times that, relatively.
 
@@ -106,17 +106,17 @@ def elastic_constants(
     on_stress, on_force = jax.vmap(linear)(_unit_strains(dimension, position.dtype))
     born = jnp.stack([to_voigt(change) for change in on_stress], axis=1)
 
-    held = jnp.zeros(len(position), bool) if loose is None else loose
+    held = jnp.zeros(len(position), bool) if rattlers is None else rattlers
 
     def force_of(position: jax.Array) -> jax.Array:
         return interaction.force(position, *jax.lax.stop_gradient((cell, params)), neighbors)
 
     # In a field with the period of the cell, particles do not follow a strain as they do without it.
-    motions = unopposed(force_of, position, rotations=False, among=~held)
+    motions = zero_modes(force_of, position, rotations=False, among=~held)
 
     def project(displacement: jax.Array) -> jax.Array:
         displacement = jnp.where(held[:, None], 0, displacement)
-        return displacement - onto(motions, displacement)
+        return displacement - projection(motions, displacement)
 
     product = hessian_vector_product(interaction, position, cell, params, neighbors=neighbors)
     # A vector with components along every mode: solving for it detects modes that the other right-hand sides miss.

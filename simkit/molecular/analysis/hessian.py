@@ -15,7 +15,7 @@ def current_neighbors(interaction: Interaction, position: jax.Array, cell: Cell,
     """Return the neighbors an interaction needs at a position, held fixed under differentiation.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         position: length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
@@ -29,11 +29,11 @@ def hessian_vector_product(
     """Return ``u -> H u``, with ``H = d^2 E / dx dx = -dF/dx``, at the cost of about two forces each.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         position: length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
-        neighbors: current ones, where the caller keeps them; ``None`` prepares them.
+        neighbors: current at these positions; ``None`` prepares them.
 
     Returns:
         A linear function from displacements, (N, d), to minus the change of the forces, energy / length, (N, d).
@@ -56,11 +56,11 @@ def hessian(
     """Return ``H = d^2 E / dx dx`` as a matrix. For small systems: memory grows like N^2, cost like N forces.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         position: length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
-        neighbors: current ones, where the caller keeps them; ``None`` prepares them.
+        neighbors: current at these positions; ``None`` prepares them.
 
     Returns:
         Energy / length^2, (N d, N d), exactly symmetric; row ``d i + a`` belongs to component a of particle i.

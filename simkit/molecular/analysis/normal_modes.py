@@ -65,12 +65,12 @@ def normal_modes(
     is); the vectors are held fixed. Frequencies equal within rounding have no second derivatives: those are NaN.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         position: at a minimum, length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`; ``None`` for free space.
         params: of the interaction.
         mass: of the particles, scalar or (N,).
-        neighbors: current ones, where the caller keeps them; ``None`` prepares them.
+        neighbors: current at these positions; ``None`` prepares them.
         zero_tolerance: largest |omega^2| of a zero mode, in units of the largest; ``None`` for round-off to the power
             2/3: 4e-11 in float64, 2e-5 in float32. A force f left on a cluster of size L shows as ``omega^2 = f / (m
             L)`` of its rotations.

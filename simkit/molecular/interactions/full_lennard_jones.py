@@ -9,7 +9,7 @@ from simkit.core.simulation import Params
 from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.interactions.pair_interaction import Method, pair_interaction
 from simkit.molecular.interactions.uniform_tail import uniform_tail
-from simkit.molecular.neighbors.pair_sums import Parameter
+from simkit.molecular.neighbors.pair_sums import PairParameter
 from simkit.molecular.potentials import lennard_jones, switched
 
 type Units = Callable[[Params], tuple[jax.Array, jax.Array]]
@@ -39,7 +39,7 @@ def full_lennard_jones(
         units: ``params -> (epsilon, sigma)``.
     """
 
-    def parameters(params: Params) -> dict[str, Parameter]:
+    def parameters(params: Params) -> dict[str, PairParameter]:
         epsilon, sigma = units(params)
         return {"epsilon": epsilon, "sigma": sigma, "switch_on": switch_on * sigma, "cutoff": cutoff * sigma}
 

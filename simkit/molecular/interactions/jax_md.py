@@ -77,7 +77,7 @@ def _interaction(
             keywords["neighbor"] = neighbors.lists
             is_right = is_right & ~neighbors.overflowed
         _refuse_ignored(energy, parameters, position, keywords)
-        # Better no number than a wrong one.
+        # NaN instead of a wrong value.
         return jnp.where(is_right, energy(position, **keywords), jnp.nan)
 
     def prepare(position: jax.Array, cell: Cell, params: Params) -> Any:

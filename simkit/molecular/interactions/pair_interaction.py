@@ -15,7 +15,7 @@ from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.neighbors import neighbor_list, pair_sums, pairs
 from simkit.molecular.neighbors.neighbor_list import NeighborList
-from simkit.molecular.neighbors.pair_sums import PairSums, Parameter, PerParticle
+from simkit.molecular.neighbors.pair_sums import PairParameter, PairSums, PerParticle
 from simkit.molecular.potentials import PairPotential, per_pair
 from simkit.molecular.spaces import Cell, Space
 
@@ -47,7 +47,7 @@ class PairInteraction:
 
     potential: PairPotential
     cutoff: float | Callable[[Params], jax.Array] | None
-    parameters: Sequence[str] | Callable[[Params], Mapping[str, Parameter]]
+    parameters: Sequence[str] | Callable[[Params], Mapping[str, PairParameter]]
     species: np.ndarray | None
     method: Method
     skin: float
@@ -84,7 +84,7 @@ class PairInteraction:
         """
         if cell is None:
             raise UserError("free space has no volume and so no stress; give a cell")
-        virial = self._summed(pair_sums.virial, pairs.virial_tensor, position, cell, params, neighbors)
+        virial = self._summed(pair_sums.virial, pairs.virial, position, cell, params, neighbors)
         return -virial / spaces.of_cell(cell, position.shape[1]).volume
 
     def sized_like(self, neighbors: Any) -> Interaction:
@@ -150,7 +150,7 @@ class PairInteraction:
                 )
         return space
 
-    def potential_parameters(self, params: Params) -> Mapping[str, Parameter]:
+    def potential_parameters(self, params: Params) -> Mapping[str, PairParameter]:
         """Return what the potential takes, by name.
 
         Raises:
@@ -184,7 +184,7 @@ class PairInteraction:
         else:
             apart = pairs.all_pairs(position, space, limit)
             value = over_all(apart, self.potential, **_of_all_pairs(values, self.species))
-        # Better no number than a wrong one.
+        # NaN instead of a wrong value.
         return jnp.where(is_right, value, jnp.nan)
 
 
@@ -192,7 +192,7 @@ def pair_interaction(
     potential: PairPotential,
     *,
     cutoff: float | Callable[[Params], jax.Array] | None,
-    parameters: Sequence[str] | Callable[[Params], Mapping[str, Parameter]] = ("epsilon", "sigma"),
+    parameters: Sequence[str] | Callable[[Params], Mapping[str, PairParameter]] = ("epsilon", "sigma"),
     species: Sequence[int] | None = None,
     method: Method = "auto",
     skin: float = 0.1,
@@ -251,8 +251,8 @@ def _fits(cutoff: jax.Array, space: Space) -> jax.Array:
     return jnp.all(2 * cutoff <= slack * space.widths)
 
 
-def _of_all_pairs(values: Mapping[str, Parameter], species: np.ndarray | None) -> dict[str, jax.Array]:
-    def resolved(parameter: Parameter) -> jax.Array:
+def _of_all_pairs(values: Mapping[str, PairParameter], species: np.ndarray | None) -> dict[str, jax.Array]:
+    def resolved(parameter: PairParameter) -> jax.Array:
         if isinstance(parameter, PerParticle):
             return parameter.mix(parameter.value[:, None], parameter.value[None, :])
         return per_pair(parameter, jnp.asarray(species)) if jnp.ndim(parameter) == 2 else parameter

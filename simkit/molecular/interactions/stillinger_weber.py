@@ -115,7 +115,7 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
         return 2 * cutoff(params) <= spaces.of_cell(cell, 3).widths.min()
 
     def right_or_nan(value: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        # Better no number than a wrong one.
+        # NaN instead of a wrong value.
         return jnp.where(fits(cell, params) & ~neighbors.overflowed, value, jnp.nan)
 
     def energy(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:

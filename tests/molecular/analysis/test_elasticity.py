@@ -99,8 +99,8 @@ class Disordered:
         self.rest = rest
         self.measured = jax.jit(jax.vmap(measured))
         self.constants = jax.jit(
-            lambda position, params, loose: elastic_constants(
-                self.interaction, position, self.cell, params, loose=loose
+            lambda position, params, rattlers: elastic_constants(
+                self.interaction, position, self.cell, params, rattlers=rattlers
             )
         )
 
@@ -202,17 +202,17 @@ def test_derivative_of_the_shear_modulus_is_that_of_relaxed_glasses(x64, glassy)
 
 
 def test_rattlers_are_held_by_name_or_the_answer_is_nan(x64, disks):
-    loose = rattlers(disks)
-    assert loose.any()
-    assert np.isfinite(disks.constants(disks.position, disks.params, loose).stiffness).all()
-    assert np.isnan(disks.constants(disks.position, disks.params, jnp.zeros_like(loose)).stiffness).all()
+    mask = rattlers(disks)
+    assert mask.any()
+    assert np.isfinite(disks.constants(disks.position, disks.params, mask).stiffness).all()
+    assert np.isnan(disks.constants(disks.position, disks.params, jnp.zeros_like(mask)).stiffness).all()
 
 
 def test_away_from_rest_the_answer_is_nan(x64, disks):
     nudge = 1e-3 * jax.random.normal(jax.random.key(5), disks.position.shape)
-    loose = rattlers(disks)
-    assert np.isnan(disks.constants(disks.position + nudge, disks.params, loose).stiffness).all()
-    assert np.isfinite(disks.constants(disks.position + 1e-3 * nudge, disks.params, loose).stiffness).all()
+    mask = rattlers(disks)
+    assert np.isnan(disks.constants(disks.position + nudge, disks.params, mask).stiffness).all()
+    assert np.isfinite(disks.constants(disks.position + 1e-3 * nudge, disks.params, mask).stiffness).all()
 
 
 def springs(lattice, length=1.01):

@@ -144,10 +144,10 @@ def test_pressure_follows_its_schedule(x64):
 
 def test_schedules_that_do_not_fit_are_one_line():
     asks = {"temperature": lambda params, time: params["heat"] * time}
-    with pytest.raises(UserError, match="the schedule temperature= asks for 'heat'; params have barostat_time, "):
+    with pytest.raises(UserError, match="the schedule temperature= reads 'heat'; params have barostat_time, "):
         liquid(langevin, options=asks)
     with pytest.raises(
-        UserError, match=r"the schedule temperature= gives \(2,\); return one number of \(params, time\)"
+        UserError, match=r"the schedule temperature= returns \(2,\); return one number of \(params, time\)"
     ):
         liquid(nose_hoover, options={"temperature": lambda params, time: jnp.ones(2)})
     with pytest.raises(UserError, match="params lack 'compressibility'"):
