@@ -164,7 +164,10 @@ MISTAKES = {
     "billions of columns": (lambda t: t.replace("kind:I:1", "kind:I:999999999"), "'kind:I:999999999'"),
     "half a column": (lambda t: t.replace("kind:I:1", "kind:I"), "line 2: Properties"),
     "a column twice": (lambda t: t.replace("kind:I", "velocity:I"), "line 2: Properties names velocity twice"),
-    "a column's other name": (lambda t: t.replace("velocity", "positions"), "Properties names positions, which has"),
+    "a column's other name": (
+        lambda t: t.replace("velocity", "positions"),
+        "Properties names positions, which is reserved",
+    ),
     "held in place": (lambda t: t.replace("loose", "move_mask"), "simkit moves every atom"),
     "column and remark": (lambda t: t.replace("kind:I", "steps:I"), "'steps' is both a column and in the comment"),
     "deep JSON": (lambda t: t.replace("four atoms", "_JSON " + "[" * 9000), "the comment"),
@@ -173,7 +176,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("change", "phrase"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_in_a_text_is_one_line_that_names_the_place(change, phrase):
+def test_a_mistake_in_a_text_is_one_line_with_its_place(change, phrase):
     text = change(FOUR)
     assert text != FOUR
     with pytest.raises(UserError) as caught:
@@ -242,7 +245,7 @@ def test_a_large_structure_is_read_in_a_moment():
         (ase.Atoms("Si", info={"energy": np.inf}), "energy is not finite"),
     ],
 )
-def test_atoms_that_simkit_cannot_take_are_refused(atoms, phrase):
+def test_unsupported_atoms_are_refused(atoms, phrase):
     with pytest.raises(UserError, match=phrase):
         from_atoms(atoms)
 
@@ -256,12 +259,12 @@ def test_atoms_that_simkit_cannot_take_are_refused(atoms, phrase):
         ({"arrays": {"velocity": np.zeros((3, 3))}}, "'velocity' has shape"),
         ({"arrays": {"pos": np.zeros(2)}}, "'pos' cannot name an array"),
         ({"arrays": {"a b": np.zeros(2)}}, "'a b' cannot name an array"),
-        ({"info": {"pbc": "T"}}, "'pbc' cannot name a remark"),
+        ({"info": {"pbc": "T"}}, "'pbc' cannot name an entry of info"),
         ({"info": {"stress": 1.0}}, "tensor"),
         ({"info": {"note": "a\nb"}}, "several lines"),
     ],
 )
-def test_a_structure_that_does_not_fit_together_is_refused(values, phrase):
+def test_inconsistent_structures_are_refused(values, phrase):
     good = {"symbols": ("Si", "Si"), "position": np.zeros((2, 3))}
     Structure(**good)
     with pytest.raises(UserError, match=phrase):

@@ -276,5 +276,5 @@ def test_species_must_fit_particles_and_tables(x64):
     position, cell = configuration("orthorhombic", 2)
     with pytest.raises(UserError, match="species names 2 particles"):
         energy_of(spheres("all_pairs", species=[0, 1]), position, cell, params())
-    with pytest.raises(UserError, match="say which species"):
+    with pytest.raises(UserError, match="give species, one index"):
         energy_of(spheres("all_pairs", species=None), position, cell, params())
