@@ -257,7 +257,7 @@ BROKEN = {
     "dimension in a string": (lambda: swing(dimensions={"motion": "part"}), "give a tuple of 1 names"),
     "dimension of time": (
         lambda: swing(dimensions={"motion": ("time",)}),
-        "has an axis named time, a name that is taken",
+        "has an axis named time, a reserved name",
     ),
     "coordinates too long": (
         lambda: swing(dimensions={"motion": ("part",)}, coordinates={"part": np.arange(3)}),

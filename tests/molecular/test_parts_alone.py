@@ -1,4 +1,4 @@
-"""Parts of relaxations and interactions, tested and replaced alone."""
+"""Parts of relaxations and interactions on their own."""
 
 import dataclasses
 

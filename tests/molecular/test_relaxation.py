@@ -1,4 +1,4 @@
-"""Relaxation of crystals, cells and clusters, and the implicit derivative of where they come to rest."""
+"""Relaxation of crystals, cells and clusters, and its implicit derivative."""
 
 import functools
 
@@ -191,7 +191,7 @@ def test_cost_of_the_derivative_does_not_depend_on_the_iterations(x64):
     assert memory[0] == memory[1]
 
 
-def test_derivative_at_an_unstable_row_is_nan_not_wrong(x64):
+def test_derivative_at_an_unstable_row_is_nan(x64):
     # A row of four disks under compression is at rest by symmetry and buckles at a touch: ``push`` is that touch.
     sites = np.array([[0.5, 1.0], [1.5, 1.0], [2.5, 1.0], [3.5, 1.0]])
     zigzag = np.array([[0.0, 1.0], [0.0, -1.0], [0.0, 1.0], [0.0, -1.0]])
@@ -247,7 +247,7 @@ def test_rattlers_do_not_move_and_leave_the_derivative_finite(x64):
     np.testing.assert_allclose(matrix[6:, 6:], stiffness * np.eye(2), atol=1e-15)
 
 
-def test_a_change_of_parameters_is_noticed_and_relaxed(x64):
+def test_a_change_of_parameters_restarts_the_relaxation(x64):
     simulation = crystal()
     state = relaxed(simulation)[0].state
     other = {**simulation.params, "epsilon_mixed": jnp.asarray(2.5)}
@@ -261,7 +261,7 @@ def test_a_change_of_parameters_is_noticed_and_relaxed(x64):
 
 
 @pytest.mark.parametrize("minimizer", ["lbfgs", "fire", "fire2", "conjugate_gradient", "gradient_descent"])
-def test_out_of_reach_tolerance_ends_as_stalled(minimizer):
+def test_a_tolerance_below_round_off_ends_as_stalled(minimizer):
     # Single precision cannot bring the force below about 1e-5.
     simulation = crystal(minimizer=minimizer, tolerance=1e-12)
     result, end = jax.jit(
@@ -304,13 +304,13 @@ def test_neighbor_list_and_all_pairs_relax_to_the_same_crystal(x64):
         assert float(listed[name]) == pytest.approx(float(all_of_them[name]), rel=1e-11), name
 
 
-def test_a_list_without_room_ends_the_relaxation_with_that_status(x64):
+def test_a_list_that_overflows_ends_the_relaxation_with_that_status(x64):
     result, _ = relaxed(crystal(method="neighbor_list", capacity=2))
     assert int(result.status) == Status.BUFFER_OVERFLOW
     assert int(result.iterations) == 1
 
 
-def test_a_list_that_grows_relaxes_as_if_there_had_always_been_room(x64):
+def test_a_relaxation_with_an_overflow_equals_one_with_a_large_list(x64):
     simulation = crystal(method="neighbor_list", capacity=2)
     larger, result = converge_with_growth(simulation, MAX_STEPS)(simulation.params, jax.random.key(0))
     assert int(result.status) == Status.CONVERGED

@@ -1,4 +1,4 @@
-"""Structures survive the way out and back in; whatever is wrong with a text is one line that names the place."""
+"""Structures to text and to ASE and back, and refusal of invalid texts in one line."""
 
 import io
 import random
@@ -59,7 +59,7 @@ def assert_equal(one, other):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_text_gives_back_every_bit(dtype):
+def test_conversion_to_text_preserves_every_bit(dtype):
     structure = glass(dtype=dtype)
     (again,) = parse_extended_xyz(write_extended_xyz([structure]))
     back = {name: array.astype(structure.arrays[name].dtype) for name, array in again.arrays.items()}
@@ -67,7 +67,7 @@ def test_text_gives_back_every_bit(dtype):
     assert_equal(Structure(again.symbols, position, cell, again.periodic, back, again.info), structure)
 
 
-def test_atoms_of_ase_give_back_every_bit():
+def test_conversion_to_ase_preserves_every_bit():
     assert_equal(from_atoms(to_atoms(glass())), glass())
 
 
@@ -106,7 +106,7 @@ def test_a_plain_file_is_free_space_and_its_comment_is_not_read():
     np.testing.assert_array_equal(water.position, [[0, 0, 0], [0.757, 0.586, 0], [-0.757, 0.586, 0]])
 
 
-def test_a_cell_that_does_not_repeat_is_kept():
+def test_a_cell_that_is_not_periodic_is_preserved():
     text = FOUR.replace('pbc="T T T"', 'pbc="F F F"')
     (structure,) = parse_extended_xyz(text)
     assert structure.cell is not None and not structure.periodic
@@ -208,7 +208,7 @@ def mutated(text, rng):
     return "".join(letters)
 
 
-def test_any_text_gives_finite_numbers_that_survive_or_one_line():
+def test_mutated_texts_give_finite_numbers_or_an_error_of_one_line():
     rng, outcomes = random.Random(0), {"read": 0, "refused": 0}
     for _ in range(3000):
         text = mutated(FOUR + TWO, rng)
