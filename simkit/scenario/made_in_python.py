@@ -61,7 +61,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
             hint = paths.hint(key, {*SETTINGS, *parameters})
             raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{hint}")
     if "steps" not in given:
-        raise UserError("how far to run is missing; give steps=1000, and every=10 for a frame every tenth step")
+        raise UserError("steps is missing; give steps=1000, and every=10 for a frame every tenth step")
     name = checks.identifier(given.get("name", "simulation"), "name")
     steps = checks.run_setting("steps", given["steps"], "steps")
     with precision(precision_of(simulation)):

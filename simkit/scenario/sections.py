@@ -200,8 +200,8 @@ class ScenarioFile:
         render: settings for drawing.
         validations: the numbers it reproduces.
         source: path of the file.
-        text: that file's text.
-        quantities: what it measures beyond what its simulation does, by name.
+        text: of that file.
+        quantities: further quantities, added to those of the simulation, by name.
         made: the simulation, if it was made in Python and not by a registered factory.
         known_parameters: declared parameters of the simulation, if known without making it: those of a stored run at
             its beginning, or of a scenario with the same configuration; otherwise ``None``.

@@ -190,7 +190,7 @@ class JaxMdNeighbors(Buffer):
     def enlarged(self) -> Self:
         """Return one list with enough capacity for the neighbors of every member, on the host."""
         positions = self.lists.reference_position
-        lists = _roomier(self.functions, positions.reshape(-1, *positions.shape[-2:]))
+        lists = _enlarged(self.functions, positions.reshape(-1, *positions.shape[-2:]))
         return dataclasses.replace(self, lists=lists)
 
     def sized_like(self, example: Any) -> Self:
@@ -201,7 +201,7 @@ class JaxMdNeighbors(Buffer):
         return dataclasses.replace(self, lists=lists)
 
 
-def _roomier(neighbor_list: Any, positions: jax.Array) -> Any:
+def _enlarged(neighbor_list: Any, positions: jax.Array) -> Any:
     """Return a list with enough capacity for the neighbors at any of these positions, (members, N, d)."""
     extra = 0
     for _ in range(MOST_ENLARGEMENTS):

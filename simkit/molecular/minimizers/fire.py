@@ -1,6 +1,7 @@
 """FIRE, the fast inertial relaxation engine: damped dynamics, stopped when the power F . v becomes negative."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -101,9 +102,29 @@ def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
             state, trial=trial, velocity=velocity, time_step=time_step, mixing=mixing, downhill_steps=downhill_steps
         )
 
+    return inertial_minimizer(aim, settings)
+
+
+def inertial_minimizer(aim: Callable[[FireState, Scale], FireState], settings: FireSettings) -> Minimizer:
+    """Return the minimizer that accepts every trial, from rest.
+
+    Args:
+        aim: ``(state, scale) -> state`` with the next trial.
+        settings: for the first time step and mixing.
+    """
+
     def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
         del energy
-        state = at_rest(position, force, settings.start_time_step, settings.start_mixing)
+        state = FireState(
+            position=position,
+            force=force,
+            trial=position,
+            iteration=jnp.int32(0),
+            velocity=jnp.zeros_like(position),
+            time_step=jnp.asarray(settings.start_time_step, dtype=position.dtype),
+            mixing=jnp.asarray(settings.start_mixing, dtype=position.dtype),
+            downhill_steps=jnp.int32(0),
+        )
         return aim(state, scale)
 
     def advance(state: FireState, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
@@ -111,27 +132,6 @@ def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
         return aim(dataclasses.replace(state, position=state.trial, force=force, iteration=state.iteration + 1), scale)
 
     return Minimizer(start=start, advance=advance, monotone=False, patience=2000)
-
-
-def at_rest(position: jax.Array, force: jax.Array, time_step: float, mixing: float) -> FireState:
-    """Return the initial state, with velocity zero.
-
-    Args:
-        position: (N, d).
-        force: (N, d).
-        time_step: of the first step.
-        mixing: of the first step.
-    """
-    return FireState(
-        position=position,
-        force=force,
-        trial=position,
-        iteration=jnp.int32(0),
-        velocity=jnp.zeros_like(position),
-        time_step=jnp.asarray(time_step, dtype=position.dtype),
-        mixing=jnp.asarray(mixing, dtype=position.dtype),
-        downhill_steps=jnp.int32(0),
-    )
 
 
 def turned_toward(velocity: jax.Array, pull: jax.Array, mixing: jax.Array) -> jax.Array:

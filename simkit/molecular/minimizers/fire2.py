@@ -2,10 +2,9 @@
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
 
-from simkit.molecular.minimizers.fire import FireSettings, FireState, at_rest, clamped, turned_toward
+from simkit.molecular.minimizers.fire import FireSettings, FireState, clamped, inertial_minimizer, turned_toward
 from simkit.molecular.minimizers.protocol import Minimizer, Scale
 
 # Dimensionless ones as in the reference.
@@ -51,13 +50,4 @@ def fire2(settings: FireSettings = DEFAULTS) -> Minimizer:
             downhill_steps=downhill_steps,
         )
 
-    def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
-        del energy
-        state = at_rest(position, force, settings.start_time_step, settings.start_mixing)
-        return aim(state, scale)
-
-    def advance(state: FireState, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
-        del energy
-        return aim(dataclasses.replace(state, position=state.trial, force=force, iteration=state.iteration + 1), scale)
-
-    return Minimizer(start=start, advance=advance, monotone=False, patience=2000)
+    return inertial_minimizer(aim, settings)

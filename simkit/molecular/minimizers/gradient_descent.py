@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.errors import UserError
-from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change
+from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change, parabola_minimum
 
 
 @pytree
@@ -74,9 +74,7 @@ def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
         # Clipping may have made the move shorter than the rate.
         taken = scale.stiffness * square / jnp.where(slope > 0, slope, 1)
         measured = scale.stiffness * square / jnp.where(work > 0, work, 1)
-        fraction = jnp.clip(slope / (2 * (change + slope)), 0.1, 0.5)
-        fraction = jnp.where(jnp.isfinite(fraction), fraction, 0.1)
-        rate = jnp.where(accepted, jnp.where(work > 0, measured, 2 * taken), fraction * taken)
+        rate = jnp.where(accepted, jnp.where(work > 0, measured, 2 * taken), parabola_minimum(slope, change) * taken)
         # Without a measurable move there is no estimate of the curvature.
         rate = jnp.where((square > 0) & (slope > 0), rate, state.rate / 2)
         return aim(

@@ -7,7 +7,15 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.errors import UserError
-from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change, largest_norm
+from simkit.molecular.minimizers.protocol import (
+    Minimizer,
+    Scale,
+    clip,
+    dot,
+    energy_change,
+    largest_norm,
+    parabola_minimum,
+)
 
 # Consecutive rejections after which the memory is cleared.
 REJECTIONS_BEFORE_RESET = 4
@@ -95,10 +103,7 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
         accepted = change <= 0
         longest = largest_norm(move) / scale.length
 
-        # Minimum of the parabola through energy, slope and trial energy, as a fraction of the step.
-        slope = dot(state.force, move)
-        fraction = jnp.clip(slope / (2 * (change + slope)), 0.1, 0.5)
-        fraction = jnp.where(jnp.isfinite(fraction), fraction, 0.1)
+        fraction = parabola_minimum(dot(state.force, move), change)
         rejections = jnp.where(accepted, 0, state.rejections + 1)
         recovered = jnp.minimum(2 * jnp.maximum(state.trust, longest), maximum_displacement)
         is_reset = rejections >= REJECTIONS_BEFORE_RESET

@@ -88,6 +88,17 @@ def energy_noise(energy: jax.Array) -> jax.Array:
     return 100 * jnp.finfo(energy.dtype).eps * jnp.abs(energy)
 
 
+def parabola_minimum(work: jax.Array, change: jax.Array) -> jax.Array:
+    """Return the step length to the minimum of the parabola through a rejected step, within 0.1 to 0.5 of that step.
+
+    Args:
+        work: of the initial force along the step, energy; the initial slope is its negative.
+        change: energy after the step less that before.
+    """
+    fraction = jnp.clip(work / (2 * (change + work)), 0.1, 0.5)
+    return jnp.where(jnp.isfinite(fraction), fraction, 0.1)
+
+
 def dot(a: jax.Array, b: jax.Array) -> jax.Array:
     """Return the sum over all components of the product of two arrays of vectors."""
     return jnp.sum(a * b)

@@ -133,7 +133,7 @@ class Mixture(NamedTuple):
             position: (N, d).
             cell: sides of the box, (d,).
             params: the parameters.
-            neighbors: what the interaction keeps, current.
+            neighbors: of the interaction, current.
         """
         assert cell is not None  # a mixture is always in a box
         apart, sigma = self._pairs(position, cell, params, neighbors)
@@ -146,7 +146,7 @@ class Mixture(NamedTuple):
             position: (N, d).
             cell: sides of the box, (d,).
             params: the parameters.
-            neighbors: what the interaction keeps, current.
+            neighbors: of the interaction, current.
         """
         apart, sigma = self._pairs(position, cell, params, neighbors)
         network = contacts.contact_network(apart, sigma)
@@ -172,7 +172,7 @@ class Mixture(NamedTuple):
             position: (N, d).
             cell: sides of the box, (d,).
             params: the parameters.
-            neighbors: what the interaction keeps, current.
+            neighbors: of the interaction, current.
         """
         interaction, dtype = self.interaction(), position.dtype
         apart, sigma = self._pairs(position, cell, params, neighbors)
