@@ -18,7 +18,7 @@ type Schedule = Callable[[Params, jax.Array], jax.Array]
 
 
 class Options(TypedDict, total=False):
-    """Keywords of all methods of dynamics; see `simkit.molecular.dynamics.motion.motion`."""
+    """Keywords of all methods of dynamics; see `motion`."""
 
     cell: Callable[[Params], jax.Array] | None
     mass: Callable[[Params], jax.Array] | None
