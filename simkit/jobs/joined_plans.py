@@ -123,7 +123,7 @@ def _comparable(plan: Sweep) -> Scenario:
     scenario = plan.scenario
     known = {name: dataclasses.replace(p, default=0.0) for name, p in scenario.parameters.items()}
     run = dataclasses.replace(scenario.run, seed=0)
-    return dataclasses.replace(scenario, source=Path(), differences={}, known_parameters=known, run=run)
+    return dataclasses.replace(scenario, source=Path(), parameter_settings={}, known_parameters=known, run=run)
 
 
 def _by_seeds(paths: Sequence[Path], plans: Sequence[Sweep]) -> Joined:

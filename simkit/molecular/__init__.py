@@ -1,4 +1,4 @@
-"""Molecular simulation: interacting particles, minimizers, packings, clusters, crystals and liquids."""
+"""Molecular simulation: interactions, minimizers and dynamics; packings, clusters, crystals and liquids."""
 
 from simkit.molecular import dynamics, interactions, minimizers, potentials, relaxation, spaces, structures
 from simkit.molecular.composed.system import system

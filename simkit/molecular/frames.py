@@ -1,4 +1,4 @@
-"""Stored arrays of particles in a periodic cell, for relaxations and for dynamics."""
+"""Arrays of a frame: positions and cell of particles, in relaxations and dynamics."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from simkit.molecular.spaces import Cell
 
 
 def in_cell(position: jax.Array, cell: Cell) -> Arrays:
-    """Return positions as they are stored: in a cell wrapped into it, with its lattice vectors and their lengths.
+    """Return the stored positions: wrapped into the cell if there is one, with its lattice vectors and their lengths.
 
     Args:
         position: length, (N, d).
@@ -26,7 +26,7 @@ def dimensions_of(*per_particle: str, has_cell: bool, **others: tuple[str, ...])
     """Return the dimension names of stored arrays.
 
     Args:
-        *per_particle: names of arrays (N, d) beside ``position``.
+        *per_particle: names of arrays (N, d) in addition to ``position``.
         has_cell: whether the particles have a cell.
         **others: dimension names of other arrays.
     """

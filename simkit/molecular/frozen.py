@@ -1,4 +1,4 @@
-"""Masks of frozen particles: those that stay where they start, in relaxations and in dynamics."""
+"""Masks of frozen particles, which keep their initial positions in relaxations and dynamics."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from simkit.errors import UserError
 
 
 def frozen_mask(frozen: Sequence[bool] | np.ndarray | None) -> np.ndarray | None:
-    """Return which particles are frozen, (N,) booleans, or ``None`` where none is.
+    """Return the mask of frozen particles, (N,) booleans, or ``None`` if none is frozen.
 
     Args:
-        frozen: as given, or ``None``.
+        frozen: one boolean for each particle, or ``None``.
 
     Raises:
-        UserError: if it is not one truth value for each particle.
+        UserError: if it is not a vector of booleans.
     """
     if frozen is None:
         return None
@@ -27,11 +27,11 @@ def frozen_mask(frozen: Sequence[bool] | np.ndarray | None) -> np.ndarray | None
 
 
 def check_frozen(mask: np.ndarray, count: int) -> None:
-    """Refuse a mask that does not fit the particles, or leaves none to move.
+    """Refuse a mask of another length than the number of particles, or with all particles frozen.
 
     Args:
         mask: (N,) booleans.
-        count: how many particles there are.
+        count: number of particles.
 
     Raises:
         UserError: if the length differs, or all are frozen.

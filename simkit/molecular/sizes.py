@@ -1,10 +1,10 @@
-"""Largest numbers of particles that factories accept."""
+"""Upper bounds on the number of particles."""
 
 from simkit.errors import UserError
 
 # The tables of a neighbor list hold up to a hundred numbers per particle, counted by 32-bit integers.
 MAX_PARTICLES = 2**24
-# A table of all pairs of these takes a gigabyte.
+# A table of all their pairs takes a gigabyte.
 MAX_PARTICLES_IN_PAIRS = 2**14
 
 
@@ -12,9 +12,9 @@ def check_particles(count: int, given: str, most: int = MAX_PARTICLES) -> None:
     """Refuse more particles than can be simulated, before arrays are allocated.
 
     Args:
-        count: how many.
-        given: what was asked for, such as ``"particles = 64"``.
-        most: how many there may be.
+        count: number of particles.
+        given: the request for the message, such as ``"particles = 64"``.
+        most: upper bound.
 
     Raises:
         UserError: if there are more.

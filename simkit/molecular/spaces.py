@@ -14,10 +14,10 @@ type Cell = jax.Array | None
 
 
 class Space(NamedTuple):
-    """A geometry as functions; the force on a particle needs no more than these.
+    """A geometry as functions, all that pair forces need.
 
     Differences of positions are passed as one array per component rather than as one array with a trailing axis of
-    two or three: compilers vectorize the former and stumble over the latter.
+    two or three: compilers vectorize the former and not the latter.
 
     Attributes:
         nearest_image: differences of positions, one array per component -> the shortest equivalent differences.
@@ -25,7 +25,7 @@ class Space(NamedTuple):
         fractional: positions, one array per component -> coordinates in units of the lattice vectors.
         volume: scalar, length^d; infinite in free space.
         widths: distances between opposite faces, (d,); infinite in free space.
-        is_periodic: whether there are images at all.
+        is_periodic: whether particles have images.
     """
 
     nearest_image: Callable[[Components], Components]
@@ -37,11 +37,11 @@ class Space(NamedTuple):
 
 
 def of_cell(cell: Cell, dimension: int) -> Space:
-    """Return the space a cell describes; the shape of the cell decides which.
+    """Return the space of a cell, chosen by the shape of the cell.
 
     Args:
-        cell: ``None`` for free space, (d,) side lengths for an orthorhombic box, infinite where nothing repeats, or
-            (d, d) lattice vectors as rows.
+        cell: ``None`` for free space, (d,) side lengths for an orthorhombic box, infinite along axes that are not
+            periodic, or (d, d) lattice vectors as rows.
         dimension: d, 2 or 3.
 
     Raises:
@@ -68,7 +68,7 @@ def free(dimension: int) -> Space:
         UserError: if ``dimension`` is neither 2 nor 3.
     """
     if dimension not in (2, 3):
-        raise UserError(f"dimension = {dimension}; particles live in 2 or 3 dimensions")
+        raise UserError(f"dimension = {dimension}; choose 2 or 3")
     infinite = jnp.asarray(jnp.inf, dtype=float)
     return Space(
         nearest_image=lambda difference: difference,
@@ -83,9 +83,9 @@ def free(dimension: int) -> Space:
 def periodic(box: jax.Array) -> Space:
     """Return an orthorhombic box whose opposite faces are joined.
 
-    A difference becomes ``dx - L round(dx / L)`` per component; positions may lie any number of boxes away. Only one
-    image of each pair is seen, so an interaction must not reach further than half the shortest side. Along an infinite
-    side nothing repeats, as between two walls; then there is no volume.
+    A difference becomes ``dx - L round(dx / L)`` per component; positions may lie any number of boxes away. Only the
+    nearest image of each pair interacts, so the cut-off must not exceed half the shortest side. An infinite side is an
+    axis that is not periodic, as between two walls; the volume is then infinite.
 
     Args:
         box: side lengths, (2,) or (3,), some of them infinite; may be traced and differentiated.
@@ -96,7 +96,7 @@ def periodic(box: jax.Array) -> Space:
     box = jnp.asarray(box)
     if box.shape not in ((2,), (3,)):
         raise UserError(f"box has shape {box.shape}; give the 2 or 3 side lengths of an orthorhombic box")
-    # Infinity times zero images would be NaN.
+    # On an infinite side: infinity times zero images would be NaN.
     inverse, period = 1 / box, jnp.where(jnp.isinf(box), 0, box)
 
     def nearest_image(difference: Components) -> Components:
@@ -122,8 +122,8 @@ def triclinic(cell: jax.Array) -> Space:
 
     With fractional coordinates ``s = dx C^-1`` a difference becomes ``dx - round(s) C``. That is the shortest image
     wherever the shortest image is shorter than half the smallest of the `Space.widths`, for then every fractional
-    component is below one half; so an interaction must not reach further than that. A cell sheared by more than half
-    a side has small widths: give the equivalent cell with the most nearly perpendicular vectors.
+    component is below one half; so the cut-off must not exceed that. A cell sheared by more than half a side has small
+    widths: give the equivalent cell with the most nearly perpendicular vectors.
 
     Args:
         cell: lattice vectors as rows, (2, 2) or (3, 3), either handedness; may be traced and differentiated.
@@ -177,12 +177,12 @@ def displacement(space: Space, a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def displacement_without_drift(space: Space, position: jax.Array, home: jax.Array) -> jax.Array:
-    """Return how far each particle has come from its home, less the mean of all, which a rigid translation changes.
+    """Return the displacement of each particle from its home less the mean displacement, a rigid translation.
 
     Args:
         space: the geometry; `free` where positions are never wrapped.
         position: (N, d).
-        home: (N, d).
+        home: reference positions, (N, d).
 
     Returns:
         (N, d).
@@ -192,7 +192,7 @@ def displacement_without_drift(space: Space, position: jax.Array, home: jax.Arra
 
 
 def lattice_vectors(cell: jax.Array) -> jax.Array:
-    """Return a cell as lattice vectors, (d, d), whichever way it is given.
+    """Return a cell as lattice vectors, (d, d).
 
     Args:
         cell: (d,) side lengths or (d, d) lattice vectors as rows.
@@ -204,8 +204,8 @@ def deformation_between(old: jax.Array, new: jax.Array) -> jax.Array:
     """Return ``F - 1`` of the deformation F that turns one cell into another, (d, d).
 
     Args:
-        old: (d,) side lengths, infinite where nothing repeats, or (d, d) lattice vectors as rows.
-        new: likewise.
+        old: (d,) side lengths, infinite along axes that are not periodic, or (d, d) lattice vectors as rows.
+        new: as ``old``.
     """
     if old.ndim == 1:
         return jnp.diag(jnp.where(jnp.isinf(old), 0, (new - old) / old))
@@ -213,7 +213,7 @@ def deformation_between(old: jax.Array, new: jax.Array) -> jax.Array:
 
 
 def determinant(matrix: jax.Array) -> jax.Array:
-    """Return the determinant of a matrix of two or three rows, written out.
+    """Return the determinant of a matrix of two or three rows by cofactors.
 
     Args:
         matrix: (2, 2) or (3, 3).
@@ -238,7 +238,7 @@ def _cofactors(matrix: jax.Array) -> jax.Array:
 
 
 def _dot(components: Components, weights: jax.Array) -> jax.Array:
-    """Return the sum of the components, each times its weight, written out: compilers stumble over short axes."""
+    """Return the sum of the components, each times its weight, written out: compilers do not vectorize short axes."""
     total = components[0] * weights[0]
     for index, component in enumerate(components[1:], start=1):
         total = total + component * weights[index]

@@ -1,1 +1,1 @@
-"""Scenario files: read, checked, overridden, found and built into simulations."""
+"""Scenario files: reading, checks, overrides, catalog, and building of simulations."""

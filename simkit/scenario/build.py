@@ -1,4 +1,4 @@
-"""Simulation of a scenario: made by its factory, and checked against the scenario."""
+"""Building of the simulation of a scenario, checked against the scenario."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,14 +18,14 @@ from simkit.scenario.scenario import Scenario
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
-# What a view of ours needs besides the array that gives the color; one of a package refuses by itself.
+# Observed arrays that each view of simkit needs besides the colored one; views of other packages check their own.
 VIEW_ARRAYS = {
     "field": (),
     "particles": ("position", "diameter"),
     "bodies": ("position", "orientation", "radius"),
     "chart": (),
 }
-# In place of the quantity that is drawn, where there is none.
+# Name in place of a drawn quantity for a simulation made in Python without any.
 NOTHING = "nothing"
 
 
@@ -33,18 +33,18 @@ def build(
     scenario: "str | Path | Scenario",
     *,
     examine: "Callable[[Simulation], None] | None" = None,
-    to_the_end: bool = False,
+    find_all: bool = False,
 ) -> "Simulation":
-    """Return the scenario's simulation, with the scenario's values as its default parameters.
+    """Return the simulation of a scenario, with the values of the scenario as default parameters.
 
-    Arrays have the precision that JAX runs in at the time of the call; run the result in the same precision. A
-    parameter that the scenario does not mention keeps the factory's default. Nothing is computed: the names a
-    simulation offers are found by tracing it with abstract arrays.
+    Arrays have the precision of JAX at the time of the call; run the result in the same precision. A parameter that the
+    scenario does not mention keeps the default of the factory. Nothing is computed: names of diagnostics and observed
+    arrays are found by tracing with abstract arrays.
 
     Args:
         scenario: shipped name, path of a TOML file, or a `Scenario`.
         examine: called with the simulation before it is traced, which takes seconds on a fine grid; may refuse it.
-        to_the_end: whether to look for further mistakes where one was found, to tell all in ``UserError.others``.
+        find_all: whether to continue after the first mistake and list the others in ``UserError.others``.
 
     Raises:
         UserError: if there is no such scenario, if the factory is unknown or refuses the configuration or the
@@ -64,24 +64,24 @@ def build(
     simulation = make(scenario)
     with mistakes.kept():
         simulation = _with_defaults(scenario, simulation)
-    if not to_the_end:
+    if not find_all:
         mistakes.raise_if_any()
     if examine is not None:
         examine(simulation)
     with mistakes.kept():
         _check_values(scenario, simulation)
-    if not to_the_end:
+    if not find_all:
         mistakes.raise_if_any()
     simulation = _with_expressions(scenario, simulation, mistakes)
     foreign = scenario.simulation not in SIMULATIONS.own
     try:
-        if foreign and scenario.made is None:  # that of one made in Python was checked before its scenario was made
+        if foreign and scenario.made is None:  # one made in Python was checked before its scenario was made
             check_record(simulation, scenario.file)
         _check_names(scenario, simulation, mistakes)
         mistakes.raise_if_any()
         if foreign or has_own_parameters(scenario):
             _check_effects(scenario, simulation)
-    except OverflowError as error:  # more numbers in an array than 32 bits count
+    except OverflowError as error:  # an array with more than 2^31 entries
         raise refused(scenario, error) from error
     return simulation
 
@@ -94,7 +94,7 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
         simulation.check_values(simulation.params, jax.random.key(scenario.run.seed))
     except UserError as error:
         raise UserError(f"{scenario.file}: [params]: {one_line(error)}") from error
-    except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # of a check that is not prepared for it
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:  # from a check that does not expect them
         reason = one_line(error) or type(error).__name__
         given = paths.leaves(simulation.params).items()
         values = one_line(", ".join(f"{name} = {one_line(value, 40)}" for name, value in given), 1000)
@@ -104,15 +104,15 @@ def _check_values(scenario: Scenario, simulation: "Simulation") -> None:
 
 
 def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation":
-    """Return the simulation with the scenario's parameter values."""
+    """Return the simulation with the parameter values of the scenario."""
     import numpy as np
 
     known = paths.leaves(simulation.params)
-    # Of a stored run they are what it began with, whatever its file and its simulation say today.
+    # A stored run keeps the values that it began with, even if its file or its factory changed since.
     stored = {name: parameter for name, parameter in (scenario.known_parameters or {}).items() if name in known}
     parameters = merged(scenario, declared_in(simulation) | stored)
-    said = [name for name in parameters if name in scenario.differences or name in stored]
-    for name in said:
+    changed = [name for name in parameters if name in scenario.parameter_settings or name in stored]
+    for name in changed:
         limits = np.finfo(known[name].dtype)
         default = parameters[name].default
         sizes = np.abs(np.asarray(default, dtype=np.float64))
@@ -121,22 +121,24 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
                 f"{scenario.file}: params.{name}.default = {checks.show(default)} is out of the range of "
                 f"{limits.dtype}; use run.precision = 'float64' or another unit"
             )
-    return simulation.with_params(**{name: parameters[name].default for name in said})
+    return simulation.with_params(**{name: parameters[name].default for name in changed})
 
 
 def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
-    """Return the simulation with what the scenario measures beyond it, and stopping where the scenario says."""
+    """Return the simulation with the quantities and the stop condition of the scenario."""
     if scenario.quantities:
         from simkit.core.expressions.quantities import Expressed, with_expressions
         from simkit.core.simulation import Quantity
 
-        said = {
+        expressed = {
             name: Expressed(
-                one.expression, Quantity(one.unit, one.doc), f"{scenario.file}: quantities.{name}.expression"
+                quantity.expression,
+                Quantity(quantity.unit, quantity.doc),
+                f"{scenario.file}: quantities.{name}.expression",
             )
-            for name, one in scenario.quantities.items()
+            for name, quantity in scenario.quantities.items()
         }
-        simulation = with_expressions(simulation, said, mistakes)
+        simulation = with_expressions(simulation, expressed, mistakes)
     if scenario.run.stop:
         from simkit.core.expressions.stopping import stopped_when
 
@@ -146,7 +148,7 @@ def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mi
 
 
 def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> None:
-    """Refuse names of diagnostics and observed arrays that the simulation does not have."""
+    """Refuse names of diagnostics and observed arrays that do not exist in the simulation."""
     import jax
 
     from simkit.core.expressions.measures import measure_of
@@ -179,10 +181,10 @@ def _check_names(scenario: Scenario, simulation: "Simulation", mistakes: Mistake
 
 
 def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[str, Any]) -> None:
-    """Refuse a view of what is not there, or that it cannot draw."""
+    """Refuse a view without its observed arrays, or of a quantity that it cannot draw."""
     render = scenario.render
     if scenario.made is not None and (render.view, render.quantity) == ("chart", NOTHING):
-        return  # It runs like any other; only to draw it is refused.
+        return  # it can run; drawing is refused later
     missing = [name for name in VIEW_ARRAYS.get(render.view, ()) if name not in observed]
     if missing:
         raise UserError(
@@ -202,14 +204,14 @@ def _check_view(scenario: Scenario, observed: dict[str, Any], diagnostics: dict[
 
 
 def _check_effects(scenario: Scenario, simulation: "Simulation") -> None:
-    """Refuse parameters of a package or of the file's own that change nothing; those of simkit are tested."""
+    """Refuse parameters without effect that a package or the file declares; tests cover those of simkit."""
     from simkit.core.dependence import idle_parameters
 
-    if scenario.is_reconfigured:  # which may leave out what the file's own settings used
+    if scenario.is_reconfigured:  # the new configuration may not use all parameters of the file
         return
     for name in idle_parameters(simulation):
-        # A formula may serve a check alone, such as the largest speed that is expected of a flow.
-        if name in scenario.differences and not _is_named(name, scenario.config):
+        # A formula may be used by a check alone, such as the largest expected speed of a flow.
+        if name in scenario.parameter_settings and not _is_named(name, scenario.config):
             raise UserError(
                 f"{scenario.file}: params.{name} has no effect: nothing that the simulation does depends on it; "
                 "remove it, or let the simulation use it"

@@ -1,4 +1,4 @@
-"""Search for scenarios: by name among the shipped files, or by path."""
+"""Catalog of scenarios: shipped files by name, other files by path."""
 
 import dataclasses
 import os
@@ -17,7 +17,7 @@ class Problem:
 
     Attributes:
         path: the file.
-        message: one line saying why.
+        message: the reason, in one line.
     """
 
     path: Path
@@ -68,7 +68,7 @@ def find_scenario(name_or_path: str | Path) -> Scenario:
 
 
 def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
-    """Return the file of a scenario, and whether it is a shipped one that was named.
+    """Return the file of a scenario, and whether it is a shipped one given by name.
 
     Args:
         name_or_path: as for `find_scenario`.
@@ -93,13 +93,13 @@ def path_of(name_or_path: str | Path) -> tuple[Path, bool]:
 
 
 def _refuse_simulation(text: str) -> None:
-    """Refuse the name of a simulation, or what is nearly one, where a scenario is wanted."""
+    """Refuse the name of a simulation, or a similar one, in place of the name of a scenario."""
     simulations = SIMULATIONS.names() if "." in text else []
     if text in simulations:
         users = [path.stem for path in _files() if _read_shipped(path).simulation == text]
         remedy = f"take one of its scenarios ({', '.join(users)}), or write one" if users else "write a scenario of it"
         raise UserError(
-            f"{show(text)} is a simulation, not a scenario: {remedy}; `simkit show {text}` tells what it has"
+            f"{show(text)} is a simulation, not a scenario: {remedy}; `simkit show {text}` lists its parameters"
         )
     hint = nearest(text[:64], simulations)
     if "did you mean" in hint:
@@ -125,7 +125,7 @@ def _files() -> list[Path]:
 
 
 def _read_shipped(path: Path) -> Scenario:
-    """Read a shipped file, whose name must be the scenario's so that it is found without reading the others."""
+    """Return a shipped scenario, refusing one with another name than its file: the catalog searches by file name."""
     scenario = read_scenario(path)
     if scenario.name != path.stem:
         raise UserError(f"{scenario.file}: name = {scenario.name!r} is not the file's name; rename one of them")

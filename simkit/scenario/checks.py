@@ -1,6 +1,6 @@
-"""Checks of single values: each returns the value as it is kept, or raises one line saying what is allowed.
+"""Checks of single values: each returns the value as stored, or raises one line with what is allowed.
 
-Every check takes ``where``, the words that name the value in its error, such as ``flow.toml: run.steps``.
+Every check takes ``where``, the name of the value in its error, such as ``flow.toml: run.steps``.
 """
 
 import datetime
@@ -59,7 +59,7 @@ def name(value: str, where: str) -> str:
 
 
 def path(value: str, where: str) -> str:
-    """Return ``value`` if it can be the path of a parameter: names and indices with dots between, the first a name."""
+    """Return ``value`` if it can be the path of a parameter: a name, then names and indices, separated by dots."""
     first, *steps = value.split(".")
     for step in (name(first, where), *steps):
         if not step.isdecimal():
@@ -68,7 +68,7 @@ def path(value: str, where: str) -> str:
 
 
 def dotted(value: Any, where: str) -> str:
-    """Return ``value`` if it has the form of a factory's registered name, ``domain.name``."""
+    """Return ``value`` if it has the form of a registered name of a factory, ``domain.name``."""
     if not _DOTTED.fullmatch(string(value, where)):
         refuse(value, where, "is not a simulation's name; write domain.name in lowercase, such as 'flow.channel'")
     return value
@@ -84,7 +84,7 @@ def strings(value: Any, where: str) -> tuple[str, ...]:
 
 
 def title(value: Any, where: str) -> str:
-    """Return ``value`` if it is text short enough to stand above a picture."""
+    """Return ``value`` if it is text short enough for the title of a picture."""
     return string(value, where, LONGEST_TITLE)
 
 
@@ -112,7 +112,7 @@ def choice(value: Any, where: str, allowed: tuple[str, ...]) -> str:
 
 
 def expression(value: Any, where: str, *, is_truth: bool = False) -> str:
-    """Return ``value`` if it is text of an expression; the names in it are checked when its simulation is known."""
+    """Return ``value`` if it is text of an expression; names in it are checked when the simulation is built."""
     if not isinstance(value, str):
         refuse(value, where, f"is {kind(value)}; write an expression in quotes")
     parse(value, where, is_truth=is_truth)
@@ -120,7 +120,7 @@ def expression(value: Any, where: str, *, is_truth: bool = False) -> str:
 
 
 def integer(value: Any, where: str, low: int = -(2**31), high: int = 2**31 - 1) -> int:
-    """Return ``value`` if it is an integer in ``[low, high]``; compiled programs count with 32 bits."""
+    """Return ``value`` if it is an integer in ``[low, high]``, by default the range of 32 bits of compiled programs."""
     if isinstance(value, float) and value.is_integer() and low <= value <= high:
         refuse(value, where, f"is a float; write the integer {int(value)}")
     if isinstance(value, bool) or not isinstance(value, int):
@@ -136,7 +136,7 @@ def number(value: Any, where: str) -> float:
         refuse(value, where, f"is {kind(value)}; write a number")
     if isinstance(value, float) and not math.isfinite(value):
         refuse(value, where, "is not finite; write a finite number")
-    # Larger integers are not all numbers of double precision.
+    # Larger integers are not exact in double precision.
     return float(integer(value, where, -(2**53), 2**53) if isinstance(value, int) else value)
 
 
@@ -188,7 +188,7 @@ def shape(value: Numbers) -> tuple[int, ...]:
 
 
 def inside(value: Numbers, where: str, bounds: tuple[float, float]) -> Numbers:
-    """Return ``value`` if every entry of it lies in ``bounds``, ends included."""
+    """Return ``value`` if all its entries are in ``bounds``, ends included."""
     if isinstance(value, tuple):
         return tuple(inside(entry, f"{where}[{index}]", bounds) for index, entry in enumerate(value))
     low, high = bounds
@@ -221,7 +221,7 @@ def plain(value: Any, where: str, depth: int = 0) -> Any:
 
 
 def like(value: Any, where: str, template: Any) -> Any:
-    """Return a factory argument if it is of the same kind as ``template``; an integer serves as a float."""
+    """Return a factory argument if it has the type and shape of ``template``; an integer is allowed for a float."""
     if isinstance(template, dict):
         if not isinstance(value, dict):
             refuse(value, where, f"is {kind(value)}; write a table, or set one of its keys: {where}.KEY=value")
@@ -249,18 +249,18 @@ def run_setting(key: str, value: Any, where: str) -> Any:
 
 
 def kind(value: Any) -> str:
-    """Return what sort of value this is, in words."""
-    words = {bool: "a boolean", int: "an integer", float: "a float", str: "a string", dict: "a table"}
+    """Return the type of a value in words."""
+    types = {bool: "a boolean", int: "an integer", float: "a float", str: "a string", dict: "a table"}
     if isinstance(value, datetime.date | datetime.time):
         return "a date or time"
-    return words.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")
+    return types.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")
 
 
 def unwrapped(value: Any) -> Any:
-    """Return numbers and arrays of NumPy or JAX as the plain numbers and lists that they hold; else the value itself.
+    """Return numbers and arrays of NumPy or JAX as plain numbers and lists; any other value unchanged.
 
     Args:
-        value: of a parameter or setting, as a caller in Python gives it.
+        value: of a parameter or setting, from a caller in Python.
     """
     if type(value) in (list, tuple):
         return type(value)(map(unwrapped, value))
@@ -268,7 +268,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def show(value: Any, depth: int = 0) -> str:
-    """Return a value as a short printable text, as it would be written in a file."""
+    """Return a value as a short printable text, as written in a scenario file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and value.bit_length() > 64:

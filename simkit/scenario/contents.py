@@ -1,4 +1,4 @@
-"""Quantities of a scenario's simulation, and the arguments of its factory that the file leaves out."""
+"""Quantities of the simulation of a scenario, and arguments of its factory that the file does not set."""
 
 import dataclasses
 from pathlib import Path
@@ -21,11 +21,11 @@ class Content:
     """One array that a simulation observes or diagnoses.
 
     Attributes:
-        name: of it.
+        name: of the array.
         kind: ``"observed"`` or ``"diagnosed"``.
         dimensions: names and lengths of its axes, such as ``{"x": 64, "y": 48}``.
-        unit: physical unit; empty where the simulation does not say.
-        doc: what it means; empty where the simulation does not say.
+        unit: physical unit; empty if not declared.
+        doc: meaning; empty if not declared.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Content:
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What a simulation has.
+    """Quantities of a simulation and further arguments of its factory.
 
     Attributes:
-        quantities: what it observes and diagnoses.
-        arguments: defaults of the factory's arguments that the file does not mention; ``None`` for those without one.
+        quantities: observed arrays and diagnostics.
+        arguments: defaults of the arguments of the factory that the file does not set; ``None`` for required ones.
     """
 
     quantities: tuple[Content, ...]
@@ -49,10 +49,10 @@ class Contents:
 
 
 def bare_scenario(simulation: str) -> Scenario:
-    """Return a scenario that says nothing but which simulation it is of, for looking at what that has.
+    """Return a scenario of a simulation with its default configuration, for listing its contents.
 
     Args:
-        simulation: as registered, such as ``"flow.channel"``.
+        simulation: registered name, such as ``"flow.channel"``.
     """
     return Scenario(
         name=simulation,
@@ -62,7 +62,7 @@ def bare_scenario(simulation: str) -> Scenario:
         tags=(),
         references=(),
         config={},
-        differences={},
+        parameter_settings={},
         run=RunSettings(1, 1, "float32", 0),
         objectives={},
         render=RenderSettings("chart", "time", "time", "1", None, None, 20.0),
@@ -73,13 +73,13 @@ def bare_scenario(simulation: str) -> Scenario:
 
 
 def contents_of(scenario: Scenario) -> Contents:
-    """Build a scenario's simulation and return what it has; nothing is computed.
+    """Return the contents of the simulation of a scenario, which is built but not run.
 
     Args:
-        scenario: overrides applied; one without a file, as of `bare_scenario`, is not checked.
+        scenario: overrides applied; one without a file, from `bare_scenario`, is not checked.
 
     Raises:
-        UserError: if it cannot be built.
+        UserError: if the simulation cannot be built.
     """
     with precision(scenario.run.precision):
         return _contents(scenario, build(scenario) if scenario.text else make(scenario))

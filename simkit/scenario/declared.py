@@ -1,4 +1,4 @@
-"""Parameters of a scenario: those that its simulation declares, with what its file says differently."""
+"""Parameters of a scenario: declarations of its simulation merged with the settings of its file."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,23 +12,23 @@ from simkit.scenario import checks
 from simkit.scenario.factories import takes_parameters
 from simkit.scenario.making import make, refuse_unknown
 from simkit.scenario.registry import SIMULATIONS
-from simkit.scenario.sections import IN_PYTHON, Difference, ScenarioFile
+from simkit.scenario.sections import IN_PYTHON, ParameterSettings, ScenarioFile
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 
 def declared_by(scenario: ScenarioFile) -> dict[str, Parameter]:
-    """Return the parameters of a scenario's simulation, which is made for that.
+    """Return the declared parameters of a scenario; its simulation is made for that.
 
     Args:
-        scenario: whose file need not mention them.
+        scenario: the settings of its file are not applied.
 
     Raises:
         UserError: if the simulation cannot be made.
     """
     if scenario.simulation == IN_PYTHON and scenario.made is None:
-        return {name: said.in_full for name, said in scenario.differences.items()}
+        return {name: settings.as_declaration for name, settings in scenario.parameter_settings.items()}
     with precision(scenario.run.precision):
         return declared_in(make(scenario))
 
@@ -41,7 +41,7 @@ def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
     """
     import numpy as np
 
-    found = {}
+    parameters = {}
     for name, value in paths.leaves(simulation.params).items():
         declared = simulation.parameters.get(name, Parameter(0.0))
         exact = np.asarray(value)
@@ -50,45 +50,45 @@ def declared_in(simulation: "Simulation") -> dict[str, Parameter]:
             np.asarray(default, exact.dtype), exact, equal_nan=True
         ):
             default = plain(shortest(exact))
-        found[name] = dataclasses.replace(declared, default=default)
-    return found
+        parameters[name] = dataclasses.replace(declared, default=default)
+    return parameters
 
 
 def merged(scenario: ScenarioFile, declared: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """Return the parameters of a scenario: as declared, but for what its file says.
+    """Return the parameters of a scenario: as declared, with the settings of its file applied.
 
     Args:
-        scenario: with its differences.
-        declared: by its simulation.
+        scenario: with the settings.
+        declared: parameters of its simulation.
 
     Raises:
-        UserError: if the file names another one, or gives a value of another shape or out of bounds.
+        UserError: if the file names another one, or has a value of another shape or out of bounds.
     """
-    differences = scenario.differences
+    changes = scenario.parameter_settings
     if scenario.is_reconfigured:
-        # What the file says of parameters that only its own configuration has.
-        differences = {name: said for name, said in differences.items() if name in declared}
+        # Parameters that exist with the configuration of the file only are dropped.
+        changes = {name: settings for name, settings in changes.items() if name in declared}
     has_own = has_own_parameters(scenario)
     mistakes = Mistakes()
-    for name, said in differences.items():
+    for name, settings in changes.items():
         with mistakes.kept():
-            if has_own and name not in declared and said.default is None:
+            if has_own and name not in declared and settings.default is None:
                 raise UserError(
                     f"{scenario.file}: params.{name} has no default, and {scenario.simulation} declares no '{name}'; "
                     f"give params.{name}.default, or name one of its own: {', '.join(declared)}"
                 )
             refuse_unknown(scenario, "params.{}", "not a parameter of {}", [name], declared)
-    found = dict(declared)
-    for name, difference in differences.items():
+    parameters = dict(declared)
+    for name, settings in changes.items():
         if name in declared:
             with mistakes.kept():
-                found[name] = _as_said(scenario, name, declared[name], difference)
+                parameters[name] = _changed(scenario, name, declared[name], settings)
     mistakes.raise_if_any()
-    return found
+    return parameters
 
 
 def has_own_parameters(scenario: ScenarioFile) -> bool:
-    """Return whether the file of a scenario may declare parameters of its own.
+    """Return whether the file of a scenario may declare its own parameters.
 
     Args:
         scenario: any.
@@ -97,26 +97,26 @@ def has_own_parameters(scenario: ScenarioFile) -> bool:
     return is_registered and takes_parameters(SIMULATIONS.resolve(scenario.simulation))
 
 
-def _as_said(scenario: ScenarioFile, name: str, known: Parameter, difference: Difference) -> Parameter:
-    """Return a parameter with what the file says of it."""
+def _changed(scenario: ScenarioFile, name: str, declared: Parameter, settings: ParameterSettings) -> Parameter:
+    """Return a declared parameter with the settings of the file applied."""
     where = f"{scenario.file}: params.{name}"
-    low, high = known.bounds
-    if difference.bounds and not low <= difference.bounds[0] < difference.bounds[1] <= high:
+    low, high = declared.bounds
+    if settings.bounds and not low <= settings.bounds[0] < settings.bounds[1] <= high:
         raise UserError(
-            f"{where}.bounds = {list(difference.bounds)} reach beyond those of {scenario.simulation}, "
-            f"{shown_bounds(known.bounds)}; choose them within"
+            f"{where}.bounds = {list(settings.bounds)} reach beyond those of {scenario.simulation}, "
+            f"{shown_bounds(declared.bounds)}; choose them within"
         )
-    said = difference.applied_to(known)
-    shape, expected = checks.shape(said.default), checks.shape(known.default)
+    parameter = settings.applied_to(declared)
+    shape, expected = checks.shape(parameter.default), checks.shape(declared.default)
     if shape != expected:
         raise UserError(f"{where}.default has shape {shape}; {scenario.simulation} expects {expected}")
-    if difference.default is not None or difference.bounds:
-        checks.inside(said.default, f"{where}.default", said.bounds)
-    return said
+    if settings.default is not None or settings.bounds:
+        checks.inside(parameter.default, f"{where}.default", parameter.bounds)
+    return parameter
 
 
 def shortest(array: Any) -> Any:
-    """Return the shortest numbers that become those of an array again: 0.1, not 0.10000000149.
+    """Return the shortest decimal numbers that round to the entries of an array: 0.1, not 0.10000000149.
 
     Args:
         array: of floats.

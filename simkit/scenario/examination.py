@@ -1,4 +1,4 @@
-"""Everything that is wrong in a scenario file, found without running it."""
+"""List of all mistakes of a scenario file, found without running it."""
 
 import dataclasses
 import re
@@ -13,12 +13,12 @@ from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import read_scenario
 
-# Beginning of a message about a key: the file, the table in brackets where a factory or a check refuses, the path.
+# Beginning of a message about a key: file, table in brackets if a factory or a check refused, path of the key.
 _KEY = re.compile(
     r"[^:]+: (?:\[(?P<table>\w+)\]: )?(?:the table )?"
     r"\[?(?P<key>[A-Za-z_][\w-]*(?:\.[\w-]+|\[\d+\])*)(?=\]| =|:| is | has )"
 )
-# Parts of a scenario that decide what its simulation is.
+# Parts of a scenario without which its simulation cannot be made.
 _DECIDING = ("", "simulation", "config", "files")
 
 
@@ -28,9 +28,9 @@ class Mistake:
 
     Attributes:
         part: of the file: its first table or key, such as ``"config"``; empty for the file itself.
-        key: dotted path of the key; empty where there is none.
-        message: what is wrong, in one line.
-        remedy: what to do: the end of the message.
+        key: dotted path of the key; empty if the message has none.
+        message: the whole message, in one line.
+        remedy: the end of the message: what to do.
     """
 
     part: str
@@ -40,10 +40,10 @@ class Mistake:
 
 
 def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
-    """Return all mistakes of a scenario file, and the scenario if it could be read at all.
+    """Return all mistakes of a scenario file, and the scenario if it can be read.
 
     Args:
-        path: the TOML file. Its simulation is made and traced, and nothing is computed.
+        path: the TOML file. Its simulation is made and traced, but not run.
     """
     read = Mistakes()
     scenario = None
@@ -56,7 +56,7 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
         return found, scenario
     built = Mistakes()
     with built.kept(), precision(scenario.run.precision):
-        build(scenario, to_the_end=True)
+        build(scenario, find_all=True)
     for index, validation in enumerate(scenario.validations):
         where = f"{scenario.file}: validation[{index}].set"
         with built.kept():
@@ -65,14 +65,14 @@ def mistakes_in(path: Path | str) -> tuple[list[Mistake], Scenario | None]:
             except UserError as error:
                 if not any(str(error) == message for message in built.found):
                     raise
-    # Of a key that is wrong already, examples stand in.
+    # Mistakes of a key with an example in place of a wrong value are dropped.
     known = {each.key for each in found}
     later = [mistake(message) for message in built.found]
     return found + [each for each in later if each.key not in known], scenario
 
 
 def mistake(message: str) -> Mistake:
-    """Return a mistake with the key that its message names.
+    """Return a mistake with its key, parsed from the message.
 
     Args:
         message: one line.

@@ -1,14 +1,14 @@
-"""Arguments of a factory of simulations, from its signature."""
+"""Arguments of factories of simulations, from their signatures."""
 
 from collections.abc import Callable
 from typing import Any
 
-# The argument of a factory that takes parameters of the user's own, which a scenario file gives in [params].
+# Argument of a factory for parameters that a scenario file declares itself in [params].
 PARAMETERS = "parameters"
 
 
 def arguments_of(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Return the default of each argument that a scenario file gives in ``[config]``; those needed have none.
+    """Return the defaults of the optional arguments of a factory, the keys of ``[config]``.
 
     Args:
         factory: of simulations.
@@ -17,7 +17,7 @@ def arguments_of(factory: Callable[..., Any]) -> dict[str, Any]:
 
 
 def needed_arguments(factory: Callable[..., Any]) -> list[str]:
-    """Return the arguments without which a factory makes nothing: on them depends what its simulation has.
+    """Return the names of the required arguments of a factory.
 
     Args:
         factory: of simulations.
@@ -26,12 +26,12 @@ def needed_arguments(factory: Callable[..., Any]) -> list[str]:
 
 
 def takes_parameters(factory: Callable[..., Any]) -> bool:
-    """Return whether a factory takes parameters of the user's own besides those that it declares.
+    """Return whether a factory takes further parameters that a scenario file declares.
 
     Args:
         factory: of simulations.
     """
-    return any(each.name == PARAMETERS for each in _given(factory))
+    return any(each.name == PARAMETERS for each in _signature(factory))
 
 
 def takes_any(factory: Callable[..., Any]) -> bool:
@@ -40,15 +40,15 @@ def takes_any(factory: Callable[..., Any]) -> bool:
     Args:
         factory: of simulations.
     """
-    return any(each.kind is each.VAR_KEYWORD for each in _given(factory))
+    return any(each.kind is each.VAR_KEYWORD for each in _signature(factory))
 
 
 def _named(factory: Callable[..., Any]) -> list[Any]:
     kinds = ("KEYWORD_ONLY", "POSITIONAL_OR_KEYWORD")
-    return [each for each in _given(factory) if each.kind.name in kinds and each.name != PARAMETERS]
+    return [each for each in _signature(factory) if each.kind.name in kinds and each.name != PARAMETERS]
 
 
-def _given(factory: Callable[..., Any]) -> list[Any]:
+def _signature(factory: Callable[..., Any]) -> list[Any]:
     import inspect
 
     return list(inspect.signature(factory).parameters.values())

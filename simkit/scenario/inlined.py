@@ -1,7 +1,7 @@
-"""Files named in a scenario: their text is inlined when the scenario is read, so that a run is self-contained.
+"""Text files named in a scenario, inlined when the scenario is read, so that a run is self-contained.
 
-A scenario says ``{ file = "start.xyz" }`` in place of a text. The texts are kept at the end of its own, in the table
-``[files]``; a scenario that has this table needs no other file.
+A scenario has ``{ file = "start.xyz" }`` in place of a text. The text of the file is appended to that of the scenario,
+in the table ``[files]``; a scenario with this table needs no other file.
 """
 
 import json
@@ -17,18 +17,18 @@ from simkit.scenario import checks
 
 MAX_BYTES = 8 * 2**20
 HEADER = "[files]"
-# What TOML does not allow in a string over several lines.
+# Characters that TOML does not allow in a multi-line string.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def read_text(path: Path | str, where: str, largest: int = MAX_BYTES, purpose: str = "to be kept in a scenario") -> str:
-    """Return the text of a file, its lines ended by a line feed.
+    """Return the text of a file, with line feeds as line ends.
 
     Args:
         path: the file.
-        where: the words that name it in an error.
-        largest: how many bytes it may have.
-        purpose: what it is read for, in words.
+        where: name of the place in errors.
+        largest: largest size in bytes.
+        purpose: of reading, for the error, such as ``"to be kept in a scenario"``.
 
     Raises:
         UserError: if it cannot be read, is too large, or is not text.
@@ -61,33 +61,33 @@ def read_text(path: Path | str, where: str, largest: int = MAX_BYTES, purpose: s
 
 
 class Files:
-    """The files of one scenario: those kept in its text, or those beside it.
+    """The files of one scenario: stored in its text, or in its folder.
 
     Args:
         stored: texts by name, from the table ``[files]``; empty if the scenario has none.
-        folder: where the scenario's file is.
-        file: the scenario's name in an error.
+        folder: of the scenario file.
+        file: name of the scenario file in errors.
     """
 
     def __init__(self, stored: Mapping[str, Any], folder: Path, file: str) -> None:
-        """Check the texts that are kept already."""
+        """Check the stored texts."""
         self._folder, self._file, self._used = folder, file, set[str]()
         self._texts = {name: _text(text, f"{file}: files.{checks.show(name)}") for name, text in stored.items()}
         self._is_complete = bool(stored)
         self._refuse_too_much()
 
     def resolve(self, value: Any, where: str) -> Any:
-        """Return a value with the text of the file in place of each table in it that names one.
+        """Return a value of ``[config]`` with each table ``{ file = "name" }`` replaced by the text of the file.
 
         Args:
-            value: what the scenario says.
-            where: the words that name it in an error.
+            value: as parsed.
+            where: name of the value in errors.
 
         Raises:
-            UserError: if the file cannot be taken in.
+            UserError: if a file cannot be inlined.
         """
         if isinstance(value, list):
-            return [self.resolve(entry, f"{where}[{place}]") for place, entry in enumerate(value)]
+            return [self.resolve(entry, f"{where}[{index}]") for index, entry in enumerate(value)]
         if not isinstance(value, dict):
             return value
         if "file" not in value:
@@ -105,13 +105,13 @@ class Files:
         return self._texts[name]
 
     def kept_in(self, text: str) -> str:
-        """Return the scenario's text with the texts of its files behind it.
+        """Return the text of the scenario with the texts of its files appended.
 
         Args:
-            text: the scenario's own.
+            text: of the scenario file.
 
         Raises:
-            UserError: if it keeps a file that it does not name.
+            UserError: if ``[files]`` has a file that ``[config]`` does not name.
         """
         if unused := set(self._texts) - self._used:
             name = checks.show(min(unused))
@@ -123,7 +123,7 @@ class Files:
         return "\n".join([text.rstrip("\n"), "", note, HEADER, *tables, ""])
 
     def _beside(self, name: str, where: str) -> Path:
-        """Return the path of a file; a scenario from elsewhere must not reach for what is none of its business."""
+        """Return the path of a file, refusing files outside the folder and hidden ones: a scenario may be untrusted."""
         path = self._folder / name
         real, folder = Path(os.path.realpath(path)), os.path.realpath(self._folder)
         if not real.is_relative_to(folder):
@@ -144,7 +144,7 @@ class Files:
 
 
 def own_part(content: bytes) -> bytes:
-    """Return what a scenario file says itself, without the texts of files that it keeps.
+    """Return the content of a scenario file without its table ``[files]``.
 
     Args:
         content: of the scenario file.
@@ -159,7 +159,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a TOML string over several lines, as it is wherever TOML allows that."""
+    """Return a text as a multi-line TOML string, without escapes if TOML allows that."""
     if "'''" in text or text.endswith("'"):
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         return f'"""\n{escaped}"""'

@@ -1,4 +1,4 @@
-"""JSON Schema of the files that use a simulation, for editors that check and complete while one writes."""
+"""JSON Schema of the scenario files of a simulation, for checks and completion in editors."""
 
 import math
 from collections.abc import Collection
@@ -22,11 +22,11 @@ PAIR = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
 
 
 def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
-    """Return the JSON Schema of scenario files that use a scenario's simulation.
+    """Return the JSON Schema of scenario files with the simulation of a scenario.
 
     Args:
-        scenario: whose simulation counts, as its configuration makes it.
-        contents: of that simulation; ``None`` leaves open what parameters and quantities there are.
+        scenario: with its simulation and configuration.
+        contents: of that simulation; ``None`` allows any parameters and quantities.
 
     Raises:
         UserError: if the simulation cannot be made.
@@ -81,7 +81,7 @@ def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
                 "simulation": {"const": scenario.simulation},
                 **dict.fromkeys(("tags", "references"), WORDS),
                 "config": _configuration(scenario),
-                # On the configuration depends what parameters there are, and a file may have its own.
+                # Parameters depend on the configuration, and a file may declare its own.
                 "params": known | ({} if scenario.text and not has_own else {"additionalProperties": True}),
                 "run": _table(run, ("steps", "every")),
                 "quantities": {"type": "object", "additionalProperties": _table(added, ("expression", "doc"))},
@@ -97,7 +97,7 @@ def schema_of(scenario: Scenario, contents: Contents | None) -> dict[str, Any]:
 
 
 def _names_of(contents: Contents) -> dict[str, Any]:
-    """Return the names of quantities that a file may use which adds none."""
+    """Return the schema of names of quantities, for files without ``[quantities]``."""
     diagnosed = [quantity.name for quantity in contents.quantities if quantity.kind == "diagnosed"]
     properties = {
         "objectives": {"additionalProperties": _named("quantity", diagnosed)},
@@ -112,12 +112,12 @@ def _named(key: str, known: list[str]) -> dict[str, Any]:
 
 
 def _table(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
-    found = {"type": "object", "properties": properties, "additionalProperties": False}
-    return found | ({"required": list(required)} if required else {})
+    table = {"type": "object", "properties": properties, "additionalProperties": False}
+    return table | ({"required": list(required)} if required else {})
 
 
 def _tables(tree: dict[str, Any], known: Collection[str], path: str = "") -> dict[str, Any]:
-    """Return the schema of a branch of parameters from those of the parameters."""
+    """Return the schema of a branch of parameters from the schemas of the parameters."""
     here = {key: (paths.below(path, key), entry) for key, entry in tree.items()}
     return _table({k: entry if where in known else _tables(entry, known, where) for k, (where, entry) in here.items()})
 
@@ -133,10 +133,10 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
             {"type": "array", "items": value, "minItems": len(default), "maxItems": len(default)},
             default[0],
         )
-    said = _table({"default": value, "bounds": PAIR, "unit": TEXT, "doc": TEXT})
-    told = f"{parameter.doc} [{parameter.unit}]" if parameter.unit != "1" else parameter.doc
+    table = _table({"default": value, "bounds": PAIR, "unit": TEXT, "doc": TEXT})
+    description = f"{parameter.doc} [{parameter.unit}]" if parameter.unit != "1" else parameter.doc
     known = {"default": parameter.default} if not _missing(parameter.default) else {}
-    return {"description": told, "x-unit": parameter.unit, **known, "anyOf": [value, said]}
+    return {"description": description, "x-unit": parameter.unit, **known, "anyOf": [value, table]}
 
 
 def _missing(value: Any) -> bool:
@@ -144,7 +144,7 @@ def _missing(value: Any) -> bool:
 
 
 def _configuration(scenario: Scenario) -> dict[str, Any]:
-    """Return the schema of the factory's arguments, by name and default; the factory itself checks their values."""
+    """Return the schema of the arguments of the factory, by name and default; the factory checks their values."""
     factory = SIMULATIONS.resolve(scenario.simulation)
     needed = needed_arguments(factory)
     known: dict[str, Any] = {name: {} for name in needed}

@@ -1,4 +1,4 @@
-"""Choice of a view for frames where none is given, by the names and shapes of their arrays."""
+"""Default view of frames, from the names and shapes of their arrays."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,14 +18,14 @@ def likely_view(
     """Return a view and the quantity that it draws.
 
     Bodies have positions, orientations and radii, particles positions and diameters; a field has the shape of the cell
-    centers ``x`` and ``y``. Anything else is a chart of the first diagnostic.
+    centers ``x`` and ``y``. The default otherwise is a chart of the first diagnostic.
 
     Args:
         observed: arrays, or their shapes, of one frame.
-        diagnosed: of one frame; without a number a chart is of `NOTHING`.
+        diagnosed: of one frame; without scalars the quantity of a chart is `NOTHING`.
         coordinates: ``{name: shape}``.
-        view: the view, if it is known.
-        quantity: what it draws, if that is known.
+        view: the view, if given.
+        quantity: the drawn quantity, if given.
     """
     possible = {each: _drawn(each, observed, diagnosed, coordinates) for each in VIEW_ARRAYS}
     view = view or next((each for each, names in possible.items() if names), "chart")
@@ -35,7 +35,7 @@ def likely_view(
 def _drawn(
     view: str, observed: Mapping[str, Any], diagnosed: Mapping[str, Any], coordinates: Mapping[str, tuple[int, ...]]
 ) -> list[str]:
-    """Return the names of what a view could show, the likeliest first."""
+    """Return the names of the quantities that a view could draw, the likeliest first."""
     if view == "chart":
         numbers = [name for name, array in diagnosed.items() if array.shape == ()]
         return sorted(numbers, key=lambda name: name in CLOCKS)

@@ -1,4 +1,4 @@
-"""A scenario as it is to be run: found, changed, cut into segments."""
+"""Loading of a scenario by name, path or simulation, with values replaced."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
 type Source = str | Path | Scenario | Simulation
-"""A shipped scenario's name, the path of a TOML file, a scenario, or a simulation made in Python."""
+"""Name of a shipped scenario, path of a TOML file, a scenario, or a simulation made in Python."""
 
 
 def load(scenario: Source, values: Mapping[str, Any] | None = None) -> Scenario:
-    """Return a scenario by name, path or as it is, with values replaced.
+    """Return a scenario with values replaced.
 
     Args:
         scenario: shipped name, path of a TOML file, a scenario, or a simulation.

@@ -1,4 +1,4 @@
-"""Scenario of a simulation that was made in Python."""
+"""Scenarios of simulations that were made in Python."""
 
 import dataclasses
 import hashlib
@@ -23,23 +23,22 @@ from simkit.scenario.toml import to_toml
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
 
-# What may be said of a simulation beside the values of its parameters.
+# Keywords of a run of a simulation besides its parameters.
 SETTINGS = ("name", "title", "steps", "every", "seed", "view", "quantity", "frames_per_second")
 USUAL_FRAMES = 100
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tuple[Scenario, dict[str, Any]]:
-    """Return the scenario of a simulation, and the values that are left for its parameters.
+    """Return the scenario of a simulation, and the values of its parameters.
 
-    Every diagnostic is an objective, taken at the end of the run. Frames are drawn by the view that the names of the
-    observed arrays suggest, or as a chart of a diagnostic over time.
+    Every diagnostic is an objective, its value at the end of the run. Frames are drawn by the view that fits the names
+    of the observed arrays (`simkit.scenario.likely_view.likely_view`).
 
     Args:
-        simulation: of any kind.
-        values: settings by name: ``steps``, ``every`` (as many as give about 100 frames), ``seed``, ``name``,
-            ``title``, ``view``, ``quantity`` (what gives the color, or what is charted), ``frames_per_second``; and
-            parameters.
+        simulation: any.
+        values: settings by name: ``steps``, ``every`` (default: for about 100 frames), ``seed``, ``name``, ``title``,
+            ``view``, ``quantity`` (colored, or drawn in a chart), ``frames_per_second``; and parameters.
 
     Raises:
         UserError: if ``steps`` is missing, or a setting is not possible.
@@ -49,9 +48,9 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     from simkit.scenario import checks
 
     given = {key: checks.unwrapped(value) for key, value in values.items() if key in SETTINGS}
-    left = {key: value for key, value in values.items() if key not in SETTINGS}
+    parameter_values = {key: value for key, value in values.items() if key not in SETTINGS}
     parameters = paths.leaves(simulation.params)
-    for key in left:
+    for key in parameter_values:
         name = key.removeprefix("params.")
         if name not in parameters and not paths.is_branch(name, parameters):
             if key == "precision":
@@ -62,7 +61,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
             hint = paths.hint(key, {*SETTINGS, *parameters})
             raise UserError(f"'{key}' is neither a setting nor a parameter of the simulation{hint}")
     if "steps" not in given:
-        raise UserError("how far to run is missing; give steps=1000, and every=10 for a frame every tenth step")
+        raise UserError("steps is missing; give steps=1000, and every=10 for a frame every tenth step")
     name = checks.identifier(given.get("name", "simulation"), "name")
     steps = checks.run_setting("steps", given["steps"], "steps")
     with precision(precision_of(simulation)):
@@ -73,7 +72,7 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
     known = simulation.quantities.get(quantity)
     render = {"view": view, "quantity": quantity, "unit": known.unit if known else "1"}
     render |= {key: given[key] for key in ("frames_per_second",) if key in given}
-    described = {
+    objectives = {
         quantity: known.doc if (known := simulation.quantities.get(quantity)) and known.doc else "at the end of the run"
         for quantity, array in diagnosed.items()
         if quantity not in CLOCKS and array.shape == () and array.dtype.kind == "f"
@@ -93,29 +92,29 @@ def scenario_of(simulation: "Simulation", values: Mapping[str, Any] = {}) -> tup
             "precision": precision_of(simulation),
             "seed": given.get("seed", 0),
         },
-        **{f'objectives."{key}"': {"doc": doc} for key, doc in described.items()},
+        **{f'objectives."{key}"': {"doc": doc} for key, doc in objectives.items()},
         "render": render,
     }
     text = to_toml(tables)
-    return dataclasses.replace(parse_scenario(text, Path(name)), made=simulation), left
+    return dataclasses.replace(parse_scenario(text, Path(name)), made=simulation), parameter_values
 
 
-def handed_over(scenario: Scenario, simulation: "Simulation", path: Path) -> Scenario:
+def with_simulation(scenario: Scenario, simulation: "Simulation", path: Path) -> Scenario:
     """Return a stored scenario with its simulation.
 
     Args:
-        scenario: as it was stored.
+        scenario: as stored.
         simulation: made in Python again.
         path: of the run directory, for the error.
 
     Raises:
-        UserError: if the scenario has a simulation of its own, or began with another one.
+        UserError: if the simulation of the scenario is a registered one, or the run began with another one.
     """
     if scenario.simulation != IN_PYTHON:
         raise UserError(f"{path} runs {scenario.simulation}, which has a name; leave simulation= out")
     with precision(scenario.run.precision):
         same = (
-            set(paths.leaves(simulation.params)) == set(scenario.differences)
+            set(paths.leaves(simulation.params)) == set(scenario.parameter_settings)
             and precision_of(simulation) == scenario.run.precision
         )
         if not same or fingerprint(simulation) != scenario.config.get("program"):
@@ -127,7 +126,7 @@ def handed_over(scenario: Scenario, simulation: "Simulation", path: Path) -> Sce
 
 
 def precision_of(simulation: "Simulation") -> str:
-    """Return the precision that a simulation was made in: that of its parameters, or of JAX if it has none."""
+    """Return the precision of a simulation: that of its parameters, or of JAX if it has none."""
     import jax
 
     wide = {value.dtype.itemsize > 4 for value in jax.tree.leaves(simulation.params)} or {jax.config.jax_enable_x64}
@@ -135,17 +134,17 @@ def precision_of(simulation: "Simulation") -> str:
 
 
 def fingerprint(simulation: "Simulation") -> str:
-    """Return what tells a simulation's program from another one's: a checksum of what its functions trace to.
+    """Return a checksum of the program of a simulation, from the traces of its functions.
 
     Args:
-        simulation: whose start, step, observation and diagnosis are traced; nothing is computed.
+        simulation: ``init``, ``step``, ``observe`` and ``diagnose`` are traced, but not run.
     """
     import jax
     import numpy as np
 
     key = jax.eval_shape(jax.random.key, 0)
     state = jax.eval_shape(simulation.init, simulation.params, key)
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for function, argument in (
         (lambda state, params: simulation.init(params, state), key),
         (simulation.step, state),
@@ -153,12 +152,12 @@ def fingerprint(simulation: "Simulation") -> str:
         (simulation.diagnose, state),
     ):
         traced = jax.make_jaxpr(function)(argument, simulation.params)
-        # Functions inside of a program are printed with their place in memory.
-        found.update(_ADDRESS.sub("", str(traced.jaxpr)).encode())
+        # Functions inside a program are printed with their addresses in memory.
+        checksum.update(_ADDRESS.sub("", str(traced.jaxpr)).encode())
         for constant in traced.consts:
             if not jax.numpy.issubdtype(constant.dtype, jax.dtypes.extended):
-                found.update(np.asarray(constant).tobytes())
-    return found.hexdigest()[:32]
+                checksum.update(np.asarray(constant).tobytes())
+    return checksum.hexdigest()[:32]
 
 
 def _declared(simulation: "Simulation", name: str, value: Any) -> dict[str, Any]:
@@ -168,6 +167,6 @@ def _declared(simulation: "Simulation", name: str, value: Any) -> dict[str, Any]
 
 
 def _usual_every(steps: int) -> int:
-    """Return the divisor of ``steps`` that gives nearest to the usual number of frames."""
+    """Return the divisor of ``steps`` for which the number of frames is nearest to the usual one."""
     divisors = [d for small in range(1, math.isqrt(steps) + 1) if steps % small == 0 for d in (small, steps // small)]
     return min(divisors, key=lambda every: abs(math.log(steps / every / USUAL_FRAMES)))

@@ -1,4 +1,4 @@
-"""Call of a simulation's factory with a scenario's configuration; refusals become errors of one line."""
+"""Call of the factory of a simulation with the configuration of a scenario; refusals become errors of one line."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def make(scenario: ScenarioFile) -> "Simulation":
-    """Return the simulation with its own defaults: the one that was handed over, or what the factory makes.
+    """Return the simulation with its declared defaults: the one made in Python, or the result of the factory.
 
     Args:
-        scenario: whose ``[config]`` counts; its parameters do not.
+        scenario: with its ``[config]``; the values of its parameters are not applied.
 
     Raises:
         UserError: if the factory is unknown, or refuses the configuration.
@@ -33,7 +33,7 @@ def make(scenario: ScenarioFile) -> "Simulation":
 
 
 def _call(scenario: ScenarioFile, factory: Callable[..., Any]) -> "Simulation":
-    """Return what the factory makes of the configuration."""
+    """Return the result of the factory for the configuration."""
     needed, config, mistakes = needed_arguments(factory), scenario.config, Mistakes()
     if not takes_any(factory):
         known = [*needed, *arguments_of(factory)]
@@ -49,12 +49,12 @@ def _call(scenario: ScenarioFile, factory: Callable[..., Any]) -> "Simulation":
             mistakes.raise_if_any()
     own = {}
     if takes_parameters(factory):
-        # A file may declare parameters of its own, those to which it gives a value. What a factory draws at these
-        # values (random places) must not change with those of a run, or a member of a sweep would not be that run.
-        said = scenario.file_differences.items()
-        own[PARAMETERS] = {name: one.in_full for name, one in said if one.default is not None}
+        # A file may declare its own parameters by giving them a value. Always the values of the file: numbers that a
+        # factory draws at these values (random positions) must be the same in a run and in all members of a sweep.
+        settings = scenario.file_parameter_settings.items()
+        own[PARAMETERS] = {name: one.as_declaration for name, one in settings if one.default is not None}
     if mistakes.found:
-        # What else is wrong is told with it.
+        # Collect the further mistakes that the factory finds.
         with mistakes.kept():
             _made(scenario, factory, config | own)
         mistakes.raise_if_any()
@@ -62,7 +62,7 @@ def _call(scenario: ScenarioFile, factory: Callable[..., Any]) -> "Simulation":
 
 
 def _made(scenario: ScenarioFile, factory: Callable[..., Any], arguments: dict[str, Any]) -> "Simulation":
-    """Return what the factory makes of arguments."""
+    """Return the result of the factory, refusals as errors of one line."""
     from simkit.core.simulation import Simulation
 
     try:
@@ -86,7 +86,7 @@ def _made(scenario: ScenarioFile, factory: Callable[..., Any], arguments: dict[s
 
 
 def refused(scenario: ScenarioFile, error: Exception) -> UserError:
-    """Return the error of a configuration that cannot be made.
+    """Return the error for a configuration that the factory refuses.
 
     Args:
         scenario: with the configuration.
@@ -100,17 +100,17 @@ def refused(scenario: ScenarioFile, error: Exception) -> UserError:
 def refuse_unknown(
     scenario: ScenarioFile, label: str, problem: str, names: Iterable[str], known: Iterable[str]
 ) -> None:
-    """Refuse names that a simulation does not have.
+    """Refuse names that do not exist in a simulation.
 
     Args:
-        scenario: that gives them.
+        scenario: with the names.
         label: the key in its file, with braces for the name.
-        problem: what is wrong, with braces for the simulation's name.
-        names: given.
-        known: to the simulation.
+        problem: the problem, with braces for the name of the simulation.
+        names: to be checked.
+        known: those that exist.
 
     Raises:
-        UserError: for the first that is not among ``known``; ``others`` tells of the rest.
+        UserError: for the first that is not among ``known``; ``others`` has the rest.
     """
     known, mistakes = list(known), Mistakes()
     for name in names:

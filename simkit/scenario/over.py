@@ -17,20 +17,20 @@ CONFIG = "config."
 def parse_over(
     scenario: Scenario, text: str, *, zipped: bool = False, sampled: bool = False
 ) -> tuple[str, tuple[Any, ...]]:
-    """Return the name and the values that ``--over`` asks for.
+    """Return the name and the values of one ``--over``.
 
     ``name=low:high:count`` is linear and ``name=low:high:count:log`` geometric, both ends included; ``name=a,b,c`` is a
     list. To be sampled, ``name=low:high`` or ``name=low:high:log`` is the range alone. ``config.name=a,b,c`` lists
     values of the configuration.
 
     Args:
-        scenario: whose parameter it is.
-        text: what follows ``--over``.
-        zipped: whether values of several parameters walk together, so that one may come twice.
+        scenario: with the parameter.
+        text: the argument of ``--over``.
+        zipped: whether values of several parameters are paired one by one, so that a value may repeat.
         sampled: whether a range is to be sampled.
 
     Returns:
-        Of a parameter, its name and numbers; to be sampled, ``(low, high)`` or ``(low, high, "log")``; of the
+        For a parameter, its name and numbers; to be sampled, ``(low, high)`` or ``(low, high, "log")``; for the
         configuration, ``config.name`` and values as in TOML.
 
     Raises:
@@ -124,7 +124,7 @@ def _range(parts: list[str], label: str) -> list[float]:
         inner = [low * math.exp((math.log(high) - math.log(low)) * index / (count - 1)) for index in inside]
     else:
         raise UserError(f"{label} has an end that is not positive; a geometric range needs both ends above 0")
-    # Rounding must not carry a value past the ends, which may be the bounds.
+    # Rounding must not move a value past the ends, which may be the bounds.
     return [low, *(min(max(value, min(low, high)), max(low, high)) for value in inner), high]
 
 

@@ -1,4 +1,4 @@
-"""Changing a scenario's values from the command line or from Python: ``--set``."""
+"""Overrides of the values of a scenario, from the command line (``--set``) or from Python."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ from simkit.scenario import checks, inlined
 from simkit.scenario.factories import arguments_of, needed_arguments
 from simkit.scenario.registry import SIMULATIONS
 from simkit.scenario.scenario import Scenario
-from simkit.scenario.sections import Difference, RunSettings
+from simkit.scenario.sections import ParameterSettings, RunSettings
 from simkit.scenario.toml import parse_value
 
 RUN_KEYS = ("steps", "every", "precision", "seed", "stop")
@@ -24,13 +24,13 @@ def apply_overrides(scenario: Scenario, settings: Sequence[str]) -> Scenario:
     """Return the scenario with ``key=value`` settings applied.
 
     A key is a parameter, a key of ``[config]`` or one of ``[run]``, written ``params.KEY``, ``config.KEY`` or
-    ``run.KEY`` where the bare name is ambiguous; an argument that the factory needs goes by its bare name too. A value
-    is written as in TOML; a bare word is a string, and ``@path`` is the text of a file. ``config.KEY`` and
-    ``params.KEY`` may also name what the factory has and the file does not mention; whether the factory has it is found
+    ``run.KEY`` if the bare name is ambiguous; the bare name of a required argument of the factory is allowed too. A
+    value is written as in TOML; a bare word is a string, and ``@path`` is the text of a file. ``config.KEY`` and
+    ``params.KEY`` may also be arguments and parameters of the factory that the file does not mention; they are checked
     when the simulation is built.
 
     Args:
-        scenario: what to change.
+        scenario: to be changed.
         settings: such as ``["reynolds=800", "cells=[64, 32]", "steps=2000"]``.
 
     Raises:
@@ -67,11 +67,11 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
 
 
 def place_of(scenario: Scenario, key: str) -> str:
-    """Return where the value of a key is, ``params.KEY``, ``config.KEY`` or ``run.KEY``.
+    """Return a key with its section, ``params.KEY``, ``config.KEY`` or ``run.KEY``.
 
     Args:
         scenario: with the values.
-        key: as for `apply_overrides`, and allowed.
+        key: as for `apply_overrides`; one that is allowed.
     """
     prefix, dot, _ = key.partition(".")
     if (dot and prefix in ("config", "params", "run")) or key in RUN_KEYS:
@@ -82,12 +82,12 @@ def place_of(scenario: Scenario, key: str) -> str:
 def with_values(
     scenario: Scenario, values: Mapping[str, Any], where: Callable[[str], str] = "value of {}".format
 ) -> Scenario:
-    """Return the scenario with values replaced by key, each checked as in the file.
+    """Return the scenario with values replaced, each checked as in the file.
 
     Args:
-        scenario: what to change.
-        values: plain data by key; keys as for ``apply_overrides``. A ``Path`` stands for the text of that file.
-        where: gives the words that name a key in an error.
+        scenario: to be changed.
+        values: plain data by key; keys as for ``apply_overrides``. A ``Path`` is replaced by the text of that file.
+        where: ``key -> name`` of the key in errors.
 
     Raises:
         UserError: as ``apply_overrides``.
@@ -97,7 +97,7 @@ def with_values(
     for key, value in values.items():
         label, name = where(key), key.removeprefix("config.")
         step, dot, inner = name.partition(".")
-        if key == name and name in scenario.config and name in scenario.differences:
+        if key == name and name in scenario.config and name in scenario.parameter_settings:
             raise UserError(f"{label} is ambiguous; write config.{name} or params.{name}")
         if name in scenario.config:
             config[name] = checks.like(value, label, scenario.config[name])
@@ -106,31 +106,31 @@ def with_values(
         elif key != name or (name not in RUN_KEYS and name in _needed(scenario)):
             config[checks.name(name, label)] = checks.plain(value, label)
     original = scenario.original or scenario
-    # On the configuration depends what parameters there are.
+    # The configuration determines which parameters exist.
     if config != scenario.config:
         scenario = dataclasses.replace(scenario, config=config, known_parameters=None, original=original)
-    run, differences = {}, dict(scenario.differences)
+    run, changes = {}, dict(scenario.parameter_settings)
     seen: set[tuple[str, str]] = set()
     for key, value in values.items():
         label = where(key)
         section, located = _locate(scenario, key, label)
         for name, entry in _entries(scenario, section, located, value, label).items():
-            if other := next((one for place, one in seen if place == section and _overlap(name, one)), None):
+            if other := next((one for where_seen, one in seen if where_seen == section and _overlap(name, one)), None):
                 raise UserError(f"{label} names {section}.{max(name, other, key=len)} twice; keep one of them")
             seen.add((section, name))
             if section == "run":
                 run[name] = checks.run_setting(name, entry, label)
             elif section == "params":
-                checked, said = parameter_value(scenario, name, entry, label), differences.get(name, Difference())
-                if checked != (scenario.declared[name].default if said.default is None else said.default):
-                    differences[name] = dataclasses.replace(said, default=checked)
+                checked, old = parameter_value(scenario, name, entry, label), changes.get(name, ParameterSettings())
+                if checked != (scenario.declared[name].default if old.default is None else old.default):
+                    changes[name] = dataclasses.replace(old, default=checked)
     settings = dataclasses.replace(scenario.run, **run)
     if settings.steps % settings.every:
         raise UserError(_indivisible(settings, "steps" if "steps" in run else "every", where))
-    known = scenario.declared if differences != scenario.differences else scenario.known_parameters
+    known = scenario.declared if changes != scenario.parameter_settings else scenario.known_parameters
     return dataclasses.replace(
         scenario,
-        differences=differences,
+        parameter_settings=changes,
         original=original,
         run=settings,
         known_parameters=known if settings.precision == scenario.run.precision else None,
@@ -138,30 +138,30 @@ def with_values(
 
 
 def _overlap(name: str, other: str) -> bool:
-    """Tell whether two paths are the same, or one lies inside the other."""
+    """Return whether two paths are equal, or one is a branch that contains the other."""
     return f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}.")
 
 
 def _needed(scenario: Scenario) -> list[str]:
-    """Return the arguments without which there is no simulation to look for parameters of, and which are missing."""
+    """Return the required arguments of the factory that the configuration lacks."""
     factory = _factory(scenario)
     return [name for name in needed_arguments(factory) if name not in scenario.config] if factory else []
 
 
 def _factory(scenario: Scenario) -> Callable[..., Any] | None:
-    """Return what makes the scenario's simulation, if that is installed and not one made in Python."""
+    """Return the factory of the simulation; ``None`` if it is not installed, or the simulation was made in Python."""
     is_known = scenario.made is None and scenario.simulation in SIMULATIONS.names()
     return SIMULATIONS.resolve(scenario.simulation) if is_known else None
 
 
 def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
-    """Return a nested setting with one value in it replaced, or added to a table.
+    """Return a nested setting with one value replaced, or added to a table.
 
     Args:
         setting: a table or a list.
-        path: names and indices with dots between.
-        value: the new one.
-        label: the words that name the key in an error.
+        path: names and indices, separated by dots.
+        value: the new value.
+        label: name of the key in errors.
     """
     step, dot, rest = path.partition(".")
     if isinstance(setting, dict):
@@ -173,54 +173,55 @@ def _inside(setting: Any, path: str, value: Any, label: str) -> Any:
         raise UserError(f"{label}: {checks.show(setting)} has no '{one_line(step, 40)}'; end the key before it")
     if not step.isdecimal() or int(step) >= len(setting):
         raise UserError(f"{label}: '{one_line(step, 40)}' is none of its {len(setting)} entries; count from 0")
-    place = int(step)
-    new = _inside(setting[place], rest, value, label) if dot else checks.plain(value, label)
-    return (*setting[:place], new, *setting[place + 1 :])
+    index = int(step)
+    new = _inside(setting[index], rest, value, label) if dot else checks.plain(value, label)
+    return (*setting[:index], new, *setting[index + 1 :])
 
 
 def _entries(scenario: Scenario, section: str, name: str, value: Any, label: str) -> dict[str, Any]:
-    """Return a value by its name; of a branch of parameters, which is given as a tree, those of its leaves."""
+    """Return ``{name: value}``; for a branch of parameters the values of its leaves by path."""
     if section != "params" or not paths.is_branch(name, scenario.declared):
         return {name: value}
     try:
-        found = paths.given({name: value}, scenario.declared)
+        entries = paths.given({name: value}, scenario.declared)
     except UserError as error:
         raise UserError(f"{label}: {error}") from None
-    return {path: checks.unwrapped(entry) for path, entry in found.items()}
+    return {path: checks.unwrapped(entry) for path, entry in entries.items()}
 
 
 def _unwrapped(value: Any, label: str) -> Any:
-    """Return plain data: of arrays their numbers, of a path the text of its file."""
+    """Return plain data: lists in place of arrays, the text of the file in place of a path."""
     value = checks.unwrapped(value)
     return inlined.read_text(value, label) if isinstance(value, Path) else value
 
 
 def parameter_value(scenario: Scenario, name: str, value: Any, where: str) -> Numbers:
-    """Return a value for a parameter, of its default's shape and inside its bounds.
+    """Return a value for a parameter, with the shape of its default and inside its bounds.
 
     Args:
-        scenario: whose parameter it is.
-        name: which parameter.
-        value: a number or nested lists of them.
-        where: the words that name it in an error.
+        scenario: with the parameter.
+        name: of the parameter.
+        value: a number or nested lists of numbers.
+        where: name of the value in errors.
 
     Raises:
-        UserError: if there is no such parameter, the shape does not fit or an entry is out of bounds.
+        UserError: if there is no such parameter, the shape differs or an entry is out of bounds.
     """
     if name not in scenario.declared:
         hint = paths.hint(name, scenario.declared)
         raise UserError(f"{where} is not a parameter of {scenario.simulation}{hint}")
-    parameter, said = scenario.declared[name], scenario.differences.get(name, Difference())
-    bounds = said.bounds or parameter.bounds
+    parameter, settings = scenario.declared[name], scenario.parameter_settings.get(name, ParameterSettings())
+    bounds = settings.bounds or parameter.bounds
     array, shape = checks.numbers(value, where), checks.shape(parameter.default)
     if checks.shape(array) != shape:
-        known = said.default if said.default is not None and checks.shape(said.default) == shape else parameter.default
-        checks.refuse(value, where, f"does not have the default's shape; write it like {checks.show(known)}")
+        is_given = settings.default is not None and checks.shape(settings.default) == shape
+        example = settings.default if is_given else parameter.default
+        checks.refuse(value, where, f"does not have the default's shape; write it like {checks.show(example)}")
     return checks.inside(array, where, bounds)
 
 
 def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
-    """Return the section and name that a key refers to."""
+    """Return the section and the name of a key."""
     prefix, dot, rest = key.partition(".")
     if dot and prefix == "run" and rest not in RUN_KEYS:
         raise UserError(f"{label} is not a key of {scenario.name}{nearest(rest[:64], RUN_KEYS)}")
@@ -239,16 +240,16 @@ def _locate(scenario: Scenario, key: str, label: str) -> tuple[str, str]:
         factory = _factory(scenario)
         hint, name = nearest(key[:64], known), one_line(key, 80)
         if closest(key[:64], known) is None:
-            unsaid = closest(key[:64], arguments_of(factory) if factory else ())
-            unnamed = f"an argument of {scenario.simulation} that {scenario.file} does not mention"
-            remedy = f"{unnamed} is written config.{name}"
-            hint = f"; did you mean 'config.{unsaid}'?" if unsaid else f"{hint}; {remedy}"
+            argument = closest(key[:64], arguments_of(factory) if factory else ())
+            other = f"an argument of {scenario.simulation} that {scenario.file} does not mention"
+            remedy = f"{other} is written config.{name}"
+            hint = f"; did you mean 'config.{argument}'?" if argument else f"{hint}; {remedy}"
         raise UserError(f"{label} is not a key of {scenario.name}{hint}")
     return found[0], key
 
 
 def _indivisible(run: RunSettings, changed: str, where: Callable[[str], str]) -> str:
-    """Return the message for steps that are not a multiple of every."""
+    """Return the message for ``steps`` that are not a multiple of ``every``."""
     steps, every = run.steps, run.every
     below, above = nearest_multiples(steps, every)
     pairs = ((divisor, steps // divisor) for divisor in range(1, math.isqrt(steps) + 1) if steps % divisor == 0)

@@ -1,4 +1,4 @@
-"""Check of the functions of a simulation against what its record promises, by tracing them."""
+"""Checks of the functions of a `Simulation` record against its contract, by tracing them."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]":
-    """Return the shapes of what is observed and diagnosed, refusing functions that do not fit together.
+    """Return the shapes of observed arrays and diagnostics, refusing functions that break the contract of the record.
 
     Args:
         simulation: of a package or a user.
-        where: what to call it in an error.
+        where: name of the simulation in errors.
 
     Raises:
         UserError: if its state is not made of arrays, a step changes their shapes or types, ``observe`` or ``diagnose``
-            give no dictionaries of arrays (``diagnose``: of single numbers), ``status`` no single integer, or
-            dimensions, coordinates or quantities do not fit them.
+            return no dictionaries of arrays (``diagnose``: of scalars), ``status`` no single integer, or dimensions,
+            coordinates or quantities do not match the arrays.
     """
     import jax
 
@@ -38,8 +38,8 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
     for name, array in diagnosed.items():
         if array.shape:
             raise UserError(
-                f"{where}: diagnose gives '{name}' of shape {array.shape}; it gives single numbers, let observe give "
-                "arrays"
+                f"{where}: diagnose gives '{name}' of shape {array.shape}; return single numbers from diagnose and "
+                "arrays from observe"
             )
     _check_status(simulation, state, where)
     _check_dimensions(simulation, observed, where)
@@ -50,15 +50,15 @@ def check_record(simulation: "Simulation", where: str) -> "tuple[Arrays, Arrays]
 def _traced(
     function: Callable[..., Any], where: str, what: str, check: Callable[[Any, str], None], *arguments: Any
 ) -> Any:
-    """Return the shapes of what a function gives, which is looked at while it is traced."""
+    """Return the shapes of the result of a function, which is checked while it is traced."""
     import jax
 
-    def looked_at(*arguments: Any) -> Any:
-        found = function(*arguments)
-        check(found, f"{where}: {what}")
-        return found
+    def checked(*arguments: Any) -> Any:
+        result = function(*arguments)
+        check(result, f"{where}: {what}")
+        return result
 
-    return jax.eval_shape(looked_at, *arguments)
+    return jax.eval_shape(checked, *arguments)
 
 
 def _arrays_of_state(state: Any, where: str) -> None:
@@ -72,10 +72,10 @@ def _arrays_of_state(state: Any, where: str) -> None:
             )
 
 
-def _arrays_by_name(found: Any, where: str) -> None:
-    if not isinstance(found, Mapping):
-        raise UserError(f"{where} gives {type(found).__name__}; return a dictionary of arrays by name")
-    for name, array in found.items():
+def _arrays_by_name(result: Any, where: str) -> None:
+    if not isinstance(result, Mapping):
+        raise UserError(f"{where} gives {type(result).__name__}; return a dictionary of arrays by name")
+    for name, array in result.items():
         checks.path(str(name), f"{where}: {checks.show(str(name))}")
         if not hasattr(array, "dtype"):
             raise UserError(
@@ -95,8 +95,8 @@ def _check_step(state: Any, stepped: Any, where: str) -> None:
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             kinds = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in (before, after)]
             raise UserError(
-                f"{where}: step changes state{jax.tree_util.keystr(path)} from {kinds[0]} to {kinds[1]}; it must give "
-                "back the shapes and types that init made"
+                f"{where}: step changes state{jax.tree_util.keystr(path)} from {kinds[0]} to {kinds[1]}; return the "
+                "shapes and types of init"
             )
 
 
@@ -127,7 +127,7 @@ def _check_dimensions(simulation: "Simulation", observed: Mapping[str, Any], whe
                 f"{len(shape)} names"
             )
         if clash := {"time", "iteration", "frame", "member"} & set(axes):
-            raise UserError(f"{where}: '{name}' has an axis named {clash.pop()}, a name that is taken; choose another")
+            raise UserError(f"{where}: '{name}' has an axis named {clash.pop()}, a reserved name; choose another")
         lengths |= zip(axes, shape, strict=True)
     for axis, values in simulation.coordinates.items():
         if axis in lengths and len(values) != lengths[axis]:
@@ -141,7 +141,7 @@ def _check_dimensions(simulation: "Simulation", observed: Mapping[str, Any], whe
             )
 
 
-def _check_quantities(simulation: "Simulation", told: set[str], where: str) -> None:
+def _check_quantities(simulation: "Simulation", names: set[str], where: str) -> None:
     from simkit.core.simulation import Quantity
 
     for name, quantity in simulation.quantities.items():
@@ -149,7 +149,7 @@ def _check_quantities(simulation: "Simulation", told: set[str], where: str) -> N
             raise UserError(
                 f"{where}: quantities['{name}'] is of type {type(quantity).__name__}; write Quantity(unit, meaning)"
             )
-        # Factories describe quantities that another configuration tells; a slip of the pen is near one without meaning.
-        hint = "" if name in told else nearest(name, sorted(told - set(simulation.quantities)))
+        # Factories may declare quantities of other configurations; a misspelled name is close to an undeclared array.
+        hint = "" if name in names else nearest(name, sorted(names - set(simulation.quantities)))
         if "did you mean" in hint:
-            raise UserError(f"{where}: quantities names '{name}', which it does not tell{hint}")
+            raise UserError(f"{where}: quantities names '{name}', which is neither observed nor diagnosed{hint}")

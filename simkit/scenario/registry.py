@@ -1,4 +1,4 @@
-"""Registered simulations: names to the functions that make them, and registered views: names to their painters."""
+"""Registries of simulations (factories by name) and of views (painters by name)."""
 
 from simkit.plugins import Registry
 

@@ -1,4 +1,4 @@
-"""A scenario: the content of its file, and the parameters of its simulation."""
+"""Scenario: content of a scenario file, with the parameters of its simulation."""
 
 import dataclasses
 import functools
@@ -10,13 +10,13 @@ from simkit.scenario.sections import ScenarioFile
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Scenario(ScenarioFile):
-    """A scenario file that has passed every check that needs no simulation; its fields are those of `ScenarioFile`."""
+    """Content of a scenario file, a `ScenarioFile`, with the parameters of its simulation."""
 
     def __repr__(self) -> str:
         """Return one line: name, simulation and parameters."""
-        said = {name: said.default for name, said in self.differences.items() if said.default is not None}
-        values = "".join(f", {name} = {_shown(value)}" for name, value in said.items())
-        return f"<Scenario {self.name}: {self.simulation}{values}>"
+        values = {name: one.default for name, one in self.parameter_settings.items() if one.default is not None}
+        shown = "".join(f", {name} = {_shown(value)}" for name, value in values.items())
+        return f"<Scenario {self.name}: {self.simulation}{shown}>"
 
     def _repr_html_(self) -> str:
         """Return title, summary and parameters as a table, for notebooks."""
@@ -37,23 +37,23 @@ class Scenario(ScenarioFile):
 
     @functools.cached_property
     def declared(self) -> dict[str, Parameter]:
-        """The parameters that the simulation declares, by name; it is made for that if they are not known.
+        """The declared parameters of the simulation, by name; it is made for that if they are not known.
 
         Raises:
-            UserError: if it cannot be made.
+            UserError: if the simulation cannot be made.
         """
         return declared_by(self) if self.known_parameters is None else self.known_parameters
 
     @functools.cached_property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters, by name: as the simulation declares them, with the differences of the file applied.
+        """The parameters by name: as declared by the simulation, with the settings of the file applied.
 
         Raises:
-            UserError: if the simulation cannot be made, or the file says what it does not allow.
+            UserError: if the simulation cannot be made, or does not allow a setting of the file.
         """
         return merged(self, self.declared)
 
 
 def _shown(value: Numbers) -> str:
-    """Return a number, or how many there are."""
+    """Return a number as text, or the number of entries of an array."""
     return f"{value:g}" if not isinstance(value, tuple) else f"[{count(value)} values]"

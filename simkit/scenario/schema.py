@@ -1,4 +1,4 @@
-"""Scenario files to ``Scenario``: every mistake in a file becomes one line that says how to repair it."""
+"""Reader of scenario files: every mistake in a file becomes one line with its remedy."""
 
 import dataclasses
 import stat
@@ -14,8 +14,8 @@ from simkit.scenario.overrides import RUN_KEYS, nearest_multiples
 from simkit.scenario.registry import VIEWS
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.sections import (
-    Difference,
     ObjectiveSettings,
+    ParameterSettings,
     QuantitySettings,
     RenderSettings,
     RunSettings,
@@ -64,10 +64,10 @@ def read_scenario(path: Path | str, mistakes: Mistakes | None = None) -> Scenari
 
     Args:
         path: the TOML file.
-        mistakes: where to keep what is not allowed, as for `parse_scenario`.
+        mistakes: collects mistakes, as for `parse_scenario`.
 
     Raises:
-        UserError: if it cannot be read, is over 1 MiB (not counting files it keeps), or says what is not allowed.
+        UserError: if it cannot be read, is over 1 MiB (without the files in it), or has a mistake.
     """
     path = Path(path)
     label = checks.show(str(path))
@@ -77,7 +77,7 @@ def read_scenario(path: Path | str, mistakes: Mistakes | None = None) -> Scenari
             what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
             raise UserError(f"scenario {label} is {what}; give a .toml file")
         with path.open("rb") as file:
-            # Quoting a file's text may double it.
+            # Escapes may double the text of a file.
             content = file.read(MAX_BYTES + 2 * inlined.MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise UserError(f"scenario {label} does not exist; check the path") from error
@@ -96,15 +96,15 @@ def read_scenario(path: Path | str, mistakes: Mistakes | None = None) -> Scenari
 
 
 def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = None) -> Scenario:
-    """Return the scenario that a TOML text describes.
+    """Return the scenario of a TOML text.
 
     Args:
-        text: the file's text.
-        source: where it comes from; errors show its last part.
-        mistakes: where to keep what is not allowed, for which defaults and examples stand in; ``None`` raises them.
+        text: of the file.
+        source: path of the file; errors show its last part.
+        mistakes: collects mistakes, with defaults and examples in place of wrong values; ``None`` raises them.
 
     Raises:
-        UserError: if the text says something that is not allowed; ``others`` tells what else.
+        UserError: if the text has a mistake; ``others`` has the further ones.
     """
     source = Path(source)
     file = file_label(source)
@@ -129,7 +129,7 @@ def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = No
         tags=top.read("tags", checks.strings, ()),
         references=top.read("references", checks.strings, ()),
         config=settings,
-        differences=_differences(top.table("params", None)),
+        parameter_settings=_parameter_settings(top.table("params", None)),
         run=_run(top.table("run", RUN_KEYS, "steps and every")),
         objectives={key: _objective(key, table) for key, table in top.tables("objectives", OBJECTIVE_KEYS).items()},
         render=_render(top.table("render", RENDER_KEYS, "view and quantity")),
@@ -145,38 +145,38 @@ def parse_scenario(text: str, source: Path | str, mistakes: Mistakes | None = No
     return dataclasses.replace(scenario, validations=validations, text=files.kept_in(text))
 
 
-def _differences(params: Table, branch: str = "") -> dict[str, Difference]:
-    """Return what ``[params]`` says by path: ``name = value``, or a table where there is more to say.
+def _parameter_settings(params: Table, branch: str = "") -> dict[str, ParameterSettings]:
+    """Return the settings of ``[params]`` by path: ``name = value``, or a table of value, bounds, unit and doc.
 
-    A table is also a branch, ``[params.closure]``, unless one of its keys is of those that describe a parameter.
+    A table without any of these keys is a branch, such as ``[params.closure]``.
     """
-    found: dict[str, Difference] = {}
+    settings: dict[str, ParameterSettings] = {}
     for key, value in params.entries.items():
         with params.mistakes.kept():
-            found |= _said(params, key, value, checks.path(below(branch, key), params.where(key)))
-    return found
+            settings |= _entry_settings(params, key, value, checks.path(below(branch, key), params.where(key)))
+    return settings
 
 
-def _said(params: Table, key: str, value: Any, name: str) -> dict[str, Difference]:
-    """Return what one key of ``[params]`` says, by path."""
+def _entry_settings(params: Table, key: str, value: Any, name: str) -> dict[str, ParameterSettings]:
+    """Return the settings of one key of ``[params]``, by path."""
     if not isinstance(value, dict):
-        return {name: Difference(checks.numbers(value, params.where(key)))}
+        return {name: ParameterSettings(checks.numbers(value, params.where(key)))}
     if _is_branch(value):
-        return _differences(params.table(key, None), name)
+        return _parameter_settings(params.table(key, None), name)
     table = params.table(key, PARAMETER_KEYS)
-    said = Difference(
+    settings = ParameterSettings(
         default=table.read("default", checks.numbers, None),
         bounds=table.read("bounds", checks.bounds, None),
         unit=table.read("unit", checks.label, None),
         doc=table.read("doc", checks.string, None),
     )
-    if said.default is not None and said.bounds is not None:
-        checks.inside(said.default, table.where("default"), said.bounds)
-    return {name: said}
+    if settings.default is not None and settings.bounds is not None:
+        checks.inside(settings.default, table.where("default"), settings.bounds)
+    return {name: settings}
 
 
 def _is_branch(table: Mapping[str, Any]) -> bool:
-    """Return whether a table holds parameters: no key of it describes one, however it is misspelled."""
+    """Return whether a table is a branch of parameters: none of its keys is a key of one parameter, or a typo of it."""
     values = {key: value for key, value in table.items() if key in PARAMETER_KEYS}
     if any(not isinstance(value, dict) for value in values.values()):
         return False
@@ -189,7 +189,7 @@ def _run(table: Table) -> RunSettings:
     examples = {"steps": "steps = 1000", "every": "every = 10"}
     steps, every = (table.read(key, partial(checks.run_setting, key), example=line) for key, line in examples.items())
     if [steps, every] != [table.entries.get(key) for key in examples]:
-        # In place of a value that was refused stands the example's, which need not fit the other.
+        # An example in place of a refused value need not be a divisor of the other.
         steps = max(nearest_multiples(steps, every))
     with table.mistakes.kept():
         if steps % every:
@@ -219,7 +219,7 @@ def _objective(name: str, table: Table) -> ObjectiveSettings:
     for key in ("quantity", "reduce", "square"):
         with table.mistakes.kept():
             if expression and key in table.entries:
-                raise UserError(f"{table.where(key)} has no meaning beside an expression; say all of it there")
+                raise UserError(f"{table.where(key)} has no meaning beside an expression; write it into the expression")
     return ObjectiveSettings(
         name=name,
         doc=table.read("doc", checks.string, example='doc = "what it means"'),
@@ -232,25 +232,25 @@ def _objective(name: str, table: Table) -> ObjectiveSettings:
 
 
 def parse_render(settings: Mapping[str, Any], source: str) -> RenderSettings:
-    """Return settings of drawing, checked as in a scenario file.
+    """Return the settings of ``[render]``, checked as in a scenario file.
 
     Args:
-        settings: keys of ``[render]``.
-        source: what an error calls the place.
+        settings: values by key of ``[render]``.
+        source: name of the place in errors.
 
     Raises:
         UserError: if one is not allowed.
     """
     entries = {key: checks.unwrapped(value) for key, value in settings.items()}
     table = Table(entries, source, "", RENDER_KEYS)
-    found = _render(table)
+    render = _render(table)
     table.mistakes.raise_if_any()
-    return found
+    return render
 
 
 def _registered_view(value: Any, where: str) -> str:
     own = tuple(VIEWS.own)
-    if isinstance(value, str) and value in own:  # which spares a search on disk for installed packages
+    if isinstance(value, str) and value in own:  # avoids a search on disk for installed packages
         return value
     return checks.choice(value, where, (*own, *(name for name in VIEWS.names() if name not in own)))
 
@@ -307,7 +307,7 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
     with table.mistakes.kept():
         for key in ("quantity", "reduce", "derivative", "objective"):
             if expression and key in table.entries:
-                raise UserError(f"{table.where(key)} has no meaning beside an expression; say all of it there")
+                raise UserError(f"{table.where(key)} has no meaning beside an expression; write it into the expression")
     with table.mistakes.kept():
         _check_compared(table, objective, quantity, compared)
     changes = table.table("set", None)
@@ -329,11 +329,10 @@ def _validation(scenario: Scenario, table: Table, files: inlined.Files) -> Valid
 
 
 def _check_compared(table: Table, objective: str | None, quantity: str | None, compared: str) -> None:
-    """Refuse what an objective says already."""
+    """Refuse keys of a validation that its objective has."""
     if quantity is not None and compared != quantity:
-        owned = f"is not the quantity {quantity!r}" if quantity else "has no meaning beside the expression"
-        problem = f"{owned} of objective {objective!r}; remove it"
-        checks.refuse(compared, table.where("quantity"), problem)
+        problem = f"is not the quantity {quantity!r}" if quantity else "has no meaning beside the expression"
+        checks.refuse(compared, table.where("quantity"), f"{problem} of objective {objective!r}; remove it")
     if objective and "reduce" in table.entries:
         raise UserError(f"{table.where('reduce')} belongs to objectives.{objective}; write it there, or remove it")
 

@@ -1,4 +1,4 @@
-"""Content of a scenario file as immutable records, one for each of its sections."""
+"""Content of a scenario file as immutable records, one for each section."""
 
 import dataclasses
 from pathlib import Path
@@ -8,19 +8,20 @@ from simkit.core.parameter import Numbers, Parameter
 
 if TYPE_CHECKING:
     from simkit.core.simulation import Simulation
-# In place of a registered name: a simulation that was made in Python and handed over.
+
+# In place of a registered name, for a simulation made in Python.
 IN_PYTHON = "python.simulation"
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
-    """What a file says of a parameter; ``None`` where its simulation's declaration counts.
+class ParameterSettings:
+    """Settings of a parameter in a file; ``None`` where the declaration of the simulation applies.
 
     Attributes:
         default: the value, or nested tuples of values for an array.
         bounds: lowest and highest value allowed.
         unit: physical unit.
-        doc: what it means.
+        doc: meaning.
     """
 
     default: Numbers | None = None
@@ -29,31 +30,31 @@ class Difference:
     doc: str | None = None
 
     def applied_to(self, parameter: Parameter) -> Parameter:
-        """Return a parameter with what the file says of it.
+        """Return a declared parameter with these settings applied.
 
         Args:
-            parameter: as it is declared.
+            parameter: as declared.
         """
         return dataclasses.replace(
             parameter, **{name: value for name, value in vars(self).items() if value is not None}
         )
 
     @property
-    def in_full(self) -> Parameter:
-        """The parameter of a file that describes it in full."""
+    def as_declaration(self) -> Parameter:
+        """The declaration of a parameter that the file itself declares."""
         return self.applied_to(Parameter(0.0))
 
 
 @dataclasses.dataclass(frozen=True)
 class RunSettings:
-    """How far and how precisely to run.
+    """Length, precision and seed of a run.
 
     Attributes:
         steps: number of steps, a multiple of ``every``.
         every: steps between two stored frames.
         precision: ``"float32"`` or ``"float64"``.
         seed: seed of the random key.
-        stop: a condition at which it takes no further step, an expression; empty without.
+        stop: condition that ends the run, an expression; empty for none.
     """
 
     steps: int
@@ -65,17 +66,17 @@ class RunSettings:
 
 @dataclasses.dataclass(frozen=True)
 class ObjectiveSettings:
-    """A scalar of the run that gradients and optimizers act on.
+    """A scalar of a run that is differentiated and optimized.
 
     Attributes:
-        name: what it is called.
-        doc: what it means.
-        quantity: the diagnostic it is made of.
-        reduce: how the diagnostic's history becomes one number: final, mean, root_mean_square, maximum, minimum or
-            sum.
+        name: of the objective.
+        doc: meaning.
+        quantity: name of the diagnostic; empty with an expression.
+        reduce: reduction of the history of the diagnostic to one number: final, mean, root_mean_square, maximum,
+            minimum or sum.
         square: whether the quantity is squared, which turns a root into a minimum.
         goal: minimize or maximize.
-        expression: what it is instead, an expression of all that a run observes and diagnoses; empty without.
+        expression: of observed arrays and diagnostics, in place of quantity, reduce and square; empty for none.
     """
 
     name: str
@@ -88,7 +89,7 @@ class ObjectiveSettings:
 
     @property
     def made_of(self) -> tuple[str, ...]:
-        """Names of the quantities that it is made of."""
+        """Names of the quantities in the objective."""
         from simkit.core.expressions.syntax import parse
 
         return parse(self.expression, f"objectives.{self.name}").names if self.expression else (self.quantity,)
@@ -99,10 +100,10 @@ class QuantitySettings:
     """A quantity that a scenario adds to those of its simulation.
 
     Attributes:
-        name: what it is called.
+        name: of the quantity.
         expression: of parameters, quantities and coordinates.
         unit: physical unit.
-        doc: what it means.
+        doc: meaning.
     """
 
     name: str
@@ -113,23 +114,22 @@ class QuantitySettings:
 
 @dataclasses.dataclass(frozen=True)
 class RenderSettings:
-    """How the stored frames are drawn.
+    """Settings for drawing the stored frames.
 
     Attributes:
         view: field, particles, bodies or chart.
-        quantity: the observed array that gives the color; of a chart, the diagnostic drawn over time.
+        quantity: the observed array shown as color; for a chart, the diagnostic drawn over time.
         label: text of the color bar.
         unit: unit of the quantity; ``"1"`` for a pure number.
         colormap: name of a color map; ``None`` lets the renderer choose.
         limits: lowest and highest color value; ``None`` takes them from the data.
         frames_per_second: speed of the animation.
-        camera: of the view of bodies, side or perspective; ``None`` chooses by what moves.
+        camera: of the view of bodies, side or perspective; ``None`` chooses by the motion of the bodies.
         azimuth: of the direction from the bodies to the perspective camera, in degrees from x towards y; ``None``
             chooses.
         elevation: of that direction above the horizon in degrees; ``None`` chooses.
-        turn: how far the perspective camera goes around the bodies during the animation, in degrees.
-        window: lowest and highest coordinate of the part of a field that is drawn, by axis; all of an axis that is not
-            in it.
+        turn: rotation of the perspective camera around the bodies during the animation, in degrees.
+        window: lowest and highest coordinate of the drawn part of a field, by axis; the whole axis if it has no entry.
     """
 
     view: str
@@ -148,18 +148,18 @@ class RenderSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Validation:
-    """A number the scenario reproduces.
+    """A published or analytic number that the scenario reproduces.
 
     Attributes:
-        quantity: the diagnostic that is compared (for a derivative: the objective's quantity, empty for an expression).
+        quantity: the compared diagnostic (for a derivative: the quantity of the objective, empty for an expression).
         expected: the published or analytic value.
-        tolerance: relative to ``|expected|``; absolute where ``expected`` is zero.
-        source: where the value comes from.
-        overrides: values this check runs with, as for ``--set``.
+        tolerance: relative to ``|expected|``; absolute if ``expected`` is zero.
+        source: of the value.
+        overrides: values of parameters and settings for this comparison, as for ``--set``.
         derivative: the parameter with respect to which ``objective`` is differentiated; ``None`` compares the quantity.
         objective: the objective whose derivative is compared.
-        reduce: how the diagnostic's history becomes the number compared, as for an objective.
-        expression: what is compared instead, an expression of all that a run observes and diagnoses; empty without.
+        reduce: reduction of the history of the diagnostic to one number, as for an objective.
+        expression: of observed arrays and diagnostics, compared in place of the quantity; empty for none.
     """
 
     quantity: str
@@ -174,7 +174,7 @@ class Validation:
 
     @property
     def words(self) -> str:
-        """What is compared: ``energy``, ``overlap (maximum)`` or ``d objective / d parameter``."""
+        """Label of the compared number: ``energy``, ``overlap (maximum)`` or ``d objective / d parameter``."""
         if self.derivative is not None:
             return f"d {self.objective} / d {self.derivative}"
         if self.expression:
@@ -184,27 +184,27 @@ class Validation:
 
 @dataclasses.dataclass(frozen=True)
 class ScenarioFile:
-    """Content of a scenario file that has passed every check that needs no simulation.
+    """Content of a scenario file, after all checks that need no simulation.
 
     Attributes:
         name: identifier, unique among the shipped scenarios.
         title: a few words.
         summary: one sentence.
         simulation: registered name of the factory, ``domain.name``.
-        tags: words to search by.
+        tags: words for searches.
         references: sources, such as ``doi:...``.
         config: static arguments of the factory (lists as tuples).
-        differences: what the file says of parameters, by name.
+        parameter_settings: settings of parameters in the file, by path.
         run: length, frame interval, precision and seed.
-        objectives: what gradients act on, by name.
-        render: how frames are drawn.
+        objectives: by name.
+        render: settings for drawing.
         validations: the numbers it reproduces.
-        source: the file it was read from.
-        text: that file's text.
-        quantities: what it measures beyond what its simulation does, by name.
+        source: path of the file.
+        text: of that file.
+        quantities: further quantities, added to those of the simulation, by name.
         made: the simulation, if it was made in Python and not by a registered factory.
-        known_parameters: the parameters that the simulation declares, if they are known without making it: those with
-            which a stored run began, or those of a scenario with the same configuration; otherwise ``None``.
+        known_parameters: declared parameters of the simulation, if known without making it: those of a stored run at
+            its beginning, or of a scenario with the same configuration; otherwise ``None``.
         original: the content of the file itself, if values or configuration were changed since; otherwise ``None``.
     """
 
@@ -215,7 +215,7 @@ class ScenarioFile:
     tags: tuple[str, ...]
     references: tuple[str, ...]
     config: dict[str, Any]
-    differences: dict[str, Difference]
+    parameter_settings: dict[str, ParameterSettings]
     run: RunSettings
     objectives: dict[str, ObjectiveSettings]
     render: RenderSettings
@@ -228,27 +228,27 @@ class ScenarioFile:
     original: "ScenarioFile | None" = dataclasses.field(default=None, compare=False)
 
     @property
-    def file_differences(self) -> dict[str, Difference]:
-        """The ``differences`` of the file itself."""
-        return (self.original or self).differences
+    def file_parameter_settings(self) -> dict[str, ParameterSettings]:
+        """The ``parameter_settings`` of the file itself."""
+        return (self.original or self).parameter_settings
 
     @property
     def is_reconfigured(self) -> bool:
-        """Whether ``config`` differs from that of the file itself."""
+        """Whether ``config`` differs from that of the file."""
         return self.original is not None and self.original.config != self.config
 
     @property
     def domain(self) -> str:
-        """The part of ``simulation`` before its first dot: molecular, flow, rigid, or a plugin's own."""
+        """The part of ``simulation`` before its first dot: molecular, flow, rigid, or that of a plugin."""
         return self.simulation.partition(".")[0]
 
     @property
     def file(self) -> str:
-        """The file's name as error messages show it."""
+        """Name of the file in error messages."""
         return file_label(self.source)
 
 
 def file_label(path: Path) -> str:
-    """Return a file's name, quoted if it holds characters that would break a line."""
+    """Return the name of a file, quoted if it has unprintable characters such as line breaks."""
     name = path.name or str(path)
     return name if name.isprintable() else repr(name)

@@ -1,4 +1,4 @@
-"""Text of a new scenario file: an old one under a new name, or the shortest of a simulation, with all it may say."""
+"""Text of a new scenario file: a renamed one or a minimal one, with the other possible settings as comments."""
 
 import re
 import textwrap
@@ -21,30 +21,30 @@ def skeleton(name: str, scenario: Scenario, contents: Contents) -> str:
 
     Args:
         name: of the new scenario.
-        scenario: a scenario whose text is taken over, or a bare one of `simkit.scenario.contents.bare_scenario`.
-        contents: what its simulation has: arguments and parameters that the file leaves out stand in comments in their
-            tables, quantities in a comment at the top.
+        scenario: a scenario whose text is copied, or a bare one of `simkit.scenario.contents.bare_scenario`.
+        contents: of its simulation: arguments and parameters that the file does not mention become comments in their
+            tables, quantities a comment at the top.
 
     Raises:
-        UserError: if the name cannot be one, or the old file does not say its name on a line of its own.
+        UserError: if the name is not valid, or the old file does not have its name on a separate line.
     """
     checks.identifier(name, "the name of the new scenario")
-    text = _renamed(name, scenario) if scenario.text else _shortest(name, scenario, contents)
+    text = _renamed(name, scenario) if scenario.text else _minimal(name, scenario, contents)
     arguments = {key: value for key, value in contents.arguments.items() if value is not None}
     text = _with_comments(text, "config", [_line(key, value) for key, value in arguments.items()])
-    left_out = {key: known for key, known in scenario.declared.items() if key not in scenario.differences}
-    text = _with_comments(text, "params", [f"{_line(key, p.default)}  # {_about(p)}" for key, p in left_out.items()])
+    others = {key: known for key, known in scenario.declared.items() if key not in scenario.parameter_settings}
+    text = _with_comments(text, "params", [f"{_line(key, p.default)}  # {_about(p)}" for key, p in others.items()])
     return f"{_head(scenario, contents)}\n{text}"
 
 
 def _renamed(name: str, scenario: Scenario) -> str:
     text, count = _NAME.subn(f'name = "{name}"', scenario.text, count=1)
     if not count:
-        raise UserError(f"{scenario.file} does not say its name on a line of its own; copy it by hand")
+        raise UserError(f"{scenario.file} does not have its name on a separate line; copy it by hand")
     return text
 
 
-def _shortest(name: str, scenario: Scenario, contents: Contents) -> str:
+def _minimal(name: str, scenario: Scenario, contents: Contents) -> str:
     shapes = {
         kind: {q.name: np.empty(tuple(q.dimensions.values())) for q in contents.quantities if q.kind == kind}
         for kind in ("observed", "diagnosed")
@@ -64,7 +64,7 @@ def _shortest(name: str, scenario: Scenario, contents: Contents) -> str:
 
 
 def _head(scenario: Scenario, contents: Contents) -> str:
-    """Return what quantities there are, for objectives and pictures, as comments."""
+    """Return the names of the quantities, for objectives and pictures, as comments."""
     lines = [f"Lines that begin with # are as declared; `simkit show {scenario.simulation}` explains them."]
     for kind in ("diagnosed", "observed"):
         lines.append(f"{kind}: {', '.join(quantity.name for quantity in contents.quantities if quantity.kind == kind)}")
@@ -72,7 +72,7 @@ def _head(scenario: Scenario, contents: Contents) -> str:
 
 
 def _with_comments(text: str, table: str, lines: list[str]) -> str:
-    """Return the text with comment lines at the beginning of a table, which is added where it is missing."""
+    """Return the text with comment lines at the beginning of a table, which is added if it is missing."""
     if not lines:
         return text
     block = "".join(f"# {line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""A table of a scenario file with its path, so that every error names its key in full."""
+"""Reader of one table of a scenario file, with the full path of every key in errors."""
 
 import re
 from collections.abc import Callable
@@ -12,17 +12,17 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Table:
-    """One table: keeps a mistake for every key it does not know, then hands out checked values.
+    """One table: collects a mistake for every unknown key, then returns checked values.
 
-    What is wrong or missing is kept as a mistake, and its default or an example stands in for it, so that all mistakes
-    of a file are found: whoever reads one ends with ``mistakes.raise_if_any()``.
+    Wrong and missing values are collected as mistakes, with the default or an example in their place, so that all
+    mistakes of a file are found. Call ``mistakes.raise_if_any()`` at the end.
 
     Args:
         entries: the parsed TOML table.
-        file: the file's name.
+        file: name of the file.
         path: dotted path of the table; empty for the top of the file.
-        allowed: keys it may hold; ``None`` for any.
-        mistakes: those of the file.
+        allowed: allowed keys; ``None`` for any.
+        mistakes: of the file.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Table:
         allowed: tuple[str, ...] | None,
         mistakes: Mistakes | None = None,
     ) -> None:
-        """Note unknown keys."""
+        """Collect unknown keys as mistakes."""
         self.entries, self.file, self.path, self.mistakes = entries, file, path, mistakes or Mistakes()
         for key in entries:
             with self.mistakes.kept():
@@ -41,18 +41,18 @@ class Table:
                     raise UserError(f"{self.where(key)} is not a known key{nearest(key[:64], allowed)}")
 
     def where(self, key: str) -> str:
-        """Return the words that name ``key`` in an error: file and dotted path."""
+        """Return the name of ``key`` in errors: file and dotted path."""
         shown = key if _BARE_KEY.fullmatch(key) else checks.show(key)
         return f"{self.file}: {self.path}.{shown}" if self.path else f"{self.file}: {shown}"
 
     def read[T](self, key: str, check: Callable[[Any, str], T], default: T = _REQUIRED, example: str = "") -> T:
-        """Return the checked value of ``key``; what stands in for it where that is a mistake.
+        """Return the checked value of ``key``; the default or the example if that is a mistake.
 
         Args:
-            key: which.
+            key: of the value.
             check: ``(value, where) -> value``, from ``simkit.scenario.checks``.
-            default: what an absent key means; without it the key is required.
-            example: a line to show where a required key is missing.
+            default: value of an absent key; without it the key is required.
+            example: a TOML line for the error if a required key is missing.
         """
         with self.mistakes.kept():
             if key in self.entries:

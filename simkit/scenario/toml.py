@@ -1,4 +1,4 @@
-"""TOML text to plain dictionaries, with every way the parser can fail turned into one line."""
+"""TOML text to plain dictionaries and back, with every failure of the parser as one line."""
 
 import re
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from simkit.errors import UserError, one_line
 
 MAX_KEY_DEPTH = 32
 
-# Strings and comments, closed or not, so that what is left between them is structure; every branch is
-# possessive and always matches, so the scan is linear in the text.
+# Strings and comments, closed or not: the rest of the text is structure. Every branch is possessive and always matches,
+# so the scan is linear in the text.
 _STRING_OR_COMMENT = re.compile(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5})?'
     r"|'''(?:[^']++|'(?!''))*+(?:'{3,5})?"
@@ -23,21 +23,21 @@ _LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_KEY_DEPTH}
 _BARE_WORD = re.compile(r"""[A-Za-z_./~][^\s"'\[\]{},=#]*""")
 # Begins like a formula: a constant or a function, and an operator or bracket.
 _FORMULA = re.compile(rf"(?:{'|'.join((*CONSTANTS, *FUNCTIONS))})\s*[-+*/(]")
-# Begins like a number or a bracket, has an operator behind, and nothing of a list, table or text.
+# Begins like a number or a bracket, has an operator later, and no character of a list, table or string.
 _OPERATION = re.compile(r"""(?=[\d.+(-])(?=.*[+*/(-])[^"'\[\]{}=#]+""")
 _WHOLE = re.compile(r"[\d\s+*()-]+")
 _LOOSE_FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """Parse TOML text.
+    """Return the dictionary of a TOML text.
 
     Args:
         text: the document.
-        where: what to call it in an error.
+        where: name of the document in errors.
 
     Raises:
-        UserError: if it is not TOML, or nested too deeply to be read.
+        UserError: if it is not TOML, or nested too deeply.
     """
     import tomllib
 
@@ -56,11 +56,11 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
 
 
 def parse_value(text: str, where: str) -> Any:
-    """Parse what a user typed after ``=``: a TOML value, a bare word, a float such as ``.5``, or arithmetic.
+    """Return the value of a text after ``=``: a TOML value, a bare word, a float such as ``.5``, or arithmetic.
 
     Args:
-        text: what was typed.
-        where: what to call it in an error.
+        text: as typed by a user.
+        where: name of the value in errors.
 
     Raises:
         UserError: if it is none of these.
@@ -88,7 +88,7 @@ def parse_value(text: str, where: str) -> Any:
 
 
 def _arithmetic(text: str, where: str) -> float:
-    """Return the number that a formula such as ``2*pi/3`` is; whole where nothing in it makes fractions."""
+    """Return the value of a formula such as ``2*pi/3``; an integer if it has only integers, +, - and *."""
     from simkit.core.expressions.expression import constant
 
     value = constant(text, where)
@@ -96,11 +96,11 @@ def _arithmetic(text: str, where: str) -> float:
 
 
 def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return tables as TOML text, which `parse_toml` reads back as they are.
+    """Return tables as TOML text, which `parse_toml` reads back unchanged.
 
     Args:
         tables: ``{dotted path: {key: number, string, boolean or nested lists and tables of them}}``; the path of the
-            top is empty.
+            top level is empty.
     """
     blocks = []
     for path, entries in tables.items():

@@ -1,4 +1,4 @@
-"""Checks of the validations of a scenario against its simulation."""
+"""Checks of the ``[[validation]]`` entries of a scenario against its simulation."""
 
 from simkit.errors import nearest
 from simkit.scenario import checks
@@ -7,13 +7,13 @@ from simkit.scenario.scenario import Scenario
 
 
 def check_validations(scenario: Scenario) -> None:
-    """Refuse values to set, and parameters to differentiate by, that the scenario does not have.
+    """Refuse overrides, and parameters of derivatives, that do not exist in the scenario.
 
     Args:
-        scenario: whose ``[[validation]]`` is looked at.
+        scenario: with its validations.
 
     Raises:
-        UserError: that names the first.
+        UserError: for the first of them.
     """
     for index, validation in enumerate(scenario.validations):
         where = f"{scenario.file}: validation[{index}]"

@@ -63,7 +63,7 @@ def declared_in(manifest: Mapping[str, Any], scenario: Scenario) -> dict[str, Pa
     defaults = {name: checks.numbers(value, f"manifest.json: values.params.{name}") for name, value in values.items()}
     if told is None:
         unsaid = {name: Parameter(value, doc="not described in its file") for name, value in defaults.items()}
-        return unsaid | {name: said.in_full for name, said in scenario.differences.items()}
+        return unsaid | {name: settings.as_declaration for name, settings in scenario.parameter_settings.items()}
     return {name: Parameter(value, *_declared(told[name])) for name, value in defaults.items()}
 
 

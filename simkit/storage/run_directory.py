@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from simkit.errors import UserError
-from simkit.scenario.made_in_python import handed_over
+from simkit.scenario.made_in_python import with_simulation
 from simkit.scenario.overrides import with_values
 from simkit.scenario.scenario import Scenario
 from simkit.scenario.schema import parse_scenario
@@ -166,7 +166,7 @@ class RunDirectory:
             declared = declared_in(self.manifest, scenario)
             scenario = dataclasses.replace(with_values(scenario, settings), known_parameters=declared)
             scenario = with_values(scenario, params)
-            return scenario if self.made is None else handed_over(scenario, self.made, self.path)
+            return scenario if self.made is None else with_simulation(scenario, self.made, self.path)
         except (DamagedFileError, UnicodeDecodeError) as error:
             raise UserError(f"{self.path}: its scenario cannot be read back ({error}); run it again") from None
 
@@ -323,7 +323,7 @@ def _holds_run(folder: Path) -> bool:
 
 def _same(stored: Scenario, scenario: Scenario) -> bool:
     """Return whether two scenarios run alike, wherever their parameters' values and declarations stand."""
-    apart = {"source": scenario.source, "differences": {}}
+    apart = {"source": scenario.source, "parameter_settings": {}}
     return stored.parameters == scenario.parameters and (
         dataclasses.replace(stored, **apart) == dataclasses.replace(scenario, **apart)
     )

@@ -31,7 +31,7 @@ def test_a_copy_says_what_the_original_says(source, new, tmp_path):
     assert code == 0 and printed == "wrote mine.toml; run it with: simkit run mine.toml\n"
     mine, original = read_scenario(tmp_path / "mine.toml"), find_scenario(source)
     assert mine.name == "mine"
-    for field in ("config", "differences", "run", "objectives", "render", "validations", "title"):
+    for field in ("config", "parameter_settings", "run", "objectives", "render", "validations", "title"):
         assert getattr(mine, field) == getattr(original, field)
 
 
@@ -46,7 +46,7 @@ def test_every_line_may_be_put_in_force(source, new, tmp_path):
     known = bare_scenario(source) if source in SIMULATIONS.names() else find_scenario(source)
     everything, declared = read_scenario(path).parameters, known.parameters
     assert {name: p.default for name, p in everything.items()} == {name: p.default for name, p in declared.items()}
-    assert set(everything) == set(read_scenario(path).differences)
+    assert set(everything) == set(read_scenario(path).parameter_settings)
     build(path)
 
 

@@ -183,7 +183,7 @@ def test_own_quantities_join_or_replace_those_that_are_there():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "how far to run is missing; give steps=1000"),
+        ({}, "steps is missing; give steps=1000"),
         ({"steps": 0}, "steps = 0 is out of range"),
         ({"steps": 10, "every": 3}, "run.steps = 10 is not a multiple of run.every = 3; choose 9 or 12"),
         ({"steps": 10, "gravty": 1.0}, "'gravty' is neither a setting nor a parameter .* did you mean 'gravity'"),
@@ -257,7 +257,7 @@ BROKEN = {
     "dimension in a string": (lambda: swing(dimensions={"motion": "part"}), "give a tuple of 1 names"),
     "dimension of time": (
         lambda: swing(dimensions={"motion": ("time",)}),
-        "has an axis named time, a name that is taken",
+        "has an axis named time, a reserved name",
     ),
     "coordinates too long": (
         lambda: swing(dimensions={"motion": ("part",)}, coordinates={"part": np.arange(3)}),

@@ -1,4 +1,4 @@
-"""Packings of soft disks or spheres as data, as the scenario soft_sphere_packing describes them."""
+"""Configurations of packings of soft disks and spheres, as in the scenario soft_sphere_packing."""
 
 import math
 

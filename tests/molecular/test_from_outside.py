@@ -1,4 +1,4 @@
-"""A pair potential and a thermostat written outside the package go everywhere those of the package go."""
+"""A pair potential and a thermostat defined outside the package."""
 
 import dataclasses
 
@@ -57,7 +57,7 @@ def cell(params):
     return sites().cell
 
 
-def test_a_potential_of_ones_own_is_summed_over_pairs_and_lists(x64):
+def test_a_user_potential_is_summed_over_pairs_and_lists(x64):
     params = as_arrays(PARAMS)
     position, box = start(params, jax.random.key(0)), cell(params)
     values = []
@@ -89,7 +89,7 @@ def relaxed():
     )
 
 
-def test_it_is_relaxed_differentiated_stored_and_exported(x64, tmp_path, capsys):
+def test_a_user_potential_is_relaxed_differentiated_stored_and_exported(x64, tmp_path, capsys):
     run = simkit.run(relaxed(), steps=300, every=300, output=tmp_path / "run")
     assert run.attrs["status"] == "converged"
     position, box = jnp.asarray(run["position"][-1].values), cell(None)
@@ -107,7 +107,7 @@ def test_it_is_relaxed_differentiated_stored_and_exported(x64, tmp_path, capsys)
     np.testing.assert_array_equal(last.cell.array[:2, :2], box)
 
 
-def test_its_bulk_modulus_is_the_slope_of_its_pressure(x64):
+def test_bulk_modulus_of_a_user_potential_is_the_slope_of_its_pressure(x64):
     params = relaxed().params
     interaction, box, position = repulsion(), cell(params), sites().position
     stiffness = jax.jit(lambda x: elastic_constants(interaction, x, box, params).stiffness)(position)
@@ -125,7 +125,7 @@ def test_its_bulk_modulus_is_the_slope_of_its_pressure(x64):
     np.testing.assert_allclose([bounds.voigt, bounds.reuss], expected, rtol=1e-5)
 
 
-def test_its_dynamics_keep_the_energy(x64):
+def test_dynamics_of_a_user_potential_conserve_the_energy(x64):
     simulation = velocity_verlet(repulsion(), start, params=PARAMS, cell=cell)
     _, _, seen = jax.jit(trajectory(simulation, 400, 20))(simulation.params, jax.random.key(1))
     energy = seen["energy"]
@@ -175,7 +175,7 @@ def thermostatted():
     return motion(repulsion(), start, nose_hoover(), params=params, isolated=False, cell=cell, measure=measure)
 
 
-def test_a_thermostat_of_ones_own_keeps_temperature_and_its_conserved_energy(x64):
+def test_a_user_thermostat_has_its_temperature_and_conserved_energy(x64):
     simulation = thermostatted()
     _, _, seen = jax.jit(trajectory(simulation, 3000, 10))(simulation.params, jax.random.key(2))
     extended, kinetic = seen["extended_energy"], seen["kinetic_energy"]
@@ -184,7 +184,7 @@ def test_a_thermostat_of_ones_own_keeps_temperature_and_its_conserved_energy(x64
     assert 2 * float(kinetic[100:].mean()) / 96 == pytest.approx(PARAMS["temperature"], rel=0.1)
 
 
-def test_derivatives_through_it_are_central_differences(x64):
+def test_derivatives_through_a_user_thermostat_equal_central_differences(x64):
     objective = Objective(thermostatted(), "kinetic_energy", steps=30)
     names = ["temperature", "inertia", "pair.width"]
     found = check_gradient(objective, thermostatted().params, jax.random.key(3), names)

@@ -1,4 +1,4 @@
-"""Relaxation around frozen particles, and the implicit derivative of where the others come to rest."""
+"""Relaxation with frozen particles, and its implicit derivative."""
 
 import functools
 
@@ -55,7 +55,7 @@ def at_rest(simulation, params):
 
 
 @pytest.mark.parametrize("minimizer", ["lbfgs", "fire", "conjugate_gradient"])
-def test_frozen_particles_stay_to_the_last_bit_and_the_others_come_to_rest(x64, minimizer):
+def test_frozen_particles_keep_every_bit_and_the_others_relax(x64, minimizer):
     simulation = cluster(minimizer)
     state, status = relaxed(simulation)
     assert status == Status.CONVERGED
@@ -69,19 +69,19 @@ def test_frozen_particles_stay_to_the_last_bit_and_the_others_come_to_rest(x64, 
     assert float(jnp.abs(force[2:]).max()) < 1e-10
 
 
-def test_implicit_derivative_is_that_of_the_relaxed_difference(x64):
+def test_implicit_derivative_with_frozen_particles_equals_the_relaxed_difference(x64):
     first = cluster()
     # From where they are at rest, so that neighboring values lead into the same minimum.
     others = relaxed(first)[0].descent.position[2:] / first.params["sigma"]
     simulation, weights = cluster(others=others, noise=0.0), jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)))
 
-    def told(params):
+    def energy_at_rest(params):
         state, _ = at_rest(simulation, params)
         energy = simulation.diagnose(state, params)["energy"]
         return jnp.stack([jnp.sum(weights * state.descent.position), energy])
 
-    derivative = jax.jit(jax.jacrev(told))(simulation.params)
-    step, value = 1e-4, jax.jit(told)
+    derivative = jax.jit(jax.jacrev(energy_at_rest))(simulation.params)
+    step, value = 1e-4, jax.jit(energy_at_rest)
     for name, at in simulation.params.items():
         low, high = (value({**simulation.params, name: at + sign * step}) for sign in (-1, 1))
         # Of second order in the step: 1e-8 times a third derivative.
@@ -108,7 +108,7 @@ def test_a_particle_on_a_spring_to_a_frozen_one_follows_it(x64):
     np.testing.assert_allclose(slopes["k"], [0.0, 0.0], atol=1e-10)
 
 
-def test_derivative_is_nan_where_the_key_draws_the_frozen_places(x64):
+def test_derivative_is_nan_if_frozen_positions_depend_on_the_key(x64):
     simulation = cluster(drawn=0.01)
 
     def energy(sigma):
@@ -120,7 +120,7 @@ def test_derivative_is_nan_where_the_key_draws_the_frozen_places(x64):
     assert np.isnan(slope)
 
 
-def test_what_does_not_fit_is_refused():
+def test_masks_that_do_not_match_are_refused():
     with pytest.raises(UserError, match="leave out relax_cell or frozen"):
         relaxation(
             pair_interaction(lennard_jones(), cutoff=2.0),

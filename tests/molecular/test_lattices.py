@@ -1,4 +1,4 @@
-"""Crystals have the neighbors, distances and densities that geometry demands."""
+"""Crystal lattices: neighbors, distances and densities."""
 
 import math
 
@@ -31,7 +31,7 @@ def all_distances(lattice):
 
 
 @pytest.mark.parametrize(("name", "repeats", "sites", "volume", "shells"), CRYSTALS, ids=[c[0] for c in CRYSTALS])
-def test_every_particle_has_the_shells_and_the_density_of_its_crystal(x64, name, repeats, sites, volume, shells):
+def test_every_particle_has_the_shells_and_density_of_its_crystal(x64, name, repeats, sites, volume, shells):
     spacing = 1.7
     lattice = getattr(lattices, name)(repeats, spacing=spacing)
     count = sites * math.prod(repeats)

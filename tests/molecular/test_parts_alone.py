@@ -1,4 +1,4 @@
-"""Parts of relaxations and interactions, tested and replaced alone."""
+"""Parts of relaxations and interactions on their own."""
 
 import dataclasses
 
@@ -59,12 +59,12 @@ def test_a_landscapes_force_is_minus_the_difference_of_its_enthalpy(x64):
     assert float(evaluate(coordinates)[0]) == pytest.approx(float(expected), rel=1e-14)
 
 
-def test_a_solution_without_loose_particles_is_the_force(x64):
+def test_a_solution_without_rattlers_is_the_force(x64):
     hills, params = landscape(relax_cell=False), as_arrays(PARAMS)
-    found = jax.jit(Solution(hills, loose=None, start=lambda p, key: dense()).residual)(dense(), params)
+    found = jax.jit(Solution(hills, rattlers=None, start=lambda p, key: dense()).residual)(dense(), params)
     np.testing.assert_allclose(found, -hills.evaluate(dense(), params, ())[1], rtol=0, atol=1e-13)
     held = jax.jit(
-        Solution(hills, loose=lambda x, c, p, n: jnp.arange(len(x)) == 3, start=lambda p, key: dense()).residual
+        Solution(hills, rattlers=lambda x, c, p, n: jnp.arange(len(x)) == 3, start=lambda p, key: dense()).residual
     )(dense(), params)
     assert float(jnp.abs(held[3]).max()) == 0 < float(jnp.abs(found[3]).max())
 

@@ -1,4 +1,4 @@
-"""Relaxation of crystals, cells and clusters, and the implicit derivative of where they come to rest."""
+"""Relaxation of crystals, cells and clusters, and its implicit derivative."""
 
 import functools
 
@@ -18,7 +18,7 @@ from simkit.molecular.interactions.pair_interaction import pair_interaction
 from simkit.molecular.minimizers import Scale
 from simkit.molecular.potentials import force_shifted, lennard_jones, soft_sphere
 from simkit.molecular.relaxation import relaxation
-from simkit.molecular.relaxation.zero_modes import onto, rigid_motions
+from simkit.molecular.relaxation.zero_modes import projection, rigid_motions
 
 MAX_STEPS = 5000
 CUTOFF = 2.4
@@ -191,7 +191,7 @@ def test_cost_of_the_derivative_does_not_depend_on_the_iterations(x64):
     assert memory[0] == memory[1]
 
 
-def test_derivative_at_an_unstable_row_is_nan_not_wrong(x64):
+def test_derivative_at_an_unstable_row_is_nan(x64):
     # A row of four disks under compression is at rest by symmetry and buckles at a touch: ``push`` is that touch.
     sites = np.array([[0.5, 1.0], [1.5, 1.0], [2.5, 1.0], [3.5, 1.0]])
     zigzag = np.array([[0.0, 1.0], [0.0, -1.0], [0.0, 1.0], [0.0, -1.0]])
@@ -221,11 +221,11 @@ def test_derivative_at_an_unstable_row_is_nan_not_wrong(x64):
     assert np.isnan(gradient)
 
 
-def test_loose_particles_stay_put_and_do_not_spoil_the_derivative(x64):
+def test_rattlers_do_not_move_and_leave_the_derivative_finite(x64):
     # Three disks in a row that fills the box, and one that touches the first by a hair, held by nothing else.
     sites = np.array([[0.5, 1.0], [1.5, 1.0], [2.5, 1.0], [0.5, 2.2 - 1e-13]])
 
-    def make(loose):
+    def make(rattlers):
         return relaxation(
             pair_interaction(soft_sphere(), cutoff=lambda p: p["sigma"]),
             lambda params, key: jnp.asarray(sites),
@@ -233,21 +233,21 @@ def test_loose_particles_stay_put_and_do_not_spoil_the_derivative(x64):
             scale=lambda p: Scale(length=p["sigma"], stiffness=p["epsilon"] / p["sigma"] ** 2),
             cell=lambda p: jnp.stack([jnp.asarray(3.0), jnp.asarray(4.0)]),
             force_tolerance=1e-10,
-            loose=loose,
+            rattlers=rattlers,
         )
 
-    simulation = make(lambda position, cell, params: jnp.array([False, False, False, True]))
+    simulation = make(lambda position, cell, params, neighbors: jnp.array([False, False, False, True]))
     state = simulation.init(simulation.params, jax.random.key(0))
     solve = simulation.equilibrium
     matrix = jax.jacfwd(solve.residual)(solve.unknowns(state), simulation.params).reshape(8, 8)
-    # Symmetric, with the loose one held and coupled to nothing.
+    # Symmetric, with the rattler held and coupled to nothing.
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
     assert float(jnp.abs(matrix[6:, :6]).max()) == 0.0
     stiffness = 1 / 1.2**2
     np.testing.assert_allclose(matrix[6:, 6:], stiffness * np.eye(2), atol=1e-15)
 
 
-def test_a_change_of_parameters_is_noticed_and_relaxed(x64):
+def test_a_change_of_parameters_restarts_the_relaxation(x64):
     simulation = crystal()
     state = relaxed(simulation)[0].state
     other = {**simulation.params, "epsilon_mixed": jnp.asarray(2.5)}
@@ -261,7 +261,7 @@ def test_a_change_of_parameters_is_noticed_and_relaxed(x64):
 
 
 @pytest.mark.parametrize("minimizer", ["lbfgs", "fire", "fire2", "conjugate_gradient", "gradient_descent"])
-def test_out_of_reach_tolerance_ends_as_stalled(minimizer):
+def test_a_tolerance_below_round_off_ends_as_stalled(minimizer):
     # Single precision cannot bring the force below about 1e-5.
     simulation = crystal(minimizer=minimizer, tolerance=1e-12)
     result, end = jax.jit(
@@ -304,13 +304,13 @@ def test_neighbor_list_and_all_pairs_relax_to_the_same_crystal(x64):
         assert float(listed[name]) == pytest.approx(float(all_of_them[name]), rel=1e-11), name
 
 
-def test_a_list_without_room_ends_the_relaxation_with_that_status(x64):
+def test_a_list_that_overflows_ends_the_relaxation_with_that_status(x64):
     result, _ = relaxed(crystal(method="neighbor_list", capacity=2))
     assert int(result.status) == Status.BUFFER_OVERFLOW
     assert int(result.iterations) == 1
 
 
-def test_a_list_that_grows_relaxes_as_if_there_had_always_been_room(x64):
+def test_a_relaxation_with_an_overflow_equals_one_with_a_large_list(x64):
     simulation = crystal(method="neighbor_list", capacity=2)
     larger, result = converge_with_growth(simulation, MAX_STEPS)(simulation.params, jax.random.key(0))
     assert int(result.status) == Status.CONVERGED
@@ -356,7 +356,7 @@ def test_rigid_motions_are_orthonormal_and_cost_no_energy(x64, dimension):
         np.testing.assert_allclose(relative, difference @ turn, atol=1e-14)
         # A rigid motion changes no distance to first order: sums of two products of order one.
         np.testing.assert_allclose((relative * difference).sum(-1), 0, atol=1e-14)
-        np.testing.assert_allclose(onto(basis, motion), motion, atol=1e-14)
+        np.testing.assert_allclose(projection(basis, motion), motion, atol=1e-14)
 
 
 def test_a_linear_molecule_has_one_rotation_less(x64):

@@ -1,4 +1,4 @@
-"""A cell that shrinks to less than twice the cut-off says so, whatever shrinks it."""
+"""Status of cells that shrink to less than twice the cut-off."""
 
 import jax
 import jax.numpy as jnp
@@ -49,20 +49,20 @@ def under(pressure, start=start, **options):
 
 
 @pytest.mark.parametrize("minimizer", ["lbfgs", "fire", "gradient_descent"])
-def test_relaxation_under_too_high_a_pressure_names_the_cell(minimizer, x64):
+def test_relaxation_under_too_high_a_pressure_ends_as_cell_too_small(minimizer, x64):
     squeezed = under(100.0, minimizer=minimizer, isotropic=True)
     with pytest.warns(UserWarning, match=TOLD):
         run = simkit.run(squeezed, steps=3000)
     assert float(run["volume"][-1]) < 4.0**2 * 1.0001
 
 
-def test_a_cell_that_is_held_by_its_pressure_converges(x64):
+def test_a_cell_above_twice_the_cutoff_converges(x64):
     run = simkit.run(under(0.6, isotropic=True), steps=3000, every=3000)
     assert float(run["volume"][-1]) > 4.0**2 and float(run["max_force"][-1]) < 1e-9
 
 
 @pytest.mark.parametrize("isotropic", [True, False])
-def test_dynamics_under_too_high_a_pressure_names_the_cell(isotropic):
+def test_dynamics_under_too_high_a_pressure_ends_as_cell_too_small(isotropic):
     moved = langevin(
         interaction(),
         start,
@@ -83,7 +83,7 @@ def test_dynamics_under_too_high_a_pressure_names_the_cell(isotropic):
         simkit.run(moved, steps=400)
 
 
-def test_numbers_that_are_not_finite_for_another_reason_are_told_as_such():
+def test_other_non_finite_numbers_end_as_non_finite():
     broken = under(1.0, lambda params, key: start(params, key) * jnp.nan)
     state = broken.init(broken.params, jax.random.key(0))
     assert int(status_of(broken)(state, broken.params)) == Status.NON_FINITE

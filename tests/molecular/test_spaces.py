@@ -1,4 +1,4 @@
-"""Boxes, cells of any shape and free space."""
+"""Geometry of boxes, triclinic cells and free space."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ def test_displacement_is_the_shortest_over_all_images(x64, box):
     np.testing.assert_allclose(np.linalg.norm(found, axis=-1), shortest, rtol=0, atol=2e-14)
 
 
-def test_displacement_is_antisymmetric_and_blind_to_whole_boxes(x64):
+def test_displacement_is_antisymmetric_and_periodic(x64):
     box = jnp.array([3.0, 5.0])
     rng = np.random.default_rng(1)
     a, b = jnp.asarray(rng.uniform(0, 3, (2, 50, 2)))
@@ -57,7 +57,7 @@ def test_displacement_differentiates_with_respect_to_a_traced_box(x64):
     assert float(jax.jit(jax.grad(length))(3.0)) == pytest.approx(float(difference), rel=1e-8)
 
 
-def test_a_box_that_is_no_box_is_refused():
+def test_a_box_of_a_wrong_shape_is_refused():
     with pytest.raises(UserError, match="2 or 3 side lengths"):
         spaces.periodic(jnp.ones(4))
 
@@ -153,11 +153,11 @@ def test_free_space_has_no_images(x64):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: spaces.free(4), "2 or 3 dimensions"),
+        (lambda: spaces.free(4), "choose 2 or 3"),
         (lambda: spaces.triclinic(jnp.ones((2, 3))), "lattice vectors as rows"),
         (lambda: spaces.of_cell(jnp.ones(3), 2), "in 2 dimensions"),
     ],
 )
-def test_geometries_that_make_no_sense_are_refused(make, message):
+def test_invalid_geometries_are_refused(make, message):
     with pytest.raises(UserError, match=message):
         make()

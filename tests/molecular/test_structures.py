@@ -1,4 +1,4 @@
-"""Structures survive the way out and back in; whatever is wrong with a text is one line that names the place."""
+"""Structures to text and to ASE and back, and refusal of invalid texts in one line."""
 
 import io
 import random
@@ -59,7 +59,7 @@ def assert_equal(one, other):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_text_gives_back_every_bit(dtype):
+def test_conversion_to_text_preserves_every_bit(dtype):
     structure = glass(dtype=dtype)
     (again,) = parse_extended_xyz(write_extended_xyz([structure]))
     back = {name: array.astype(structure.arrays[name].dtype) for name, array in again.arrays.items()}
@@ -67,7 +67,7 @@ def test_text_gives_back_every_bit(dtype):
     assert_equal(Structure(again.symbols, position, cell, again.periodic, back, again.info), structure)
 
 
-def test_atoms_of_ase_give_back_every_bit():
+def test_conversion_to_ase_preserves_every_bit():
     assert_equal(from_atoms(to_atoms(glass())), glass())
 
 
@@ -106,7 +106,7 @@ def test_a_plain_file_is_free_space_and_its_comment_is_not_read():
     np.testing.assert_array_equal(water.position, [[0, 0, 0], [0.757, 0.586, 0], [-0.757, 0.586, 0]])
 
 
-def test_a_cell_that_does_not_repeat_is_kept():
+def test_a_cell_that_is_not_periodic_is_preserved():
     text = FOUR.replace('pbc="T T T"', 'pbc="F F F"')
     (structure,) = parse_extended_xyz(text)
     assert structure.cell is not None and not structure.periodic
@@ -164,7 +164,10 @@ MISTAKES = {
     "billions of columns": (lambda t: t.replace("kind:I:1", "kind:I:999999999"), "'kind:I:999999999'"),
     "half a column": (lambda t: t.replace("kind:I:1", "kind:I"), "line 2: Properties"),
     "a column twice": (lambda t: t.replace("kind:I", "velocity:I"), "line 2: Properties names velocity twice"),
-    "a column's other name": (lambda t: t.replace("velocity", "positions"), "Properties names positions, which has"),
+    "a column's other name": (
+        lambda t: t.replace("velocity", "positions"),
+        "Properties names positions, which is reserved",
+    ),
     "held in place": (lambda t: t.replace("loose", "move_mask"), "simkit moves every atom"),
     "column and remark": (lambda t: t.replace("kind:I", "steps:I"), "'steps' is both a column and in the comment"),
     "deep JSON": (lambda t: t.replace("four atoms", "_JSON " + "[" * 9000), "the comment"),
@@ -173,7 +176,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("change", "phrase"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_in_a_text_is_one_line_that_names_the_place(change, phrase):
+def test_a_mistake_in_a_text_is_one_line_with_its_place(change, phrase):
     text = change(FOUR)
     assert text != FOUR
     with pytest.raises(UserError) as caught:
@@ -205,7 +208,7 @@ def mutated(text, rng):
     return "".join(letters)
 
 
-def test_any_text_gives_finite_numbers_that_survive_or_one_line():
+def test_mutated_texts_give_finite_numbers_or_an_error_of_one_line():
     rng, outcomes = random.Random(0), {"read": 0, "refused": 0}
     for _ in range(3000):
         text = mutated(FOUR + TWO, rng)
@@ -242,7 +245,7 @@ def test_a_large_structure_is_read_in_a_moment():
         (ase.Atoms("Si", info={"energy": np.inf}), "energy is not finite"),
     ],
 )
-def test_atoms_that_simkit_cannot_take_are_refused(atoms, phrase):
+def test_unsupported_atoms_are_refused(atoms, phrase):
     with pytest.raises(UserError, match=phrase):
         from_atoms(atoms)
 
@@ -256,12 +259,12 @@ def test_atoms_that_simkit_cannot_take_are_refused(atoms, phrase):
         ({"arrays": {"velocity": np.zeros((3, 3))}}, "'velocity' has shape"),
         ({"arrays": {"pos": np.zeros(2)}}, "'pos' cannot name an array"),
         ({"arrays": {"a b": np.zeros(2)}}, "'a b' cannot name an array"),
-        ({"info": {"pbc": "T"}}, "'pbc' cannot name a remark"),
+        ({"info": {"pbc": "T"}}, "'pbc' cannot name an entry of info"),
         ({"info": {"stress": 1.0}}, "tensor"),
         ({"info": {"note": "a\nb"}}, "several lines"),
     ],
 )
-def test_a_structure_that_does_not_fit_together_is_refused(values, phrase):
+def test_inconsistent_structures_are_refused(values, phrase):
     good = {"symbols": ("Si", "Si"), "position": np.zeros((2, 3))}
     Structure(**good)
     with pytest.raises(UserError, match=phrase):

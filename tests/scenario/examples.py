@@ -78,7 +78,7 @@ source = "exponential decay"
 
 
 def lenient(**config) -> Simulation:
-    """Make the same, whatever it is told."""
+    """Return the same simulation for any arguments."""
     del config
     return decay()
 

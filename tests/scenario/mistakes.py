@@ -1,4 +1,4 @@
-"""Mistakes in a scenario file: what is replaced in the good one, by what, and words of the message."""
+"""Mistakes in a scenario file: the replaced text, its replacement, and words of the message."""
 
 RATE = "default = 0.5\nbounds = [0.1, 10]"
 MISTAKES = {

@@ -1,4 +1,4 @@
-"""Every simulation that scenario files may name runs without a scenario, too."""
+"""Scenarios of simulations without a scenario file, for every registered factory."""
 
 import pytest
 
@@ -10,12 +10,12 @@ NEED_ARGUMENTS = {"flow.domain", "molecular.structure", "molecular.system", "rig
 
 
 @pytest.mark.parametrize("name", sorted(set(FACTORIES) - NEED_ARGUMENTS))
-def test_what_a_factory_makes_is_taken_as_it_is(name):
+def test_the_result_of_a_factory_becomes_a_scenario(name):
     simulation = SIMULATIONS.resolve(name)()
     scenario, left = scenario_of(simulation, {"steps": 10})
     assert scenario.made is simulation and not left
 
 
-def test_it_runs_and_keeps_its_units():
+def test_a_bare_simulation_runs_and_keeps_its_units():
     run = simkit.run(simkit.flow.channel(cells=(6, 4)), steps=4, every=2, perturbation=0.1)
     assert run["bulk_velocity"].attrs["units"] == "U" and run["speed"].dims == ("time", "y", "x")

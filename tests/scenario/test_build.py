@@ -1,4 +1,4 @@
-"""A scenario becomes a simulation only where every name it uses exists in that simulation."""
+"""Building of simulations from scenarios, and refusal of names that do not exist in the simulation."""
 
 import dataclasses
 import shutil
@@ -55,7 +55,7 @@ def test_a_scenario_may_be_given_by_name_and_by_path(tmp_path):
         build("chanel_flow")
 
 
-def test_a_parameter_the_file_leaves_out_keeps_the_factorys_default():
+def test_a_parameter_not_in_the_file_keeps_the_default_of_the_factory():
     assert build(read()).params["offset"] == 7.0
     assert build(apply_overrides(read(), ["params.offset=4"])).params["offset"] == 4.0
     with pytest.raises(UserError, match=r"params\.ofset is not a parameter of toy\.decay; did you mean 'offset'"):
@@ -107,7 +107,7 @@ def test_a_float64_scenario_is_never_built_in_32_bits(x64):
         ('"euler"', '"heun"', "is refused by toy.decay: method 'heun' does not exist choose euler or exact"),
     ],
 )
-def test_what_does_not_fit_the_simulation_is_refused_in_one_line(old, new, phrase):
+def test_a_mismatch_with_the_simulation_is_refused_in_one_line(old, new, phrase):
     text = changed(old, new)
     if "rates]" in new or "amplitud]" in new:
         text = text[: text.index("[[validation]]")]
@@ -148,12 +148,12 @@ def test_a_reduction_over_time_is_refused_where_the_run_converges(monkeypatch):
         (lambda **config: [][1], "is refused by toy.decay: list index out of range"),
     ],
 )
-def test_a_factory_that_breaks_its_contract_is_named(monkeypatch, factory, phrase):
+def test_a_factory_that_breaks_its_contract_is_refused_by_name(monkeypatch, factory, phrase):
     monkeypatch.setattr(examples, "decay", factory)
     assert phrase in refusal(read())
 
 
-def test_a_factorys_own_message_is_kept(monkeypatch):
+def test_the_message_of_a_factory_is_kept(monkeypatch):
     def refuse(**config):
         raise UserError("cells = (4, 3) must be even; use (4, 4)")
 
@@ -180,7 +180,7 @@ def test_every_shipped_scenario_builds(scenario):
         build(scenario)
 
 
-def test_a_parameter_that_changes_nothing_in_a_package_s_simulation_is_refused(monkeypatch):
+def test_a_parameter_without_effect_in_a_simulation_of_a_package_is_refused(monkeypatch):
     monkeypatch.delitem(registry.FACTORIES, "toy.decay")
     monkeypatch.setattr(registry.SIMULATIONS, "resolve", lambda name: decay)
     # The toy has a matrix that no function reads.

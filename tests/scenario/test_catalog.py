@@ -1,4 +1,4 @@
-"""Scenarios are found by name or by path, quickly, whatever the state of the other files."""
+"""Catalog of scenarios: search by name and path, with broken files beside the others."""
 
 import subprocess
 import sys
@@ -87,7 +87,7 @@ def test_an_unknown_scenario_is_refused_in_one_line(folder, name, phrase):
     assert str(caught.value).isprintable()
 
 
-def test_a_name_that_two_files_carry_is_refused(folder):
+def test_a_name_of_two_files_is_refused(folder):
     write(folder / "waves" / "slow.toml", "slow")
     with pytest.raises(UserError, match=r"'slow' exists twice: 'decay/slow.toml' and 'waves/slow.toml'"):
         find_scenario("slow")
@@ -102,7 +102,7 @@ def test_every_one_of_hundreds_of_files_is_parsed_once(folder, monkeypatch):
     assert len(scenarios) == len(parsed) == 303
 
 
-def test_the_source_tree_offers_its_own_scenarios():
+def test_the_source_tree_has_its_own_scenarios():
     assert shipped_folder() == Path(__file__).parents[2] / "scenarios"
 
 

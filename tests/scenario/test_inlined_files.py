@@ -1,4 +1,4 @@
-"""A file that a scenario names is taken into it when it is read, and nothing is lost when the file is gone."""
+"""Text files inlined into a scenario when it is read."""
 
 import os
 from pathlib import Path
@@ -38,18 +38,18 @@ def refusal(function, *arguments):
     return message
 
 
-def test_the_config_holds_the_text(folder):
+def test_the_config_has_the_text(folder):
     scenario = read_scenario(folder / "toy.toml")
     assert scenario.config["method"] == TEXT
     assert scenario.config == read_scenario(folder / "toy.toml").config
 
 
-def test_files_within_tables_and_lists_are_taken_in(folder):
+def test_files_in_tables_and_lists_are_inlined(folder):
     text = NAMING.replace('{ file = "notes.txt" }', '{ a = [1, { b = { file = "notes.txt" } }] }')
     assert parse_scenario(text, folder / "toy.toml").config["method"] == {"a": (1, {"b": TEXT})}
 
 
-def test_the_scenario_needs_its_file_no_more(folder):
+def test_the_scenario_no_longer_needs_its_file(folder):
     scenario = read_scenario(folder / "toy.toml")
     assert scenario.text.startswith(NAMING.rstrip())
     (folder / "notes.txt").unlink()
@@ -59,7 +59,7 @@ def test_the_scenario_needs_its_file_no_more(folder):
     assert "does not exist" in refusal(read_scenario, folder / "toy.toml")
 
 
-def test_a_scenario_without_files_keeps_its_text_as_it_is():
+def test_a_scenario_without_files_keeps_its_text():
     assert parse_scenario(GOOD, "toy.toml").text == GOOD
 
 
@@ -70,7 +70,7 @@ def test_a_scenario_without_files_keeps_its_text_as_it_is():
         *('\'\'\'\\"""""\n\'', "é \u2028 \U0001f600\n", "[files]\nname = 1\n", "# comment\n", "a\ttab\n", " \n "),
     ],
 )
-def test_any_text_is_kept_letter_by_letter(folder, text):
+def test_any_text_is_preserved_exactly(folder, text):
     (folder / "notes.txt").write_bytes(text.encode())
     scenario = read_scenario(folder / "toy.toml")
     assert scenario.config["method"] == text
@@ -78,7 +78,7 @@ def test_any_text_is_kept_letter_by_letter(folder, text):
     assert parse_scenario(scenario.text, folder / "toy.toml") == scenario
 
 
-def test_lines_end_alike_wherever_the_file_was_made(folder):
+def test_line_ends_are_normalized(folder):
     (folder / "notes.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\rthree\n")
     assert read_scenario(folder / "toy.toml").config["method"] == "one\ntwo\nthree\n"
 
@@ -118,7 +118,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize(("spoil", "phrase"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_file_that_cannot_be_taken_in_is_one_line(folder, monkeypatch, spoil, phrase):
+def test_a_file_that_cannot_be_inlined_is_refused_in_one_line(folder, monkeypatch, spoil, phrase):
     spoil(folder / "notes.txt")
     monkeypatch.chdir(folder)
     message = refusal(read_scenario, Path("toy.toml"))
@@ -142,7 +142,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("value", "phrase"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_in_naming_a_file_is_one_line(folder, value, phrase):
+def test_a_mistake_in_the_name_of_a_file_is_refused_in_one_line(folder, value, phrase):
     (folder / "link").symlink_to("/etc")
     text = NAMING.replace('{ file = "notes.txt" }', value)
     assert phrase in refusal(parse_scenario, text, folder / "toy.toml")
@@ -156,7 +156,7 @@ def test_a_mistake_in_naming_a_file_is_one_line(folder, value, phrase):
         ('"notes.txt" = 3', "files.'notes.txt' = 3 is an integer; write the file's text in quotes"),
     ],
 )
-def test_kept_files_are_those_that_are_named(folder, table, phrase):
+def test_stored_files_are_those_that_are_named(folder, table, phrase):
     message = refusal(parse_scenario, f"{NAMING}\n[files]\n{table}\n", folder / "toy.toml")
     assert message.startswith("toy.toml: ") and phrase in message
 
@@ -175,7 +175,7 @@ def test_a_text_is_no_number(folder):
     assert "--set rate = " in message and "is a string; write a number" in message
 
 
-def test_a_scenario_of_a_page_may_keep_a_long_file(folder):
+def test_a_short_scenario_may_contain_a_long_file(folder):
     long = "0123456789abcde\n" * (3 * 2**16)
     (folder / "notes.txt").write_text(long)
     scenario = read_scenario(folder / "toy.toml")

@@ -1,4 +1,4 @@
-"""The JSON Schema of a simulation's files accepts those that are shipped, and refuses common mistakes."""
+"""JSON Schema of scenario files: shipped files are valid, common mistakes are not."""
 
 import json
 import tomllib

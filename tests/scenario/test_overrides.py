@@ -1,4 +1,4 @@
-"""``--set`` and ``--over`` change a scenario only to what its file allows."""
+"""Overrides of scenarios by ``--set`` and ``--over``, and refusal of values that the file does not allow."""
 
 import dataclasses
 import itertools
@@ -44,8 +44,8 @@ def test_one_call_changes_params_config_and_run_alike(scenario):
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 10**12, 2**63 - 1])
 def test_integers_beyond_32_bits_are_refused(scenario, value):
     for setting in (f"cells=[{value}, 3]", f"config.other={value}"):
-        told = refusal(apply_overrides, scenario, [setting])
-        assert "is out of range; choose an integer in [-2147483648, 2147483647]" in told
+        message = refusal(apply_overrides, scenario, [setting])
+        assert "is out of range; choose an integer in [-2147483648, 2147483647]" in message
 
 
 def test_a_parameter_may_be_a_large_integer(scenario):
@@ -53,7 +53,7 @@ def test_a_parameter_may_be_a_large_integer(scenario):
     assert "is out of range" in refusal(apply_overrides, scenario, [f"offset={2**53 + 1}"])
 
 
-def test_the_scenario_itself_stays_as_it_was(scenario):
+def test_the_original_scenario_is_unchanged(scenario):
     apply_overrides(scenario, ["rate=8", "width=3.0"])
     assert scenario == parse_scenario(GOOD, "toy.toml")
 
@@ -62,7 +62,7 @@ def test_the_scenario_itself_stays_as_it_was(scenario):
     ("text", "value"),
     [("0.25", 0.25), (" 2 ", 2.0), (".5", 0.5), ("+.5e0", 0.5), ("5.", 5.0), ("1e-1", 0.1), ("0.25 # comment", 0.25)],
 )
-def test_numbers_are_read_as_people_write_them(scenario, text, value):
+def test_loose_notations_of_numbers_are_read(scenario, text, value):
     assert apply_overrides(scenario, [f"rate={text}"]).parameters["rate"].default == value
 
 
@@ -85,7 +85,7 @@ def test_a_matrix_is_set_whole(scenario):
     assert changed.parameters["coupling"].default == ((0.0, 1.0), (1.5, 2.0))
 
 
-def test_a_prefix_settles_what_a_bare_key_leaves_open():
+def test_a_prefix_resolves_an_ambiguous_key():
     scenario = parse_scenario(GOOD.replace("width = 2.0", "seed = 5"), "toy.toml")
     message = refusal(apply_overrides, scenario, ["seed=1"])
     assert "--set seed is ambiguous; write config.seed or run.seed" in message
@@ -93,7 +93,7 @@ def test_a_prefix_settles_what_a_bare_key_leaves_open():
     assert (changed.run.seed, changed.config["seed"], changed.parameters["rate"].default) == (1, 2, 1.0)
 
 
-def test_a_setting_and_a_parameter_of_one_name_are_told_apart():
+def test_a_setting_and_a_parameter_of_one_name_are_distinguished():
     scenario = parse_scenario(GOOD.replace("width = 2.0", "rate = 5"), "toy.toml")
     message = refusal(apply_overrides, scenario, ["rate=1"])
     assert message == "--set rate is ambiguous; write config.rate or params.rate"
@@ -183,7 +183,7 @@ def test_a_bad_setting_is_refused_in_one_line(scenario, settings, phrase):
         (["steps=3"], "--set steps: steps = 3 is not a multiple of every = 10; use --set steps=10, or --set every=3"),
     ],
 )
-def test_steps_that_every_no_longer_divides_are_refused_with_a_remedy_for_both(scenario, settings, phrase):
+def test_steps_that_are_no_multiple_of_every_are_refused_with_both_remedies(scenario, settings, phrase):
     assert phrase in refusal(apply_overrides, scenario, settings)
 
 
@@ -225,14 +225,14 @@ def test_a_geometric_range_has_both_ends_exactly_and_equal_ratios(scenario):
 
 
 @pytest.mark.parametrize("spec", ["0.1:10:99991", "0.1:10:99991:log", "10:0.1:777:log"])
-def test_rounding_never_carries_a_range_past_the_bounds(scenario, spec):
+def test_rounding_never_moves_a_range_past_the_bounds(scenario, spec):
     _, values = parse_over(scenario, f"rate={spec}")
     assert min(values) == 0.1
     assert max(values) == 10.0
     assert len(values) == len(set(values)) == int(spec.split(":")[2])
 
 
-def test_a_list_is_taken_as_it_is(scenario):
+def test_a_list_gives_its_numbers_in_order(scenario):
     assert parse_over(scenario, "rate=1, .5,4e0")[1] == (1.0, 0.5, 4.0)
 
 

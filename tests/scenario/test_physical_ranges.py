@@ -1,4 +1,4 @@
-"""Values of parameters that no flow can have, where a file's own bounds allow them, are one line."""
+"""Refusal of unphysical parameter values that the bounds of a file allow."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from simkit.errors import UserError
 from simkit.scenario.build import build
 from simkit.scenario.catalog import find_scenario
 from simkit.scenario.registry import FACTORIES
-from simkit.scenario.sections import Difference
+from simkit.scenario.sections import ParameterSettings
 from tests.scenarios.small import NAMES, small
 
 FLOWS = [name for name in NAMES if find_scenario(name).domain == "flow"]
@@ -17,14 +17,14 @@ NUMBERS = ("reynolds", "friction_reynolds", "womersley", "rayleigh", "prandtl", 
 
 def with_value(name, parameter, value):
     scenario = small(name, precision="float32")
-    differences = {**scenario.differences, parameter: Difference(value)}
-    original = dataclasses.replace(scenario.original or scenario, differences=differences)
-    return dataclasses.replace(scenario, differences=differences, original=original)
+    parameter_settings = {**scenario.parameter_settings, parameter: ParameterSettings(value)}
+    original = dataclasses.replace(scenario.original or scenario, parameter_settings=parameter_settings)
+    return dataclasses.replace(scenario, parameter_settings=parameter_settings, original=original)
 
 
 @pytest.mark.parametrize("value", [0.0, -0.01])
 @pytest.mark.parametrize("name", FLOWS)
-def test_what_must_be_positive_is(name, value):
+def test_values_that_are_not_positive_are_refused(name, value):
     # Those of a file's own have the bounds that it gives them.
     numbers = ("time_step",) if small(name).simulation == "flow.domain" else NUMBERS
     found = [parameter for parameter in small(name).parameters if parameter in numbers]
@@ -34,12 +34,12 @@ def test_what_must_be_positive_is(name, value):
             build(with_value(name, parameter, value))
 
 
-def test_viscosity_is_not_negative():
+def test_negative_viscosities_are_refused():
     with pytest.raises(UserError, match=r"params\.viscosity\.default = -0.01 is negative"):
         build(with_value("kolmogorov_turbulence", "viscosity", -0.01))
 
 
-def test_check_that_fails_in_its_own_way_is_one_line(monkeypatch):
+def test_a_check_that_raises_another_error_is_one_line(monkeypatch):
     def channel(**config):
         from simkit.flow.systems.channel import channel as real
 

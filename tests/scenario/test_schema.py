@@ -1,4 +1,4 @@
-"""A scenario file is read whole, or refused with one line that names file, key, value, what is allowed and a remedy."""
+"""Reading of scenario files, and refusal of mistakes in one line with file, key, value, allowed values and remedy."""
 
 import os
 import random
@@ -12,7 +12,7 @@ import pytest
 from simkit.core import reductions
 from simkit.errors import UserError
 from simkit.scenario.schema import REDUCTIONS, parse_scenario, read_scenario
-from simkit.scenario.sections import Difference
+from simkit.scenario.sections import ParameterSettings
 from simkit.scenario.validations import check_validations
 from tests.scenario.examples import GOOD
 from tests.scenario.mistakes import MISTAKES, MISTAKES_OF_VALIDATIONS
@@ -59,7 +59,7 @@ def test_absent_optional_keys_take_their_documented_defaults():
         objectives = {amplitude = {doc = "size"}}
     """
     scenario = parse_scenario(text, "small.toml")
-    assert (scenario.tags, scenario.references, scenario.config, scenario.differences) == ((), (), {}, {})
+    assert (scenario.tags, scenario.references, scenario.config, scenario.parameter_settings) == ((), (), {}, {})
     assert (scenario.run.precision, scenario.run.seed) == ("float32", 0)
     assert scenario.render.label == "surface height"
     assert (scenario.render.unit, scenario.render.colormap, scenario.render.limits) == ("1", None, None)
@@ -72,7 +72,7 @@ def test_absent_optional_keys_take_their_documented_defaults():
     assert scenario.validations == ()
 
 
-def test_bodies_may_name_their_camera():
+def test_keys_of_the_camera_are_read():
     camera = 'view = "bodies"\ncamera = "perspective"\nazimuth = -30\nelevation = 20.5\nturn = 90'
     render = parse_scenario(GOOD.replace('view = "field"', camera), "toy.toml").render
     assert (render.camera, render.azimuth, render.elevation, render.turn) == ("perspective", -30.0, 20.5, 90.0)
@@ -107,7 +107,7 @@ def test_a_mistake_is_refused_in_one_line_with_a_remedy(mistake):
 
 
 @pytest.mark.parametrize("mistake", MISTAKES_OF_VALIDATIONS)
-def test_what_a_validation_sets_is_checked_against_the_simulation(mistake):
+def test_overrides_of_a_validation_are_checked_against_the_simulation(mistake):
     old, new, phrase = MISTAKES_OF_VALIDATIONS[mistake]
     scenario = parse_scenario(changed(old, new), "folder/toy.toml")
     with pytest.raises(UserError) as caught:
@@ -116,10 +116,13 @@ def test_what_a_validation_sets_is_checked_against_the_simulation(mistake):
     check_validations(parse_scenario(GOOD, "toy.toml"))
 
 
-def test_a_file_says_of_parameters_what_differs():
+def test_a_file_may_change_parts_of_a_declaration():
     text = GOOD[: GOOD.index("[params.rate]")] + "[params]\nrate = 0.25\noffset = {doc = 'shift', unit = 'm'}\n"
     scenario = parse_scenario(text + GOOD[GOOD.index("[run]") :], "toy.toml")
-    assert scenario.differences == {"rate": Difference(0.25), "offset": Difference(unit="m", doc="shift")}
+    assert scenario.parameter_settings == {
+        "rate": ParameterSettings(0.25),
+        "offset": ParameterSettings(unit="m", doc="shift"),
+    }
     found = scenario.parameters
     assert list(found) == ["rate", "time_step", "coupling", "offset"]
     assert (found["rate"].default, found["time_step"].default, found["offset"].doc) == (0.25, 0.1, "shift")
@@ -127,7 +130,7 @@ def test_a_file_says_of_parameters_what_differs():
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "phrase"),
     [
         ("rat = 1", "params.rat is not a parameter of toy.decay; did you mean 'rate'?"),
         ("rate = [1, 2]", "params.rate.default has shape (2,); toy.decay expects ()"),
@@ -137,15 +140,15 @@ def test_a_file_says_of_parameters_what_differs():
         ("time_step = {bounds = [1, 2]}", "params.time_step.default = 0.1 is below its lower bound 1"),
     ],
 )
-def test_a_difference_that_the_simulation_does_not_allow(line, told):
+def test_settings_that_the_declaration_does_not_allow_are_refused(line, phrase):
     text = GOOD[: GOOD.index("[params.rate]")] + f"[params]\n{line}\n" + GOOD[GOOD.index("[run]") :]
     with pytest.raises(UserError) as caught:
         _ = parse_scenario(text, "toy.toml").parameters
-    assert told in str(caught.value) and str(caught.value).startswith("toy.toml: ")
+    assert phrase in str(caught.value) and str(caught.value).startswith("toy.toml: ")
 
 
 @pytest.mark.parametrize("table", ["run", "render"])
-def test_a_missing_table_is_asked_for_by_name(table):
+def test_a_missing_table_is_named(table):
     text = "\n".join(line for line in GOOD.split("\n\n") if not line.startswith(f"[{table}]"))
     assert f"toy.toml: the table [{table}] is missing; add [{table}] with" in refusal(text)
 
@@ -157,7 +160,7 @@ def test_an_array_of_tables_in_single_brackets_is_explained():
     )
 
 
-def test_of_several_mistakes_the_same_one_is_always_reported():
+def test_the_reported_mistake_of_several_is_always_the_same():
     text = changed("seed = 3", "sead = 3").replace('title = "Decay"', "title = 3").replace("[0.1, 10]", "[10, 0.1]")
     assert len({refusal(text) for _ in range(5)}) == 1
     assert "title = 3" in refusal(text)
@@ -256,7 +259,7 @@ def test_damaged_files_give_a_scenario_or_one_line_and_nothing_else():
     assert refused > 300
 
 
-def test_values_swapped_for_any_other_toml_value_give_one_line():
+def test_values_replaced_by_any_other_toml_value_give_one_line():
     values = [
         "-1",
         "1e400",

@@ -1,4 +1,4 @@
-"""Factories that take tables of settings and parameters of the user's own."""
+"""Factories with tables of settings and with parameters declared in the file."""
 
 import dataclasses
 import json
@@ -144,13 +144,13 @@ def test_the_schema_allows_parameters_of_the_file(file):
     assert "parameters" not in contents_of(scenario).arguments
 
 
-def test_what_its_settings_may_hold_is_shown_without_a_scenario(file, capsys):
+def test_settings_of_a_simulation_are_shown_without_a_scenario(file, capsys):
     assert main(["show", "toy.growing"]) == 0
-    told = capsys.readouterr().out
-    assert "needs: rates" in told and "config.rates[].rate" in told and "scenarios: none" in told
+    output = capsys.readouterr().out
+    assert "needs: rates" in output and "config.rates[].rate" in output and "scenarios: none" in output
     assert main(["show", "toy.growing", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["needed"] == ["rates"] and told["settings"][1]["key"] == "rates[].rate"
+    output = json.loads(capsys.readouterr().out)
+    assert output["needed"] == ["rates"] and output["settings"][1]["key"] == "rates[].rate"
     assert main(["show", "toy.growing", "--schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -159,14 +159,14 @@ def test_what_its_settings_may_hold_is_shown_without_a_scenario(file, capsys):
         jsonschema.validate(tomllib.loads(FILE.replace("rate = 2", "rat = 2")), schema)
 
 
-def test_a_file_to_start_from_is_that_of_a_scenario_of_it(file, tmp_path, capsys):
+def test_a_new_file_of_a_simulation_with_required_settings_is_a_copy_of_its_scenario(file, tmp_path, capsys):
     assert main(["new", "mine", "--from", "molecular.structure", "-o", str(tmp_path / "mine.toml")]) == 0
     assert simkit.load(tmp_path / "mine.toml").simulation == "molecular.structure"
     assert main(["new", "mine", "--from", "toy.growing", "-o", str(tmp_path / "other.toml")]) == 2
     assert "toy.growing needs rates, and no shipped scenario shows how" in capsys.readouterr().err
 
 
-def test_the_factory_is_used_in_python_alike():
+def test_the_factory_takes_parameters_in_python():
     simulation = growing(rates=[{"rate": "speed"}], parameters={"speed": Parameter(2.0)})
     assert dataclasses.asdict(simulation.parameters["speed"])["default"] == 2.0
     assert float(simkit.run(simulation, steps=1)["x"][-1]) == pytest.approx(0.2)

@@ -142,7 +142,7 @@ def _print_contents(contents: "Contents", arguments: str) -> None:
 
 def _as_data(scenario: Scenario) -> dict[str, Any]:
     data = asdict(dataclasses.replace(scenario, made=None, original=None))
-    for key in ("text", "made", "known_parameters", "original", "differences"):
+    for key in ("text", "made", "known_parameters", "original", "parameter_settings"):
         del data[key]
     parameters = {name: asdict(parameter) for name, parameter in scenario.parameters.items()}
     return data | {"parameters": parameters, "domain": scenario.domain}

@@ -1,1 +1,1 @@
-"""Analysis of arrangements of particles: order, contacts, stiffness."""
+"""Analysis of configurations of particles: order, contacts, elasticity, vibrations."""

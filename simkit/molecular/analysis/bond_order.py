@@ -1,8 +1,8 @@
-"""Bond order: how the neighbors of a particle are arranged around it, as numbers that do not change under rotation.
+"""Bond-orientational order of the neighbors of a particle, as rotation-invariant numbers.
 
 A bond is a pair closer than the cut-off of `simkit.molecular.neighbors.pairs.all_pairs`; choose it between the first
-and the second shell of neighbors. Everything is differentiable for a fixed set of bonds, and zero where a particle has
-none.
+and the second shell of neighbors. All functions are differentiable for a fixed set of bonds, and zero for a particle
+without bonds.
 """
 
 import functools
@@ -42,9 +42,9 @@ def bond_order(pairs: Pairs, degree: int = 6) -> jax.Array:
 
 
 def global_bond_order(pairs: Pairs, degree: int = 6) -> jax.Array:
-    """Return the bond order of the whole, Q_l with the mean taken over all bonds.
+    """Return the bond order of the whole system, Q_l with the mean over all bonds.
 
-    It is that of a particle in a perfect crystal, and falls like ``1 / sqrt(bonds)`` where bonds point at random.
+    In a perfect crystal it equals that of a particle; for random directions it falls like ``1 / sqrt(bonds)``.
 
     Args:
         pairs: of particles in three dimensions.
@@ -64,13 +64,13 @@ def global_bond_order(pairs: Pairs, degree: int = 6) -> jax.Array:
 def third_order(pairs: Pairs, degree: int = 6) -> jax.Array:
     """Return the third-order invariant of each particle, normalized: W_l.
 
-    ``W_l = sum (l l l; m1 m2 m3) q_lm1 q_lm2 q_lm3 / (sum_m |q_lm|^2)^(3/2)`` over ``m1 + m2 + m3 = 0``, with Wigner's
-    3j symbols. It tells icosahedra, W_6 = -0.16975, from crystals, |W_6| = 0.0132 (cubic) and 0.0124 (hexagonal), and
-    by its sign W_4 hexagonal from face-centered cubic. For odd l it vanishes.
+    ``W_l = sum (l l l; m1 m2 m3) q_lm1 q_lm2 q_lm3 / (sum_m |q_lm|^2)^(3/2)`` over ``m1 + m2 + m3 = 0``, with the
+    Wigner 3j symbols. It distinguishes icosahedra, W_6 = -0.16975, from crystals, |W_6| = 0.0132 (cubic) and 0.0124
+    (hexagonal), and the sign of W_4 hexagonal from face-centered cubic. For odd l it vanishes.
 
     Args:
         pairs: of particles in three dimensions.
-        degree: l, even. Where Q_l vanishes W_l is not defined, and zero is returned if it does so exactly.
+        degree: l, even. If Q_l vanishes W_l is undefined, and zero is returned if Q_l is exactly zero.
 
     Returns:
         Numbers, (N,).
@@ -96,8 +96,8 @@ def third_order(pairs: Pairs, degree: int = 6) -> jax.Array:
     first, second, third = (full[:, degree + np.array(column)] for column in zip(*triples, strict=True))
     total = jnp.sum(weights * (first * second * third).real, axis=1)
     squared = jnp.sum(full.real**2 + full.imag**2, axis=1)
-    some = squared > 0
-    return jnp.where(some, total / jnp.where(some, squared, 1) ** 1.5, 0)
+    is_positive = squared > 0
+    return jnp.where(is_positive, total / jnp.where(is_positive, squared, 1) ** 1.5, 0)
 
 
 def hexatic_order(pairs: Pairs, fold: int = 6) -> Moments:
@@ -126,14 +126,14 @@ def hexatic_order(pairs: Pairs, fold: int = 6) -> Moments:
 
 
 def polygon_order(pairs: Pairs, bonds: jax.Array, corners: int) -> jax.Array:
-    """Return how nearly the bonds of each particle in two dimensions point to the corners of a regular polygon.
+    """Return the order of the bonds of each particle in two dimensions relative to the corners of a regular polygon.
 
     ``|sum_j exp(i k theta_ij)| / max(n_i, k)``, ``theta_ij`` the direction of bond j, ``n_i`` the number of bonds and k
-    that of corners: 1 where each corner has its bond, less where one is missing, 0 without bonds.
+    the number of corners: 1 for one bond to each corner, less for a missing bond, 0 without bonds.
 
     Args:
         pairs: of particles in two dimensions.
-        bonds: which of the pairs count, (N, K) booleans.
+        bonds: mask of the pairs that are bonds, (N, K) booleans.
         corners: k; 6 for a triangular crystal, 3 for a honeycomb.
 
     Returns:
@@ -162,7 +162,7 @@ def moments(pairs: Pairs, degree: int) -> Moments:
         degree: l.
 
     Returns:
-        Real and imaginary part, (N, l + 1) each. Those of negative m follow: ``q_l(-m) = (-1)^m conj(q_lm)``.
+        Real and imaginary part, (N, l + 1) each. For negative m, ``q_l(-m) = (-1)^m conj(q_lm)``.
 
     Raises:
         UserError: as for `bond_order`.
@@ -183,20 +183,20 @@ def _over_all_bonds(pairs: Pairs, degree: int) -> Moments:
 def _harmonics(pairs: Pairs, degree: int) -> list[Moments]:
     """Return Y_lm of every bond, m = 0 ... l, as polynomials in the components of its unit vector.
 
-    ``Y_lm = c_lm (P_l^m(z) / sin^m) (x + i y)^m`` is free of angles, so it has no pole where derivatives fail.
+    ``Y_lm = c_lm (P_l^m(z) / sin^m) (x + i y)^m`` contains no angles, so derivatives are finite at the poles.
     """
     if degree < 0:
         raise UserError(f"degree = {degree} is negative; choose 4 or 6")
     _check_dimension(pairs, 3, "bond_order", "hexatic_order")
     x, y, z = (component * pairs.inverse_distance for component in pairs.separation)
-    found, power = [], (jnp.ones_like(x), jnp.zeros_like(y))
+    harmonics, power = [], (jnp.ones_like(x), jnp.zeros_like(y))
     for m in range(degree + 1):
-        # (2 l + 1) / (4 pi) (l - m)! / (l + m)!, whose root makes the harmonics orthonormal.
+        # sqrt((2 l + 1) / (4 pi) (l - m)! / (l + m)!) makes the harmonics orthonormal.
         norm = math.sqrt((2 * degree + 1) / (4 * math.pi) * math.factorial(degree - m) / math.factorial(degree + m))
         along = norm * _legendre(degree, m, z)
-        found.append((along * power[0], along * power[1]))
+        harmonics.append((along * power[0], along * power[1]))
         power = _times(power, (x, y))
-    return found
+    return harmonics
 
 
 def _legendre(degree: int, m: int, z: jax.Array) -> jax.Array:
@@ -219,25 +219,25 @@ def _mean_over_bonds(values: jax.Array, pairs: Pairs) -> jax.Array:
 
 def _magnitude(real: jax.Array, imaginary: jax.Array, degree: int) -> jax.Array:
     each = real**2 + imaginary**2
-    # Negative m have the magnitudes of positive ones.
+    # Magnitudes of m and -m are equal.
     return _root(4 * math.pi / (2 * degree + 1) * (2 * each.sum(axis=-1) - each[..., 0]))
 
 
 def _root(squared: jax.Array) -> jax.Array:
-    """Return the square root, whose derivative at zero is taken to be zero."""
-    some = squared > 0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, squared, 1)), 0)
+    """Return the square root, with derivative zero at zero."""
+    is_positive = squared > 0
+    return jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, squared, 1)), 0)
 
 
 def _check_dimension(pairs: Pairs, dimension: int, name: str, other: str) -> None:
-    found = len(pairs.separation)
-    if found != dimension:
-        raise UserError(f"{name} is for {dimension} dimensions, and the particles have {found}; use {other}")
+    actual = len(pairs.separation)
+    if actual != dimension:
+        raise UserError(f"{name} is for {dimension} dimensions, and the particles have {actual}; use {other}")
 
 
 @functools.cache
 def wigner_3j(degree: int, m1: int, m2: int) -> float:
-    """Return Wigner's symbol ``(l l l; m1 m2 -m1-m2)``, by Racah's sum in exact integers.
+    """Return the Wigner 3j symbol ``(l l l; m1 m2 -m1-m2)``, by the Racah formula with exact integers.
 
     Args:
         degree: l.

@@ -1,4 +1,4 @@
-"""The contact network of a packing: which particles touch, and which carry no load."""
+"""Contact network of a packing: contacts, rattlers and contact number."""
 
 from typing import NamedTuple
 
@@ -7,16 +7,16 @@ import jax.numpy as jnp
 
 from simkit.molecular.neighbors.pairs import Pairs
 
-# Each sweep peels one layer of rattlers; jammed packings need two or three.
+# Each sweep removes one layer of rattlers; jammed packings need two or three.
 RATTLER_SWEEPS = 32
 
 
 class Contacts(NamedTuple):
-    """The contacts, each listed from both its ends.
+    """The contacts, each listed at both particles.
 
     Attributes:
         touching: whether the entry is a contact, (N, K) booleans.
-        partner: the particle at the other end, (N, K) integers.
+        partner: index of the other particle, int32, (N, K).
     """
 
     touching: jax.Array
@@ -27,17 +27,17 @@ def contact_network(pairs: Pairs, sigma: jax.Array) -> Contacts:
     """Return the pairs that overlap.
 
     Args:
-        pairs: from `simkit.molecular.neighbors.pairs`, of all particles or of those on a list.
-        sigma: distance at which a pair touches, scalar or (N, K).
+        pairs: from `simkit.molecular.neighbors.pairs`, all or listed ones.
+        sigma: contact distance of a pair, scalar or (N, K).
     """
     return Contacts(pairs.is_pair & (pairs.distance < sigma), pairs.partner)
 
 
 def load_bearing(network: Contacts, dimension: int) -> jax.Array:
-    """Return the particles that are held in place by the others.
+    """Return the mask of load-bearing particles, all but rattlers.
 
-    Fewer than ``d + 1`` contacts cannot hold a frictionless particle; removing such a rattler may free its neighbors,
-    so the removal is repeated.
+    Fewer than ``d + 1`` contacts cannot hold a frictionless particle; without such a rattler its neighbors may be
+    rattlers too, so the test is repeated.
 
     Args:
         network: the contacts.
@@ -54,7 +54,7 @@ def load_bearing(network: Contacts, dimension: int) -> jax.Array:
 
 
 def contact_number(network: Contacts, bearing: jax.Array) -> jax.Array:
-    """Return the mean number of contacts of a load-bearing particle with other load-bearing ones, Z.
+    """Return the contact number Z, the mean number of contacts between load-bearing particles.
 
     Args:
         network: the contacts.

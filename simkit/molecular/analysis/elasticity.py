@@ -1,8 +1,8 @@
-"""Elastic constants at a minimum: how the stress answers to strain, with the particles free to follow.
+"""Elastic constants at a minimum: derivative of the stress with respect to strain, with nonaffine relaxation.
 
-Strained cells deform positions affinely, ``x -> x (1 + e)``; then the particles move on, by u, until no force is left.
-Six (three in two dimensions) components are in Voigt order, xx yy zz yz xz xy (xx yy xy), the shear strains being
-engineering ones, ``gamma_xy = 2 e_xy``.
+A strain e deforms positions affinely, ``x -> x (1 + e)``; then the particles relax by the nonaffine displacement u.
+Six (three in two dimensions) components are in Voigt order, xx yy zz yz xz xy (xx yy xy), with engineering shear
+strains, ``gamma_xy = 2 e_xy``.
 """
 
 from typing import Any, NamedTuple
@@ -16,9 +16,9 @@ from simkit.errors import UserError
 from simkit.molecular import spaces
 from simkit.molecular.analysis.hessian import current_neighbors, hessian_vector_product
 from simkit.molecular.interactions.interaction import Interaction
-from simkit.molecular.relaxation.zero_modes import onto, unopposed
+from simkit.molecular.relaxation.zero_modes import projection, zero_modes
 
-# A mode softer than this many rounding errors of the stiffest is marginal: its stiffness has no certain digit.
+# Smallest stiffness of a mode that is certain to be positive, in units of round-off of the stiffest mode.
 MARGINAL = 1e3
 
 
@@ -26,11 +26,11 @@ class ElasticConstants(NamedTuple):
     """Elastic constants, stress and nonaffine displacements, see `elastic_constants`.
 
     Attributes:
-        stiffness: ``d sigma / d e``, the response of the Cauchy stress, with the particles at rest again; energy /
-            length^d, (n, n) in Voigt notation, n = 3 or 6.
-        born: the same with the particles held at their affinely strained sites, (n, n).
+        stiffness: ``d sigma / d e``, derivative of the Cauchy stress, with relaxed particles; energy / length^d, (n, n)
+            in Voigt notation, n = 3 or 6.
+        born: ``d sigma / d e`` at affinely deformed positions, (n, n).
         stress: Cauchy stress, positive under tension, (d, d).
-        nonaffine: ``du / d e``, the displacements beyond the affine ones for each strain, (n, N, d).
+        nonaffine: ``du / d e``, the nonaffine displacements for each strain, (n, N, d).
     """
 
     stiffness: jax.Array
@@ -42,8 +42,8 @@ class ElasticConstants(NamedTuple):
     def energy_stiffness(self) -> jax.Array:
         """Second derivative of the energy density with respect to the Lagrangian strain, (n, n), symmetric.
 
-        ``C_abcd = (1/V) d^2 E / d eta_ab d eta_cd``, ``eta = e + e^2 / 2``, the particles at rest again. It is what
-        tables call second-order elastic constants, and differs from the stiffness by the stress (Wallace):
+        ``C_abcd = (1/V) d^2 E / d eta_ab d eta_cd``, ``eta = e + e^2 / 2``, with relaxed particles. These are the
+        second-order elastic constants of tables; they differ from the stiffness by the stress (Wallace):
         ``stiffness_abcd = C_abcd + (s_ad d_bc + s_ac d_bd + s_bd d_ac + s_bc d_ad) / 2 - s_ab d_cd``.
         """
         return self.stiffness - stress_correction(self.stress)
@@ -56,33 +56,33 @@ def elastic_constants(
     params: Params,
     *,
     neighbors: Any = None,
-    loose: jax.Array | None = None,
+    rattlers: jax.Array | None = None,
     distance_tolerance: float = 1e-4,
 ) -> ElasticConstants:
-    """Return the elastic constants at zero temperature of particles at rest in a cell.
+    """Return the elastic constants at zero temperature of relaxed particles in a cell.
 
-    ``stiffness_IJ = d sigma_I / d e_J - (1/V) X_I . H^-1 X_J``, with ``X_J = dF / d e_J``, the forces that an affine
-    strain causes, and H the Hessian without the translations that no force opposes. The first term is the derivative of
-    the stress along the strain, the second the relaxation when the particles move by ``u = H^-1 X_J``. No matrix is
-    stored.
+    ``stiffness_IJ = d sigma_I / d e_J - (1/V) X_I . H^-1 X_J``, with ``X_J = dF / d e_J``, the forces caused by an
+    affine strain, and H the Hessian without zero modes. The first term is the derivative of the stress at affinely
+    deformed positions, the second the effect of the nonaffine displacements ``u = H^-1 X_J``. No matrix is stored.
 
-    The stiffness is the derivative of the Cauchy stress: what a test of finite strain measures, and what decides
-    about stability under load. At zero stress it is also the second derivative of the energy density; otherwise see
+    The stiffness is the derivative of the Cauchy stress, as measured at finite strain, and determines stability under
+    load. At zero stress it is also the second derivative of the energy density; otherwise see
     `ElasticConstants.energy_stiffness`.
 
-    NaN, rather than wrong, where the particles are not at a minimum: at a saddle, with a motion nothing opposes, or
-    too far from rest. Differentiable with respect to position, cell and params, where the interaction is three times.
+    The result is NaN if the particles are not at a minimum: at a saddle, with a zero mode other than translations, or
+    too far from equilibrium. It is differentiable with respect to position, cell and params if the interaction is three
+    times differentiable.
 
     Args:
-        interaction: interaction of the particles. If the force jumps at a cut-off, derivatives miss the contribution
-            of pairs that cross it under strain: use a potential whose force ends at zero.
+        interaction: energy of the particles. If the force jumps at a cut-off, derivatives miss the contribution of
+            pairs that cross it under strain: use a potential with zero force at the cut-off.
         position: at a minimum, length, (N, d).
         cell: (d,) side lengths or (d, d) lattice vectors as rows.
         params: of the interaction.
-        neighbors: current neighbors, if the caller keeps them; ``None`` prepares them.
-        loose: particles that no force holds (rattlers), (N,) booleans; they follow the strain affinely.
-        distance_tolerance: largest distance of a particle from its rest, as a Newton step estimates it, in units of
-            ``(V/N)^(1/d)``. The constants change by about ten times that, relatively.
+        neighbors: current at these positions; ``None`` prepares them.
+        rattlers: mask of particles with too few contacts to be held, (N,) booleans; they follow the strain affinely.
+        distance_tolerance: largest component of the Newton step to the minimum, in units of ``(V/N)^(1/d)``. The
+            relative error of the constants is about ten times that.
 
     Raises:
         UserError: in free space.
@@ -106,17 +106,17 @@ def elastic_constants(
     on_stress, on_force = jax.vmap(linear)(_unit_strains(dimension, position.dtype))
     born = jnp.stack([to_voigt(change) for change in on_stress], axis=1)
 
-    held = jnp.zeros(len(position), bool) if loose is None else loose
+    held = jnp.zeros(len(position), bool) if rattlers is None else rattlers
 
     def force_of(position: jax.Array) -> jax.Array:
         return interaction.force(position, *jax.lax.stop_gradient((cell, params)), neighbors)
 
-    # In a field with the period of the cell, particles do not follow a strain as they do without it.
-    motions = unopposed(force_of, position, rotations=False, among=~held)
+    # In a field with the period of the cell translations are no zero modes.
+    motions = zero_modes(force_of, position, rotations=False, among=~held)
 
     def project(displacement: jax.Array) -> jax.Array:
         displacement = jnp.where(held[:, None], 0, displacement)
-        return displacement - onto(motions, displacement)
+        return displacement - projection(motions, displacement)
 
     product = hessian_vector_product(interaction, position, cell, params, neighbors=neighbors)
     # A vector with components along every mode: solving for it detects modes that the other right-hand sides miss.

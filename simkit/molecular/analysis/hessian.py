@@ -1,4 +1,4 @@
-"""Second derivatives of the energy with respect to positions: as products with a displacement, or as a matrix."""
+"""Hessian of the energy with respect to positions: product with a displacement, matrix, dynamical matrix."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +12,10 @@ from simkit.molecular.spaces import Cell
 
 
 def current_neighbors(interaction: Interaction, position: jax.Array, cell: Cell, params: Params) -> Any:
-    """Return the neighbors an interaction needs at a position, held fixed under differentiation.
+    """Return the neighbors of an interaction at a position, constant under differentiation.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         position: length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
@@ -29,11 +29,11 @@ def hessian_vector_product(
     """Return ``u -> H u``, with ``H = d^2 E / dx dx = -dF/dx``, at the cost of about two forces each.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         position: length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
-        neighbors: current ones, where the caller keeps them; ``None`` prepares them.
+        neighbors: current at these positions; ``None`` prepares them.
 
     Returns:
         A linear function from displacements, (N, d), to minus the change of the forces, energy / length, (N, d).
@@ -56,18 +56,18 @@ def hessian(
     """Return ``H = d^2 E / dx dx`` as a matrix. For small systems: memory grows like N^2, cost like N forces.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         position: length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
-        neighbors: current ones, where the caller keeps them; ``None`` prepares them.
+        neighbors: current at these positions; ``None`` prepares them.
 
     Returns:
-        Energy / length^2, (N d, N d), exactly symmetric; row ``d i + a`` belongs to component a of particle i.
+        Energy / length^2, (N d, N d), exactly symmetric; row ``d i + a`` is component a of particle i.
     """
     product = hessian_vector_product(interaction, position, cell, params, neighbors=neighbors)
     unit = jnp.eye(position.size, dtype=position.dtype).reshape(-1, *position.shape)
-    # One displacement after another: all at once, the pair sums would need N times their memory.
+    # Batches of 32 displacements: all at once, the pair sums would need N d times their memory.
     matrix = jax.lax.map(product, unit, batch_size=min(position.size, 32)).reshape(position.size, position.size)
     return (matrix + matrix.T) / 2
 

@@ -1,4 +1,4 @@
-"""Bulk and shear moduli from elastic constants: of single directions, and bounds for polycrystals and glasses."""
+"""Bulk and shear moduli from elastic constants, for single directions and as bounds for polycrystals and glasses."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from simkit.molecular.analysis.elasticity import voigt_pairs
 
 
 class Bounds(NamedTuple):
-    """A modulus of a polycrystal, whose grains point everywhere.
+    """Bounds on a modulus of an isotropic polycrystal.
 
     Attributes:
-        voigt: if all grains had the same strain; the upper bound.
-        reuss: if all grains had the same stress; the lower bound.
+        voigt: for equal strain of all grains; the upper bound.
+        reuss: for equal stress of all grains; the lower bound.
     """
 
     voigt: jax.Array
@@ -26,7 +26,7 @@ class Bounds(NamedTuple):
 
 
 def bulk_modulus(stiffness: jax.Array) -> Bounds:
-    """Return the bulk modulus; both bounds are ``K = -V dp/dV`` where the crystal is cubic.
+    """Return the bulk modulus; both bounds are ``K = -V dp/dV`` if the crystal is cubic.
 
     ``K_V = C_aabb / d^2`` and ``1 / K_R = S_aabb`` with S the inverse of the stiffness C. In two dimensions they are
     energies per area.
@@ -42,7 +42,7 @@ def bulk_modulus(stiffness: jax.Array) -> Bounds:
 
 
 def shear_modulus(stiffness: jax.Array) -> Bounds:
-    """Return the shear modulus; both bounds are equal where the material is isotropic.
+    """Return the shear modulus; both bounds are equal if the material is isotropic.
 
     ``G_V = (C_abab - C_aabb / d) / m`` and ``1 / G_R = 4 (S_abab - S_aabb / d) / m`` with ``m = (d - 1) (d + 2)`` and S
     the inverse of the stiffness C.
@@ -53,12 +53,12 @@ def shear_modulus(stiffness: jax.Array) -> Bounds:
     Reference: Hill, Proc. Phys. Soc. A 65, 349 (1952), doi:10.1088/0370-1298/65/5/307.
     """
     operator, volumetric, dimension = _operator(stiffness)
-    soft = _deviatoric(jnp.linalg.inv(operator), volumetric, dimension)
-    return Bounds(voigt=voigt_shear_modulus(stiffness), reuss=_shears(dimension) / (4 * soft))
+    compliance = _deviatoric(jnp.linalg.inv(operator), volumetric, dimension)
+    return Bounds(voigt=voigt_shear_modulus(stiffness), reuss=_shears(dimension) / (4 * compliance))
 
 
 def voigt_bulk_modulus(stiffness: jax.Array) -> jax.Array:
-    """Return the upper bound of `bulk_modulus` alone, which needs no inverse and so no library call.
+    """Return the upper bound of `bulk_modulus` alone, without a matrix inverse and so without a library call.
 
     Args:
         stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
@@ -68,7 +68,7 @@ def voigt_bulk_modulus(stiffness: jax.Array) -> jax.Array:
 
 
 def voigt_shear_modulus(stiffness: jax.Array) -> jax.Array:
-    """Return the upper bound of `shear_modulus` alone, the mean over all directions; it needs no inverse either.
+    """Return the upper bound of `shear_modulus` alone, the mean over all directions, without a matrix inverse.
 
     Args:
         stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
@@ -78,18 +78,16 @@ def voigt_shear_modulus(stiffness: jax.Array) -> jax.Array:
 
 
 def directional_shear_modulus(stiffness: jax.Array, direction: jax.Array, normal: jax.Array) -> jax.Array:
-    """Return the stress per strain when planes slide over each other, ``G = C_abcd s_a n_b s_c n_d``.
-
-    All other strains are held at zero.
+    """Return the shear modulus of one slip system, ``G = C_abcd s_a n_b s_c n_d``, with all other strains zero.
 
     Args:
         stiffness: energy / length^d, (n, n) in Voigt notation, n = 3 or 6.
-        direction: s, along which the planes slide, (d,); its length does not matter.
-        normal: n, of the planes, (d,), perpendicular to the direction; its length does not matter.
+        direction: s, of slip, (d,), of any length.
+        normal: n, of the slip plane, (d,), perpendicular to the direction, of any length.
     """
     direction, normal = jnp.asarray(direction, stiffness.dtype), jnp.asarray(normal, stiffness.dtype)
     slide = jnp.outer(direction / jnp.linalg.norm(direction), normal / jnp.linalg.norm(normal))
-    # Engineering shear strains: each stands for both its components.
+    # Engineering shear strain: the sum of both tensor components.
     strain = jnp.stack([slide[a, a] if a == b else slide[a, b] + slide[b, a] for a, b in voigt_pairs(len(slide))])
     return strain @ stiffness @ strain
 

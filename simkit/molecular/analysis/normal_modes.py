@@ -1,4 +1,4 @@
-"""Small vibrations about a minimum: frequencies, and how the particles move in each."""
+"""Normal modes of small vibrations about a minimum: frequencies and displacements."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ class NormalModes(NamedTuple):
     """All modes, by ascending squared frequency.
 
     Attributes:
-        frequency: angular, 1 / time, (N d,); minus the growth rate where the mode is unstable.
-        vector: displacements, (N d, N, d); ``sum_i m_i u_i . v_i`` is one for a mode with itself, zero for two modes.
-        is_zero: modes without a restoring force, (N d,) booleans.
+        frequency: angular, 1 / time, (N d,); minus the growth rate of an unstable mode.
+        vector: displacements, (N d, N, d), orthonormal with the masses: ``sum_i m_i u_i . v_i`` is one or zero.
+        is_zero: mask of modes without a restoring force, (N d,) booleans.
     """
 
     frequency: jax.Array
@@ -35,10 +35,10 @@ class NormalModes(NamedTuple):
         """Return the modes of lowest frequency that are not zero modes, unstable ones first.
 
         Args:
-            count: how many; where there are fewer, zero modes fill the end.
+            count: number of modes; zero modes come last if there are fewer others.
 
         Raises:
-            UserError: if there are not so many modes at all.
+            UserError: if the system has fewer modes.
         """
         if not 1 <= count <= len(self.frequency):
             raise UserError(f"count = {count}; the system has {len(self.frequency)} modes")
@@ -58,22 +58,23 @@ def normal_modes(
 ) -> NormalModes:
     """Return the normal modes: ``H u = omega^2 M u``, by diagonalizing the mass-weighted Hessian.
 
-    Of a minimum in a cell the zero modes are d translations; in free space three rotations join them (one in two
-    dimensions, two for particles on a line). More of them are rattlers or other floppy motions, negative frequencies
-    a saddle. For analysis of small systems: a dense matrix of N d rows, at a cost of (N d)^3. In a periodic cell
-    these are the vibrations that repeat with the cell. Frequencies are differentiable (of several equal ones their sum
-    is); the vectors are held fixed. Frequencies equal within rounding have no second derivatives: those are NaN.
+    At a minimum in a cell the zero modes are d translations; in free space also three rotations (one in two dimensions,
+    two for particles on a line). Further zero modes are rattlers or other floppy motions; negative frequencies indicate
+    a saddle. For analysis of small systems: a dense matrix of N d rows, at a cost of (N d)^3. In a periodic cell these
+    are the vibrations with the period of the cell (wave vector zero). Frequencies are differentiable (for degenerate
+    ones only their sum); the vectors are constants. Second derivatives of frequencies that are equal within round-off
+    are NaN.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         position: at a minimum, length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`; ``None`` for free space.
         params: of the interaction.
         mass: of the particles, scalar or (N,).
-        neighbors: current ones, where the caller keeps them; ``None`` prepares them.
+        neighbors: current at these positions; ``None`` prepares them.
         zero_tolerance: largest |omega^2| of a zero mode, in units of the largest; ``None`` for round-off to the power
-            2/3: 4e-11 in float64, 2e-5 in float32. A force f left on a cluster of size L shows as ``omega^2 = f / (m
-            L)`` of its rotations.
+            2/3: 4e-11 in float64, 2e-5 in float32. A residual force f on a cluster of size L gives its rotations
+            ``omega^2 = f / (m L)``.
 
     Raises:
         UserError: if ``mass`` is neither one number nor one per particle.
@@ -98,7 +99,7 @@ def normal_modes(
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _diagonalized(matrix: jax.Array, tolerance: float) -> tuple[jax.Array, jax.Array]:
-    """Return eigenvalues and eigenvectors as columns; the former have first derivatives among equals, too."""
+    """Return eigenvalues and eigenvectors as columns; degenerate eigenvalues have first derivatives too."""
     columns = jnp.linalg.eigh(matrix)[1]
     return jnp.einsum("ai,ab,bi->i", columns, matrix, columns), columns
 
@@ -112,7 +113,7 @@ def _derivatives_of_diagonalized(
     apart, largest = values[None, :] - values[:, None], jnp.abs(values).max()
     close = jnp.abs(apart) <= jnp.finfo(values.dtype).eps ** (2 / 3) * largest
     is_zero = _is_zero(values, tolerance)
-    # Zero modes are held fixed. Derivatives of eigenvectors with equal eigenvalues are undefined.
+    # Zero modes are constants. Derivatives of eigenvectors with equal eigenvalues are undefined.
     mixed = jnp.where(close, jnp.nan, within / jnp.where(close, 1, apart))
     mixed = jnp.where((is_zero[:, None] & is_zero) | jnp.eye(len(values), dtype=bool), 0, mixed)
     return (values, columns), (jnp.diagonal(within), columns @ mixed)

@@ -115,7 +115,7 @@ def relaxed(
         relax_cell=settings["cell"],
         isotropic=settings["isotropic"],
         pressure=pressure.number,
-        loose=rattlers and (lambda *moment: rattlers(seen(*moment))),
+        rattlers=rattlers and (lambda *moment: rattlers(seen(*moment))),
         frozen=system.frozen,
         observe=system.observe,
         inspect=lambda *moment: system.see(seen(*moment)),

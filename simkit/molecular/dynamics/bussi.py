@@ -1,4 +1,4 @@
-"""Stochastic velocity rescaling: a bath that gives the kinetic energy its canonical distribution."""
+"""Bussi thermostat (stochastic velocity rescaling): canonical distribution of the kinetic energy."""
 
 from collections.abc import Callable
 from typing import Any, Unpack
@@ -10,18 +10,18 @@ from simkit.core.pytree import pytree
 from simkit.core.simulation import Params, Simulation
 from simkit.molecular.dynamics.inputs import Options, Schedule
 from simkit.molecular.dynamics.measures import kinetic_energy, thermal_velocity
-from simkit.molecular.dynamics.noise import draws_of, seed
-from simkit.molecular.dynamics.splitting import Barostat, Moment, Thermostat, thermostatted
+from simkit.molecular.dynamics.noise import key_of_step, seed
+from simkit.molecular.dynamics.splitting import Barostat, MidStep, Thermostat, thermostatted
 from simkit.molecular.interactions.interaction import Interaction
 
 
 @pytree
 class RescalingState:
-    """A bath that rescales velocities.
+    """State of the Bussi thermostat.
 
     Attributes:
-        seed: of all noise, (2,).
-        received: energy since the start.
+        seed: of all noise, uint32, (2,).
+        received: energy taken up by the bath since the start, scalar.
     """
 
     seed: jax.Array
@@ -45,26 +45,26 @@ def bussi(
     solved exactly over each step: ``K' = (sqrt(c K) + sqrt((1 - c) T/2) R)^2 + (1 - c) T/2 S``, ``c = exp(-h/tau)``,
     with R normal and S the sum of f - 1 squares of normal numbers, f the degrees of freedom. It samples the canonical
     distribution (k_B = 1) and disturbs the motion little: diffusion is that of Newton's equations. The diagnostic
-    ``conserved_energy``, that of the particles and what the bath received, does not drift. Particles that do not act on
-    each other do not exchange energy; those that are all at rest without force stay so. The conserved momentum is left
-    alone.
+    ``conserved_energy``, energy of the particles plus energy taken up by the bath, does not drift. Particles without
+    interaction do not exchange energy; particles at rest without force stay at rest. The conserved momentum does not
+    change.
 
     Parameters: ``time_step`` h; ``temperature`` T, energy; ``thermostat_time`` tau; ``mass``, unless given otherwise;
     those of the barostat. Good values: a tau of 20 to 1000 time steps. Derivatives are those for the same R and S.
 
     Args:
-        interaction: what acts between the particles; its force should be continuous, also at the cut-off.
+        interaction: energy of the particles; its force should be continuous, also at the cut-off.
         start: ``(params, key) -> position``, (N, d).
         params: the default parameters.
-        isolated: whether the conserved momentum is set apart, see `simkit.molecular.dynamics.motion.motion`; false for
-            one particle alone.
+        isolated: whether to exclude the conserved momentum from the thermal motion, see
+            `simkit.molecular.dynamics.motion.motion`; false for a single particle.
         temperature: T as ``(params, time) -> number``, not negative; ``None`` for the parameter.
-        barostat: what changes the cell, from `simkit.molecular.dynamics.stochastic_cell_rescaling`.
+        barostat: from `simkit.molecular.dynamics.stochastic_cell_rescaling`.
         **options: ``cell``, ``mass``, ``velocity``, ``frozen``, ``observe``, ``measure`` and ``dimensions``, see
             `simkit.molecular.dynamics.motion.motion`.
 
     Raises:
-        UserError: if a parameter is missing, or an argument does not fit the others.
+        UserError: if a parameter is missing, or an argument contradicts another.
 
     Reference: Bussi, Donadio, Parrinello, J. Chem. Phys. 126, 014101 (2007), doi:10.1063/1.2408420.
     """
@@ -84,27 +84,27 @@ def _start(params: Params, key: jax.Array) -> RescalingState:
     return RescalingState(seed=seed(params, key), received=jnp.zeros_like(params["time_step"]))
 
 
-def _exchange(bath: RescalingState, velocity: jax.Array, moment: Moment) -> tuple[RescalingState, jax.Array]:
-    thermal = thermal_velocity(velocity, moment.mass, moment.freedom.conserved)
-    measured = kinetic_energy(thermal, moment.mass)
+def _exchange(bath: RescalingState, velocity: jax.Array, middle: MidStep) -> tuple[RescalingState, jax.Array]:
+    thermal = thermal_velocity(velocity, middle.mass, middle.freedom.conserved)
+    measured = kinetic_energy(thermal, middle.mass)
     is_moving = measured > 0
     kinetic = jnp.where(is_moving, measured, 1)
-    one_key, others_key = jax.random.split(draws_of(bath.seed, moment.iteration))
-    one = jax.random.normal(one_key, (), kinetic.dtype)
-    others = _sum_of_squares(others_key, moment.freedom.count - 1)
-    decay = moment.step / moment.params["thermostat_time"]
+    normal_key, squares_key = jax.random.split(key_of_step(bath.seed, middle.iteration))
+    normal = jax.random.normal(normal_key, (), kinetic.dtype)
+    squares = _sum_of_squares(squares_key, middle.freedom.count - 1)
+    decay = middle.step / middle.params["thermostat_time"]
     supply = -jnp.expm1(-decay) / 2
     # Roots taken apart: where the temperature is zero, only its own derivative is infinite.
-    amplitude = jnp.exp(-decay / 2) * jnp.sqrt(kinetic) + jnp.sqrt(moment.temperature) * jnp.sqrt(supply) * one
-    wanted = amplitude**2 + supply * moment.temperature * others
-    # Velocities may turn round, as those of the stochastic equation for each of them do.
-    factor = jnp.where(amplitude < 0, -1, 1) * jnp.sqrt(wanted / kinetic)
+    amplitude = jnp.exp(-decay / 2) * jnp.sqrt(kinetic) + jnp.sqrt(middle.temperature) * jnp.sqrt(supply) * normal
+    target = amplitude**2 + supply * middle.temperature * squares
+    # Velocities may change sign, as in the stochastic equation of each of them.
+    factor = jnp.where(amplitude < 0, -1, 1) * jnp.sqrt(target / kinetic)
     change = jnp.where(is_moving, factor - 1, 0)
-    received = bath.received - jnp.where(is_moving, wanted - kinetic, 0)
+    received = bath.received - jnp.where(is_moving, target - kinetic, 0)
     return RescalingState(seed=bath.seed, received=received), velocity + change * thermal
 
 
 def _sum_of_squares(key: jax.Array, count: jax.Array) -> jax.Array:
-    """Draw the sum of so many squares of normal numbers; zero for none."""
+    """Draw the sum of the squares of ``count`` normal numbers; zero if there are none."""
     shape = jax.lax.stop_gradient(jnp.maximum(count, 1)) / 2
     return jnp.where(count > 0.5, 2 * jax.random.gamma(key, shape, dtype=shape.dtype), 0)

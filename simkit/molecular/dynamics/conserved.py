@@ -11,8 +11,8 @@ from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.relaxation.zero_modes import ROUNDING, orthogonalized
 from simkit.molecular.spaces import Cell
 
-# Distances by which all particles are moved to look for walls and grooves, in units of the size of the system:
-# within it, and past a container three times as large. Not rational, so that no lattice falls onto itself.
+# Distances by which all particles are moved to detect walls and grooves, in units of the size of the system:
+# within it, and past a container three times as large. Irrational, so that no lattice is mapped onto itself.
 PROBES = (-3.1416, -0.3820, 0.3820, 3.1416)
 
 
@@ -21,19 +21,20 @@ def conserved_directions(
 ) -> jax.Array:
     """Return the projection onto the directions along which the total momentum is conserved, (d, d).
 
-    Along u it is where the energy stays the same when all particles move together along u. Of an interaction that is
-    not translation invariant by construction this is measured: the sum of all forces along u vanishes, forces do not
-    change to first order (a trap, a groove), nor when all particles are moved further (a wall that none touches yet).
+    The momentum along u is conserved if the energy is unchanged when all particles move together along u. If the
+    interaction is not translation invariant by construction, three conditions are tested: the sum of all forces along
+    u vanishes, forces do not change to first order (a trap, a groove), nor when all particles are moved further (a wall
+    that none touches yet).
 
     Args:
-        interaction: what acts on the particles.
+        interaction: energy of the particles.
         position: (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
         neighbors: current at the position.
 
     Returns:
-        Symmetric, its trace the number of conserved components; without a derivative. Zero where a force is NaN.
+        A symmetric matrix, its trace the number of conserved components; without a derivative. Zero if a force is NaN.
     """
     count, dimension = position.shape
     identity = jnp.eye(dimension, dtype=position.dtype)
@@ -48,7 +49,7 @@ def conserved_directions(
     force, change = jax.linearize(lambda x: interaction.force(x, cell, params, neighbors), position)
     random = jax.random.normal(jax.random.key(0), position.shape, position.dtype)
     together = jnp.broadcast_to(identity[:, None], (dimension, count, dimension)) / count**0.5
-    # One after another: all at once, the pair sums would need several times their memory.
+    # Sequential: batched, the pair sums would need several times their memory.
     answers = jax.lax.map(change, jnp.concatenate([together, random[None] / jnp.linalg.norm(random)]))
     stiffness = jnp.sqrt(jnp.max(jnp.sum(answers**2, axis=(1, 2))))
     # Rounded positions change forces by the stiffness times the distance from the origin.
@@ -75,5 +76,5 @@ def conserved_directions(
 
 
 def _over(values: jax.Array, scale: jax.Array) -> jax.Array:
-    """Return values in units of a scale, zero where the scale is."""
+    """Return values divided by a scale; zero where the scale is zero."""
     return jnp.where(scale > 0, values / jnp.where(scale > 0, scale, 1), 0)

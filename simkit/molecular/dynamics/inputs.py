@@ -1,4 +1,4 @@
-"""Options, parameters and schedules of the bath that all functions of molecular dynamics take."""
+"""Keywords common to all methods of molecular dynamics, and checks of parameters and schedules."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypedDict
@@ -14,11 +14,11 @@ from simkit.molecular.spaces import Cell
 
 type Measure = Callable[[DynamicsState, Cell, Params], Arrays]
 type Schedule = Callable[[Params, jax.Array], jax.Array]
-"""``(params, time) -> number``, such as the temperature of a bath that cools."""
+"""``(params, time) -> number``, such as the decreasing temperature of a bath."""
 
 
 class Options(TypedDict, total=False):
-    """Keywords that all methods of dynamics take; for their meanings see `motion`."""
+    """Keywords of all methods of dynamics; see `motion`."""
 
     cell: Callable[[Params], jax.Array] | None
     mass: Callable[[Params], jax.Array] | None
@@ -30,14 +30,14 @@ class Options(TypedDict, total=False):
 
 
 def check_given(params: Mapping[str, object], names: Iterable[str]) -> None:
-    """Refuse params that lack one that is needed.
+    """Refuse params without a required parameter.
 
     Args:
         params: by name.
-        names: those needed.
+        names: of the required parameters.
 
     Raises:
-        UserError: that names the first one missing.
+        UserError: if one is missing.
     """
     for name in names:
         if name not in params:
@@ -45,7 +45,7 @@ def check_given(params: Mapping[str, object], names: Iterable[str]) -> None:
 
 
 def scheduled(name: str, schedule: Schedule | None, params: Mapping[str, object]) -> Schedule:
-    """Return a schedule that is given, or the parameter of its name.
+    """Return the given schedule, or the constant schedule of the parameter of that name.
 
     Args:
         name: ``"temperature"`` or ``"pressure"``.
@@ -53,7 +53,7 @@ def scheduled(name: str, schedule: Schedule | None, params: Mapping[str, object]
         params: the default parameters.
 
     Raises:
-        UserError: if there is neither, or the schedule gives no number or asks for a parameter that is not there.
+        UserError: if there is neither, or the schedule returns no number or reads a parameter that does not exist.
     """
     if schedule is None:
         check_given(params, [name])
@@ -62,9 +62,9 @@ def scheduled(name: str, schedule: Schedule | None, params: Mapping[str, object]
         found = jax.eval_shape(lambda given: schedule(given, jnp.zeros(())), as_arrays(params))
     except KeyError as missing:
         raise UserError(
-            f"the schedule {name}= asks for {missing}; params have {', '.join(sorted(params)) or 'none'}"
+            f"the schedule {name}= reads {missing}; params have {', '.join(sorted(params)) or 'none'}"
         ) from None
     if not hasattr(found, "shape") or found.shape != ():
         shape = getattr(found, "shape", type(found).__name__)
-        raise UserError(f"the schedule {name}= gives {shape}; return one number of (params, time)")
+        raise UserError(f"the schedule {name}= returns {shape}; return one number of (params, time)")
     return schedule

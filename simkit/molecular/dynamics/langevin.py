@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params, Simulation
 from simkit.molecular.dynamics.inputs import Options, Schedule
-from simkit.molecular.dynamics.noise import draws_of, seed
-from simkit.molecular.dynamics.splitting import Barostat, Moment, Thermostat, thermostatted
+from simkit.molecular.dynamics.noise import key_of_step, seed
+from simkit.molecular.dynamics.splitting import Barostat, MidStep, Thermostat, thermostatted
 from simkit.molecular.interactions.interaction import Interaction
 
 
@@ -26,26 +26,26 @@ def langevin(
 
         B: v += h/2 F(x)/m    A: x += h/2 v    O: v = c v + sqrt((1 - c^2) T/m) N(0, 1)    A    B
 
-    with ``c = exp(-gamma h)``. It samples the canonical distribution at temperature T (k_B = 1); averages of the
-    positions are exact for harmonic forces at any stable time step, and better than those of the velocities
-    otherwise. Without friction it is velocity Verlet.
+    with ``c = exp(-gamma h)``. It samples the canonical distribution at temperature T (k_B = 1). Averages of positions
+    are exact for harmonic forces at any stable time step, and otherwise more accurate than those of velocities. Without
+    friction it is velocity Verlet.
 
     Parameters: ``time_step`` h; ``temperature`` T, energy; ``friction`` gamma, 1 / time; ``mass``, unless given
     otherwise; those of the barostat. Good values: time steps as for velocity Verlet; a friction of 0.1 to 1 in units of
-    a typical frequency. The derivative with respect to a friction or temperature of zero is infinite, as that of a
-    square root is.
+    a typical frequency. The derivative with respect to a friction or temperature of zero is infinite, since the noise
+    is proportional to a square root.
 
     Args:
-        interaction: what acts between the particles; its force should be continuous, also at the cut-off.
+        interaction: energy of the particles; its force should be continuous, also at the cut-off.
         start: ``(params, key) -> position``, (N, d).
         params: the default parameters.
         temperature: T as ``(params, time) -> number``, not negative; ``None`` for the parameter.
-        barostat: what changes the cell, from `simkit.molecular.dynamics.stochastic_cell_rescaling`.
+        barostat: from `simkit.molecular.dynamics.stochastic_cell_rescaling`.
         **options: ``cell``, ``mass``, ``velocity``, ``frozen``, ``observe``, ``measure`` and ``dimensions``, see
             `simkit.molecular.dynamics.motion.motion`.
 
     Raises:
-        UserError: if a parameter is missing, or an argument does not fit the others.
+        UserError: if a parameter is missing, or an argument contradicts another.
 
     Reference: Leimkuhler, Matthews, J. Chem. Phys. 138, 174102 (2013), doi:10.1063/1.4802990.
     """
@@ -61,18 +61,18 @@ def langevin(
     )
 
 
-def _exchange(bath: jax.Array, velocity: jax.Array, moment: Moment) -> tuple[jax.Array, jax.Array]:
-    damping, noise = _friction(moment)
-    kicks = jax.random.normal(draws_of(bath, moment.iteration), velocity.shape, velocity.dtype)
-    return bath, damping * velocity + noise / jnp.sqrt(moment.mass) * kicks
+def _exchange(bath: jax.Array, velocity: jax.Array, middle: MidStep) -> tuple[jax.Array, jax.Array]:
+    damping, noise = _friction(middle)
+    kicks = jax.random.normal(key_of_step(bath, middle.iteration), velocity.shape, velocity.dtype)
+    return bath, damping * velocity + noise / jnp.sqrt(middle.mass) * kicks
 
 
-def _friction(moment: Moment) -> tuple[jax.Array, jax.Array]:
+def _friction(middle: MidStep) -> tuple[jax.Array, jax.Array]:
     """Return ``exp(-gamma h)`` and ``sqrt((1 - exp(-2 gamma h)) T)``."""
-    step, friction = moment.step, moment.params["friction"]
+    step, friction = middle.step, middle.params["friction"]
     decay = 2 * friction * step
     positive = jnp.where(decay > 0, decay, 1)
     share = jnp.where(decay > 0, -jnp.expm1(-positive) / positive, 1 - decay / 2)
     # Roots of friction and temperature taken apart: where one is zero, only its own derivative is infinite.
-    noise = jnp.sqrt(friction) * jnp.sqrt(moment.temperature) * jnp.sqrt(2 * step * share)
+    noise = jnp.sqrt(friction) * jnp.sqrt(middle.temperature) * jnp.sqrt(2 * step * share)
     return jnp.exp(-friction * step), noise

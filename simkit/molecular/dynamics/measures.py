@@ -1,4 +1,4 @@
-"""Diagnostics of particles in motion: energies, temperature, pressure, momentum."""
+"""Diagnostics of molecular dynamics: energies, temperature, pressure, momentum."""
 
 import jax
 import jax.numpy as jnp
@@ -21,23 +21,23 @@ def thermodynamics(
     conserved: jax.Array,
     mobile: int | None = None,
 ) -> Arrays:
-    """Return energies, temperature, momentum and, in a cell, the pressure of one moment.
+    """Return energies, temperature, momentum and, in a cell, the pressure at one instant.
 
         T = 2 K / f,    P = N T / V - tr(stress) / d
 
-    with K the kinetic energy and f = d N, less what the conserved components of the total momentum hold: each takes
-    one degree of freedom and the motion of the center of mass along it. An isolated system has f = d (N - 1). The
-    pressure counts all N particles: that of the center of mass is known to be T / V on average. k_B = 1.
+    with f = d N less one degree of freedom for each conserved component of the total momentum, and K the kinetic energy
+    without the motion of the center of mass along these components. An isolated system has f = d (N - 1). The pressure
+    counts all N particles: the center of mass contributes T / V on average. k_B = 1.
 
     Args:
-        interaction: what acts between the particles.
-        state: with neighbors that are current for these params.
+        interaction: energy of the particles.
+        state: with neighbors refreshed for these params.
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: of the interaction.
         mass: scalar or (N, 1).
         conserved: projection onto the directions along which the total momentum is conserved, (d, d), as from
             `simkit.molecular.dynamics.conserved.conserved_directions`; zero in a bath.
-        mobile: N, how many particles are not frozen; ``None`` for all.
+        mobile: N, number of particles that are not frozen; ``None`` for all.
 
     Returns:
         Scalars ``kinetic_energy``, ``potential_energy``, ``potential_energy_per_particle``, ``energy``,
@@ -85,19 +85,19 @@ def center_of_mass_velocity(velocity: jax.Array, mass: jax.Array) -> jax.Array:
 
 
 def without_drift(velocity: jax.Array, mass: jax.Array, directions: jax.Array) -> jax.Array:
-    """Return velocities less that of the center of mass along some directions, (N, d).
+    """Return velocities without the components of the center-of-mass velocity along some directions, (N, d).
 
     Args:
         velocity: (N, d).
         mass: scalar or (N, 1).
-        directions: the projection onto them, (d, d).
+        directions: projection onto the directions, (d, d).
     """
     # Written out: a matrix product may run in reduced precision on an accelerator.
     return velocity - jnp.sum(directions * center_of_mass_velocity(velocity, mass), axis=1)
 
 
 def thermal_velocity(velocity: jax.Array, mass: jax.Array, conserved: jax.Array | None) -> jax.Array:
-    """Return velocities without what the conserved momentum holds, (N, d).
+    """Return velocities without the motion of the center of mass that the conserved momentum fixes, (N, d).
 
     Args:
         velocity: (N, d).

@@ -1,4 +1,4 @@
-"""Particles in motion: any interaction, any method, in free space or a cell, as a simulation."""
+"""Molecular dynamics as a simulation: any interaction and any method, in free space or a cell."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -26,22 +26,22 @@ from simkit.molecular.spaces import Cell
 
 @dataclasses.dataclass(frozen=True)
 class MolecularDynamics:
-    """Particles in motion; for what each part means see `motion`.
+    """Parts of a simulation of molecular dynamics; see `motion`.
 
     Attributes:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         start: ``(params, key) -> position``.
-        method: how they move.
+        method: integrator, with its thermostat and barostat.
         params: the default parameters.
         isolated: whether nothing but the interaction changes the total momentum.
-        temperature: ``(params, time) -> temperature`` of velocities that are drawn at the start.
+        temperature: ``(params, time) -> temperature`` of velocities drawn at the start.
         cell: ``params -> cell``, or ``None`` for free space.
         mass: ``params -> mass``, or ``None`` for the parameter.
         velocity: ``(params, key) -> velocity``, or ``None`` for the Maxwell-Boltzmann distribution.
-        frozen: which particles do not move, (N,), or ``None``.
-        observe: what else a frame stores, or ``None``.
+        frozen: mask of the particles that do not move, (N,) booleans, or ``None``.
+        observe: further arrays of a frame, or ``None``.
         measure: further diagnostics, or ``None``.
-        dimensions: the dimension names of what ``observe`` returns.
+        dimensions: dimension names of the arrays from ``observe``.
     """
 
     interaction: Interaction
@@ -65,27 +65,27 @@ class MolecularDynamics:
 
     def cell_of(self, state: DynamicsState, params: Params) -> Cell:
         """Return the cell."""
-        return state.cell if self.method.moves_cell else self.first_cell(params)
+        return state.cell if self.method.moves_cell else self.cell_at_start(params)
 
-    def first_cell(self, params: Params) -> Cell:
+    def cell_at_start(self, params: Params) -> Cell:
         """Return the cell at the start."""
         return None if self.cell is None else self.cell(params)
 
     def conserved(self, position: jax.Array, cell: Cell, neighbors: Any, params: Params) -> jax.Array:
-        """Return the projector on the directions along which the total momentum is conserved, (d, d)."""
-        if self.sets_momentum_apart():
+        """Return the projection onto the directions excluded from the thermal motion, (d, d)."""
+        if self.excludes_momentum():
             return conserved_directions(self.interaction, position, cell, params, neighbors)
         return jnp.zeros((position.shape[1],) * 2, position.dtype)
 
-    def sets_momentum_apart(self) -> bool:
-        """Return whether conserved momentum is set apart: what is frozen takes up momentum."""
+    def excludes_momentum(self) -> bool:
+        """Return whether conserved momentum is excluded from the thermal motion; frozen particles take up momentum."""
         return self.isolated and self.frozen is None
 
     def mobile(self, count: int) -> int:
-        """Return how many particles move.
+        """Return the number of particles that move.
 
         Raises:
-            UserError: if the frozen particles do not fit the count, or one that is isolated is alone.
+            UserError: if the frozen mask does not match the count, or an isolated system is a single particle.
         """
         if self.frozen is None:
             if self.isolated and count < 2:
@@ -102,40 +102,40 @@ class MolecularDynamics:
         """Return the state before the first step.
 
         Raises:
-            UserError: if an isolated particle is alone, or the frozen particles do not fit the others.
+            UserError: as `mobile` does.
         """
         position_key, velocity_key, bath_key = jax.random.split(key, 3)
-        # A start that is a constant would be folded when compiling, and the sort of the list build with it: 12 s for
+        # Without the barrier the compiler evaluates a constant start, with the sort of the list build: 12 s for
         # 62,500 atoms.
         position = computed_once(self.start(params, position_key))
-        mobile, cell = self.mobile(len(position)), self.first_cell(params)
+        mobile, cell = self.mobile(len(position)), self.cell_at_start(params)
         neighbors = self.interaction.prepare(position, cell, params)
-        along = self.conserved(position, cell, neighbors, params)
+        excluded = self.conserved(position, cell, neighbors, params)
         force = self.interaction.force(position, cell, params, neighbors)
         return DynamicsState(
             iteration=jnp.int32(0),
             position=position,
-            velocity=self._at_rest(self._first_velocity(position, along, params, velocity_key)),
-            force=self._at_rest(force),
+            velocity=self._masked(self._first_velocity(position, excluded, params, velocity_key)),
+            force=self._masked(force),
             neighbors=neighbors,
             bath=self.method.start(params, bath_key),
             freedom=Freedom(
-                count=jnp.asarray(position.shape[1] * mobile, position.dtype) - jnp.trace(along),
-                conserved=along if self.sets_momentum_apart() else None,
+                count=jnp.asarray(position.shape[1] * mobile, position.dtype) - jnp.trace(excluded),
+                conserved=excluded if self.excludes_momentum() else None,
             ),
             cell=cell if self.method.moves_cell else None,
             unresolved=jnp.bool_(False),
         )
 
-    def _first_velocity(self, position: jax.Array, along: jax.Array, params: Params, key: jax.Array) -> jax.Array:
+    def _first_velocity(self, position: jax.Array, excluded: jax.Array, params: Params, key: jax.Array) -> jax.Array:
         if self.velocity is not None:
             return self.velocity(params, key)
-        masses = self.mass_of(params)
+        mass = self.mass_of(params)
         temperature = self.temperature(params, jnp.zeros_like(params["time_step"]))
-        drawn = maxwell_boltzmann(key, temperature, masses, position.shape, drift=True)
-        return without_drift(drawn, masses, along)
+        drawn = maxwell_boltzmann(key, temperature, mass, position.shape, drift=True)
+        return without_drift(drawn, mass, excluded)
 
-    def _at_rest(self, vectors: jax.Array) -> jax.Array:
+    def _masked(self, vectors: jax.Array) -> jax.Array:
         held = self.held()
         return vectors if held is None else jnp.where(held, 0, vectors)
 
@@ -146,12 +146,12 @@ class MolecularDynamics:
         moved = self.method.advance(state, params, self.mass_of(params), evaluate)
         if held is not None:
             position = jnp.where(held, state.position, moved.position)
-            moved = dataclasses.replace(moved, position=position, velocity=self._at_rest(moved.velocity))
+            moved = dataclasses.replace(moved, position=position, velocity=self._masked(moved.velocity))
         unresolved = state.unresolved | is_unresolved(state, moved, self.mass_of(params), params["time_step"])
         return dataclasses.replace(moved, iteration=state.iteration + 1, unresolved=unresolved)
 
     def status(self, state: DynamicsState, params: Params) -> jax.Array:
-        """Return the `simkit.core.status.Status` code, but for an overflow of lists."""
+        """Return the `simkit.core.status.Status` code, except that of a buffer overflow."""
         finite = is_finite((state.position, state.velocity, state.force))
         resolved = jnp.where(state.unresolved, jnp.int32(Status.UNRESOLVED), jnp.int32(Status.OK))
         too_small = self.method.moves_cell & self.interaction.misses_pairs(self.cell_of(state, params), params)
@@ -159,43 +159,43 @@ class MolecularDynamics:
         return jnp.where(finite, resolved, failed)
 
     def observed(self, state: DynamicsState, params: Params) -> Arrays:
-        """Return what a frame stores."""
-        present = self.cell_of(state, params)
+        """Return the arrays of a frame."""
+        cell = self.cell_of(state, params)
         speed = jnp.sqrt(jnp.sum(state.velocity**2, axis=1))
-        arrays = frames.in_cell(state.position, present) | {"velocity": state.velocity, "speed": speed}
-        return arrays if self.observe is None else arrays | self.observe(state, present, params)
+        arrays = frames.in_cell(state.position, cell) | {"velocity": state.velocity, "speed": speed}
+        return arrays if self.observe is None else arrays | self.observe(state, cell, params)
 
     def diagnose(self, state: DynamicsState, params: Params) -> Arrays:
-        """Return time, energies, temperature and pressure, and what is measured besides."""
-        present = self.cell_of(state, params)
+        """Return time, energies, temperature, pressure and the further diagnostics."""
+        cell = self.cell_of(state, params)
         # Params may have changed since the list was refreshed.
-        neighbors = self.interaction.refresh(state.neighbors, state.position, present, params)
+        neighbors = self.interaction.refresh(state.neighbors, state.position, cell, params)
         state = dataclasses.replace(state, neighbors=neighbors)
         numbers = {"time": state.iteration * params["time_step"]}
-        along = self.conserved(state.position, present, neighbors, params)
+        excluded = self.conserved(state.position, cell, neighbors, params)
         numbers |= thermodynamics(
             self.interaction,
             state,
-            present,
+            cell,
             params,
             self.mass_of(params),
-            conserved=along,
+            conserved=excluded,
             mobile=self.mobile(len(state.position)),
         )
         if self.method.received is not None:
             numbers["conserved_energy"] = numbers["energy"] + self.method.received(state.bath)
         if self.method.moves_cell:
-            numbers["volume"] = spaces.of_cell(present, state.position.shape[1]).volume
-        return numbers if self.measure is None else numbers | self.measure(state, present, params)
+            numbers["volume"] = spaces.of_cell(cell, state.position.shape[1]).volume
+        return numbers if self.measure is None else numbers | self.measure(state, cell, params)
 
     def sized_like(self, state: DynamicsState) -> Simulation:
-        """Return the simulation whose lists are as large as those of a state."""
+        """Return the same simulation with neighbor lists as large as those of a state."""
         resize = self.interaction.sized_like
-        assert resize is not None  # without it no list is limited
+        assert resize is not None  # an interaction without it has no buffers
         return dataclasses.replace(self, interaction=resize(state.neighbors)).simulation()
 
     def simulation(self) -> Simulation:
-        """Return the record that everything else takes."""
+        """Return the `Simulation` record."""
         names = frames.dimensions_of("velocity", has_cell=self.cell is not None, speed=("particle",))
         return Simulation(
             init=self.init,
@@ -225,39 +225,41 @@ def motion(
     measure: Measure | None = None,
     dimensions: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Simulation:
-    """Return the simulation in which a method moves particles, one time step after another.
+    """Return the simulation of molecular dynamics by a method.
 
     Units are any consistent ones, with temperatures in units of energy: k_B = 1. The diagnostics are ``time`` and those
-    of `simkit.molecular.dynamics.measures.thermodynamics`; where the bath tells what it has received also
-    ``conserved_energy``, that of the particles and what it received; where the cell changes also ``volume``.
+    of `simkit.molecular.dynamics.measures.thermodynamics`; if the method has ``received`` also ``conserved_energy``,
+    energy of the particles plus energy taken up by the bath; if the cell changes also ``volume``.
 
-    Neighbor lists are checked at every new position. The force at the end of a step serves the beginning of the next:
-    where params change in between, the force follows them half a step later.
+    Neighbor lists are checked at every new position. The force at the end of a step is used again at the beginning of
+    the next: where params change in between, the force follows them half a step later.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         start: ``(params, key) -> position``, (N, d).
-        method: how they move.
+        method: integrator, with its thermostat and barostat.
         params: the default parameters, numbers, arrays or `simkit.core.parameter.Parameter`; with ``time_step``, and
-            what the method asks for.
-        isolated: whether nothing but the interaction changes the total momentum; a Langevin bath does, scaling of
-            velocities does not. What the interaction conserves
-            (`simkit.molecular.dynamics.conserved.conserved_directions`) is then set apart, unless particles are frozen.
+            those of the method.
+        isolated: whether nothing but the interaction changes the total momentum: false with a Langevin bath, true
+            where velocities are scaled. Components of the momentum that the interaction conserves
+            (`simkit.molecular.dynamics.conserved.conserved_directions`) are then excluded from the thermal motion: they
+            are no degrees of freedom, and the thermostat does not change them. No component is, if particles are
+            frozen.
         temperature: ``(params, time) -> temperature`` at which velocities are drawn at the start; ``None`` for the
             parameter.
         cell: ``params -> cell``, as for `simkit.molecular.spaces.of_cell`; ``None`` for free space.
         mass: ``params -> mass``, scalar or (N,); ``None`` takes the parameter ``mass``.
         velocity: ``(params, key) -> velocity`` at the start, (N, d); ``None`` draws from the Maxwell-Boltzmann
             distribution at the temperature, in an isolated system without the conserved momentum.
-        frozen: which particles do not move, (N,) booleans: their velocity is zero, no force acts on them, they have no
-            degrees of freedom; they act on the others. ``None``: all move.
-        observe: ``(state, cell, params) -> arrays``, what else a frame stores.
+        frozen: mask of particles that do not move, (N,) booleans: their velocity is zero, no force acts on them, they
+            have no degrees of freedom; they act on the others. ``None``: all move.
+        observe: ``(state, cell, params) -> arrays``, further arrays of a frame.
         measure: ``(state, cell, params) -> scalars``, further diagnostics.
-        dimensions: the dimension names of what ``observe`` returns.
+        dimensions: dimension names of the arrays from ``observe``.
 
     Raises:
-        UserError: if a parameter is missing, or the cell changes where it cannot; at the start, if an isolated particle
-            is alone, or the frozen particles do not fit the others.
+        UserError: if a parameter is missing, or a barostat is given in free space or with frozen particles; at the
+            start, if the frozen mask does not match the particles, or an isolated system is a single particle.
     """
     check_given(params, ["time_step", *(["mass"] if mass is None else [])])
     if velocity is None:

@@ -1,4 +1,4 @@
-"""Nose-Hoover chains: deterministic dynamics that samples the canonical distribution."""
+"""Nose-Hoover chains: deterministic thermostat that samples the canonical distribution."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
@@ -11,7 +11,7 @@ from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.molecular.dynamics.inputs import Options, Schedule
 from simkit.molecular.dynamics.measures import kinetic_energy, thermal_velocity
-from simkit.molecular.dynamics.splitting import Barostat, Moment, Thermostat, thermostatted
+from simkit.molecular.dynamics.splitting import Barostat, MidStep, Thermostat, thermostatted
 from simkit.molecular.interactions.interaction import Interaction
 
 # Suzuki's five substeps of fourth order, Phys. Lett. A 146, 319 (1990), doi:10.1016/0375-9601(90)90962-N.
@@ -21,11 +21,11 @@ WEIGHTS = (OUTER, OUTER, 1 - 4 * OUTER, OUTER, OUTER)
 
 @pytree
 class ChainState:
-    """A chain of thermostats.
+    """State of a chain of thermostats.
 
     Attributes:
-        rate: of each, 1 / time, (M,); the first is the friction of the particles.
-        received: energy since the start, of the chain and of the baths at its ends.
+        rate: x_j of each thermostat, 1 / time, (M,); the first is the friction of the particles.
+        received: energy taken up since the start by the chain and its heat baths, scalar.
     """
 
     rate: jax.Array
@@ -33,7 +33,7 @@ class ChainState:
 
 
 class Chain(NamedTuple):
-    """A chain of M thermostats, of which the first acts on the particles and each next one on that before it.
+    """A chain of M thermostats: the first acts on the particles, each next one on its predecessor.
 
         dv/dt = -x_1 v,    Q_1 dx_1/dt = 2 K - f T - Q_1 x_1 x_2
         Q_j dx_j/dt = Q_(j-1) x_(j-1)^2 - T - Q_j x_j x_(j+1)
@@ -42,7 +42,7 @@ class Chain(NamedTuple):
 
     Attributes:
         length: M.
-        substeps: of each time step.
+        substeps: number of substeps per time step.
     """
 
     length: int
@@ -51,39 +51,39 @@ class Chain(NamedTuple):
     def start(self, params: Params, key: jax.Array) -> ChainState:
         """Return a chain at rest."""
         del key
-        kind = params["time_step"].dtype
-        return ChainState(rate=jnp.zeros(self.length, kind), received=jnp.zeros((), kind))
+        dtype = params["time_step"].dtype
+        return ChainState(rate=jnp.zeros(self.length, dtype), received=jnp.zeros((), dtype))
 
-    def exchange(self, bath: ChainState, velocity: jax.Array, moment: Moment) -> tuple[ChainState, jax.Array]:
+    def exchange(self, bath: ChainState, velocity: jax.Array, middle: MidStep) -> tuple[ChainState, jax.Array]:
         """Return chain and velocities, (N, d), after one time step without forces."""
-        freedom, temperature = moment.freedom.count, moment.temperature
-        thermal = thermal_velocity(velocity, moment.mass, moment.freedom.conserved)
-        inertia = temperature * moment.params["thermostat_time"] ** 2
+        freedom, temperature = middle.freedom.count, middle.temperature
+        thermal = thermal_velocity(velocity, middle.mass, middle.freedom.conserved)
+        inertia = temperature * middle.params["thermostat_time"] ** 2
         inertias = [freedom * inertia] + [inertia] * (self.length - 1)
-        wanted = [freedom * temperature] + [temperature] * (self.length - 1)
-        kinetic = kinetic_energy(thermal, moment.mass)
+        targets = [freedom * temperature] + [temperature] * (self.length - 1)
+        kinetic = kinetic_energy(thermal, middle.mass)
 
         def substep(carry: tuple[jax.Array, ...], weight: jax.Array) -> tuple[tuple[jax.Array, ...], None]:
-            rates, twice, logarithm, supplied = list(carry[0]), carry[1], carry[2], carry[3]
-            step = weight * moment.step / self.substeps
+            rates, twice_kinetic, logarithm, supplied = list(carry[0]), carry[1], carry[2], carry[3]
+            step = weight * middle.step / self.substeps
 
             def kick(j: int) -> None:
-                driving = (twice if j == 0 else inertias[j - 1] * rates[j - 1] ** 2) - wanted[j]
-                # Half a half step of the friction by the next thermostat on each side of the kick.
+                driving = (twice_kinetic if j == 0 else inertias[j - 1] * rates[j - 1] ** 2) - targets[j]
+                # A quarter step of the friction by the next thermostat on each side of the kick.
                 damping = jnp.exp(-step / 4 * rates[j + 1]) if j + 1 < self.length else 1
                 rates[j] = (rates[j] * damping + step / 2 * driving / inertias[j]) * damping
 
             for j in reversed(range(self.length)):
                 kick(j)
             logarithm = logarithm - step * rates[0]
-            twice = twice * jnp.exp(-2 * step * rates[0])
-            supplied = supplied + step * sum(w * rate for w, rate in zip(wanted, rates, strict=True))
+            twice_kinetic = twice_kinetic * jnp.exp(-2 * step * rates[0])
+            supplied = supplied + step * sum(w * rate for w, rate in zip(targets, rates, strict=True))
             for j in range(self.length):
                 kick(j)
-            return (jnp.stack(rates), twice, logarithm, supplied), None
+            return (jnp.stack(rates), twice_kinetic, logarithm, supplied), None
 
         zero = jnp.zeros_like(kinetic)
-        weights = jnp.asarray(WEIGHTS * self.substeps, moment.step.dtype)
+        weights = jnp.asarray(WEIGHTS * self.substeps, middle.step.dtype)
         (rate, _, logarithm, supplied), _ = jax.lax.scan(substep, (bath.rate, 2 * kinetic, zero, zero), weights)
         gained = jnp.sum(jnp.stack(inertias) * (rate**2 - bath.rate**2)) / 2
         received = bath.received + gained + supplied
@@ -106,31 +106,30 @@ def nose_hoover(
 
         m x'' = F(x) - x_1 m x',    Q_1 dx_1/dt = 2 K - f T - Q_1 x_1 x_2,    ...
 
-    (`Chain`) with ``Q_1 = f T tau^2`` and ``Q_j = T tau^2``. It samples the canonical distribution (k_B = 1) where the
-    motion is chaotic; particles that do not act on each other share one friction and need not get there. Of second
-    order; the diagnostic ``conserved_energy``, ``K + U + sum Q_j x_j^2 / 2 + integral of (f x_1 + x_2 + ...) T dt``,
-    oscillates by ``O(h^2)`` and does not drift. The first thermostat leaves the conserved momentum alone, which the f
-    degrees of freedom leave out.
+    (`Chain`) with ``Q_1 = f T tau^2`` and ``Q_j = T tau^2``. It samples the canonical distribution (k_B = 1) if the
+    motion is chaotic; particles without interaction share one friction and need not equilibrate. Of second order; the
+    diagnostic ``conserved_energy``, ``K + U + sum Q_j x_j^2 / 2 + integral of (f x_1 + x_2 + ...) T dt``, oscillates by
+    ``O(h^2)`` and does not drift. The conserved momentum does not change and is not among the f degrees of freedom.
 
     Parameters: ``time_step`` h; ``temperature`` T, energy, positive; ``thermostat_time`` tau; ``mass``, unless given
     otherwise; those of the barostat. Good values: a tau of 20 time steps or more, near the period of a typical
     vibration.
 
     Args:
-        interaction: what acts between the particles; its force should be continuous, also at the cut-off.
+        interaction: energy of the particles; its force should be continuous, also at the cut-off.
         start: ``(params, key) -> position``, (N, d).
         params: the default parameters.
-        isolated: whether the conserved momentum is set apart, see `simkit.molecular.dynamics.motion.motion`; false for
-            one particle alone.
-        length: number of thermostats; one alone is Nose and Hoover's.
-        substeps: of the chain in each time step; more than one for a tau below 10 time steps.
+        isolated: whether to exclude the conserved momentum from the thermal motion, see
+            `simkit.molecular.dynamics.motion.motion`; false for a single particle.
+        length: number of thermostats; 1 is the Nose-Hoover thermostat.
+        substeps: of the chain per time step; more than one for a tau below 10 time steps.
         temperature: T as ``(params, time) -> number``, positive; ``None`` for the parameter.
-        barostat: what changes the cell, from `simkit.molecular.dynamics.stochastic_cell_rescaling`.
+        barostat: from `simkit.molecular.dynamics.stochastic_cell_rescaling`.
         **options: ``cell``, ``mass``, ``velocity``, ``frozen``, ``observe``, ``measure`` and ``dimensions``, see
             `simkit.molecular.dynamics.motion.motion`.
 
     Raises:
-        UserError: if a parameter is missing, or an argument is out of its range or does not fit the others.
+        UserError: if a parameter is missing, or an argument is out of its range or contradicts another.
 
     Reference: Martyna, Klein, Tuckerman, J. Chem. Phys. 97, 2635 (1992), doi:10.1063/1.463940; Martyna, Tuckerman,
     Tobias, Klein, Mol. Phys. 87, 1117 (1996), doi:10.1080/00268979600100761.

@@ -20,8 +20,8 @@ class Freedom:
     Attributes:
         count: degrees of freedom of the thermal motion: d for each particle that is not frozen, less one for each
             component of the total momentum that is conserved; scalar.
-        conserved: the projection onto the directions along which the total momentum is conserved, (d, d), as from
-            `simkit.molecular.dynamics.conserved.conserved_directions`; ``None`` where it is not set apart.
+        conserved: projection onto the directions along which the total momentum is conserved, (d, d), as from
+            `simkit.molecular.dynamics.conserved.conserved_directions`; ``None`` where its motion counts as thermal.
     """
 
     count: jax.Array
@@ -34,15 +34,15 @@ class DynamicsState:
 
     Attributes:
         iteration: int32, time steps since the start.
-        position: length, (N, d); never wrapped into the cell, so that paths can be followed.
+        position: length, (N, d); never wrapped into the cell, so that displacements can be measured.
         velocity: length / time, (N, d).
-        force: at the position, (N, d), under the params of the step that led there; zero on frozen particles.
-        neighbors: what the interaction keeps between evaluations, current at the position.
+        force: at the position, (N, d), with the params of the step before; zero on frozen particles.
+        neighbors: neighbor data of the interaction, current at the position.
         bath: data of the method: the seed of a stochastic one, the variables of a thermostat.
         freedom: degrees of freedom of the velocities.
-        cell: as for `simkit.molecular.spaces.of_cell`, where the method moves it; otherwise ``None``, and the cell is
-            that of the params.
-        unresolved: whether some step was too long for its forces, bool; see `simkit.molecular.dynamics.resolution`.
+        cell: as for `simkit.molecular.spaces.of_cell`, if the method moves the cell; otherwise ``None``, and the cell
+            is that of the params.
+        unresolved: whether any step was too long for its forces, bool; see `simkit.molecular.dynamics.resolution`.
     """
 
     iteration: jax.Array
@@ -61,7 +61,7 @@ class Evaluate:
     """Evaluation of forces within one time step: ``evaluate(position, neighbors)``.
 
     Attributes:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         params: of the interaction.
         cell: at the beginning of the step.
         frozen: which particles do not move, (N, 1) booleans, or ``None``.
@@ -75,12 +75,12 @@ class Evaluate:
     position: jax.Array
 
     def __call__(self, position: jax.Array, neighbors: Any, cell: Cell = None) -> tuple[jax.Array, Any]:
-        """Return the force, (N, d), and the neighbors refreshed at the new positions before.
+        """Return the force, (N, d), and the neighbors refreshed at these positions.
 
         Args:
             position: (N, d).
             neighbors: of any earlier positions.
-            cell: ``None`` for that at the beginning of the step.
+            cell: ``None`` for the cell at the beginning of the step.
         """
         cell = self.cell if cell is None else cell
         if self.frozen is not None:
@@ -90,7 +90,7 @@ class Evaluate:
         return force if self.frozen is None else jnp.where(self.frozen, 0, force), neighbors
 
     def stress(self, position: jax.Array, neighbors: Any) -> tuple[jax.Array, Any]:
-        """Return the stress, (d, d), in the cell at the beginning of the step, and the neighbors refreshed before.
+        """Return the stress, (d, d), in the cell at the beginning of the step, and the refreshed neighbors.
 
         Args:
             position: (N, d).
@@ -101,18 +101,18 @@ class Evaluate:
 
 
 class Method(NamedTuple):
-    """How positions and velocities advance by one time step.
+    """Method that advances positions and velocities by one time step.
 
     Most are made by `simkit.molecular.dynamics.splitting.splitting` from a thermostat and a barostat.
 
     Attributes:
         start: ``(params, key) -> bath``.
         advance: ``(state, params, mass, evaluate) -> state`` one ``time_step`` later, force and neighbors included;
-            ``mass`` is a scalar or (N, 1), ``evaluate`` an `Evaluate`. The caller counts the iteration and puts frozen
-            particles back.
-        received: ``bath -> energy`` that the bath has received since the start, so that together with the energy of the
-            particles it is conserved; ``None`` where the method does not tell.
-        moves_cell: whether it changes the ``cell`` of the state.
+            ``mass`` is a scalar or (N, 1), ``evaluate`` an `Evaluate`. The caller counts the iteration and restores
+            frozen particles.
+        received: ``bath -> energy`` taken up by the bath since the start; its sum with the energy of the particles is
+            conserved; ``None`` if the method does not compute it.
+        moves_cell: whether the method changes the ``cell`` of the state.
     """
 
     start: Callable[[Params, jax.Array], Any]

@@ -1,20 +1,20 @@
-"""Whether a time step resolves the forces it goes through."""
+"""Test whether a time step is short enough for the change of forces within the step."""
 
 import jax
 import jax.numpy as jnp
 
 from simkit.molecular.dynamics.protocol import DynamicsState
 
-# In units of 1/time_step^2, the stiffness above which forces count as unresolved. A liquid at its usual time step has
-# 0.01 and a step of 1/6 of a period 1; particles that overlap and are thrown out of reach in one step have 2, however
-# strong the force was; velocity Verlet is unstable from 4.
+# Stiffness above which forces count as unresolved, in units of 1/time_step^2. A liquid at its usual time step has
+# 0.01 and a step of 1/6 of a period 1; overlapping particles that separate beyond the cut-off in one step have 2,
+# however strong the force was; velocity Verlet is unstable from 4.
 STIFFEST = 1.0
-# Of the largest coordinate, in units of round-off: shorter steps say nothing of forces.
+# Shortest displacement that is tested, relative to the largest coordinate, in units of round-off.
 LEAST_STEP = 1e3
 
 
 def is_unresolved(before: DynamicsState, after: DynamicsState, mass: jax.Array, time_step: jax.Array) -> jax.Array:
-    """Return whether forces changed in a step by more than the time step resolves.
+    """Return whether the forces changed in one step by more than the time step resolves.
 
         dt^2 |change of F/m| > |displacement|
 

@@ -1,4 +1,4 @@
-"""Time steps split into kicks, drifts, and the exchange with a bath in their middle."""
+"""Operator splitting of a time step: kicks and drifts of velocity Verlet with the bath in the middle."""
 
 import dataclasses
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from simkit.molecular.dynamics.protocol import DynamicsState, Evaluate, Freedom,
 from simkit.molecular.interactions.interaction import Interaction
 
 
-class Moment(NamedTuple):
-    """Data of the middle of a time step, for the bath.
+class MidStep(NamedTuple):
+    """Time, parameters and masses at the middle of a time step, for the bath.
 
     Attributes:
         params: parameters.
-        step: the time step.
-        time: in the middle of the step.
-        iteration: int32, steps before this one.
-        temperature: of the bath now, energy.
+        step: length of the time step.
+        time: at the middle of the step.
+        iteration: int32, number of steps before this one.
+        temperature: of the bath at that time, energy.
         mass: scalar or (N, 1).
         freedom: degrees of freedom of the velocities.
     """
@@ -42,14 +42,14 @@ class Thermostat(NamedTuple):
     Attributes:
         needs: names of the parameters it takes, besides the temperature.
         start: ``(params, key) -> bath``.
-        exchange: ``(bath, velocity, moment) -> (bath, velocity)`` after a whole time step of exchange alone. Frozen
-            particles have no velocity; what they get is taken away.
-        received: ``bath -> energy`` it has received since the start, or ``None`` where it does not tell.
+        exchange: ``(bath, velocity, middle) -> (bath, velocity)`` after a whole time step of exchange alone. Velocities
+            of frozen particles are reset to zero afterwards.
+        received: ``bath -> energy`` taken up by the bath since the start, or ``None`` if it is not computed.
     """
 
     needs: tuple[str, ...]
     start: Callable[[Params, jax.Array], Any]
-    exchange: Callable[[Any, jax.Array, Moment], tuple[Any, jax.Array]]
+    exchange: Callable[[Any, jax.Array, MidStep], tuple[Any, jax.Array]]
     received: Callable[[Any], jax.Array] | None = None
 
 
@@ -57,9 +57,9 @@ class Barostat(NamedTuple):
     """Changes of the cell.
 
     Attributes:
-        check: ``params -> None``, refuses params that lack what it needs.
+        check: ``params -> None``, refuses params without a required parameter.
         start: ``(params, key) -> bath``.
-        rescale: ``(bath, position, velocity, cell, stress, moment) -> (bath, position, velocity, cell)`` after a whole
+        rescale: ``(bath, position, velocity, cell, stress, middle) -> (bath, position, velocity, cell)`` after a whole
             time step of changes of the cell alone.
     """
 
@@ -82,17 +82,17 @@ def thermostatted(
     """Return the simulation of particles in a bath.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         start: ``(params, key) -> position``, (N, d).
-        thermostat: how velocities and bath exchange energy.
+        thermostat: exchange of energy between velocities and bath.
         params: the default parameters.
-        isolated: whether the thermostat keeps the total momentum, see `simkit.molecular.dynamics.motion.motion`.
+        isolated: whether the thermostat conserves the total momentum, see `simkit.molecular.dynamics.motion.motion`.
         temperature: of the bath, ``(params, time) -> number``; ``None`` for the parameter.
-        barostat: what changes the cell, or ``None``.
+        barostat: or ``None`` for a constant cell.
         **options: see `simkit.molecular.dynamics.motion.motion`.
 
     Raises:
-        UserError: if a parameter is missing, or an argument does not fit the others.
+        UserError: if a parameter is missing, or an argument contradicts another.
     """
     schedule = scheduled("temperature", temperature, params)
     check_given(params, thermostat.needs)
@@ -109,13 +109,13 @@ def splitting(
 
         B: v += h/2 F(x)/m    A: x += h/2 v    exchange with the bath    A    B
 
-    Symmetric, so of second order; forces are evaluated once, at the end. In the middle, averages of positions are most
-    accurate. A barostat, after the thermostat, needs the stress there besides.
+    Symmetric, so of second order; forces are evaluated once, at the end. Averages of positions are most accurate with
+    the bath in the middle. A barostat acts after the thermostat and evaluates the stress there.
 
     Args:
-        thermostat: ``None`` leaves velocity Verlet.
-        temperature: of the bath, taken at the middle of each step.
-        barostat: ``None`` leaves the cell as it is.
+        thermostat: ``None`` for velocity Verlet.
+        temperature: of the bath, evaluated at the middle of each step; required with a thermostat.
+        barostat: ``None`` for a constant cell.
 
     Raises:
         UserError: if there is a barostat and no thermostat.
@@ -138,16 +138,16 @@ def splitting(
         velocity = state.velocity + step / 2 * state.force / mass
         position = state.position + step / 2 * velocity
         time = (state.iteration + 0.5).astype(step.dtype) * step
-        moment = Moment(params, step, time, state.iteration, temperature(params, time), mass, state.freedom)
+        middle = MidStep(params, step, time, state.iteration, temperature(params, time), mass, state.freedom)
         cell, neighbors = evaluate.cell, state.neighbors
         if barostat is None:
-            bath, velocity = thermostat.exchange(state.bath, velocity, moment)
+            bath, velocity = thermostat.exchange(state.bath, velocity, middle)
         else:
-            warm, pressed = state.bath
-            warm, velocity = thermostat.exchange(warm, velocity, moment)
+            heat_bath, cell_bath = state.bath
+            heat_bath, velocity = thermostat.exchange(heat_bath, velocity, middle)
             stress, neighbors = evaluate.stress(position, neighbors)
-            pressed, position, velocity, cell = barostat.rescale(pressed, position, velocity, cell, stress, moment)
-            bath = warm, pressed
+            cell_bath, position, velocity, cell = barostat.rescale(cell_bath, position, velocity, cell, stress, middle)
+            bath = heat_bath, cell_bath
         position = position + step / 2 * velocity
         force, neighbors = evaluate(position, neighbors, cell)
         velocity = velocity + step / 2 * force / mass

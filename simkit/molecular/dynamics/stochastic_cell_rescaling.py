@@ -1,4 +1,4 @@
-"""Stochastic cell rescaling: a barostat that gives the volume its distribution at constant pressure."""
+"""Barostat by stochastic cell rescaling: distribution of the volume at constant pressure."""
 
 from typing import Any, NamedTuple
 
@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from simkit.molecular import spaces
 from simkit.molecular.dynamics.inputs import Schedule, check_given, scheduled
 from simkit.molecular.dynamics.measures import thermal_velocity
-from simkit.molecular.dynamics.noise import draws_of, seed
-from simkit.molecular.dynamics.splitting import Barostat, Moment
+from simkit.molecular.dynamics.noise import key_of_step, seed
+from simkit.molecular.dynamics.splitting import Barostat, MidStep
 
-# Terms of the exponential series: strains of 0.1 in one time step, a hundred times the usual, to the last bit.
+# Terms of the exponential series: exact to the last bit for a strain of 0.1 per time step, a hundred times the usual.
 TERMS = 12
 
 
@@ -25,14 +25,14 @@ def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bo
     exp(e), exp(e) and exp(-e). With a thermostat it samples the ensemble of constant temperature T and pressure p: the
     density of volumes is that of the canonical partition function times exp(-p V / T), and the mean of the diagnostic
     ``pressure`` is p. Where the momentum is conserved, P includes the T / V of the center of mass. An orthorhombic cell
-    given by its sides stays orthorhombic. The steps of the cell are of first order: with a relative error of its
-    fluctuations of half the time step over the time in which the volume relaxes.
+    given by its sides stays orthorhombic. The steps of the cell are of first order: the relative error of its
+    fluctuations is half the time step over the relaxation time of the volume.
 
     Parameters: ``pressure`` p, energy / length^d; ``compressibility``, length^d / energy, an estimate, which sets the
-    rate and not the result; ``barostat_time``, the time in which the pressure then relaxes. Good values: a barostat
-    time of 100 to 1000 time steps, longer than that of the thermostat; the anisotropic cell for crystals only, as that
-    of a fluid flows until it is too flat for the cut-off. A cell that shrinks below twice the cut-off ends the run as
-    non-finite.
+    rate and not the result; ``barostat_time``, the resulting relaxation time of the pressure. Good values: a barostat
+    time of 100 to 1000 time steps, longer than that of the thermostat; the anisotropic cell for crystals only, since
+    that of a fluid flows until it is too flat for the cut-off. A cell that shrinks below twice the cut-off ends the run
+    with the status ``CELL_TOO_SMALL``.
 
     Args:
         pressure: p as ``(params, time) -> number``; ``None`` for the parameter.
@@ -46,7 +46,7 @@ def stochastic_cell_rescaling(*, pressure: Schedule | None = None, isotropic: bo
 
 
 class Rescaling(NamedTuple):
-    """Random strains of the cell; for what each part means see `stochastic_cell_rescaling`.
+    """Random strains of the cell; see `stochastic_cell_rescaling`.
 
     Attributes:
         pressure: as a function of time, or ``None``.
@@ -57,7 +57,7 @@ class Rescaling(NamedTuple):
     isotropic: bool
 
     def check(self, params: Any) -> None:
-        """Refuse params that lack what is needed."""
+        """Refuse params without a required parameter."""
         scheduled("pressure", self.pressure, params)
         check_given(params, ["compressibility", "barostat_time"])
 
@@ -68,13 +68,13 @@ class Rescaling(NamedTuple):
         velocity: jax.Array,
         cell: jax.Array,
         stress: jax.Array,
-        moment: Moment,
+        middle: MidStep,
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Return bath, position, velocity and cell after one time step."""
-        thermal = thermal_velocity(velocity, moment.mass, moment.freedom.conserved)
+        thermal = thermal_velocity(velocity, middle.mass, middle.freedom.conserved)
         volume = spaces.of_cell(cell, position.shape[1]).volume
-        found = self._kinetic_tensor(thermal, moment) / volume - stress
-        strain = self._strain(draws_of(bath, moment.iteration), found, volume, cell.ndim == 1, moment)
+        pressure = self._kinetic_tensor(thermal, middle) / volume - stress
+        strain = self._strain(key_of_step(bath, middle.iteration), pressure, volume, cell.ndim == 1, middle)
         return (
             bath,
             _deformed(position, strain),
@@ -82,30 +82,30 @@ class Rescaling(NamedTuple):
             _deformed(cell[None], strain)[0] if cell.ndim == 1 else _deformed(cell, strain),
         )
 
-    def _kinetic_tensor(self, thermal: jax.Array, moment: Moment) -> jax.Array:
-        """Return ``sum m v v``, (d, d), with the mean of what the conserved momentum leaves out."""
-        kinetic = jnp.sum((moment.mass * thermal)[:, :, None] * thermal[:, None, :], axis=0)
-        conserved = moment.freedom.conserved
-        return kinetic if conserved is None else kinetic + moment.temperature * conserved
+    def _kinetic_tensor(self, thermal: jax.Array, middle: MidStep) -> jax.Array:
+        """Return ``sum m v v``, (d, d), with its mean T along conserved components of the momentum."""
+        kinetic = jnp.sum((middle.mass * thermal)[:, :, None] * thermal[:, None, :], axis=0)
+        conserved = middle.freedom.conserved
+        return kinetic if conserved is None else kinetic + middle.temperature * conserved
 
     def _strain(
-        self, key: jax.Array, found: jax.Array, volume: jax.Array, has_sides: bool, moment: Moment
+        self, key: jax.Array, pressure: jax.Array, volume: jax.Array, has_sides: bool, middle: MidStep
     ) -> jax.Array:
-        """Return a random strain, a scalar, (d,) along the sides, or (d, d), from the pressure tensor found, (d, d)."""
-        params, dimension = moment.params, len(found)
-        wanted = params["pressure"] if self.pressure is None else self.pressure(params, moment.time)
-        rate = moment.step * params["compressibility"] / (params["barostat_time"] * dimension)
+        """Return a random strain, a scalar, (d,) along the sides, or (d, d), from the pressure tensor, (d, d)."""
+        params, dimension = middle.params, len(pressure)
+        target = params["pressure"] if self.pressure is None else self.pressure(params, middle.time)
+        rate = middle.step * params["compressibility"] / (params["barostat_time"] * dimension)
         # Roots taken apart: where the temperature is zero, only its own derivative is infinite.
-        spread = jnp.sqrt(moment.temperature) * jnp.sqrt(2 * rate / volume)
+        spread = jnp.sqrt(middle.temperature) * jnp.sqrt(2 * rate / volume)
         if self.isotropic:
             # The mean of d independent strains along the axes has this spread.
             noise = jax.random.normal(key, (), volume.dtype) / dimension**0.5
-            return rate * (jnp.trace(found) / dimension - wanted) + spread * noise
+            return rate * (jnp.trace(pressure) / dimension - target) + spread * noise
         if has_sides:
             noise = jax.random.normal(key, (dimension,), volume.dtype)
-            return rate * (jnp.diagonal(found) - wanted) + spread * noise
+            return rate * (jnp.diagonal(pressure) - target) + spread * noise
         noise = jax.random.normal(key, (dimension, dimension), volume.dtype)
-        strain = rate * (found - wanted * jnp.eye(dimension, dtype=volume.dtype)) + spread * noise
+        strain = rate * (pressure - target * jnp.eye(dimension, dtype=volume.dtype)) + spread * noise
         # Symmetric: a cell that strains without turning.
         return (strain + strain.T) / 2
 

@@ -16,7 +16,7 @@ def maxwell_boltzmann(
         temperature: k_B T, energy, scalar.
         mass: scalar or (N, 1).
         shape: (N, d).
-        drift: whether to keep the motion of the center of mass; without it the total momentum is zero.
+        drift: whether to keep the velocity of the center of mass; otherwise the total momentum is zero.
 
     Returns:
         Length / time, (N, d).

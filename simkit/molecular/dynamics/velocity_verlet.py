@@ -32,14 +32,15 @@ def velocity_verlet(
     Lennard-Jones liquid.
 
     Args:
-        interaction: what acts between the particles; its force should be continuous, also at the cut-off.
+        interaction: energy of the particles; its force should be continuous, also at the cut-off.
         start: ``(params, key) -> position``, (N, d).
         params: the default parameters.
-        isolated: whether the conserved momentum is set apart, see `simkit.molecular.dynamics.motion.motion`.
+        isolated: whether to exclude the conserved momentum from the thermal motion, see
+            `simkit.molecular.dynamics.motion.motion`.
         **options: ``cell``, ``mass``, ``velocity``, ``frozen``, ``observe``, ``measure`` and ``dimensions``, see there.
 
     Raises:
-        UserError: if a parameter is missing, or a schedule of temperature or a barostat is given: there is no bath.
+        UserError: if a parameter is missing, or a temperature schedule or a barostat is given, which need a bath.
 
     Reference: Swope, Andersen, Berens, Wilson, J. Chem. Phys. 76, 637 (1982), doi:10.1063/1.442716.
     """

@@ -1,4 +1,4 @@
-"""Lennard-Jones matter in a cell: the pairs up to a smooth cut-off, and all others as a uniform medium."""
+"""Lennard-Jones interaction in a cell: pairs up to a smooth cut-off, plus a uniform tail correction."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from simkit.core.simulation import Params
 from simkit.molecular.interactions.interaction import Interaction, combined
 from simkit.molecular.interactions.pair_interaction import Method, pair_interaction
 from simkit.molecular.interactions.uniform_tail import uniform_tail
-from simkit.molecular.neighbors.pair_sums import Parameter
+from simkit.molecular.neighbors.pair_sums import PairParameter
 from simkit.molecular.potentials import lennard_jones, switched
 
 type Units = Callable[[Params], tuple[jax.Array, jax.Array]]
@@ -24,22 +24,22 @@ def full_lennard_jones(
     method: Method = "auto",
     units: Units = lambda params: (params["epsilon"], params["sigma"]),
 ) -> Interaction:
-    """Return the Lennard-Jones interaction of a three-dimensional system with its full range.
+    """Return the Lennard-Jones interaction of a three-dimensional system, with a tail correction for its full range.
 
         E = sum_{i<j} U(r_ij) S(r_ij) + (2 pi N^2 / V) integral of U (1 - S) r^2 dr from switch_on to infinity
 
-    S fades from 1 at ``switch_on`` to 0 at ``cutoff`` with continuous second derivatives.
+    S falls from 1 at ``switch_on`` to 0 at ``cutoff`` with continuous second derivatives.
 
     Args:
         switch_on: in units of sigma.
         cutoff: in units of sigma.
-        capacity: neighbors a particle may have on the list.
+        capacity: neighbors per particle that the list can hold.
         skin: of the list, in units of the cut-off.
         method: as for `simkit.molecular.interactions.pair_interaction.pair_interaction`.
         units: ``params -> (epsilon, sigma)``.
     """
 
-    def parameters(params: Params) -> dict[str, Parameter]:
+    def parameters(params: Params) -> dict[str, PairParameter]:
         epsilon, sigma = units(params)
         return {"epsilon": epsilon, "sigma": sigma, "switch_on": switch_on * sigma, "cutoff": cutoff * sigma}
 
@@ -51,20 +51,20 @@ def full_lennard_jones(
         skin=skin,
         capacity=capacity,
     )
-    moment = _missing_moment(switch_on, cutoff)
+    integral = _tail_integral(switch_on, cutoff)
 
-    def missing(params: Params) -> jax.Array:
+    def tail(params: Params) -> jax.Array:
         epsilon, sigma = units(params)
-        return moment * epsilon * sigma**3
+        return integral * epsilon * sigma**3
 
-    return combined(pair, uniform_tail(missing))
+    return combined(pair, uniform_tail(tail))
 
 
-def _missing_moment(switch_on: float, cutoff: float) -> float:
+def _tail_integral(switch_on: float, cutoff: float) -> float:
     """Return the integral of ``4 (r^-12 - r^-6) (1 - S(r)) r^2`` from the switch to infinity."""
     nodes, weights = np.polynomial.legendre.leggauss(48)
     x = (nodes + 1) / 2
     r = switch_on + (cutoff - switch_on) * x
-    lost = 4 * (r**-12 - r**-6) * x**3 * (10 - x * (15 - 6 * x)) * r**2
+    in_shell = 4 * (r**-12 - r**-6) * x**3 * (10 - x * (15 - 6 * x)) * r**2
     beyond = 4 * (cutoff**-9 / 9 - cutoff**-3 / 3)
-    return float(weights @ lost * (cutoff - switch_on) / 2 + beyond)
+    return float(weights @ in_shell * (cutoff - switch_on) / 2 + beyond)

@@ -1,4 +1,4 @@
-"""Interactions of particles, as one record of pure functions that minimizers and dynamics take."""
+"""Interface of interactions: one record of pure functions for relaxations and dynamics."""
 
 import functools
 import operator
@@ -16,22 +16,22 @@ class Interaction(NamedTuple):
     """An interaction of particles, as pure functions of (position, cell, params).
 
     Positions are (N, d); ``cell`` is ``None``, (d,) side lengths or (d, d) lattice vectors as rows. Energy, force and
-    stress are differentiable, forward and reverse and twice, with respect to position, cell and params, and are NaN
-    where they would be wrong: after an overflow, and where a cut-off reaches beyond half the width of the cell.
+    stress are differentiable, forward and reverse and twice, with respect to position, cell and params. They are NaN
+    instead of wrong: after a buffer overflow, and if a cut-off exceeds half the width of the cell.
 
     Attributes:
         prepare: ``(position, cell, params) -> neighbors``, a pytree.
         refresh: ``(neighbors, position, cell, params) -> neighbors`` for the new positions; to be called whenever
-            they change, before anything else is asked.
+            positions, cell or params change, before energy, force or stress.
         energy: ``(position, cell, params, neighbors) -> scalar``.
         force: ``(position, cell, params, neighbors) -> (N, d)``.
         stress: ``(position, cell, params, neighbors) -> (d, d)``, (1/V) dE/dstrain; positive under tension.
-        sized_like: ``neighbors -> interaction``, on the host, where they are or hold a `simkit.core.buffers.Buffer`:
-            the same interaction, whose ``prepare`` makes lists as large as these; its other functions take lists of
-            any size.
-        is_translation_invariant: whether by construction the energy stays the same when all particles move together;
-            where false, molecular dynamics measures along which directions the total momentum is conserved.
-        fits: ``(cell, params) -> boolean``, whether a periodic cell is wide enough for the cut-offs; ``None`` where any
+        sized_like: ``neighbors -> interaction``, on the host, if neighbors are or contain a
+            `simkit.core.buffers.Buffer`: the same interaction with a ``prepare`` that makes lists of the same capacity;
+            its other functions take lists of any capacity.
+        is_translation_invariant: whether by construction the energy is unchanged when all particles move together; if
+            false, molecular dynamics determines the directions of conserved momentum numerically.
+        fits: ``(cell, params) -> boolean``, whether a periodic cell is wide enough for the cut-offs; ``None`` if any
             cell is.
     """
 
@@ -45,12 +45,12 @@ class Interaction(NamedTuple):
     fits: Callable[[Cell, Params], jax.Array] | None = None
 
     def misses_pairs(self, cell: Cell, params: Params, margin: float = 0.0) -> jax.Array:
-        """Tell whether a cell is too small for the cut-offs, so that energy, force and stress are NaN.
+        """Return whether a cell is too small for the cut-offs, so that energy, force and stress are NaN.
 
         Args:
-            cell: as for `simkit.molecular.spaces.of_cell`; one that is not finite is no smaller than any other.
+            cell: as for `simkit.molecular.spaces.of_cell`; false for a cell with NaN.
             params: parameters.
-            margin: relative; tells also whether a cell smaller by that would be.
+            margin: relative reduction of the cell before the test.
         """
         if self.fits is None or cell is None:
             return jnp.bool_(False)
@@ -61,7 +61,7 @@ def combined(*interactions: Interaction) -> Interaction:
     """Return the sum of interactions, such as a pair and a three-body part.
 
     Args:
-        *interactions: at least one; each keeps neighbors of its own.
+        *interactions: at least one; each has its own neighbors.
     """
 
     def summed(name: str) -> Callable[[jax.Array, Cell, Params, Any], jax.Array]:
@@ -78,7 +78,7 @@ def combined(*interactions: Interaction) -> Interaction:
             *(part.sized_like(n) if part.sized_like else part for part, n in zip(interactions, neighbors, strict=True))
         )
 
-    needs = [part.fits for part in interactions if part.fits is not None]
+    fit_tests = [part.fits for part in interactions if part.fits is not None]
     return Interaction(
         prepare=lambda position, cell, params: tuple(part.prepare(position, cell, params) for part in interactions),
         refresh=lambda neighbors, position, cell, params: tuple(
@@ -89,5 +89,5 @@ def combined(*interactions: Interaction) -> Interaction:
         stress=summed("stress"),
         sized_like=sized_like,
         is_translation_invariant=all(part.is_translation_invariant for part in interactions),
-        fits=(lambda cell, params: jnp.stack([fits(cell, params) for fits in needs]).all()) if needs else None,
+        fits=(lambda cell, params: jnp.stack([fits(cell, params) for fits in fit_tests]).all()) if fit_tests else None,
     )

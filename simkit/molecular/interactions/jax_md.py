@@ -1,4 +1,4 @@
-"""Any energy of jax-md as an interaction, to be relaxed, swept and differentiated like our own."""
+"""Adapter of jax-md energy functions as interactions."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.spaces import Cell
 
-# Rounds of doubling the room of a list before its positions are taken to be beyond help.
+# Doublings of the capacity of a list before its positions are refused.
 MOST_ENLARGEMENTS = 12
 
 
@@ -30,24 +30,24 @@ def from_jax_md(
 ) -> Interaction:
     """Return the interaction of a jax-md energy function.
 
-    A cell other than the box is reached by a deformation F: positions are carried back into the box and jax-md's
-    ``perturbation`` F carries every separation forth, so stress and cell derivatives are exact. A neighbor list knows
-    only the box: with one, any other cell gives NaN (derivatives at the box are right).
+    A cell other than the box is the box deformed by F: positions are mapped back into the box, and the jax-md keyword
+    ``perturbation`` F deforms every separation, so stress and cell derivatives are exact. A jax-md neighbor list is for
+    the box only: with a list, any other cell gives NaN (derivatives at the box are right).
 
     Args:
         energy: ``energy(R, **keywords)`` for positions in units of length, or ``energy(R, neighbor=list, **keywords)``;
-            it must hand keywords it does not know to its displacement function, as those of jax-md do.
-        box: what the displacement function was made with: a side, (d,) sides, or (d, d) lattice vectors as columns
-            with ``fractional_coordinates=False``; ``None`` for `jax_md.space.free`.
-        parameters: names of params to pass on as keywords. jax-md gives them precedence over its own values. Values
-            fixed in jax-md should be float64 arrays: from Python numbers it keeps some in single precision. What does
-            not know a name hands it on to the displacement function, which ignores it; such a name is refused.
+            it must pass unknown keywords to its displacement function, as those of jax-md do.
+        box: box of the displacement function: a side, (d,) sides, or (d, d) lattice vectors as columns with
+            ``fractional_coordinates=False``; ``None`` for `jax_md.space.free`.
+        parameters: names of params to pass as keywords. They take precedence over values fixed in jax-md, which should
+            be float64 arrays: jax-md stores some Python numbers in single precision. A name without effect on the
+            energy is refused: jax-md passes it to the displacement function, which ignores it.
         neighbor_list: the `NeighborListFns` that came with the energy, if any; made in units of length.
-        position: with a neighbor list, example positions (N, d), concrete, to find out how much room it needs.
+        position: with a neighbor list, example positions (N, d), concrete, that determine its capacity.
 
     Raises:
         UserError: if a neighbor list comes without example positions, or without a box; when the energy is first
-            asked for, if one of ``parameters`` has no effect on it, or is not among the params.
+            evaluated, if one of ``parameters`` has no effect on it, or is not among the params.
     """
     template = None
     if neighbor_list is not None:
@@ -64,21 +64,21 @@ def _interaction(
         keywords: dict[str, Any] = _chosen(params, parameters)
         if (box is None) != (cell is None):
             raise UserError("either both the jax-md box and the cell are given, or neither (free space)")
-        is_right = jnp.bool_(True)
+        is_valid = jnp.bool_(True)
         if cell is not None:
             reference = _lattice_vectors(box, position)
             deformation = spaces.inverse_of(reference) @ spaces.lattice_vectors(cell)
             position = position @ spaces.inverse_of(deformation)
             keywords["perturbation"] = deformation.T
             strain = jnp.abs(deformation - jnp.eye(len(reference), dtype=position.dtype)).max()
-            # Sides that were computed rather than given may miss by some roundings.
-            is_right = (neighbor_list is None) | (strain < 100 * jnp.finfo(position.dtype).eps)
+            # Computed sides may differ from given ones by round-off.
+            is_valid = (neighbor_list is None) | (strain < 100 * jnp.finfo(position.dtype).eps)
         if neighbor_list is not None:
             keywords["neighbor"] = neighbors.lists
-            is_right = is_right & ~neighbors.overflowed
+            is_valid = is_valid & ~neighbors.overflowed
         _refuse_ignored(energy, parameters, position, keywords)
-        # Better no number than a wrong one.
-        return jnp.where(is_right, energy(position, **keywords), jnp.nan)
+        # NaN instead of a wrong value.
+        return jnp.where(is_valid, energy(position, **keywords), jnp.nan)
 
     def prepare(position: jax.Array, cell: Cell, params: Params) -> Any:
         if template is None:
@@ -125,7 +125,7 @@ def _chosen(params: Params, parameters: tuple[str, ...]) -> dict[str, Any]:
 def _refuse_ignored(
     energy: Callable[..., jax.Array], parameters: tuple[str, ...], position: jax.Array, keywords: Mapping[str, Any]
 ) -> None:
-    """Raise for a parameter that jax-md takes and ignores; while tracing, so that a run pays nothing."""
+    """Raise for a parameter that jax-md takes and ignores; while tracing, so that a run has no overhead."""
     if not parameters:
         return
     chosen = {name: keywords[name] for name in parameters}
@@ -136,22 +136,22 @@ def _refuse_ignored(
         effective = [name for name in parameters if name not in ignored]
         raise UserError(
             f"from_jax_md: the energy does not depend on the parameter '{ignored[0]}': its function does not take that "
-            f"name and jax-md ignores it; remove it from parameters{_those(effective)}, or give an energy that takes it"
+            f"name and jax-md ignores it; remove it from parameters{_kept(effective)}, or give an energy that takes it"
         )
 
 
-def _those(names: Sequence[str]) -> str:
+def _kept(names: Sequence[str]) -> str:
     return f" (keep {', '.join(names)})" if names else ""
 
 
 def _lattice_vectors(box: Any, position: jax.Array) -> jax.Array:
     box, dimension = jnp.asarray(box, position.dtype), position.shape[1]
-    # Ours are rows, jax-md's are columns.
+    # Lattice vectors are rows here and columns in jax-md.
     return box.T if box.ndim == 2 else jnp.diag(jnp.broadcast_to(box, (dimension,)))
 
 
 def _in_box(position: jax.Array, box: Any) -> jax.Array:
-    # The cells of its list are counted from the origin: a particle outside would be filed in the wrong one.
+    # The cell list of jax-md starts at the origin: it would put a particle outside the box into a wrong cell.
     position = jax.lax.stop_gradient(position)
     return spaces.of_cell(_lattice_vectors(box, position), position.shape[1]).wrap(position)
 
@@ -160,17 +160,17 @@ def _allocated(neighbor_list: Any, position: jax.Array, extra: int = 0) -> Any:
     neighbors = neighbor_list.allocate(position, extra_capacity=extra)
     if neighbors.cell_size is None:
         return neighbors
-    # It is part of the type, where an array cannot be compared; a second list would crash in compiled code.
+    # It is static data of the pytree, where comparing arrays fails when compiled code receives a second list.
     return dataclasses.replace(neighbors, cell_size=float(neighbors.cell_size))
 
 
 @pytree
 class JaxMdNeighbors(Buffer):
-    """The neighbor list of jax-md, which counts no entries but tells whether one is or was missing.
+    """Neighbor list of jax-md, with an overflow flag but without a count of the needed entries.
 
     Attributes:
         lists: `jax_md.partition.NeighborList`, of one member or of many.
-        functions: the `NeighborListFns` it came from.
+        functions: the `NeighborListFns` of the list.
     """
 
     lists: Any
@@ -178,7 +178,7 @@ class JaxMdNeighbors(Buffer):
 
     @property
     def overflowed(self) -> jax.Array:
-        """Whether a neighbor is or was missing; its error code only ever gains bits."""
+        """Whether a neighbor is or was missing; bits of the error code are never cleared."""
         return _overflowed(self.lists)
 
     @property
@@ -188,28 +188,28 @@ class JaxMdNeighbors(Buffer):
         return jax.tree.map(lambda leaf: leaf[(0,) * leading], self.lists)
 
     def enlarged(self) -> Self:
-        """Return one list with room for the neighbors that any member has, on the host."""
+        """Return one list with enough capacity for the neighbors of every member, on the host."""
         positions = self.lists.reference_position
-        lists = _roomier(self.functions, positions.reshape(-1, *positions.shape[-2:]))
+        lists = _enlarged(self.functions, positions.reshape(-1, *positions.shape[-2:]))
         return dataclasses.replace(self, lists=lists)
 
     def sized_like(self, example: Any) -> Self:
-        """Return lists of the same positions, with the room of another."""
+        """Return lists of the same positions with the capacity of another."""
         larger, members = example.first, self.lists.reference_position
         lists = jax.vmap(lambda member: _updated(larger, member))(members.reshape(-1, *members.shape[-2:]))
         lists = jax.tree.map(lambda leaf: leaf.reshape(*members.shape[:-2], *leaf.shape[1:]), lists)
         return dataclasses.replace(self, lists=lists)
 
 
-def _roomier(neighbor_list: Any, positions: jax.Array) -> Any:
-    """Return a list with room for the neighbors at any of these positions, (members, N, d)."""
+def _enlarged(neighbor_list: Any, positions: jax.Array) -> Any:
+    """Return a list with enough capacity for the neighbors at any of these positions, (members, N, d)."""
     extra = 0
     for _ in range(MOST_ENLARGEMENTS):
         larger = _allocated(neighbor_list, positions[0], extra)
         if not any(bool(_overflowed(_updated(larger, member))) for member in positions):
             return larger
         extra = max(2 * extra, 8)
-    raise UserError("the neighbor list of jax-md overflows however large it is made; check the positions and the box")
+    raise UserError("the neighbor list of jax-md overflows at any capacity; check the positions and the box")
 
 
 def _overflowed(neighbors: Any) -> jax.Array:
@@ -218,13 +218,13 @@ def _overflowed(neighbors: Any) -> jax.Array:
 
 @jax.custom_batching.custom_vmap
 def _updated(neighbors: Any, position: jax.Array) -> Any:
-    """Rebuild the list where it may miss a pair at these positions; its error code only ever gains bits."""
+    """Return the list, rebuilt if it may miss a pair at these positions; bits of its error code are never cleared."""
     return neighbors.update(position)
 
 
 @_updated.def_vmap
 def _(axis_size: int, in_batched: Any, neighbors: Any, position: jax.Array) -> tuple[Any, Any]:
-    # Under vmap the condition would become a selection, and every list would be built at every step.
+    # Under vmap the condition becomes a selection, and every list would be rebuilt at every step.
     def batch(leaf: jax.Array, batched: bool) -> jax.Array:
         return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *leaf.shape))
 

@@ -1,4 +1,4 @@
-"""Pair potentials as interactions: over all pairs in small systems, over a neighbor list in large ones."""
+"""Interaction of a pair potential: over all pairs in small systems, over a neighbor list in large ones."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -15,51 +15,51 @@ from simkit.molecular import spaces
 from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.neighbors import neighbor_list, pair_sums, pairs
 from simkit.molecular.neighbors.neighbor_list import NeighborList
-from simkit.molecular.neighbors.pair_sums import PairSums, Parameter, PerParticle
+from simkit.molecular.neighbors.pair_sums import PairParameter, PairSums, PerParticle
 from simkit.molecular.potentials import PairPotential, per_pair
 from simkit.molecular.spaces import Cell, Space
 
-# Largest number of particles for which all pairs beat a list, by dimension. Force on a CPU core in float32, ms, all
-# pairs and list: touching soft disks, N = 128: 0.18, 0.06; 256: 0.13, 0.04; 512: 0.39, 0.08; 1024: 1.6, 0.13.
+# Largest number of particles for which all pairs are faster than a list, by dimension. Force on a CPU core in float32,
+# ms, all pairs and list: touching soft disks, N = 128: 0.18, 0.06; 256: 0.13, 0.04; 512: 0.39, 0.08; 1024: 1.6, 0.13.
 # Lennard-Jones liquid, cut-off 2.5, N = 128: 0.10, 0.10; 256: 0.14, 0.10; 512: 0.60, 0.21; 1024: 2.3, 0.40. The list is
-# built every tenth step or so, at the cost of about ten forces.
+# built about every tenth step, at the cost of about ten forces.
 MOST_FOR_ALL_PAIRS = {2: 128, 3: 256}
 
 type Method = Literal["auto", "all_pairs", "neighbor_list"]
 
-# Neighbors that a liquid has within its cut-off and skin, with room to spare; a run that needs more grows.
+# Initial capacity by dimension: more than the neighbors of a particle in a liquid within cut-off and skin.
 USUAL_NEIGHBORS = {2: 32, 3: 96}
 
 
 @dataclasses.dataclass(frozen=True)
 class PairInteraction:
-    """``E = sum_{i<j} U(r_ij)`` over the pairs within a cut-off; for what each part means see `pair_interaction`.
+    """``E = sum_{i<j} U(r_ij)`` over the pairs within a cut-off; see `pair_interaction`.
 
     Attributes:
         potential: U.
         cutoff: length, ``params -> length``, or ``None``.
         parameters: names of params, or ``params -> {name: value}``.
         species: of each particle, int32, (N,), or ``None``.
-        method: how pairs are found.
-        skin: how far beyond the cut-off pairs are listed, in units of the cut-off.
-        capacity: neighbors a particle may have on the list, or ``None``.
+        method: ``"all_pairs"``, ``"neighbor_list"`` or ``"auto"``.
+        skin: of the list beyond the cut-off, in units of the cut-off.
+        capacity: neighbors per particle that the list can hold, or ``None``.
     """
 
     potential: PairPotential
     cutoff: float | Callable[[Params], jax.Array] | None
-    parameters: Sequence[str] | Callable[[Params], Mapping[str, Parameter]]
+    parameters: Sequence[str] | Callable[[Params], Mapping[str, PairParameter]]
     species: np.ndarray | None
     method: Method
     skin: float
     capacity: int | None
 
     def prepare(self, position: jax.Array, cell: Cell, params: Params) -> NeighborList | tuple[()]:
-        """Return the neighbor list, or nothing where all pairs are summed."""
+        """Return the neighbor list, or an empty tuple if all pairs are summed."""
         self.checked_space(position, cell, params)
         if not self.uses_list(position):
             return ()
-        room = self.capacity or USUAL_NEIGHBORS[position.shape[1]]
-        return neighbor_list.build(position, cell, self.reach_of(params, position, cell), room)
+        capacity = self.capacity or USUAL_NEIGHBORS[position.shape[1]]
+        return neighbor_list.build(position, cell, self.reach_of(params, position, cell), capacity)
 
     def refresh(self, neighbors: Any, position: jax.Array, cell: Cell, params: Params) -> Any:
         """Return the neighbors at new positions."""
@@ -84,17 +84,17 @@ class PairInteraction:
         """
         if cell is None:
             raise UserError("free space has no volume and so no stress; give a cell")
-        virial = self._summed(pair_sums.virial, pairs.virial_tensor, position, cell, params, neighbors)
+        virial = self._summed(pair_sums.virial, pairs.virial, position, cell, params, neighbors)
         return -virial / spaces.of_cell(cell, position.shape[1]).volume
 
     def sized_like(self, neighbors: Any) -> Interaction:
-        """Return the interaction whose lists are as large as this one."""
+        """Return the interaction with lists as large as this one."""
         if not isinstance(neighbors, NeighborList):
             return self.interaction()
         return dataclasses.replace(self, capacity=neighbors.capacity).interaction()
 
     def interaction(self) -> Interaction:
-        """Return the record that minimizers and dynamics take."""
+        """Return the `Interaction` record."""
         return Interaction(
             prepare=self.prepare,
             refresh=self.refresh,
@@ -107,7 +107,7 @@ class PairInteraction:
         )
 
     def uses_list(self, position: jax.Array) -> bool:
-        """Return whether pairs are listed, or all of them summed."""
+        """Return whether the sums are over a neighbor list instead of all pairs."""
         if self.method == "auto":
             return self.cutoff is not None and len(position) > MOST_FOR_ALL_PAIRS[position.shape[1]]
         return self.method == "neighbor_list"
@@ -117,12 +117,12 @@ class PairInteraction:
         return jnp.asarray(self.cutoff(params) if callable(self.cutoff) else self.cutoff, position.dtype)
 
     def fits(self, cell: Cell, params: Params) -> jax.Array:
-        """Tell whether a cell is at least twice as wide as the cut-off."""
-        assert cell is not None  # no cut-off is too long for free space
+        """Return whether a cell is at least twice as wide as the cut-off."""
+        assert cell is not None  # free space fits any cut-off
         return _fits(self.cutoff_of(params, cell), spaces.of_cell(cell, len(cell)))
 
     def reach_of(self, params: Params, position: jax.Array, cell: Cell) -> jax.Array:
-        """Return how far pairs are listed."""
+        """Return the reach of the list, length."""
         reach = (1 + self.skin) * self.cutoff_of(params, position)
         if cell is None or cell.ndim == 1:
             return reach
@@ -133,7 +133,8 @@ class PairInteraction:
         """Return the space of a cell.
 
         Raises:
-            UserError: if the species or the cut-off do not fit, as far as that is known while compiling.
+            UserError: if the number of species differs from that of particles, or a cut-off that is known while
+                compiling exceeds half the cell.
         """
         space = spaces.of_cell(cell, position.shape[1])
         if self.species is not None and len(self.species) != len(position):
@@ -142,16 +143,16 @@ class PairInteraction:
             raise UserError("a periodic cell needs a cutoff; give one of at most half its smallest width")
         if self.cutoff is not None and space.is_periodic:
             reach, widths = self.cutoff_of(params, position), space.widths
-            known = not any(isinstance(value, Tracer) for value in (reach, widths))
-            if known and not bool(_fits(reach, space)):
+            is_known = not any(isinstance(value, Tracer) for value in (reach, widths))
+            if is_known and not bool(_fits(reach, space)):
                 raise UserError(
                     f"cutoff = {float(reach):g} reaches beyond half the cell, whose widths are "
                     f"{', '.join(f'{float(width):g}' for width in widths)}; repeat the cell or shorten the cutoff"
                 )
         return space
 
-    def potential_parameters(self, params: Params) -> Mapping[str, Parameter]:
-        """Return what the potential takes, by name.
+    def potential_parameters(self, params: Params) -> Mapping[str, PairParameter]:
+        """Return the parameters of the potential, by name.
 
         Raises:
             UserError: if one is a table and there are no species.
@@ -161,7 +162,7 @@ class PairInteraction:
         else:
             values = {name: params[name] for name in self.parameters}
         if self.species is None and any(not isinstance(p, PerParticle) and jnp.ndim(p) == 2 for p in values.values()):
-            raise UserError("a parameter is a table by species; say which species each particle is")
+            raise UserError("a parameter is a table by species; give species, one index for each particle")
         return values
 
     def _summed(
@@ -175,24 +176,24 @@ class PairInteraction:
     ) -> jax.Array:
         space, values = self.checked_space(position, cell, params), self.potential_parameters(params)
         limit = None if self.cutoff is None else self.cutoff_of(params, position)
-        is_right = jnp.bool_(True) if limit is None else _fits(limit, space)
+        is_valid = jnp.bool_(True) if limit is None else _fits(limit, space)
         if isinstance(neighbors, NeighborList) and limit is not None:
             species = None if self.species is None else jnp.asarray(self.species)
             sums = PairSums(self.potential, limit, values, species)
             value = over_list(sums, position, cell, neighbors)
-            is_right = is_right & ~neighbors.overflowed
+            is_valid = is_valid & ~neighbors.overflowed
         else:
             apart = pairs.all_pairs(position, space, limit)
             value = over_all(apart, self.potential, **_of_all_pairs(values, self.species))
-        # Better no number than a wrong one.
-        return jnp.where(is_right, value, jnp.nan)
+        # NaN instead of a wrong value.
+        return jnp.where(is_valid, value, jnp.nan)
 
 
 def pair_interaction(
     potential: PairPotential,
     *,
     cutoff: float | Callable[[Params], jax.Array] | None,
-    parameters: Sequence[str] | Callable[[Params], Mapping[str, Parameter]] = ("epsilon", "sigma"),
+    parameters: Sequence[str] | Callable[[Params], Mapping[str, PairParameter]] = ("epsilon", "sigma"),
     species: Sequence[int] | None = None,
     method: Method = "auto",
     skin: float = 0.1,
@@ -200,32 +201,32 @@ def pair_interaction(
 ) -> Interaction:
     """Return the interaction ``E = sum_{i<j} U(r_ij)`` over the pairs within a cut-off.
 
-    The potential is truncated as it is: for an energy that is continuous there, wrap it with
-    `simkit.molecular.potentials.energy_shifted` or its kin.
+    The potential is truncated: for a continuous energy at the cut-off wrap it with one of
+    `simkit.molecular.potentials.cutoff`, such as `simkit.molecular.potentials.energy_shifted`.
 
     Args:
         potential: U.
         cutoff: length, or ``params -> length`` so that it follows the units of the parameters; at most half the
             smallest width of a periodic cell. ``None``: no cut-off, in free space only.
-        parameters: which params the potential takes, by their own names; or ``params -> {name: value}``. A value is a
-            scalar, an (S, S) table for ``species``, or a `simkit.molecular.neighbors.pair_sums.PerParticle`.
-        species: species of each particle, integers in [0, S); ``None`` where no parameter is a table.
-        method: ``"all_pairs"``, ``"neighbor_list"``, or ``"auto"``, which takes the faster one.
-        skin: how far beyond the cut-off pairs are listed, in units of the cut-off. Good values: 0.05 for relaxations
-            near their end, 0.1 to 0.2 for liquids.
-        capacity: neighbors a particle may have on the list; ``None`` starts with what a liquid needs. Runs that need
-            more grow by themselves.
+        parameters: names of the params of the potential; or ``params -> {name: value}``. A value is a scalar, an (S, S)
+            table for ``species``, or a `simkit.molecular.neighbors.pair_sums.PerParticle`.
+        species: species of each particle, integers in [0, S); ``None`` if no parameter is a table.
+        method: ``"all_pairs"``, ``"neighbor_list"``, or ``"auto"``, which chooses the faster one.
+        skin: of the list beyond the cut-off, in units of the cut-off. Good values: 0.05 for relaxations near their end,
+            0.1 to 0.2 for liquids.
+        capacity: neighbors per particle that the list can hold; ``None`` for a capacity that suffices for a liquid.
+            Runs enlarge it when needed.
 
     Raises:
         UserError: if an argument is out of its range; when it is used, also if a cut-off that is known while compiling
-            reaches beyond half the cell. One that is not known makes energy, force and stress NaN instead.
+            exceeds half the cell. A traced cut-off makes energy, force and stress NaN instead.
     """
     if method not in ("auto", "all_pairs", "neighbor_list"):
         raise UserError(f"method = '{method}' is unknown; choose auto, all_pairs or neighbor_list")
     if not skin > 0:
         raise UserError(f"skin = {skin} is not positive; choose 0.1")
     if capacity is not None and capacity < 1:
-        raise UserError(f"capacity = {capacity} is below 1; leave it out to start with what a liquid needs")
+        raise UserError(f"capacity = {capacity} is below 1; leave it out for the capacity of a liquid")
     if cutoff is None and method == "neighbor_list":
         raise UserError("method = 'neighbor_list' needs a cutoff; give one or choose method = 'all_pairs'")
     if isinstance(cutoff, int | float) and not cutoff > 0:
@@ -246,13 +247,13 @@ def _energy_of_all_pairs(*args: Any, **kwargs: Any) -> jax.Array:
 
 
 def _fits(cutoff: jax.Array, space: Space) -> jax.Array:
-    # A cell made to measure may miss by a rounding.
+    # A cell of exactly twice the cut-off may be smaller by round-off.
     slack = 1 + 8 * jnp.finfo(cutoff.dtype).eps
     return jnp.all(2 * cutoff <= slack * space.widths)
 
 
-def _of_all_pairs(values: Mapping[str, Parameter], species: np.ndarray | None) -> dict[str, jax.Array]:
-    def resolved(parameter: Parameter) -> jax.Array:
+def _of_all_pairs(values: Mapping[str, PairParameter], species: np.ndarray | None) -> dict[str, jax.Array]:
+    def resolved(parameter: PairParameter) -> jax.Array:
         if isinstance(parameter, PerParticle):
             return parameter.mix(parameter.value[:, None], parameter.value[None, :])
         return per_pair(parameter, jnp.asarray(species)) if jnp.ndim(parameter) == 2 else parameter

@@ -1,11 +1,11 @@
-"""Stillinger-Weber potential of silicon and similar materials: pair energies and energies of bond angles.
+"""Stillinger-Weber potential of silicon and similar materials: pair energies and three-body energies of bond angles.
 
-The sum over pairs of bonds that meet at a particle factorizes. With bond directions u_k, weights g_k and the moments
+The sum over pairs of bonds of one particle factorizes. With bond directions u_k, weights g_k and the moments
 ``s = sum_k g_k``, ``v = sum_k g_k u_k``, ``Q = sum_k g_k u_k u_k^T``,
 
     sum_{k<l} g_k g_l (u_k . u_l + 1/3)^2 = 1/2 (|Q|^2 + 2/3 |v|^2 + s^2 / 9 - 16/9 sum_k g_k^2),
 
-so the cost is proportional to the number of bonds, not of angles, and no array is larger than the neighbor list.
+so the cost is proportional to the number of bonds, not of angles, and no array exceeds the size of the neighbor list.
 """
 
 from typing import NamedTuple
@@ -24,20 +24,20 @@ from simkit.molecular.spaces import Cell, Components, Space
 # Energy in eV, length in angstrom.
 SILICON = {"epsilon": 2.1683, "sigma": 2.0951, "tetrahedral_strength": 21.0}
 
-# In units of sigma. Nearer to the reach than this the potential is below 1e-43 of its scale: taking it as zero keeps
-# every derivative finite. Below the core the pair energy goes on along its tangent; there it exceeds 1e5 epsilon.
+# In units of sigma. Within the edge of the reach the potential is below 1e-43 of its scale; zero there keeps every
+# derivative finite. Below the core, where it exceeds 1e5 epsilon, the pair energy is continued linearly.
 EDGE = 0.01
 CORE = 0.05
 
 
 class Shape(NamedTuple):
-    """The pure numbers of the potential.
+    """Dimensionless constants of the potential.
 
     Attributes:
         pair_strength: A.
         repulsion: B, weight of the repulsive part of the pair energy.
-        reach: a, where everything ends, in units of sigma.
-        angular_decay: gamma, how fast the weight of a bond falls toward the reach.
+        reach: a, the cut-off in units of sigma.
+        angular_decay: gamma, decay of the weight of a bond toward the reach.
     """
 
     pair_strength: float = 7.049556277
@@ -50,7 +50,7 @@ STANDARD = Shape()
 
 
 class Bonds(NamedTuple):
-    """One bond of every particle, its energy and weight with their derivatives; zero where there is none."""
+    """One bond of every particle, its energy and weight with their derivatives, (N,); zero for unused entries."""
 
     direction: Components
     distance: jax.Array
@@ -80,13 +80,13 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
     Parameters read: ``epsilon``, energy; ``sigma``, length; ``tetrahedral_strength``, lambda. `SILICON` has the values
     of silicon; 23.15 instead of 21 is coarse-grained water, 1.5 to 2 times 21 is used for amorphous silicon.
 
-    Only the nearest image of a pair is seen: half the smallest width of the cell must exceed ``a sigma``, as two unit
-    cells of diamond along each axis do. In a smaller cell energy, force and stress are NaN.
+    Only nearest images interact: half the smallest width of the cell must exceed ``a sigma``, which two unit cells of
+    diamond along each axis suffice for. In a smaller cell energy, force and stress are NaN.
 
     Args:
-        capacity: neighbors a particle may have within cut-off and skin. Runs that need more grow by themselves.
-        skin: how much further than the cut-off the neighbor list looks, relative to the cut-off.
-        shape: the pure numbers A, B, a and gamma.
+        capacity: neighbors per particle within cut-off and skin that the list can hold. Runs enlarge it when needed.
+        skin: of the list beyond the cut-off, in units of the cut-off.
+        shape: the constants A, B, a and gamma.
 
     Raises:
         UserError: if ``capacity`` or ``skin`` is not positive.
@@ -114,23 +114,23 @@ def stillinger_weber(*, capacity: int = 24, skin: float = 0.1, shape: Shape = ST
     def fits(cell: Cell, params: Params) -> jax.Array:
         return 2 * cutoff(params) <= spaces.of_cell(cell, 3).widths.min()
 
-    def right_or_nan(value: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
-        # Better no number than a wrong one.
+    def valid_or_nan(value: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
+        # NaN instead of a wrong value.
         return jnp.where(fits(cell, params) & ~neighbors.overflowed, value, jnp.nan)
 
     def energy(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
         value = energy_per_particle(position, cell, params, neighbors, shape).sum()
-        return right_or_nan(value, cell, params, neighbors)
+        return valid_or_nan(value, cell, params, neighbors)
 
     def force(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
         value, _ = forces_and_strain_derivative(position, cell, params, neighbors, shape)
-        return right_or_nan(value, cell, params, neighbors)
+        return valid_or_nan(value, cell, params, neighbors)
 
     def stress(position: jax.Array, cell: Cell, params: Params, neighbors: NeighborList) -> jax.Array:
         if cell is None:
             raise UserError("free space has no volume and so no stress; give a cell")
         _, value = forces_and_strain_derivative(position, cell, params, neighbors, shape)
-        return right_or_nan(value, cell, params, neighbors) / spaces.of_cell(cell, 3).volume
+        return valid_or_nan(value, cell, params, neighbors) / spaces.of_cell(cell, 3).volume
 
     return Interaction(
         prepare=prepare,
@@ -151,14 +151,14 @@ def energy_per_particle(
     neighbors: NeighborList,
     shape: Shape = STANDARD,
 ) -> jax.Array:
-    """Return each particle's half of its pair energies and the whole energy of the angles at it.
+    """Return half the pair energies of each particle plus the energy of the angles at it.
 
     Args:
         position: length, (N, 3).
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: see `stillinger_weber`.
         neighbors: all neighbors within ``a sigma``.
-        shape: the pure numbers.
+        shape: dimensionless constants.
 
     Returns:
         Energy, (N,); its sum is the total energy.
@@ -182,8 +182,8 @@ def forces_and_strain_derivative(
 ) -> tuple[jax.Array, jax.Array]:
     """Return the force on each particle and the derivative of the energy with respect to strain.
 
-    Differentiating the moments gives, for the bond to neighbor k with ``d = x_i - x_k = r u``, summed over what it does
-    at both its ends (``Q = Q_i + Q_k``, ``v = v_i - v_k``, ``s = s_i + s_k``),
+    Differentiating the moments gives, for the bond to neighbor k with ``d = x_i - x_k = r u``, summed over both its
+    ends (``Q = Q_i + Q_k``, ``v = v_i - v_k``, ``s = s_i + s_k``),
 
         f = (phi' + lambda epsilon g' (u . Q u + 2/3 v . u + s / 9 - 32/9 g)) u
             + lambda epsilon (g / r) (1 - u u^T) (2 Q u + 2/3 v),
@@ -195,7 +195,7 @@ def forces_and_strain_derivative(
         cell: as for `simkit.molecular.spaces.of_cell`.
         params: see `stillinger_weber`.
         neighbors: all neighbors within ``a sigma``.
-        shape: the pure numbers.
+        shape: dimensionless constants.
 
     Returns:
         Force, energy / length, (N, 3), and strain derivative, energy, (3, 3).
@@ -205,7 +205,7 @@ def forces_and_strain_derivative(
     own = _moments(columns, space, params, index, shape)
     strength = params["tetrahedral_strength"] * params["epsilon"]
 
-    # Without rematerialization reverse mode would keep every intermediate of every column.
+    # Without rematerialization reverse mode stores every intermediate of every column.
     @jax.checkpoint
     def add(sums: tuple, others: jax.Array) -> tuple[tuple, None]:
         force, virial = sums
@@ -257,7 +257,7 @@ def _bonds(columns: Components, others: jax.Array, space: Space, params: Params,
     separation = space.nearest_image(tuple(x - y for x, y in zip(columns, _gather(columns, others), strict=True)))
     squared = _dot(separation, separation)
     is_bond = (others != jnp.arange(len(others))) & (squared < ((shape.reach - EDGE) * sigma) ** 2)
-    # Where there is no bond, any harmless distance will do; two particles in one place have no direction.
+    # Any finite distance for unused entries; coincident particles have no direction.
     squared = jnp.maximum(jnp.where(is_bond, squared, sigma**2), 1e-12 * sigma**2)
     distance = jnp.sqrt(squared)
     direction = tuple(x / distance for x in separation)

@@ -1,4 +1,4 @@
-"""Tail correction: energy and pressure beyond the cut-off of evenly spread partners."""
+"""Tail correction: energy and pressure beyond the cut-off for a uniform density."""
 
 import math
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from simkit.molecular.spaces import Cell
 
 
 def uniform_tail(moment: Callable[[Params], jax.Array]) -> Interaction:
-    """Return the interaction ``E = 2 pi N^2 M / V`` with the rest of a three-dimensional system taken as uniform.
+    """Return the interaction ``E = 2 pi N^2 M / V``, the tail correction of a three-dimensional system.
 
-    ``M = integral of U_rest(r) r^2 dr``, where U_rest is what the pair potential in use lacks: U beyond a sharp
-    cut-off, ``U (1 - S)`` where a switch S fades it out. It exerts no force on particles and the pressure E / V. A
-    switch makes it far more accurate in a crystal than a sharp cut-off, which cuts shells apart.
+    ``M = integral of U_rest(r) r^2 dr``, where U_rest is the part missing from the pair potential in use: U beyond a
+    sharp cut-off, ``U (1 - S)`` with a switch S. It has no force on particles and the pressure E / V. In a crystal a
+    switch makes it far more accurate than a sharp cut-off, which divides shells.
 
     Args:
         moment: ``params -> M``, energy length^3.
@@ -31,8 +31,8 @@ def uniform_tail(moment: Callable[[Params], jax.Array]) -> Interaction:
         return 2 * math.pi * len(position) ** 2 * moment(params) / volume(position, cell)
 
     def stress(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
-        density_of_energy = energy(position, cell, params, _) / volume(position, cell)
-        return -density_of_energy * jnp.eye(position.shape[1], dtype=position.dtype)
+        energy_density = energy(position, cell, params, _) / volume(position, cell)
+        return -energy_density * jnp.eye(position.shape[1], dtype=position.dtype)
 
     def volume(position: jax.Array, cell: Cell) -> jax.Array:
         if cell is None or position.shape[1] != 3:

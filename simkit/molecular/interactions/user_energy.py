@@ -1,4 +1,4 @@
-"""A user's own energy of all positions, as an interaction like any other."""
+"""Interaction of an energy function of all positions, given by the user."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ from simkit.molecular.spaces import Cell
 def user_energy(
     energy: Callable[[jax.Array, Cell, Params], jax.Array], *, parameters: Sequence[str] | None = None
 ) -> Interaction:
-    """Return the interaction of a given energy; force and stress follow by differentiation.
+    """Return the interaction of an energy function, with force and stress by differentiation.
 
     ``F = -dE/dx`` and ``stress = (1/V) dE/dstrain`` for ``x -> x (1 + strain)``, cell likewise.
 
@@ -24,10 +24,10 @@ def user_energy(
         energy: ``(position, cell, params) -> E``, scalar, for positions (N, d) that may lie outside the cell. It must
             be smooth, and in a periodic cell unchanged when a particle moves by a lattice vector:
             `simkit.molecular.spaces.of_cell` gives nearest images.
-        parameters: names (of branches too) of the params that the energy takes, and no others; ``None`` hands it all.
+        parameters: names (of branches too) of the params that the energy takes; ``None`` passes all.
 
     Raises:
-        UserError: if ``parameters`` is one text; when the energy is first asked for, if one of them is not among the
+        UserError: if ``parameters`` is one text; when the energy is first evaluated, if one of them is not among the
             params or has no effect on it.
 
     Example: a spring from each particle to the origin, ``user_energy(lambda x, cell, p: p["k"] / 2 * jnp.sum(x**2))``.
@@ -55,13 +55,13 @@ def user_energy(
 def _chosen(
     energy: Callable[..., jax.Array], position: jax.Array, cell: Cell, params: Params, names: Sequence[str]
 ) -> Params:
-    """Return the params of these names, refusing one without effect; while tracing, so that a run pays nothing."""
+    """Return the params of these names, refusing one without effect; while tracing, so that a run has no overhead."""
     for name in names:
         if name not in params:
             raise UserError(f"user_energy: parameter '{name}' is not among the params{nearest(name, list(params))}")
     chosen = {name: params[name] for name in names}
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), chosen)
-    for name in without_effect(lambda some: energy(position, cell, some), shapes):
+    for name in without_effect(lambda chosen: energy(position, cell, chosen), shapes):
         raise UserError(f"user_energy: the energy does not depend on the parameter '{name}'; remove it from parameters")
     return chosen
 
@@ -78,7 +78,7 @@ def strain_derivative(
         params: of the energy.
 
     Returns:
-        Energy, (d, d), symmetric for an energy that does not change under rotation.
+        Energy, (d, d), symmetric for an energy that is invariant under rotation.
 
     Raises:
         UserError: in free space.

@@ -1,4 +1,4 @@
-"""Minimizers: methods that walk downhill on an energy surface, one evaluation of energy and force per iteration."""
+"""Minimizers of energy, one evaluation of energy and force per iteration."""
 
 from simkit.errors import UserError, nearest
 from simkit.molecular.minimizers.conjugate_gradient import conjugate_gradient

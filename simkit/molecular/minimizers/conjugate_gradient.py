@@ -1,4 +1,4 @@
-"""Nonlinear conjugate gradients of Polak and Ribiere, with line searches by a safeguarded secant."""
+"""Nonlinear conjugate-gradient method of Polak and Ribiere, with line searches by a safeguarded secant."""
 
 import dataclasses
 
@@ -9,15 +9,15 @@ from simkit.core.pytree import pytree
 from simkit.errors import UserError
 from simkit.molecular.minimizers.protocol import Minimizer, Scale, dot, energy_change, largest_norm
 
-# A line has been searched when this fraction of the slope at its start remains: conjugacy needs fairly exact searches.
+# A line search ends when this fraction of the initial slope remains: conjugacy needs fairly exact searches.
 REMAINING_SLOPE = 0.2
-# Rejections in a row after which the line is given up.
+# Consecutive rejections after which the line search is restarted along the force.
 REJECTIONS_BEFORE_RESET = 4
 
 
 @pytree
 class ConjugateGradientState:
-    """A relaxation under way.
+    """State of the conjugate-gradient method.
 
     Attributes:
         position: (N, d).
@@ -25,10 +25,10 @@ class ConjugateGradientState:
         force: at ``position``, (N, d).
         trial: position to evaluate next, (N, d).
         iteration: int32, evaluations after the first.
-        line_force: the force where the current line began, (N, d).
+        line_force: the force at the start of the current line, (N, d).
         direction: of the current line, (N, d), in units of force.
-        step: how far along ``direction`` the trial lies, in units of 1 / stiffness; negative after an overshoot.
-        rejections: int32, trials in a row that went uphill.
+        step: step length to the trial along ``direction``, in units of 1 / stiffness; negative after an overshoot.
+        rejections: int32, consecutive rejected trials.
     """
 
     position: jax.Array
@@ -43,15 +43,15 @@ class ConjugateGradientState:
 
 
 def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
-    """Return the conjugate gradients of Polak and Ribiere.
+    """Return the nonlinear conjugate-gradient method of Polak and Ribiere.
 
-    Along a line ``x + step D`` the next trial is where the secant through the last two slopes vanishes, until little of
-    the slope is left. Then ``D' = F' + beta D`` with ``beta = max(0, F' . (F' - F) / F . F)``, F and F' the forces
-    where the old and the new line begin. A trial that raises the energy is rejected and the step cut. The energy never
-    increases, to the accuracy of `energy_change`.
+    Along a line ``x + step D`` the next trial is at the zero of the secant through the last two slopes, until the slope
+    has fallen enough. Then ``D' = F' + beta D`` with ``beta = max(0, F' . (F' - F) / F . F)``, F and F' the forces at
+    the start of the old and the new line. A trial that raises the energy is rejected and the step shortened. The energy
+    never increases, to the accuracy of `energy_change`.
 
     Args:
-        maximum_displacement: furthest any particle moves in one step, in units of length.
+        maximum_displacement: largest displacement of a particle per step, in units of length.
 
     Raises:
         UserError: if ``maximum_displacement`` is not positive.
@@ -92,7 +92,7 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
         curved = fall * jnp.sign(step) > 0
         secant = step / jnp.where(curved, fall, 1)
 
-        # Ahead along the same line: to the secant's zero, or twice as far where the slope did not fall.
+        # Next step along the same line: to the zero of the secant, or twice the step if the slope did not fall.
         ahead = jnp.where(curved, jnp.clip(secant * after, -jnp.abs(step), 4 * jnp.abs(step)), 2 * step)
         shorter = step * jnp.where(curved, jnp.clip(secant * before / step, 0.1, 0.5), 0.1)
         shorter = jnp.where(jnp.isfinite(shorter), shorter, 0.1 * step)
@@ -104,14 +104,14 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
         beta = jnp.maximum(0, dot(kept, kept - state.line_force) / jnp.where(square > 0, square, 1))
         turned = kept + beta * direction
         turned = jnp.where(dot(turned, kept) > 0, turned, kept)
-        # The curvature met along the old line is the best guess along the new one.
+        # Guess of the curvature along the new line: the curvature along the old one.
         curvature = jnp.where(curved, fall / step, 0) / dot(direction, direction)
         guess = dot(turned, kept) / (jnp.where(curvature > 0, curvature, 1) * dot(turned, turned))
         guess = jnp.where((curvature > 0) & jnp.isfinite(guess), guess, 1)
 
         rejections = jnp.where(accepted, 0, state.rejections + 1)
         # If no step along the line lowers the energy, restart along the force.
-        lost = rejections >= REJECTIONS_BEFORE_RESET
+        failed = rejections >= REJECTIONS_BEFORE_RESET
         turn = accepted & searched
         force_norm, direction_norm = largest_norm(kept), largest_norm(direction)
         restart = jnp.abs(shorter) * direction_norm / jnp.where(force_norm > 0, force_norm, 1)
@@ -122,10 +122,10 @@ def conjugate_gradient(*, maximum_displacement: float = 0.2) -> Minimizer:
                 force=kept,
                 trial=state.trial,
                 iteration=state.iteration + 1,
-                line_force=jnp.where(turn | lost, kept, state.line_force),
-                direction=jnp.where(lost, kept, jnp.where(turn, turned, direction)),
-                step=jnp.where(lost, restart, jnp.where(turn, guess, jnp.where(accepted, ahead, shorter))),
-                rejections=jnp.where(lost, 0, rejections),
+                line_force=jnp.where(turn | failed, kept, state.line_force),
+                direction=jnp.where(failed, kept, jnp.where(turn, turned, direction)),
+                step=jnp.where(failed, restart, jnp.where(turn, guess, jnp.where(accepted, ahead, shorter))),
+                rejections=jnp.where(failed, 0, rejections),
             ),
             scale,
         )

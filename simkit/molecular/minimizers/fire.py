@@ -1,6 +1,7 @@
-"""FIRE, the fast inertial relaxation engine: downhill motion with inertia that stops when it turns uphill."""
+"""FIRE, the fast inertial relaxation engine: damped dynamics, stopped when the power F . v becomes negative."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -11,20 +12,21 @@ from simkit.molecular.minimizers.protocol import Minimizer, Scale, largest_norm
 
 
 class FireSettings(NamedTuple):
-    """What steers FIRE and FIRE 2.0; the defaults without a unit are those of FIRE's authors.
+    """Settings of FIRE and FIRE 2.0; the dimensionless defaults are those of the authors of FIRE.
 
     Time is measured in ``sqrt(mass / stiffness)`` for unit mass, so these numbers hold for any choice of units.
 
     Attributes:
         start_time_step: first time step.
-        maximum_time_step: where growth ends; below 2 / omega of the stiffest vibration, or FIRE keeps backing off.
-        minimum_time_step: where shrinking ends.
-        minimum_downhill_steps: steps downhill before the time step grows; FIRE 2.0 lets it not shrink before, either.
-        time_step_growth: factor per step downhill.
-        time_step_decrease: factor when the motion turns uphill.
+        maximum_time_step: upper bound; choose it below 2 / omega of the stiffest vibration, where the steps are stable.
+        minimum_time_step: lower bound.
+        minimum_downhill_steps: downhill steps before the time step grows; in FIRE 2.0 also iterations before it may
+            shrink.
+        time_step_growth: factor per downhill step.
+        time_step_decrease: factor per uphill step.
         start_mixing: share of the velocity that is turned toward the force.
-        mixing_decrease: factor per step downhill.
-        maximum_displacement: furthest any particle moves in one step, in units of length.
+        mixing_decrease: factor per downhill step.
+        maximum_displacement: largest displacement of a particle per step, in units of length.
     """
 
     start_time_step: float = 0.1
@@ -43,7 +45,7 @@ DEFAULTS = FireSettings()
 
 @pytree
 class FireState:
-    """A relaxation under way.
+    """State of FIRE and FIRE 2.0.
 
     Attributes:
         position: (N, d).
@@ -53,7 +55,7 @@ class FireState:
         velocity: of the move to ``trial``, (N, d), in units of length per unit of time.
         time_step: scalar, in units of time.
         mixing: scalar, current share of the velocity that is turned toward the force.
-        downhill_steps: int32, steps since the motion last turned uphill.
+        downhill_steps: int32, steps since the last uphill step.
     """
 
     position: jax.Array
@@ -69,10 +71,10 @@ class FireState:
 def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
     """Return the fast inertial relaxation engine.
 
-    With P = F . v: where P < 0 the motion stops and the time step shrinks; otherwise it goes on, and after a few steps
-    the time step grows and the mixing fades. Then, by semi-implicit Euler,
-    ``v += dt F``, ``v = (1 - mixing) v + mixing |v| F / |F|``, ``x += dt v``. Where a particle would move further than
-    the maximum displacement the time step is cut for this one step, so that overlapping starts do not fly apart.
+    With P = F . v: if P < 0 the velocity is set to zero and the time step shrinks; otherwise, after a few steps, the
+    time step grows and the mixing decreases. Then, by semi-implicit Euler,
+    ``v += dt F``, ``v = (1 - mixing) v + mixing |v| F / |F|``, ``x += dt v``. If a particle would exceed the maximum
+    displacement, the time step is shortened for this step alone, so that overlapping starts do not fly apart.
 
     Args:
         settings: see `FireSettings`.
@@ -100,9 +102,29 @@ def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
             state, trial=trial, velocity=velocity, time_step=time_step, mixing=mixing, downhill_steps=downhill_steps
         )
 
+    return inertial_minimizer(aim, settings)
+
+
+def inertial_minimizer(aim: Callable[[FireState, Scale], FireState], settings: FireSettings) -> Minimizer:
+    """Return the minimizer that accepts every trial, from rest.
+
+    Args:
+        aim: ``(state, scale) -> state`` with the next trial.
+        settings: for the first time step and mixing.
+    """
+
     def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
         del energy
-        state = at_rest(position, force, settings.start_time_step, settings.start_mixing)
+        state = FireState(
+            position=position,
+            force=force,
+            trial=position,
+            iteration=jnp.int32(0),
+            velocity=jnp.zeros_like(position),
+            time_step=jnp.asarray(settings.start_time_step, dtype=position.dtype),
+            mixing=jnp.asarray(settings.start_mixing, dtype=position.dtype),
+            downhill_steps=jnp.int32(0),
+        )
         return aim(state, scale)
 
     def advance(state: FireState, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
@@ -112,29 +134,8 @@ def fire(settings: FireSettings = DEFAULTS) -> Minimizer:
     return Minimizer(start=start, advance=advance, monotone=False, patience=2000)
 
 
-def at_rest(position: jax.Array, force: jax.Array, time_step: float, mixing: float) -> FireState:
-    """Return the state of particles about to move.
-
-    Args:
-        position: (N, d).
-        force: (N, d).
-        time_step: the first.
-        mixing: the first.
-    """
-    return FireState(
-        position=position,
-        force=force,
-        trial=position,
-        iteration=jnp.int32(0),
-        velocity=jnp.zeros_like(position),
-        time_step=jnp.asarray(time_step, dtype=position.dtype),
-        mixing=jnp.asarray(mixing, dtype=position.dtype),
-        downhill_steps=jnp.int32(0),
-    )
-
-
 def turned_toward(velocity: jax.Array, pull: jax.Array, mixing: jax.Array) -> jax.Array:
-    """Return ``(1 - mixing) v + mixing |v| F / |F|``; at rest where there is no force.
+    """Return ``(1 - mixing) v + mixing |v| F / |F|``, without the second term if F is zero.
 
     Args:
         velocity: (N, d).
@@ -147,12 +148,12 @@ def turned_toward(velocity: jax.Array, pull: jax.Array, mixing: jax.Array) -> ja
 
 
 def clamped(time_step: jax.Array, velocity: jax.Array, maximum_displacement: float) -> jax.Array:
-    """Return the time step, cut so that nothing moves further than ``maximum_displacement``.
+    """Return the time step, shortened so that no particle moves further than ``maximum_displacement``.
 
     Args:
         time_step: scalar.
         velocity: (N, d).
-        maximum_displacement: in the velocity's unit of length.
+        maximum_displacement: in the unit of length of the velocity.
     """
     fastest = largest_norm(velocity)
     return jnp.minimum(time_step, maximum_displacement / jnp.where(fastest > 0, fastest, 1))

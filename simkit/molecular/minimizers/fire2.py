@@ -1,22 +1,21 @@
-"""FIRE 2.0: FIRE that steps back half a step when it turns uphill, with a floor under its time step."""
+"""FIRE 2.0: FIRE with a backward half step when the motion turns uphill, and a lower bound on the time step."""
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
 
-from simkit.molecular.minimizers.fire import FireSettings, FireState, at_rest, clamped, turned_toward
+from simkit.molecular.minimizers.fire import FireSettings, FireState, clamped, inertial_minimizer, turned_toward
 from simkit.molecular.minimizers.protocol import Minimizer, Scale
 
-# Those of its authors, as far as they have no unit.
+# Dimensionless ones as in the reference.
 DEFAULTS = FireSettings(minimum_time_step=0.002, minimum_downhill_steps=20, start_mixing=0.25)
 
 
 def fire2(settings: FireSettings = DEFAULTS) -> Minimizer:
     """Return FIRE 2.0.
 
-    As `simkit.molecular.minimizers.fire.fire`, but the velocity is turned toward the force only where P > 0, and where
-    P <= 0 the particles first go back half the last step, ``x -= dt v / 2``, over whose end they had shot.
+    As `simkit.molecular.minimizers.fire.fire`, but the velocity is turned toward the force only if P > 0, and if
+    P <= 0 the particles first move back by half the last step, ``x -= dt v / 2``, since they overshot.
 
     Args:
         settings: see `FireSettings`.
@@ -51,13 +50,4 @@ def fire2(settings: FireSettings = DEFAULTS) -> Minimizer:
             downhill_steps=downhill_steps,
         )
 
-    def start(position: jax.Array, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
-        del energy
-        state = at_rest(position, force, settings.start_time_step, settings.start_mixing)
-        return aim(state, scale)
-
-    def advance(state: FireState, energy: jax.Array, force: jax.Array, scale: Scale) -> FireState:
-        del energy
-        return aim(dataclasses.replace(state, position=state.trial, force=force, iteration=state.iteration + 1), scale)
-
-    return Minimizer(start=start, advance=advance, monotone=False, patience=2000)
+    return inertial_minimizer(aim, settings)

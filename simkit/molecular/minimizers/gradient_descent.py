@@ -1,4 +1,4 @@
-"""Gradient descent with the step length of Barzilai and Borwein, never uphill."""
+"""Monotone gradient descent with the step length of Barzilai and Borwein."""
 
 import dataclasses
 
@@ -7,12 +7,12 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.errors import UserError
-from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change
+from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change, parabola_minimum
 
 
 @pytree
 class GradientDescentState:
-    """A relaxation under way.
+    """State of gradient descent.
 
     Attributes:
         position: (N, d).
@@ -34,12 +34,13 @@ class GradientDescentState:
 def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
     """Return gradient descent, ``x += rate F``.
 
-    With s the last move and y the fall of the force over it, ``rate = s . s / s . y``, one over the curvature that
-    was met; where that was negative the rate doubles. A step that raises the energy is rejected and the rate cut to the
-    minimum of the parabola through what is known. The energy never increases, to the accuracy of `energy_change`.
+    With s the last move and y the decrease of the force along it, ``rate = s . s / s . y``, the inverse of the measured
+    curvature; if that is negative the rate doubles. A step that raises the energy is rejected and the rate reduced to
+    the minimum of the parabola through both energies and the slope. The energy never increases, to the accuracy of
+    `energy_change`.
 
     Args:
-        maximum_displacement: furthest any particle moves in one step, in units of length.
+        maximum_displacement: largest displacement of a particle per step, in units of length.
 
     Raises:
         UserError: if ``maximum_displacement`` is not positive.
@@ -70,12 +71,10 @@ def gradient_descent(*, maximum_displacement: float = 0.1) -> Minimizer:
         accepted = change <= 0
         work, slope, square = dot(move, pull), dot(state.force, move), dot(move, move)
 
-        # Clipping may have made the move shorter than the rate says.
+        # Clipping may have made the move shorter than the rate.
         taken = scale.stiffness * square / jnp.where(slope > 0, slope, 1)
         measured = scale.stiffness * square / jnp.where(work > 0, work, 1)
-        fraction = jnp.clip(slope / (2 * (change + slope)), 0.1, 0.5)
-        fraction = jnp.where(jnp.isfinite(fraction), fraction, 0.1)
-        rate = jnp.where(accepted, jnp.where(work > 0, measured, 2 * taken), fraction * taken)
+        rate = jnp.where(accepted, jnp.where(work > 0, measured, 2 * taken), parabola_minimum(slope, change) * taken)
         # Without a measurable move there is no estimate of the curvature.
         rate = jnp.where((square > 0) & (slope > 0), rate, state.rate / 2)
         return aim(

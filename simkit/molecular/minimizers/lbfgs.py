@@ -1,4 +1,4 @@
-"""L-BFGS with a trust length: quasi-Newton steps from a few remembered ones, never uphill."""
+"""Monotone L-BFGS (limited-memory quasi-Newton) with a trust length."""
 
 import dataclasses
 
@@ -7,15 +7,23 @@ import jax.numpy as jnp
 
 from simkit.core.pytree import pytree
 from simkit.errors import UserError
-from simkit.molecular.minimizers.protocol import Minimizer, Scale, clip, dot, energy_change, largest_norm
+from simkit.molecular.minimizers.protocol import (
+    Minimizer,
+    Scale,
+    clip,
+    dot,
+    energy_change,
+    largest_norm,
+    parabola_minimum,
+)
 
-# Rejections in a row after which the remembered steps are taken to be misleading.
+# Consecutive rejections after which the memory is cleared.
 REJECTIONS_BEFORE_RESET = 4
 
 
 @pytree
 class LbfgsState:
-    """A relaxation under way.
+    """State of L-BFGS.
 
     Attributes:
         position: (N, d).
@@ -24,11 +32,11 @@ class LbfgsState:
         trial: position to evaluate next, (N, d).
         iteration: int32, evaluations after the first.
         moves: the last accepted moves, newest first, (memory, N, d).
-        pulls: how much the force fell over each, (memory, N, d).
-        move_pull: products of every move with every pull, (memory, memory); zero where nothing is remembered.
+        pulls: decrease of the force along each move, (memory, N, d).
+        move_pull: products of every move with every pull, (memory, memory); zero for unused entries.
         pull_pull: products of every pull with every pull, (memory, memory).
-        trust: furthest any particle may move in the next step, in units of length.
-        rejections: int32, trials in a row that went uphill.
+        trust: largest displacement of a particle in the next step, in units of length.
+        rejections: int32, consecutive rejected trials.
     """
 
     position: jax.Array
@@ -47,14 +55,14 @@ class LbfgsState:
 def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
     """Return the limited-memory BFGS method.
 
-    The step is ``H F``, with H the inverse Hessian that the last ``memory`` moves imply, shortened so that no particle
-    moves further than the trust length. A step that raises the energy is rejected and the trust length cut, to the
-    minimum of the parabola through what is known; after a success it recovers. After several rejections in a row the
-    memory is dropped. The energy never increases, to the accuracy of `energy_change`.
+    The step is ``H F``, with H the inverse Hessian estimated from the last ``memory`` moves, shortened so that no
+    particle moves further than the trust length. A step that raises the energy is rejected and the trust length reduced
+    to the minimum of the parabola through both energies and the slope; it doubles after accepted steps. After several
+    consecutive rejections the memory is cleared. The energy never increases, to the accuracy of `energy_change`.
 
     Args:
-        memory: moves remembered. Good values: 4 to 20; more costs time, and saves few evaluations.
-        maximum_displacement: furthest any particle moves in one step, in units of length.
+        memory: number of stored moves. Good values: 4 to 20; more costs time, and saves few evaluations.
+        maximum_displacement: largest displacement of a particle per step, in units of length.
 
     Raises:
         UserError: if an argument is out of its range.
@@ -69,7 +77,7 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
 
     def aim(state: LbfgsState, scale: Scale) -> LbfgsState:
         direction = _direction(state, scale)
-        # An indefinite memory may point uphill; its mirror image points down.
+        # An indefinite H may give an uphill direction; the opposite one is downhill.
         direction = jnp.where(dot(direction, state.force) < 0, -direction, direction)
         return dataclasses.replace(state, trial=state.position + clip(direction, state.trust * scale.length))
 
@@ -95,24 +103,21 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
         accepted = change <= 0
         longest = largest_norm(move) / scale.length
 
-        # Where the parabola through energy, slope and trial energy has its minimum, as a fraction of the step.
-        slope = dot(state.force, move)
-        fraction = jnp.clip(slope / (2 * (change + slope)), 0.1, 0.5)
-        fraction = jnp.where(jnp.isfinite(fraction), fraction, 0.1)
+        fraction = parabola_minimum(dot(state.force, move), change)
         rejections = jnp.where(accepted, 0, state.rejections + 1)
         recovered = jnp.minimum(2 * jnp.maximum(state.trust, longest), maximum_displacement)
-        forgetful = rejections >= REJECTIONS_BEFORE_RESET
+        is_reset = rejections >= REJECTIONS_BEFORE_RESET
 
         work = dot(move, pull)
-        remember = accepted & (work > 0)
+        is_stored = accepted & (work > 0)
 
-        moves = jnp.where(remember, jnp.concatenate([move[None], state.moves[:-1]]), state.moves)
-        pulls = jnp.where(remember, jnp.concatenate([pull[None], state.pulls[:-1]]), state.pulls)
+        moves = jnp.where(is_stored, jnp.concatenate([move[None], state.moves[:-1]]), state.moves)
+        pulls = jnp.where(is_stored, jnp.concatenate([pull[None], state.pulls[:-1]]), state.pulls)
 
         def push(old: jax.Array, row: jax.Array, column: jax.Array) -> jax.Array:
             rest = jnp.concatenate([column[1:, None], old[:-1, :-1]], axis=1)
-            pushed = jnp.where(remember, jnp.concatenate([row[None], rest]), old)
-            return jnp.where(forgetful, 0, pushed)
+            pushed = jnp.where(is_stored, jnp.concatenate([row[None], rest]), old)
+            return jnp.where(is_reset, 0, pushed)
 
         with_pull = _dots(pulls, pull)
         return aim(
@@ -127,7 +132,7 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
                 move_pull=push(state.move_pull, _dots(pulls, move), _dots(moves, pull)),
                 pull_pull=push(state.pull_pull, with_pull, with_pull),
                 trust=jnp.where(accepted, recovered, fraction * longest),
-                rejections=jnp.where(forgetful, 0, rejections),
+                rejections=jnp.where(is_reset, 0, rejections),
             ),
             scale,
         )
@@ -136,15 +141,15 @@ def lbfgs(*, memory: int = 8, maximum_displacement: float = 0.2) -> Minimizer:
 
 
 def _direction(state: LbfgsState, scale: Scale) -> jax.Array:
-    """Return the product of the implied inverse Hessian and the force, (N, d).
+    """Return the product of the estimated inverse Hessian and the force, (N, d).
 
-    The two loops of Nocedal, Math. Comput. 35, 773 (1980), doi:10.1090/S0025-5718-1980-0572855-7, on the products of
-    the remembered vectors instead of on the vectors.
+    The two-loop recursion of Nocedal, Math. Comput. 35, 773 (1980), doi:10.1090/S0025-5718-1980-0572855-7, on the
+    products of the stored vectors instead of on the vectors.
     """
     memory = len(state.moves)
     work = jnp.diagonal(state.move_pull)
     inverse_work = jnp.where(work > 0, 1 / jnp.where(work > 0, work, 1), 0)
-    # What nothing is remembered about is as stiff as the newest move was.
+    # Initial Hessian of the recursion: a multiple of the identity, the curvature along the newest move.
     newest = inverse_work[0] * state.pull_pull[0, 0]
     stiffness = jnp.where(newest > 0, newest, scale.stiffness)
 

@@ -1,4 +1,4 @@
-"""Interface of a minimizer: two pure functions that see an energy only at the points they ask for."""
+"""Interface of a minimizer: two pure functions, start and advance; the caller evaluates energy and force."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ type Evaluate = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 
 
 class Scale(NamedTuple):
-    """The units a problem is posed in; multiplying them along with the problem changes no iterate but for round-off.
+    """Units of length and stiffness of a problem: scaled together with the problem they leave all iterates unchanged.
 
     Attributes:
         length: scalar; a particle diameter. The largest move in one step is a fraction of it.
@@ -22,18 +22,18 @@ class Scale(NamedTuple):
 
 
 class Minimizer(NamedTuple):
-    """A method that walks downhill, one evaluation of energy and force per iteration.
+    """A minimization method, with one evaluation of energy and force per iteration.
 
     A state is a pytree with at least ``position`` and the ``force`` there, both (N, d), ``trial``, the position to
-    evaluate next, (N, d), and ``iteration``, int32, the number of evaluations after the first. A minimizer never calls
-    anything, so the caller, which evaluates, may keep neighbor lists, count, or stop.
+    evaluate next, (N, d), and ``iteration``, int32, the number of evaluations after the first. A minimizer does not
+    evaluate energies itself, so the caller may maintain neighbor lists, count, or stop.
 
     Attributes:
         start: ``(position, energy, force, scale) -> state``.
-        advance: ``(state, energy, force, scale) -> state``, told the energy and force at ``state.trial``.
+        advance: ``(state, energy, force, scale) -> state``, with energy and force at ``state.trial``.
         monotone: whether the state also has the ``energy`` at ``position``, which then never increases; otherwise
-            the energy is not looked at and need not be computed.
-        patience: iterations without a smaller force or a lower energy after which nothing more is to be expected.
+            the energy is ignored and need not be computed.
+        patience: iterations without a smaller force or a lower energy after which the minimization has stalled.
     """
 
     start: Callable[[jax.Array, jax.Array, jax.Array, Scale], Any]
@@ -43,7 +43,7 @@ class Minimizer(NamedTuple):
 
 
 def start(minimizer: Minimizer, position: jax.Array, evaluate: Evaluate, scale: Scale) -> Any:
-    """Return the state from which ``minimizer`` sets out.
+    """Return the initial state of a minimizer.
 
     Args:
         minimizer: the method.
@@ -55,7 +55,7 @@ def start(minimizer: Minimizer, position: jax.Array, evaluate: Evaluate, scale: 
 
 
 def step(minimizer: Minimizer, state: Any, evaluate: Evaluate, scale: Scale) -> Any:
-    """Take one iteration, with one evaluation.
+    """Return the state after one iteration, with one evaluation.
 
     Args:
         minimizer: the method.
@@ -67,10 +67,10 @@ def step(minimizer: Minimizer, state: Any, evaluate: Evaluate, scale: Scale) -> 
 
 
 def energy_change(state: Any, energy: jax.Array, force: jax.Array) -> jax.Array:
-    """Return the energy at the trial less that at the position, also where their difference drowns in round-off.
+    """Return the energy at the trial less the energy at the position, also below the round-off of the energies.
 
-    There the work of the mean force, ``-(F + F') . dx / 2``, is exact to third order in the step, and tells downhill
-    from uphill long after the energies agree in all their digits.
+    There it is the work of the mean force, ``-(F + F') . dx / 2``, exact to third order in the step, whose sign is
+    right even if the energies agree in all their digits.
 
     Args:
         state: a minimizer's state with ``position``, ``energy``, ``force`` and ``trial``.
@@ -84,8 +84,19 @@ def energy_change(state: Any, energy: jax.Array, force: jax.Array) -> jax.Array:
 
 
 def energy_noise(energy: jax.Array) -> jax.Array:
-    """Return the round-off to expect in an energy: a sum of many terms that cancel in part."""
+    """Return a bound on the round-off of an energy, a sum of many terms that cancel in part."""
     return 100 * jnp.finfo(energy.dtype).eps * jnp.abs(energy)
+
+
+def parabola_minimum(work: jax.Array, change: jax.Array) -> jax.Array:
+    """Return the step length to the minimum of the parabola through a rejected step, within 0.1 to 0.5 of that step.
+
+    Args:
+        work: of the initial force along the step, energy; the initial slope is its negative.
+        change: energy after the step less that before.
+    """
+    fraction = jnp.clip(work / (2 * (change + work)), 0.1, 0.5)
+    return jnp.where(jnp.isfinite(fraction), fraction, 0.1)
 
 
 def dot(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -94,7 +105,7 @@ def dot(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def largest_norm(vectors: jax.Array) -> jax.Array:
-    """Return the length of the longest vector, with a finite derivative even where all are zero.
+    """Return the norm of the longest vector, with a finite derivative even if all are zero.
 
     Args:
         vectors: (N, d).
@@ -104,7 +115,7 @@ def largest_norm(vectors: jax.Array) -> jax.Array:
 
 
 def clip(displacement: jax.Array, limit: jax.Array) -> jax.Array:
-    """Shorten all displacements by one factor so that none is longer than ``limit``.
+    """Return all displacements multiplied by one factor so that none is longer than ``limit``.
 
     Args:
         displacement: (N, d).

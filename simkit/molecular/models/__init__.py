@@ -1,1 +1,1 @@
-"""Force fields of several systems, with their parameters and units."""
+"""Models of particle systems: force fields with their parameters and units."""

@@ -1,4 +1,4 @@
-"""Model of a cluster in free space: interaction, units, starting positions."""
+"""Model of a cluster in free space: interaction, units, initial positions."""
 
 import math
 from collections.abc import Callable
@@ -26,17 +26,17 @@ LENNARD_JONES_STIFFNESS = 72 / 2 ** (1 / 3)
 
 
 class ClusterModel(NamedTuple):
-    """A cluster whose energy is a sum over all its pairs.
+    """A cluster with a pair potential without cut-off.
 
     Attributes:
         params: ``epsilon``, ``sigma`` and, for Morse, ``rho``.
-        bond: distance at which a pair's energy is lowest, in units of sigma.
-        radius: that of a close-packed ball of the atoms, in units of sigma.
+        bond: distance of the minimum of the pair potential, in units of sigma.
+        radius: of a close-packed ball of the atoms, in units of sigma.
         interaction: the sum over all pairs.
         scale: ``params -> Scale`` of a bond.
         force_unit: ``params -> force``, epsilon / sigma.
-        start: ``(params, key) -> position``, (N, 3), anywhere in a sphere.
-        energies: ``(position, params) -> (N,)``, each atom's half of its pair energies.
+        start: ``(params, key) -> position``, (N, 3), uniformly random in a sphere.
+        energies: ``(position, params) -> (N,)``, half the pair energies of each atom.
         observe: ``(position, cell, params) -> arrays``: ``diameter`` and ``energy_of_particle``.
     """
 
@@ -57,7 +57,7 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
     Args:
         particles: number of atoms, at least 2.
         potential: ``"lennard_jones"`` or ``"morse"``.
-        spread: radius of the sphere of starts, in units of that of a close-packed ball of the atoms.
+        spread: radius of the sphere of starts, in units of the radius of a close-packed ball of the atoms.
 
     Raises:
         UserError: if an argument is out of its range.
@@ -77,12 +77,12 @@ def cluster_model(*, particles: int, potential: str, spread: float) -> ClusterMo
     declared = MORSE_PARAMETERS if is_morse else LENNARD_JONES_PARAMETERS
 
     def start(params: Params, key: jax.Array) -> jax.Array:
-        heading_key, distance_key = jax.random.split(key)
+        direction_key, distance_key = jax.random.split(key)
         dtype = params["sigma"].dtype
-        heading = jax.random.normal(heading_key, (particles, DIMENSION), dtype)
-        heading = heading / jnp.sqrt(jnp.sum(heading**2, axis=1, keepdims=True))
+        direction = jax.random.normal(direction_key, (particles, DIMENSION), dtype)
+        direction = direction / jnp.sqrt(jnp.sum(direction**2, axis=1, keepdims=True))
         distance = jax.random.uniform(distance_key, (particles, 1), dtype) ** (1 / 3)
-        return spread * radius * params["sigma"] * distance * heading
+        return spread * radius * params["sigma"] * distance * direction
 
     def stiffness(params: Params) -> jax.Array:
         """Return the curvature of the pair potential at its minimum, in units of epsilon / sigma^2."""

@@ -1,4 +1,4 @@
-"""Force fields for the atoms of a structure, chosen by name, with their parameters."""
+"""Force fields for the atoms of a structure, by name, with their parameters."""
 
 import dataclasses
 import math
@@ -23,20 +23,20 @@ from simkit.molecular.systems.crystal import MATERIALS, ROOM, SKIN
 
 PAIR_PARAMETERS = ("epsilon", "sigma")
 POTENTIALS = ("lennard_jones", "morse", "silicon", "soft_sphere")
-# Beyond this the sum over all pairs of a structure in free space would need gigabytes.
+# Most atoms of a structure in free space without cut-off: more would need gigabytes for the sum over all pairs.
 MOST_WITHOUT_CUTOFF = 4000
 
 
 class ForceField(NamedTuple):
-    """A potential fitted to a structure.
+    """A potential for the atoms of a structure.
 
     Attributes:
         interaction: the energy and its derivatives.
-        params: of the potential, by name; the default is a table (S, S) where they depend on two of S species.
-        reach: ``values -> length`` on the host, where the interaction ends; infinite if nowhere.
+        params: of the potential, by name; for S > 1 species the defaults of pair parameters are (S, S) tables.
+        reach: ``values -> length`` on the host, the cut-off; infinite if there is none.
         scale: ``params -> Scale`` of a bond.
         force_unit: ``params -> force``, epsilon / sigma.
-        diameter: ``params -> (N,)``, how large the atoms are drawn.
+        diameter: ``params -> (N,)``, drawn diameters of the atoms.
     """
 
     interaction: Interaction
@@ -64,8 +64,8 @@ def force_field(
         species: of each atom, integers in [0, kinds), (N,).
         kinds: number of species S; parameters of pairs are tables (S, S) for more than one.
         density: atoms per volume; ``None`` in free space.
-        cutoff: where Lennard-Jones and Morse end, length; 0 for nowhere, in free space only.
-        switch_on: where they begin to fade, in units of the cut-off.
+        cutoff: cut-off of Lennard-Jones and Morse, length; 0 for none, in free space only.
+        switch_on: distance at which the switch begins, in units of the cut-off.
         exponent: of soft spheres.
 
     Raises:
@@ -129,12 +129,12 @@ def _pairs(
     density: float | None = None,
     **others: float,
 ) -> ForceField:
-    """Return a pair potential: up to sigma (no ``cutoff``), to a cut-off, or endless (``cutoff`` zero)."""
+    """Return a pair potential of range sigma (``cutoff`` ``None``), with a cut-off, or without (``cutoff`` zero)."""
     known = MORSE_PARAMETERS if "rho" in others else LENNARD_JONES_PARAMETERS
     table = 1.0 if kinds == 1 else ((1.0,) * kinds,) * kinds
 
     def of_pairs(params: Params) -> dict[str, jax.Array]:
-        # The mean of both orders, so that action equals reaction whatever the table.
+        # Symmetrized, so that action equals reaction for any table.
         values = {name: params[name] for name in ("epsilon", "sigma")}
         values = {name: (value + value.T) / 2 if value.ndim == 2 else value for name, value in values.items()}
         values |= {name: params[name] for name in others}
@@ -153,9 +153,9 @@ def _pairs(
     def unit(params: Params, name: str) -> jax.Array:
         return like(params, name).mean()
 
-    room = None
+    capacity = None
     if cutoff and density is not None:
-        room = min(len(species), math.ceil(ROOM * density * 4 / 3 * math.pi * ((1 + SKIN) * cutoff) ** 3))
+        capacity = min(len(species), math.ceil(ROOM * density * 4 / 3 * math.pi * ((1 + SKIN) * cutoff) ** 3))
     return ForceField(
         interaction=pair_interaction(
             switched(potential) if cutoff else potential,
@@ -163,7 +163,7 @@ def _pairs(
             parameters=of_pairs,
             species=species.tolist() if kinds > 1 else None,
             skin=SKIN,
-            capacity=room,
+            capacity=capacity,
         ),
         params={
             name: dataclasses.replace(known[name], default=table) if name in PAIR_PARAMETERS else known[name]

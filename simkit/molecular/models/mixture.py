@@ -23,9 +23,9 @@ from simkit.molecular.relaxation.cell_coordinates import CellCoordinates
 from simkit.molecular.sizes import check_particles
 from simkit.molecular.spaces import Cell
 
-# Neighbors within the list's reach of a random start at the usual densities; a run that needs more grows.
+# Initial capacity of the neighbor list by dimension, for a random start at the usual densities.
 USUAL_NEIGHBORS = {2: 20, 3: 48}
-# So many are enough for a box two large diameters wide at a ratio of 2 and a packing fraction of 1.5.
+# Fewest particles by dimension: the box is then two large diameters wide at a ratio of 2 and a packing fraction of 1.5.
 FEWEST = {2: 16, 3: 64}
 DIMENSIONS = {
     "position": ("particle", "axis"),
@@ -39,13 +39,13 @@ PLANAR_DIMENSIONS = DIMENSIONS | {"hexatic_order": ("particle",)}
 
 
 class Mixture(NamedTuple):
-    """Spheres of two sizes, relaxed in a box of side 1 with an energy scale of 1.
+    """Spheres of two sizes in a box of side 1 with an energy scale of 1.
 
-    In these units nothing depends on the parameters ``stiffness`` and ``small_diameter``; they come in where numbers
-    are reported. The side of the box follows from the packing fraction, ``L^d = sum_i v_i / phi``.
+    In these units nothing depends on the parameters ``stiffness`` and ``small_diameter``; results are converted to
+    them. The side of the box follows from the packing fraction, ``L^d = sum_i v_i / phi``.
 
     Attributes:
-        particles: how many, even.
+        particles: number of spheres, even.
         dimension: d, 2 or 3.
         exponent: of the energy of an overlap.
         fraction: name of the parameter that is the packing fraction in the box of side 1.
@@ -58,7 +58,7 @@ class Mixture(NamedTuple):
 
     @property
     def dimensions(self) -> dict[str, tuple[str, ...]]:
-        """The names of the axes of what `observe` returns."""
+        """Dimension names of the arrays from `observe`."""
         return dict(PLANAR_DIMENSIONS if self.dimension == 2 else DIMENSIONS)
 
     def side(self, params: Params) -> jax.Array:
@@ -77,10 +77,10 @@ class Mixture(NamedTuple):
         return Scale(length=1 / side, stiffness=side**2)
 
     def arrangement(self, coordinates: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return positions, (N, d), and sides of the box, (d,), where the box relaxes too.
+        """Return positions, (N, d), and sides of the box, (d,), of a relaxing box.
 
         Args:
-            coordinates: as `simkit.molecular.relaxation.cell_coordinates.CellCoordinates` stacks them.
+            coordinates: (N + d, d), see `simkit.molecular.relaxation.cell_coordinates.CellCoordinates`.
             params: the parameters.
         """
         return CellCoordinates(self.scale(params).length, isotropic=True).split(coordinates, self.cell(params))
@@ -90,10 +90,10 @@ class Mixture(NamedTuple):
 
         Args:
             params: the parameters.
-            key: of the start, on which that does not depend.
+            key: unused.
 
         Raises:
-            UserError: if it is less than two large diameters wide.
+            UserError: if the box is less than two large diameters wide.
         """
         del key
         fraction, ratio = float(params[self.fraction]), float(params["diameter_ratio"])
@@ -111,7 +111,7 @@ class Mixture(NamedTuple):
         return jax.random.uniform(key, (self.particles, self.dimension), params[self.fraction].dtype)
 
     def interaction(self) -> Interaction:
-        """Return what acts between the spheres.
+        """Return the interaction of the spheres.
 
         Raises:
             UserError: if the exponent is below 2.
@@ -127,26 +127,26 @@ class Mixture(NamedTuple):
         )
 
     def rattlers(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array:
-        """Return the spheres that no contact holds, (N,) booleans.
+        """Return the mask of rattlers, (N,) booleans.
 
         Args:
             position: (N, d).
             cell: sides of the box, (d,).
             params: the parameters.
-            neighbors: what the interaction keeps, current.
+            neighbors: of the interaction, current.
         """
         assert cell is not None  # a mixture is always in a box
         apart, sigma = self._pairs(position, cell, params, neighbors)
         return ~contacts.load_bearing(contacts.contact_network(apart, sigma), self.dimension)
 
     def observe(self, position: jax.Array, cell: jax.Array, params: Params, neighbors: Any) -> Arrays:
-        """Return what a frame stores, in the units of ``stiffness`` and ``small_diameter``.
+        """Return the arrays of a frame, in the units of ``stiffness`` and ``small_diameter``.
 
         Args:
             position: (N, d).
             cell: sides of the box, (d,).
             params: the parameters.
-            neighbors: what the interaction keeps, current.
+            neighbors: of the interaction, current.
         """
         apart, sigma = self._pairs(position, cell, params, neighbors)
         network = contacts.contact_network(apart, sigma)
@@ -166,13 +166,13 @@ class Mixture(NamedTuple):
         return arrays | ({"hexatic_order": polygon_order(apart, network.touching, 6)} if self.dimension == 2 else {})
 
     def diagnose(self, position: jax.Array, cell: jax.Array, params: Params, neighbors: Any) -> Arrays:
-        """Return the scalars of a state, in the units of ``stiffness`` and ``small_diameter``.
+        """Return the diagnostics of a state, in the units of ``stiffness`` and ``small_diameter``.
 
         Args:
             position: (N, d).
             cell: sides of the box, (d,).
             params: the parameters.
-            neighbors: what the interaction keeps, current.
+            neighbors: of the interaction, current.
         """
         interaction, dtype = self.interaction(), position.dtype
         apart, sigma = self._pairs(position, cell, params, neighbors)
@@ -200,7 +200,7 @@ class Mixture(NamedTuple):
         return jnp.where(jnp.arange(self.particles) >= self.particles // 2, params["diameter_ratio"], 1)
 
     def _pairs(self, position: jax.Array, cell: jax.Array, params: Params, neighbors: Any) -> tuple[Pairs, jax.Array]:
-        """Return the particles that may touch each one, and the distances at which they do, (N, K)."""
+        """Return the candidate pairs and their contact distances, (N, K)."""
         space = spaces.periodic(cell)
         if isinstance(neighbors, NeighborList):
             apart = pairs.listed_pairs(position, space, neighbors)
@@ -214,7 +214,7 @@ def mixture(particles: int, dimension: int, exponent: float, fraction: str) -> M
     """Return a mixture after checking its arguments.
 
     Args:
-        particles: how many spheres.
+        particles: number of spheres.
         dimension: 2 or 3.
         exponent: of the energy of an overlap.
         fraction: name of the parameter that is the packing fraction in the box of side 1.

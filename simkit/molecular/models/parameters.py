@@ -1,4 +1,4 @@
-"""Parameters that several particle systems share."""
+"""Declarations of parameters of several particle systems."""
 
 from simkit.core.parameter import POSITIVE, Parameter
 from simkit.molecular.interactions.stillinger_weber import SILICON
@@ -10,19 +10,19 @@ LENNARD_JONES_PARAMETERS = {
 }
 MORSE_PARAMETERS = {
     "epsilon": DEPTH,
-    "sigma": Parameter(1.0, POSITIVE, "length", "distance at which the pair potential is deepest"),
-    "rho": Parameter(6.0, POSITIVE, "1", "how narrow the well is: sigma over its width"),
+    "sigma": Parameter(1.0, POSITIVE, "length", "distance of the minimum of the pair potential"),
+    "rho": Parameter(6.0, POSITIVE, "1", "sigma over the width of the well"),
 }
 SILICON_PARAMETERS = {
     "epsilon": Parameter(SILICON["epsilon"], POSITIVE, "eV", "energy of a bond"),
     "sigma": Parameter(SILICON["sigma"], POSITIVE, "angstrom", "length scale; a bond is 2^(1/6) sigma long"),
     "tetrahedral_strength": Parameter(
-        SILICON["tetrahedral_strength"], doc="lambda, weight of the energy of angles that are not tetrahedral"
+        SILICON["tetrahedral_strength"], doc="lambda, weight of the three-body energy of non-tetrahedral angles"
     ),
 }
-# Of equally many small and large elastic spheres.
+# Of a 50:50 mixture of small and large elastic spheres.
 MIXTURE_PARAMETERS = {
-    "packing_fraction": Parameter(0.9, POSITIVE, "1", "area (or volume) of all spheres / that of the box"),
+    "packing_fraction": Parameter(0.9, POSITIVE, "1", "area (or volume) of all spheres / area (or volume) of the box"),
     "diameter_ratio": Parameter(
         1.4, POSITIVE, "1", "large / small diameter; 1 makes all spheres equal, and disks crystallize"
     ),

@@ -1,15 +1,15 @@
-"""Quantities that several systems of particles share, in the units of length and energy of each."""
+"""Declarations of quantities of particle systems, in given units of length and energy."""
 
 from simkit.core.simulation import Quantity
 
 
 def particle_quantities(length: str = "length", energy: str = "energy", dimension: str = "d") -> dict[str, Quantity]:
-    """Return what systems of particles observe and diagnose, by name.
+    """Return the declarations of observed arrays and diagnostics, by name.
 
     Args:
         length: unit of length.
         energy: unit of energy.
-        dimension: of space, as it is written in the exponents of units.
+        dimension: of space, as written in the exponents of units.
     """
     pressure = f"{energy}/{length}^{dimension}"
     table = {
@@ -26,7 +26,7 @@ def particle_quantities(length: str = "length", energy: str = "energy", dimensio
         "max_force": (f"{energy}/{length}", "largest force on a particle"),
         "pressure": (pressure, "pressure"),
         "volume": (f"{length}^{dimension}", "volume of the cell"),
-        "max_stress_error": (pressure, "largest distance of the stress from the pressure asked for"),
+        "max_stress_error": (pressure, "largest deviation of the stress from the external pressure"),
         "nearest_distance": (length, "distance of nearest neighbors"),
         "lattice_constant": (length, "lattice constant"),
         "largest_displacement": (length, "largest displacement from the site"),
@@ -35,7 +35,7 @@ def particle_quantities(length: str = "length", energy: str = "energy", dimensio
         "rattler_fraction": ("1", "fraction of particles that bear no load"),
         "packing_fraction": ("1", "packing fraction"),
         "hexatic_order": ("1", "hexatic order (of each particle; diagnosed, the mean)"),
-        "load": ("1", "share of the virial over the mean"),
+        "load": ("1", "virial of each particle over the mean"),
         "overlap_energy": (energy, "overlap energy of each particle"),
     }
     return {name: Quantity(unit, doc) for name, (unit, doc) in table.items()}

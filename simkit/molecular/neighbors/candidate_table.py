@@ -1,4 +1,4 @@
-"""Neighbors of all particles at once from a table of pairs, for small systems where loops are slow."""
+"""Neighbor search by one table of candidate pairs, for small systems on devices where loops are slow."""
 
 import jax
 import jax.numpy as jnp
@@ -7,22 +7,22 @@ from simkit.core.whole_arrays import prefers_whole_arrays
 from simkit.molecular.neighbors.cell_list import CellList
 from simkit.molecular.spaces import Components, Space
 
-# Particles of which a table of pairs is still faster than a loop over candidates.
+# Number of particles up to which a table of pairs is faster than a loop over candidates.
 MOST_PARTICLES = 1024
-# Candidates of a run in the narrow table. In onnxruntime 20 steps of 500 disks, 18 of which renew the list, take 43 ms
-# by it, and 120 ms by a table of all pairs.
+# Candidates per run in the narrow table. In onnxruntime 20 steps of 500 disks, 18 of which rebuild the list, take 43 ms
+# with it, and 120 ms with a table of all pairs.
 WIDTH = 32
 
 
 def is_worth_a_table(count: int) -> bool:
-    """Return whether pairs of ``count`` particles are tested at once, see `prefers_whole_arrays`."""
+    """Return whether a table is faster for ``count`` particles, see `simkit.core.whole_arrays`."""
     return count <= MOST_PARTICLES and prefers_whole_arrays()
 
 
 def columns_from_table(
     cells: CellList, position: Components, space: Space, reach: jax.Array, capacity: int, tested: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the neighbor index (K, N) and the most neighbors of a particle, in the order of the runs of candidates.
+    """Return the neighbor index, (K, N), in the order of the candidates, and the largest number of neighbors.
 
     Args:
         cells: runs of candidates.
@@ -30,7 +30,7 @@ def columns_from_table(
         space: the geometry.
         reach: scalar, length.
         capacity: K.
-        tested: int32, (R,); how many candidates of each run count.
+        tested: int32, (R,); number of candidates of each run that are tested.
     """
     runs, count = cells.first.shape
 
@@ -48,7 +48,7 @@ def columns_from_table(
 def _from_runs(
     cells: CellList, position: Components, space: Space, reach: jax.Array, capacity: int, tested: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return what `columns_from_table` does, from the candidates of each particle, at most `WIDTH` in a run."""
+    """Return the result of `columns_from_table` from the candidates of each particle, at most `WIDTH` per run."""
     runs, count = cells.first.shape
     k = jnp.arange(WIDTH, dtype=jnp.int32)
     parts = []
@@ -62,23 +62,23 @@ def _from_runs(
     apart = space.nearest_image(tuple(x.at[candidate].get(mode="clip") - x[:, None] for x in position))
     own = jnp.arange(count, dtype=jnp.int32)[:, None]
     is_near = (sum(d * d for d in apart) < reach * reach) & (candidate != own) & is_candidate
-    # Those that come first have the highest rank; 0 is for no neighbors.
+    # The first candidate has the highest rank; rank 0 is no neighbor.
     rank = is_near * jnp.arange(runs * WIDTH, 0, -1, dtype=jnp.int32)
-    highest, place = jax.lax.top_k(rank, min(capacity, runs * WIDTH))
-    other = candidate.reshape(-1).at[own * (runs * WIDTH) + place].get(mode="promise_in_bounds")
+    highest, column = jax.lax.top_k(rank, min(capacity, runs * WIDTH))
+    other = candidate.reshape(-1).at[own * (runs * WIDTH) + column].get(mode="promise_in_bounds")
     return _columns(highest, other, is_near, capacity)
 
 
 def _from_all_pairs(
     cells: CellList, position: Components, space: Space, reach: jax.Array, capacity: int, tested: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return what `columns_from_table` does, from all pairs of particles."""
+    """Return the result of `columns_from_table` from all pairs of particles."""
     runs, count = cells.first.shape
     slots = jnp.arange(count, dtype=jnp.int32)
     apart = space.nearest_image(tuple(x[:, None] - x for x in position))
     is_near = (sum(d * d for d in apart) < reach * reach) & (slots[:, None] != slots)
-    # Each pair is in one run at most, and those that come first have the highest rank; 0 is for no neighbors. Sums of
-    # products, since onnxruntime selects in three passes.
+    # Each pair is in one run at most; the first candidate has the highest rank, rank 0 is no neighbor. Sums of products
+    # instead of selections, for which onnxruntime takes three passes.
     rank = jnp.zeros((count, count), jnp.int32)
     for run in range(runs):
         first, row_end, row_length = (f[run][:, None] for f in (cells.first, cells.row_end, cells.row_length))
@@ -93,7 +93,7 @@ def _from_all_pairs(
 
 
 def _columns(highest: jax.Array, other: jax.Array, is_near: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array]:
-    """Return the neighbor index (K, N), filled with the particle itself, and the most neighbors of a particle."""
+    """Return the neighbor index, (K, N), unused entries the particle itself, and the largest number of neighbors."""
     count = len(highest)
     slots = jnp.arange(count, dtype=jnp.int32)
     needed = is_near.astype(jnp.int32).sum(axis=1, dtype=jnp.int32).max()

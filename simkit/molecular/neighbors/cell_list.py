@@ -1,4 +1,4 @@
-"""Cell lists: particles sorted into bins, so that the candidate neighbors of each lie in a few contiguous runs."""
+"""Cell lists: particles sorted into bins, with the candidate neighbors of each in a few contiguous runs."""
 
 import itertools
 from typing import NamedTuple
@@ -8,25 +8,24 @@ import jax.numpy as jnp
 
 from simkit.molecular.spaces import Components, Space
 
-# Bins per reach along the first axis, where neighboring bins are neighbors in memory: finer bins trim the runs.
+# Bins per reach along the first axis, along which bins are contiguous in memory: finer bins shorten the runs.
 FINENESS = 4
-# Binning rounds; the grid is made for a reach longer by far more than that and far less than any skin.
+# Relative increase of the reach: far more than the round-off of binning, far less than any skin.
 ROUNDING = 1e-5
 
 
 class CellList(NamedTuple):
-    """Candidate partners of every particle, as runs of slots; a slot is a place in the sorted order.
+    """Candidate neighbors of every particle, as runs of slots; a slot is an index in the sorted order.
 
-    Run r of the particle in slot i holds slots ``first[r, i] + k`` for ``k < length[r, i]``, going on at the start of
-    its row of bins, ``row_length`` slots earlier, where it passes ``row_end``. Every particle within reach is in
-    exactly one run.
+    Run r of the particle in slot i holds the slots ``first[r, i] + k`` for ``k < length[r, i]``, less ``row_length``
+    from ``row_end`` on, since a row of bins is periodic. Every particle within reach is in exactly one run.
 
     Attributes:
-        order: particle in each slot, (N,).
-        first: (R, N), with R = 3^(d-1).
-        length: (R, N).
-        row_end: (R, N).
-        row_length: (R, N).
+        order: index of the particle in each slot, int32, (N,).
+        first: first slot of each run, int32, (R, N), with R = 3^(d-1).
+        length: number of slots of each run, int32, (R, N).
+        row_end: one past the last slot of the row of bins, int32, (R, N).
+        row_length: number of slots of the row of bins, int32, (R, N).
     """
 
     order: jax.Array
@@ -37,10 +36,10 @@ class CellList(NamedTuple):
 
 
 def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
-    """Sort particles into bins and return the runs of slots that hold everything within reach.
+    """Sort particles into bins and return the runs of slots of all particles within reach.
 
-    The number of bins follows the cell, which may be traced; only an upper bound, twice the number of particles, is
-    fixed. In free space the grid spans the particles there are. Boxes of one or two bins per side need no exception.
+    The number of bins depends on the cell, which may be traced; only an upper bound, about twice the number of
+    particles, is static. In free space the grid spans the particles. Boxes may have one or two bins per side.
 
     Args:
         position: one array (N,) per component.
@@ -72,7 +71,7 @@ def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
     for axis in range(1, dimension):
         across.append(rest % shape[axis])
         rest = rest // shape[axis]
-    # A coarse grid needs fewer bins to cover the reach than the fine one it could not afford.
+    # Bins per reach on the grid as built, which may be coarser than `FINENESS`.
     span = jnp.ceil(reach * shape[0] / extent[0]).astype(jnp.int32)
     runs = [
         _run(start, x, across, shape, span, offsets, space.is_periodic)
@@ -82,8 +81,8 @@ def cell_list(position: Components, space: Space, reach: jax.Array) -> CellList:
 
 
 def _grid_shape(extent: tuple[jax.Array, ...], reach: jax.Array, most: int) -> tuple[jax.Array, ...]:
-    """Return the bins per axis: none narrower than the reach (the first axis: its fraction), ``most`` in all."""
-    # Along an infinite side all have the same place, in one bin.
+    """Return the bins per axis, at most ``most`` in all: as wide as the reach, along the first axis a fraction."""
+    # Along an infinite side all particles are in one bin.
     finite = [jnp.where(jnp.isinf(width), 0, width) for width in extent]
     finest = [jnp.clip(width / reach, 1, most) for width in finite]
     finest[0] = jnp.clip(FINENESS * finite[0] / reach, 1, most)
@@ -93,7 +92,7 @@ def _grid_shape(extent: tuple[jax.Array, ...], reach: jax.Array, most: int) -> t
     coarser = jnp.minimum((most / product) ** (1 / len(extent)), 1)
     room, shape = jnp.int32(most), []
     for n in reversed(finest):
-        # Rounding up to one bin elsewhere may leave less room than the common factor assumes.
+        # Rounding up to one bin along another axis may leave fewer bins than the common factor assumes.
         bins = jnp.minimum(jnp.maximum(jnp.floor(n * coarser), 1).astype(jnp.int32), room)
         room = room // bins
         shape.append(bins)
@@ -109,12 +108,12 @@ def _run(
     offsets: tuple[int, ...],
     is_periodic: bool,
 ) -> tuple[jax.Array, ...]:
-    """Return (first, length, row_end, row_length) of the run in the row of bins at ``offsets`` from each particle's."""
+    """Return (first, length, row_end, row_length) of the run in the row of bins at ``offsets`` from each particle."""
     row, exists = jnp.zeros_like(x), jnp.bool_(True)
     for place, n, offset in reversed(list(zip(across, shape[1:], offsets, strict=True))):
         moved = place + offset
         if is_periodic:
-            # Around a ring of two the bins on either side are one bin; a ring of one has no other.
+            # With two periodic bins the neighbors on both sides are the same bin; with one bin there are none.
             exists = exists & (n > {0: 0, 1: 1, -1: 2}[offset])
             moved = moved % n
         else:

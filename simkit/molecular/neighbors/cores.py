@@ -1,21 +1,21 @@
-"""Loops whose iterations are split over the cores of a CPU."""
+"""Splitting of compiled loops over the cores of a CPU."""
 
 import jax
 import jax.numpy as jnp
 
-# Arrays of fewer bytes are not worth splitting: waking another core takes as long as computing them.
+# Smallest arrays, in bytes, that are split: waking another core takes as long as computing smaller ones.
 WORTH_SPLITTING = 500_000
 
 
 def split_over_cores(number: jax.Array) -> jax.Array:
-    """Return ``number``; a loop whose body passes one through here uses all cores of a processor.
+    """Return ``number``; a loop whose body passes a number through this function uses all cores of a CPU.
 
-    On processors XLA compiles a loop of plain arithmetic into one function, which runs on one core, however long its
-    arrays are. It leaves a loop that sorts as it is, and splits each of its operations over the cores. So this sorts,
-    two equal numbers. On other devices it does nothing.
+    On a CPU XLA compiles a loop of plain arithmetic into one function on one core, however long its arrays are. A loop
+    that contains a sort is not fused, and each of its operations is split over the cores. So this function sorts two
+    equal numbers. On other devices it does nothing.
 
     Args:
-        number: scalar; something the loop depends on, or the compiler drops it.
+        number: scalar that the loop depends on, since the compiler removes unused code.
     """
 
     def through_sort(number: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Neighbor lists, built and kept up to date inside compiled code."""
+"""Verlet neighbor lists, built and refreshed inside compiled code."""
 
 import dataclasses
 from typing import Any, Self
@@ -14,27 +14,27 @@ from simkit.molecular.neighbors.cell_list import CellList, cell_list
 from simkit.molecular.neighbors.cores import WORTH_SPLITTING, split_over_cores
 from simkit.molecular.spaces import Cell, Components, Space
 
-# Candidates tested per turn of the loop; the bits of a word are a multiple of it.
+# Candidates tested per iteration of the loop; the bits of a word are a multiple of it.
 TESTS_PER_TURN = 8
 BITS = 32
 
 
 @pytree
 class NeighborList(Buffer):
-    """All pairs within the reach of the list, each listed from both ends.
+    """All pairs within the reach of the list, each listed at both particles.
 
     Particles are sorted by position; a slot is an index in the sorted order, and the list holds slots.
 
     Attributes:
-        index: slots of the neighbors, (K, N): column i lists those of the particle in slot i; unused entries hold i.
-        order: particle in each slot, (N,).
-        slot: slot of each particle, (N,).
+        index: slots of the neighbors, int32, (K, N): column i for the particle in slot i; i itself in unused entries.
+        order: index of the particle in each slot, int32, (N,).
+        slot: slot of each particle, int32, (N,).
         reference: positions at which the list was built, (N, d).
-        reference_cell: cell at which it was built; ``None`` in free space.
+        reference_cell: cell at which the list was built; ``None`` in free space.
         reach: scalar, length; every pair closer than this at the reference is listed.
-        most: int32, most neighbors that any particle has on the list.
-        needed: int32, most neighbors any particle has had since the start; above K, pairs are or were missing.
-        builds: int32, how often the list has been built.
+        most: int32, largest number of neighbors of a particle in the list.
+        needed: int32, largest number of neighbors of a particle since the start; above K, pairs are or were missing.
+        builds: int32, number of times the list was built.
     """
 
     index: jax.Array
@@ -49,11 +49,11 @@ class NeighborList(Buffer):
 
     @property
     def capacity(self) -> int:
-        """How many neighbors each particle has room for, K."""
+        """Number of neighbors per particle that the list can hold, K."""
         return self.index.shape[-2]
 
     def resized(self, capacity: int) -> Self:
-        """Return the same list with room for more neighbors; leading axes of members are kept.
+        """Return the same list with a larger capacity; leading axes of members are kept.
 
         Args:
             capacity: the new K, at least the present one.
@@ -64,9 +64,9 @@ class NeighborList(Buffer):
         return dataclasses.replace(self, index=jnp.concatenate([index, own], axis=-2))
 
     def enlarged(self) -> Self:
-        """Return a list with room for what was needed, but for no more neighbors than there are particles."""
-        room = larger_capacity(int(jnp.max(self.needed)), self.capacity)
-        return self.resized(min(room, max(self.index.shape[-1], self.capacity + 1)))
+        """Return the list with the needed capacity, at most the number of particles."""
+        capacity = larger_capacity(int(jnp.max(self.needed)), self.capacity)
+        return self.resized(min(capacity, max(self.index.shape[-1], self.capacity + 1)))
 
 
 def build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> NeighborList:
@@ -76,27 +76,27 @@ def build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> N
         position: length, (N, d).
         cell: as for `simkit.molecular.spaces.of_cell`.
         reach: scalar, length: cut-off and skin.
-        capacity: K, how many neighbors a particle may have.
+        capacity: K, number of neighbors per particle that the list can hold.
     """
     position, cell, reach = jax.lax.stop_gradient((position, cell, reach))
     return _build(position, cell, jnp.asarray(reach, position.dtype), capacity)
 
 
 def refresh(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax.Array, reach: jax.Array) -> Any:
-    """Return a list that holds every pair within the cut-off at these positions; built again only where it must be.
+    """Return a list of every pair within the cut-off at these positions, rebuilt only if the old one is stale.
 
     A pair that is not listed was at least ``reach`` apart. Since then the cell was deformed by F, and no particle has
     moved by more than u beyond that, so the pair is at least ``sigma_min(F) reach - 2 u`` apart, where
-    ``sigma_min(F) >= 1 - |F - 1|``. The list stands while that exceeds the cut-off.
+    ``sigma_min(F) >= 1 - |F - 1|``. The list is valid while that exceeds the cut-off.
 
-    Under ``vmap`` a member is built only when it must be (on a CPU), or all are when one must be (elsewhere).
+    Under ``vmap`` the stale lists alone are rebuilt (on a CPU), or all if one is stale (elsewhere).
 
     Args:
         neighbors: from `build` or `refresh`.
         position: length, (N, d); may have been moved by whole lattice vectors.
         cell: as for `build`.
         cutoff: scalar, length.
-        reach: scalar, length; of the new list if one is built.
+        reach: scalar, length; of a rebuilt list.
     """
     arguments = jax.lax.stop_gradient((neighbors, position, cell, cutoff, reach))
     neighbors, position, cell, cutoff, reach = arguments
@@ -131,10 +131,10 @@ def _stale(neighbors: NeighborList, position: jax.Array, cell: Cell, cutoff: jax
         reference = reference + reference @ change
         shrinkage = 1 - jnp.sqrt(jnp.sum(change**2))
     moved = tuple(position[:, axis] - reference[:, axis] for axis in range(dimension))
-    # A particle moved by a whole lattice vector is where it was.
+    # A move by a whole lattice vector does not count.
     moved = spaces.of_cell(cell, dimension).nearest_image(moved)
     furthest = jnp.sqrt(jnp.max(sum(u * u for u in moved)))
-    # Written so that a position that is not a number counts as stale.
+    # Negated, so that the list is stale at NaN positions.
     return ~(2 * furthest < shrinkage * neighbors.reach - cutoff)
 
 
@@ -150,7 +150,7 @@ def _refresh(neighbors: NeighborList, *where: Any) -> NeighborList:
 
 @jax.custom_batching.custom_vmap
 def _refresh_members(neighbors: NeighborList, *where: Any) -> NeighborList:
-    """Refresh many lists; a condition under ``vmap`` would build every one of them every time."""
+    """Refresh many lists; ``lax.cond`` under ``vmap`` would rebuild all of them every time."""
 
     def one_by_one(*arguments: Any) -> NeighborList:
         return jax.lax.map(lambda member: _refresh(*member), arguments)
@@ -208,15 +208,15 @@ def _build(position: jax.Array, cell: Cell, reach: jax.Array, capacity: int) -> 
 def _columns(
     cells: CellList, position: Components, space: Space, reach: jax.Array, capacity: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the neighbor index (K, N) and the number of neighbors a particle needs room for.
+    """Return the neighbor index, (K, N), and the needed capacity.
 
-    Candidates are tested in two passes: the first leaves one bit per candidate, packed into words; the second takes
-    the bits out one by one, the k-th of every particle at once. Neither writes anywhere but in sequence.
+    Candidates are tested in two passes: the first stores one bit per candidate, packed into words; the second extracts
+    the bits one by one, the k-th of every particle at once. Both write memory in sequence only.
     """
     runs, count = cells.first.shape
     is_split = TESTS_PER_TURN * position[0].nbytes >= WORTH_SPLITTING
     slots = jnp.arange(count, dtype=jnp.int32)
-    # Words for the candidates that so many neighbors come with, and for all particles of a small system.
+    # Enough words for the candidates of ``capacity`` neighbors, and for all particles of a small system.
     most_words = max(runs * (-(-capacity // BITS) + 1), min(-(-count // BITS), BITS))
     words_per_run = (cells.length.max(axis=1) + BITS - 1) // BITS
     last_words = jnp.cumsum(words_per_run)
@@ -258,7 +258,7 @@ def _columns(
         found = jnp.where(word != 0, number, following)
         return found, found
 
-    # next_word[w, i]: the first word from w on with a bit left for particle i; the last row of words is empty.
+    # next_word[w, i]: the first word from w on with a bit set for slot i; ``most_words`` if there is none.
     end = jnp.full(count, most_words, jnp.int32)
     _, next_word = jax.lax.scan(look_ahead, end, (word_numbers, words[:-1]), reverse=True)
     next_word = jnp.concatenate([next_word, end[None]]).ravel()
@@ -291,5 +291,5 @@ def _columns(
     first_word = next_word[:count]
     start = first_word, flat_words.at[first_word * count + slots].get(mode="promise_in_bounds")
     _, index = jax.lax.scan(take_if_any, start, jnp.arange(capacity, dtype=jnp.int32))
-    # More candidates than words: some were not tested, so how many neighbors there are is not known.
+    # More candidates than words: some were not tested, so the number of neighbors is unknown.
     return index, jnp.where(last_words[-1] > most_words, jnp.maximum(needed, capacity + 1), needed)

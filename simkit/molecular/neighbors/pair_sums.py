@@ -1,4 +1,4 @@
-"""Sums of a pair potential over a neighbor list: energy, force and virial, a few columns of neighbors at a time."""
+"""Energy, force and virial of a pair potential over a neighbor list, a few columns of neighbors at a time."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from simkit.molecular.neighbors.neighbor_list import NeighborList
 from simkit.molecular.potentials import PairPotential
 from simkit.molecular.spaces import Cell, Components
 
-# Columns per turn of the loop: enough to hide its cost, few enough to compile fast and to stay in the cache.
+# Columns per iteration of the loop: enough to hide its overhead, few enough to compile fast and to stay in the cache.
 FEWEST_COLUMNS, MOST_COLUMNS = 4, 16
-# Species up to which the entries of a table are chosen instead of looked up.
+# Number of species up to which entries of a table are selected instead of looked up.
 MOST_CHOICES = 4
 
 
 class PerParticle(NamedTuple):
-    """A parameter of a pair that follows from one number per particle, such as a diameter.
+    """A pair parameter computed from one number per particle, such as a diameter.
 
     Attributes:
         value: (N,).
@@ -33,19 +33,19 @@ class PerParticle(NamedTuple):
     mix: Callable[[jax.Array, jax.Array], jax.Array]
 
 
-type Parameter = jax.Array | PerParticle
-"""A scalar, an (S, S) table by the species of the two, or `PerParticle`."""
+type PairParameter = jax.Array | PerParticle
+"""A scalar, an (S, S) table by the species of both particles, or `PerParticle`."""
 
 
 class PairTerms(NamedTuple):
-    """Some columns of pairs: particle i of each slot with its k-th neighbor, for M values of k.
+    """M columns of the neighbor list: the particle of each slot with its k-th neighbor, for M values of k.
 
     Attributes:
         is_pair: whether the entry is a pair within the cut-off, (M, N).
-        squared_distance: length^2, (M, N); that of the cut-off where there is no pair.
-        distance: length, (M, N); the cut-off where there is no pair.
-        inverse_distance: 1 / length, (M, N); zero where there is no pair, or no direction because the two coincide.
-        separation: from the neighbor to i, one array (M, N) per component.
+        squared_distance: length^2, (M, N); of other entries the cut-off squared.
+        distance: length, (M, N); of other entries the cut-off.
+        inverse_distance: 1 / length, (M, N); zero for other entries and coincident particles.
+        separation: from the neighbor to the particle, one array (M, N) per component.
         parameters: of the potential, scalars or (M, N).
     """
 
@@ -64,12 +64,12 @@ class PairSums(NamedTuple):
         potential: the pair potential.
         cutoff: scalar, length; pairs further apart do not interact.
         parameters: of the potential, by name.
-        species: species of each particle, (N,) integers; ``None`` where no parameter is a table.
+        species: species of each particle, (N,) integers; ``None`` if no parameter is a table.
     """
 
     potential: PairPotential
     cutoff: jax.Array
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, PairParameter]
     species: jax.Array | None = None
 
 
@@ -107,7 +107,7 @@ def force(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborLi
     """
 
     def term(pair: PairTerms) -> Components:
-        # Without the barrier the compiler works the force out once more for every component.
+        # Without the barrier the compiler computes the force once more for every component.
         over_distance = computed_once(_force_over_distance(sums.potential, pair))
         return tuple(over_distance * component for component in pair.separation)
 
@@ -130,20 +130,20 @@ def virial(sums: PairSums, position: jax.Array, cell: Cell, neighbors: NeighborL
         Energy, (d, d), symmetric.
     """
     dimension = position.shape[1]
-    places = [(a, b) for a in range(dimension) for b in range(a, dimension)]
+    entries = [(a, b) for a in range(dimension) for b in range(a, dimension)]
 
     def term(pair: PairTerms) -> Components:
         over_distance = _force_over_distance(sums.potential, pair)
-        return tuple(over_distance * pair.separation[a] * pair.separation[b] for a, b in places)
+        return tuple(over_distance * pair.separation[a] * pair.separation[b] for a, b in entries)
 
-    found = dict(zip(places, _accumulate(sums, position, cell, neighbors, term, len(places)), strict=True))
-    rows = [[found[min(a, b), max(a, b)].sum() / 2 for b in range(dimension)] for a in range(dimension)]
+    totals = dict(zip(entries, _accumulate(sums, position, cell, neighbors, term, len(entries)), strict=True))
+    rows = [[totals[min(a, b), max(a, b)].sum() / 2 for b in range(dimension)] for a in range(dimension)]
     return jnp.stack([jnp.stack(row) for row in rows])
 
 
 def _force_over_distance(potential: PairPotential, pair: PairTerms) -> jax.Array:
     if potential.force_over_distance is None:
-        # The inverse distance is zero where there is no pair.
+        # The inverse distance of entries that are no pair is zero.
         return potential.force(pair.distance, **pair.parameters) * pair.inverse_distance
     return jnp.where(pair.is_pair, potential.force_over_distance(pair.squared_distance, **pair.parameters), 0)
 
@@ -156,7 +156,7 @@ def _accumulate(
     term: Callable[[PairTerms], Components],
     count: int,
 ) -> Components:
-    """Add up ``term`` over the columns of the list: ``count`` arrays (N,) in the order of the slots."""
+    """Return the sums of ``term`` over the columns of the list: ``count`` arrays (N,) in the order of the slots."""
     size, dimension = position.shape
     space = spaces.of_cell(cell, dimension)
     columns = tuple(position[:, axis].at[neighbors.order].get(mode="promise_in_bounds") for axis in range(dimension))
@@ -164,18 +164,18 @@ def _accumulate(
     pair_parameters = _look_up(sums, neighbors)
     limit = sums.cutoff * sums.cutoff
 
-    # Without rematerialization reverse mode would keep every intermediate of every column.
+    # Without rematerialization reverse mode stores every intermediate of every column.
     @jax.checkpoint
     def add(totals: Components, other: jax.Array) -> Components:
         separation = space.nearest_image(tuple(x - x.at[other].get(mode="promise_in_bounds") for x in columns))
-        # Without the barrier the compiler looks the neighbors up once more for every sum.
+        # Without the barrier the compiler gathers the neighbors once more for every sum.
         separation = computed_once(separation)
         squared = sum(component * component for component in separation)
-        # Unused entries name the particle itself.
+        # Unused entries are the particle itself.
         squared = jnp.where((other != slots) & (squared < limit), squared, limit)
         is_pair = squared < limit
         apart = is_pair & (squared > 0)
-        # Neither the square root at zero nor the potential where there is no pair may spoil a derivative.
+        # Derivatives of the square root at zero and of the potential outside the cut-off must not become NaN.
         distance = jnp.sqrt(jnp.where(apart, squared, limit))
         pair = PairTerms(
             is_pair=is_pair,
@@ -200,7 +200,7 @@ def _accumulate(
     def add_if_used(totals: Components, numbered: tuple[jax.Array, jax.Array]) -> tuple[Components, None]:
         first, block = numbered
         first = split_over_cores(first) if is_split else first
-        # The list has room to spare: most of the time its last columns are empty.
+        # The last columns of the list are usually unused.
         return jax.lax.cond(first < neighbors.most, add, lambda totals, _: totals, totals, block), None
 
     whole = capacity - capacity % at_once
@@ -211,13 +211,13 @@ def _accumulate(
 
 
 def _columns_at_once(column_bytes: int) -> tuple[int, bool]:
-    """Return how many columns a turn of the loop takes, and whether they are worth splitting over cores."""
-    worth = -(-WORTH_SPLITTING // (FEWEST_COLUMNS * column_bytes)) * FEWEST_COLUMNS
-    return (worth, True) if worth <= MOST_COLUMNS else (FEWEST_COLUMNS, False)
+    """Return the number of columns per iteration of the loop, and whether to split it over the cores."""
+    needed = -(-WORTH_SPLITTING // (FEWEST_COLUMNS * column_bytes)) * FEWEST_COLUMNS
+    return (needed, True) if needed <= MOST_COLUMNS else (FEWEST_COLUMNS, False)
 
 
 def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], dict[str, jax.Array]]:
-    """Return ``slots of the neighbors -> parameters`` of each slot's pair with its neighbor."""
+    """Return the function from slots of the neighbors to the parameters of the pairs."""
     species = None if sums.species is None else neighbor_list.to_slots(neighbors, sums.species)
     own = {
         name: neighbor_list.to_slots(neighbors, p.value)
@@ -225,8 +225,8 @@ def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], d
         if isinstance(p, PerParticle)
     }
 
-    # A choice among the entries for each species of the neighbor is faster than a look into the table where they are
-    # few: a step of 256 disks of two kinds 27 us instead of 43.
+    # For few species selecting entries by the species of the neighbor is faster than a lookup: a step of 256 disks of
+    # two species takes 27 us instead of 43.
     rows = {
         name: [p[species, kind] for kind in range(len(p))]
         for name, p in sums.parameters.items()
@@ -234,21 +234,21 @@ def _look_up(sums: PairSums, neighbors: NeighborList) -> Callable[[jax.Array], d
     }
 
     def parameters_of(other: jax.Array) -> dict[str, jax.Array]:
-        found = {}
+        values = {}
         for name, parameter in sums.parameters.items():
             if isinstance(parameter, PerParticle):
-                found[name] = parameter.mix(own[name], own[name].at[other].get(mode="promise_in_bounds"))
+                values[name] = parameter.mix(own[name], own[name].at[other].get(mode="promise_in_bounds"))
             elif name in rows and species is not None:
                 kind = species.at[other].get(mode="promise_in_bounds")
                 value = rows[name][0]
                 for index, row in enumerate(rows[name][1:], start=1):
                     value = jnp.where(kind == index, row, value)
-                found[name] = value
+                values[name] = value
             elif jnp.ndim(parameter) == 2 and species is not None:
-                place = species * len(parameter) + species.at[other].get(mode="promise_in_bounds")
-                found[name] = parameter.ravel().at[place].get(mode="promise_in_bounds")
+                entry = species * len(parameter) + species.at[other].get(mode="promise_in_bounds")
+                values[name] = parameter.ravel().at[entry].get(mode="promise_in_bounds")
             else:
-                found[name] = parameter
-        return found
+                values[name] = parameter
+        return values
 
     return parameters_of

@@ -1,4 +1,4 @@
-"""Sums over pairs of particles: energy, force and virial of any pair potential."""
+"""Tables of pairs of particles, and energy, force and virial of a pair potential over them."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,16 @@ from simkit.molecular.spaces import Components, Space
 
 
 class Pairs(NamedTuple):
-    """Separations of pairs, each pair listed from both its ends.
+    """Separations of pairs, each pair listed at both particles.
 
-    Entry (i, k) holds the k-th candidate partner of particle i; summing over the last axis gives particle i's total.
+    Entry (i, k) holds the k-th candidate partner of particle i; the sum over the last axis is the total of particle i.
 
     Attributes:
         separation: vector from the partner to particle i, one (N, K) array per component.
-        distance: length, (N, K); some positive number where there is no pair.
-        inverse_distance: 1 / length, (N, K); zero where there is no pair, or no direction because the two coincide.
-        is_pair: whether the entry is a pair at all, (N, K); a particle is no partner of itself.
-        partner: number of the candidate, (N, K) integers.
+        distance: length, (N, K); some positive number for entries that are no pair.
+        inverse_distance: 1 / length, (N, K); zero for entries that are no pair and for coincident particles.
+        is_pair: whether the entry is a pair, (N, K); false for a particle with itself.
+        partner: index of the candidate, int32, (N, K).
     """
 
     separation: Components
@@ -36,10 +36,10 @@ def all_pairs(position: jax.Array, space: Space, cutoff: jax.Array | None = None
     Args:
         position: length, (N, d).
         space: the geometry.
-        cutoff: scalar, length; partners further away are no pair. ``None`` leaves none out.
+        cutoff: scalar, length; partners further away are no pair. ``None`` for no cut-off.
 
     Returns:
-        Pairs with K = N. Derivatives are finite even where particles coincide.
+        Pairs with K = N. Derivatives are finite even if particles coincide.
     """
     partner = jnp.broadcast_to(jnp.arange(len(position), dtype=jnp.int32), (len(position),) * 2)
     return _pairs(tuple(x[:, None] - x[None, :] for x in _columns(position)), partner, space, cutoff)
@@ -48,7 +48,7 @@ def all_pairs(position: jax.Array, space: Space, cutoff: jax.Array | None = None
 def listed_pairs(position: jax.Array, space: Space, neighbors: NeighborList) -> Pairs:
     """List the neighbors of every particle as its candidate partners.
 
-    Good for what is asked once per frame; `simkit.molecular.neighbors.pair_sums` is the faster way to forces.
+    Meant for quantities computed once per frame; forces by `simkit.molecular.neighbors.pair_sums` are faster.
 
     Args:
         position: length, (N, d).
@@ -70,8 +70,8 @@ def _pairs(difference: Components, partner: jax.Array, space: Space, cutoff: jax
     separation = space.nearest_image(difference)
     squared = sum(component * component for component in separation)
     is_pair = partner != jnp.arange(len(partner), dtype=partner.dtype)[:, None]
-    # The square root has no derivative at zero: keep zero out of it, then put the value back. A particle's distance to
-    # itself must be masked by index: positions computed on the fly differ by a rounding under fused multiply-add.
+    # The square root has no derivative at zero, so zero is replaced in its argument and restored in its value. Pairs of
+    # a particle with itself are masked by index, since fused multiply-add may give them a distance of a rounding.
     if cutoff is not None:
         is_pair = is_pair & (squared < cutoff * cutoff)
     apart = is_pair & (squared > 0)
@@ -86,12 +86,12 @@ def _pairs(difference: Components, partner: jax.Array, space: Space, cutoff: jax
 
 
 def energy_per_particle(pairs: Pairs, potential: PairPotential, **parameters: jax.Array) -> jax.Array:
-    """Return each particle's half of its pair energies, ``E_i = 1/2 sum_j U(r_ij)``.
+    """Return half the pair energies of each particle, ``E_i = 1/2 sum_j U(r_ij)``.
 
     Args:
         pairs: from `all_pairs`.
         potential: the pair potential.
-        **parameters: the potential's parameters, scalars or (N, K).
+        **parameters: of the potential, scalars or (N, K).
 
     Returns:
         Energy, (N,); its sum is the total energy.
@@ -105,40 +105,25 @@ def forces(pairs: Pairs, potential: PairPotential, **parameters: jax.Array) -> j
     Args:
         pairs: from `all_pairs`.
         potential: the pair potential.
-        **parameters: the potential's parameters, scalars or (N, K).
+        **parameters: of the potential, scalars or (N, K).
 
     Returns:
         Energy / length, (N, d).
     """
-    # The inverse distance is zero where there is no pair, so no mask is needed.
+    # The inverse distance of entries that are no pair is zero, so no mask is needed.
     force_over_distance = potential.force(pairs.distance, **parameters) * pairs.inverse_distance
     return jnp.stack([(force_over_distance * component).sum(axis=1) for component in pairs.separation], axis=-1)
 
 
 def virial(pairs: Pairs, potential: PairPotential, **parameters: jax.Array) -> jax.Array:
-    """Return the internal virial, ``W = -sum_{i<j} r_ij U'(r_ij)``.
+    """Return the virial tensor, ``W_ab = -sum_{i<j} U'(r_ij) r_a r_b / r_ij``.
 
-    At rest the pressure is ``W / (d V)``, which is ``-dE/dV`` under a uniform scaling of all positions.
-
-    Args:
-        pairs: from `all_pairs`.
-        potential: the pair potential.
-        **parameters: the potential's parameters, scalars or (N, K).
-
-    Returns:
-        Energy, scalar; positive where the particles repel.
-    """
-    magnitude = jnp.where(pairs.is_pair, potential.force(pairs.distance, **parameters), 0)
-    return (magnitude * pairs.distance).sum() / 2
-
-
-def virial_tensor(pairs: Pairs, potential: PairPotential, **parameters: jax.Array) -> jax.Array:
-    """Return the virial tensor, ``W_ab = -sum_{i<j} U'(r_ij) r_a r_b / r_ij``, whose trace is `virial`.
+    At rest the pressure is ``tr(W) / (d V)``, which is ``-dE/dV`` under a uniform scaling of all positions.
 
     Args:
         pairs: from `all_pairs`.
         potential: the pair potential.
-        **parameters: the potential's parameters, scalars or (N, K).
+        **parameters: of the potential, scalars or (N, K).
 
     Returns:
         Energy, (d, d), symmetric.

@@ -1,4 +1,4 @@
-"""Pair potentials: the energy of two particles at a distance, and the force that follows from it."""
+"""Pair potentials: energy and force of two particles at a distance."""
 
 from simkit.molecular.potentials.cutoff import energy_shifted, force_shifted, switched, truncated
 from simkit.molecular.potentials.lennard_jones import lennard_jones, mie, tail_energy, tail_pressure

@@ -1,9 +1,9 @@
-"""Ways to end a pair potential at a finite distance.
+"""Cut-offs of pair potentials: truncated, energy-shifted, force-shifted, switched.
 
-Each takes any pair potential and returns one that is zero beyond its new parameter ``cutoff`` r_c. They differ in what
-they keep: truncation keeps the force and lets the energy jump, which a minimizer cannot stand; shifting the energy
-leaves a jump in the force; shifting the force leaves none, but changes it everywhere; a switch changes nothing but a
-shell before the cut-off and is twice differentiable.
+Each takes any pair potential and returns one that is zero beyond its new parameter ``cutoff`` r_c. Truncation leaves
+the force unchanged and makes the energy discontinuous, so minimizers fail; shifting the energy leaves the force
+discontinuous; shifting the force makes both continuous, but changes the force everywhere; a switch changes only a shell
+inside the cut-off and is twice differentiable.
 """
 
 import jax
@@ -13,7 +13,7 @@ from simkit.molecular.potentials.pair import PairPotential
 
 
 def truncated(potential: PairPotential) -> PairPotential:
-    """Return the potential cut off, nothing else: ``U(r)`` for ``r < r_c``, zero beyond.
+    """Return the truncated potential: ``U(r)`` for ``r < r_c``, zero beyond.
 
     Args:
         potential: any pair potential; ``cutoff``, length, joins its parameters.
@@ -29,7 +29,7 @@ def truncated(potential: PairPotential) -> PairPotential:
 
 
 def energy_shifted(potential: PairPotential) -> PairPotential:
-    """Return the potential lifted so that its energy ends without a jump: ``U(r) - U(r_c)`` for ``r < r_c``.
+    """Return the potential shifted to a continuous energy: ``U(r) - U(r_c)`` for ``r < r_c``.
 
     The force is that of `truncated`.
 
@@ -38,14 +38,14 @@ def energy_shifted(potential: PairPotential) -> PairPotential:
     """
 
     def energy(distance: jax.Array, *, cutoff: jax.Array, **parameters: jax.Array) -> jax.Array:
-        lifted = potential.energy(distance, **parameters) - potential.energy(cutoff, **parameters)
-        return jnp.where(distance < cutoff, lifted, 0)
+        shifted = potential.energy(distance, **parameters) - potential.energy(cutoff, **parameters)
+        return jnp.where(distance < cutoff, shifted, 0)
 
     return PairPotential(energy=energy, force=truncated(potential).force)
 
 
 def force_shifted(potential: PairPotential) -> PairPotential:
-    """Return the potential tilted so that energy and force both end without a jump.
+    """Return the potential shifted to a continuous energy and force.
 
     ``U(r) - U(r_c) + (r - r_c) F(r_c)`` for ``r < r_c``, hence ``F(r) - F(r_c)``.
 
@@ -56,21 +56,21 @@ def force_shifted(potential: PairPotential) -> PairPotential:
     """
 
     def energy(distance: jax.Array, *, cutoff: jax.Array, **parameters: jax.Array) -> jax.Array:
-        lifted = potential.energy(distance, **parameters) - potential.energy(cutoff, **parameters)
-        tilt = (distance - cutoff) * potential.force(cutoff, **parameters)
-        return jnp.where(distance < cutoff, lifted + tilt, 0)
+        shifted = potential.energy(distance, **parameters) - potential.energy(cutoff, **parameters)
+        linear = (distance - cutoff) * potential.force(cutoff, **parameters)
+        return jnp.where(distance < cutoff, shifted + linear, 0)
 
     def force(distance: jax.Array, *, cutoff: jax.Array, **parameters: jax.Array) -> jax.Array:
-        left = potential.force(distance, **parameters) - potential.force(cutoff, **parameters)
-        return jnp.where(distance < cutoff, left, 0)
+        shifted = potential.force(distance, **parameters) - potential.force(cutoff, **parameters)
+        return jnp.where(distance < cutoff, shifted, 0)
 
     return PairPotential(energy=energy, force=force)
 
 
 def switched(potential: PairPotential) -> PairPotential:
-    """Return the potential faded out between two distances, with continuous first and second derivatives.
+    """Return the potential switched off between two distances, with continuous first and second derivatives.
 
-    ``U(r) S(x)`` with ``x = (r - r_on) / (r_c - r_on)`` limited to [0, 1] and ``S = 1 - 10 x^3 + 15 x^4 - 6 x^5``.
+    ``U(r) S(x)`` with ``x = (r - r_on) / (r_c - r_on)`` clipped to [0, 1] and ``S = 1 - 10 x^3 + 15 x^4 - 6 x^5``.
     Good values of r_on: 0.8 to 0.9 of the cut-off; a thinner shell makes the force steep there.
 
     Args:

@@ -1,4 +1,4 @@
-"""The Lennard-Jones potential, its generalization to other exponents, and what a cut-off leaves out."""
+"""Lennard-Jones and Mie potentials, with tail corrections of energy and pressure for a cut-off."""
 
 import math
 
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from simkit.errors import UserError
 from simkit.molecular.potentials.pair import PairPotential
 
-# (sigma / r)^n stops growing here. Forces of this size and their squares still fit into float32.
+# Largest (sigma / r)^n. Forces of this size and their squares do not overflow float32.
 STEEPEST = 1e12
 
 
@@ -18,8 +18,8 @@ def lennard_jones() -> PairPotential:
     ``U(r) = 4 epsilon ((sigma / r)^12 - (sigma / r)^6)``, with its minimum ``-epsilon`` at ``2^(1/6) sigma``. The
     parameters are ``epsilon``, the depth, and ``sigma``, the distance at which the energy crosses zero.
 
-    Below 0.1 sigma, where U exceeds 4e12 epsilon, the energy goes on as a parabola whose top is at distance zero:
-    overlapping random starts meet a huge but finite force in float32 as well, and never a NaN.
+    Below 0.1 sigma, where U exceeds 4e12 epsilon, the energy is a parabola with its maximum at distance zero, so that
+    forces of overlapping random starts are finite, in float32 too.
 
     Reference: Lennard-Jones, Proc. Phys. Soc. 43, 461 (1931), doi:10.1088/0959-5309/43/5/301.
     """
@@ -27,11 +27,11 @@ def lennard_jones() -> PairPotential:
 
 
 def mie(repulsion: float = 12, attraction: float = 6) -> PairPotential:
-    """Return the Mie or n-m potential, Lennard-Jones with exponents of one's choice.
+    """Return the Mie or n-m potential, Lennard-Jones with other exponents.
 
     ``U(r) = C epsilon ((sigma / r)^n - (sigma / r)^m)`` with ``C = n / (n - m) (n / m)^(m / (n - m))``, so that the
     minimum is ``-epsilon`` at ``(n / m)^(1 / (n - m)) sigma``. Parameters as for `lennard_jones`. Where
-    ``(sigma / r)^n`` exceeds 1e12 the energy goes on as a parabola with the same slope, whose top is at distance zero.
+    ``(sigma / r)^n`` exceeds 1e12 the energy is a parabola of the same slope, with its maximum at distance zero.
 
     Args:
         repulsion: n. Good values: 9 to 36.
@@ -49,7 +49,7 @@ def mie(repulsion: float = 12, attraction: float = 6) -> PairPotential:
     core = STEEPEST ** (-1 / n)
 
     def powers(squared: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        # Divided once: a division costs as much as all the rest.
+        # One division, which costs as much as all else.
         inverse = 1 / jnp.maximum(squared, (core * sigma) ** 2)
         ratio = sigma * sigma * inverse
         if n == 2 * m:
@@ -74,10 +74,10 @@ def mie(repulsion: float = 12, attraction: float = 6) -> PairPotential:
 
 
 def tail_energy(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
-    """Return the energy per particle that truncating the 12-6 potential leaves out.
+    """Return the tail correction of the energy per particle of the truncated 12-6 potential.
 
     ``(8 / 3) pi rho epsilon sigma^3 ((1 / 3) (sigma / r_c)^9 - (sigma / r_c)^3)``: the integral of U over all partners
-    beyond the cut-off, spread evenly in three dimensions.
+    beyond the cut-off at uniform density in three dimensions.
 
     Args:
         density: rho, particles per volume.
@@ -96,10 +96,10 @@ def tail_energy(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, si
 
 
 def tail_pressure(density: jax.Array, *, cutoff: jax.Array, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
-    """Return the pressure that truncating the 12-6 potential leaves out.
+    """Return the tail correction of the pressure of the truncated 12-6 potential.
 
     ``(16 / 3) pi rho^2 epsilon sigma^3 ((2 / 3) (sigma / r_c)^9 - (sigma / r_c)^3)``: the virial of all partners beyond
-    the cut-off, spread evenly in three dimensions.
+    the cut-off at uniform density in three dimensions.
 
     Args:
         density: rho, particles per volume.

@@ -1,4 +1,4 @@
-"""The Morse potential: a bond of adjustable range that can break."""
+"""Morse potentials of clusters and of diatomic molecules."""
 
 import jax
 import jax.numpy as jnp
@@ -7,11 +7,11 @@ from simkit.molecular.potentials.pair import PairPotential
 
 
 def morse() -> PairPotential:
-    """Return the Morse potential as it is used for clusters, its range given by a pure number.
+    """Return the Morse potential of clusters, with a dimensionless range.
 
     ``U(r) = epsilon x (x - 2)`` with ``x = exp(rho (1 - r / sigma))``. The minimum is ``-epsilon`` at ``sigma``. The
-    parameters are ``epsilon``, the depth, ``sigma``, the distance of the minimum, and ``rho``, which is large for a
-    short range. Finite at distance zero, ``epsilon exp(2 rho)`` or so: up to rho = 40 in float32.
+    parameters are ``epsilon``, the depth, ``sigma``, the distance of the minimum, and ``rho``, the inverse range in
+    units of 1 / sigma. At distance zero U is about ``epsilon exp(2 rho)``, finite in float32 up to rho = 40.
 
     Good values of rho: 3 (long range), 6 (the curvature of Lennard-Jones), 10 and 14 (sticky spheres).
 
@@ -33,7 +33,7 @@ def morse() -> PairPotential:
 
 
 def morse_diatomic() -> PairPotential:
-    """Return the Morse potential as it is used for molecules, its range given by a width.
+    """Return the Morse potential of diatomic molecules, with its range as a length.
 
     ``U(r) = D x (x - 2)`` with ``x = exp(-alpha (r - r0))``, which is `morse` for ``rho = alpha r0``. The parameters
     are ``depth`` D, energy, ``alpha``, 1 / length, and ``bond_length`` r0. The stiffness of the bond is

@@ -1,4 +1,4 @@
-"""Pair potentials: their interface, potentials made from an energy, and parameters that depend on the pair."""
+"""Interface of pair potentials, potentials from an energy function, and tables of pair parameters."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,8 +13,8 @@ class PairPotential(NamedTuple):
     Attributes:
         energy: ``(distance, **parameters) -> U``.
         force: ``(distance, **parameters) -> -dU/dr``, positive where the pair repels.
-        force_over_distance: ``(squared_distance, **parameters) -> -U'(r) / r``, finite down to distance zero, where
-            that saves the square root; ``None`` where it does not.
+        force_over_distance: ``(squared_distance, **parameters) -> -U'(r) / r``, finite down to distance zero, if it
+            needs no square root; otherwise ``None``.
     """
 
     energy: Callable[..., jax.Array]
@@ -23,14 +23,12 @@ class PairPotential(NamedTuple):
 
 
 def pair_potential(energy: Callable[..., jax.Array]) -> PairPotential:
-    """Return the pair potential of a given energy; the force follows by differentiation.
-
-    ``F(r) = -dU/dr``.
+    """Return the pair potential of an energy function, with the force ``F(r) = -dU/dr`` by differentiation.
 
     Args:
-        energy: ``(distance, **parameters) -> U``, built from `jax.numpy` element by element. It must be finite, with
-            finite derivatives, at every positive distance: entries that are no pair hold some distance too, and a
-            NaN there survives masking when it is differentiated.
+        energy: ``(distance, **parameters) -> U``, elementwise, of `jax.numpy` functions. Energy and derivatives must be
+            finite at every positive distance: entries that are no pair have some distance too, and the derivative of a
+            masked NaN is NaN.
     """
 
     def force(distance: jax.Array, **parameters: jax.Array) -> jax.Array:
@@ -43,20 +41,17 @@ def pair_potential(energy: Callable[..., jax.Array]) -> PairPotential:
 
 
 def per_pair(table: jax.Array, species: jax.Array) -> jax.Array:
-    """Look up a parameter that depends on the two species of a pair.
+    """Return a parameter of every pair, (N, N), from a table by species.
 
     Args:
         table: symmetric, (S, S); the parameter for species a with species b.
         species: species of each particle, (N,) integers in [0, S).
-
-    Returns:
-        The parameter of every pair, (N, N).
     """
     return table[species[:, None], species[None, :]]
 
 
 def mean_diameter(diameter: jax.Array) -> jax.Array:
-    """Return the distance at which two spheres touch, ``(d_i + d_j) / 2``.
+    """Return the contact distance of two spheres, ``(d_i + d_j) / 2``.
 
     Args:
         diameter: length, (N,).
@@ -68,7 +63,7 @@ def mean_diameter(diameter: jax.Array) -> jax.Array:
 
 
 def lorentz_berthelot(epsilon: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the parameters of unlike pairs from those of like ones.
+    """Return the parameters of pairs of unlike species by the Lorentz-Berthelot mixing rules.
 
     ``epsilon_ab = sqrt(epsilon_a epsilon_b)`` and ``sigma_ab = (sigma_a + sigma_b) / 2``.
 

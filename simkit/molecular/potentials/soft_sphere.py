@@ -1,4 +1,4 @@
-"""Soft spheres: elastic repulsion of overlapping pairs."""
+"""Soft-sphere potential: elastic repulsion of overlapping pairs."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The repulsive part of the Lennard-Jones potential: nearly hard spheres with smooth forces."""
+"""Weeks-Chandler-Andersen potential, the repulsive part of Lennard-Jones."""
 
 import jax
 import jax.numpy as jnp
@@ -11,18 +11,18 @@ REACH = 2 ** (1 / 6)
 
 
 def weeks_chandler_andersen() -> PairPotential:
-    """Return the Lennard-Jones repulsion, lifted by its depth and cut at its minimum.
+    """Return the Lennard-Jones potential, shifted by its depth and truncated at its minimum.
 
     ``U(r) = 4 epsilon ((sigma / r)^12 - (sigma / r)^6) + epsilon`` for ``r < 2^(1/6) sigma``, zero beyond; energy and
-    force are continuous. Parameters and behavior at tiny distances as for `lennard_jones`.
+    force are continuous. Parameters and behavior at small distances as for `lennard_jones`.
 
     Reference: Weeks, Chandler, Andersen, J. Chem. Phys. 54, 5237 (1971), doi:10.1063/1.1674820.
     """
     full = lennard_jones()
 
     def energy(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
-        lifted = full.energy(distance, epsilon=epsilon, sigma=sigma) + epsilon
-        return jnp.where(distance < REACH * sigma, lifted, 0)
+        shifted = full.energy(distance, epsilon=epsilon, sigma=sigma) + epsilon
+        return jnp.where(distance < REACH * sigma, shifted, 0)
 
     def force(distance: jax.Array, *, epsilon: jax.Array, sigma: jax.Array) -> jax.Array:
         return jnp.where(distance < REACH * sigma, full.force(distance, epsilon=epsilon, sigma=sigma), 0)

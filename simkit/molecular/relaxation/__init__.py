@@ -1,4 +1,4 @@
-"""Relaxation to mechanical equilibrium, of particles and of the cell they repeat in."""
+"""Relaxation to mechanical equilibrium, of particles and of their periodic cell."""
 
 from simkit.molecular.relaxation.minimization import RelaxationState, relaxation
 

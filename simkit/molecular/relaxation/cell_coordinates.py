@@ -1,4 +1,4 @@
-"""Particles and their periodic cell as one set of coordinates, so that any minimizer relaxes both together."""
+"""Generalized coordinates of particles and cell strain, which any minimizer relaxes together."""
 
 from typing import NamedTuple
 
@@ -9,18 +9,18 @@ from simkit.molecular.spaces import determinant, inverse_of, lattice_vectors
 
 
 class CellCoordinates(NamedTuple):
-    """How N particles and the strain of their cell are stacked into (N + d, d) coordinates.
+    """Positions of N particles and strain of their cell, stacked into (N + d, d) coordinates.
 
-    The first N rows are the positions the particles would have in the undeformed cell, the last d rows the symmetric
-    strain e times ``sqrt(N) length``. With F = 1 + e, the particles are at ``x F`` in the cell ``C F``. The factor
-    makes the cell about as stiff as a bond, so that one step length suits both. An isotropic cell keeps its shape: of
-    those rows only the trace counts, e is a multiple of the identity.
+    The first N rows are the positions x in the undeformed cell, the last d rows the symmetric strain e times
+    ``sqrt(N) length``. With F = 1 + e, the particles are at ``x F`` in the cell ``C F``. The factor makes the cell
+    about as stiff as a bond, so that one step length suits both. An isotropic cell keeps its shape: e is a multiple of
+    the identity, from the trace of the last d rows.
 
     Reference: Tadmor, Smith, Bernstein, Kaxiras, Phys. Rev. B 59, 235 (1999), doi:10.1103/PhysRevB.59.235.
 
     Attributes:
         length: a particle diameter, scalar.
-        isotropic: whether the cell only swells and shrinks; it may then be given by its sides as well.
+        isotropic: whether the cell keeps its shape; it may then be given by its sides as well.
     """
 
     length: jax.Array
@@ -36,11 +36,11 @@ class CellCoordinates(NamedTuple):
         return jnp.concatenate([position, jnp.zeros((dimension, dimension), position.dtype)])
 
     def split(self, coordinates: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the positions, (N, d), and the cell, in the form it is given, both deformed.
+        """Return the deformed positions, (N, d), and the deformed cell, of the shape of ``cell``.
 
         Args:
             coordinates: (N + d, d).
-            cell: undeformed, (d, d), rows are the lattice vectors; or the sides, (d,), if it is isotropic.
+            cell: undeformed, (d, d), rows are the lattice vectors; or the sides, (d,), if isotropic.
         """
         deformation = self.deformation(coordinates)
         deformed = cell @ deformation if cell.ndim == 2 else cell * jnp.diagonal(deformation)
@@ -61,14 +61,14 @@ class CellCoordinates(NamedTuple):
     ) -> jax.Array:
         """Return minus the derivative of the enthalpy ``E + p V`` with respect to the coordinates, (N + d, d).
 
-        ``-dH/dx = f F`` and ``-dH/de = -V sym(F^-1 (stress + p))``; of the latter the isotropic part if that is free.
+        ``-dH/dx = f F`` and ``-dH/de = -V sym(F^-1 (stress + p))``, its isotropic part in an isotropic cell.
 
         Args:
             coordinates: (N + d, d).
             force: on the particles, (N, d).
             stress: (1 / V) dE/dstrain, (d, d).
             cell: undeformed, as for `split`.
-            pressure: p, the external one.
+            pressure: external pressure p.
         """
         deformation = self.deformation(coordinates)
         excess = stress + pressure * jnp.eye(len(deformation), dtype=stress.dtype)
@@ -85,7 +85,7 @@ class CellCoordinates(NamedTuple):
         return jnp.abs(determinant(lattice_vectors(cell) @ self.deformation(coordinates)))
 
     def on_particles(self, coordinates: jax.Array, force: jax.Array) -> jax.Array:
-        """Return the force on the particles, (N, d), from that on the coordinates.
+        """Return the force on the particles, (N, d), from the force on the coordinates.
 
         Args:
             coordinates: (N + d, d).
@@ -104,7 +104,7 @@ class CellCoordinates(NamedTuple):
         return -force[-force.shape[1] :] * self._leverage(coordinates) / self.volume(coordinates, cell)
 
     def free(self, matrix: jax.Array) -> jax.Array:
-        """Return the part of a matrix that strains the cell: the symmetric one, or its trace if it is isotropic.
+        """Return the part of a matrix that strains the cell: symmetric, and a multiple of the identity if isotropic.
 
         Args:
             matrix: (d, d).

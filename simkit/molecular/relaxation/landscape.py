@@ -1,4 +1,4 @@
-"""The energy landscape of a relaxation: energy, or enthalpy where the cell relaxes, over what a minimizer moves."""
+"""Energy landscape of a relaxation: energy, or enthalpy if the cell relaxes, over the coordinates of the minimizer."""
 
 import dataclasses
 from collections.abc import Callable
@@ -18,16 +18,16 @@ from simkit.molecular.spaces import Cell
 
 @dataclasses.dataclass(frozen=True)
 class Landscape:
-    """``E(x)``, or ``E + p V`` over particles and strain of the cell (`CellCoordinates`) where that relaxes.
+    """``E(x)``, or ``E + p V`` over positions and strain (`CellCoordinates`) if the cell relaxes.
 
     Attributes:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         scale: ``params -> Scale``.
         cell: ``params -> cell``, undeformed; ``None`` for free space.
         relax_cell: whether the cell deforms along with the particles.
-        isotropic: whether a cell that relaxes keeps its shape.
-        pressure: ``params -> `` external pressure on a cell that relaxes.
-        frozen: particles that do not move, (N,) booleans, in a cell that does not relax; ``None``: there are none.
+        isotropic: whether a relaxing cell keeps its shape.
+        pressure: ``params -> `` external pressure on a relaxing cell.
+        frozen: mask of particles that do not move, (N,) booleans, in a constant cell; ``None`` if there are none.
     """
 
     interaction: Interaction
@@ -39,7 +39,7 @@ class Landscape:
     frozen: np.ndarray | None = None
 
     def deformable(self, params: Params) -> CellCoordinates:
-        """Return how particles and cell are stacked."""
+        """Return the joint coordinates of particles and cell."""
         return CellCoordinates(length=self.scale(params).length, isotropic=self.isotropic)
 
     def undeformed(self, params: Params) -> jax.Array:
@@ -48,7 +48,7 @@ class Landscape:
         return self.cell(params) if self.isotropic else spaces.lattice_vectors(self.cell(params))
 
     def coordinates(self, position: jax.Array, params: Params) -> jax.Array:
-        """Return what a minimizer moves, at the start.
+        """Return the initial coordinates of the minimizer, (N, d), or (N + d, d) if the cell relaxes.
 
         Args:
             position: (N, d), in the undeformed cell.
@@ -60,7 +60,7 @@ class Landscape:
         """Return positions, (N, d), and cell.
 
         Args:
-            coordinates: (N, d), or (N + d, d) where the cell relaxes.
+            coordinates: (N, d), or (N + d, d) if the cell relaxes.
             params: parameters.
         """
         if self.relax_cell:
@@ -68,7 +68,7 @@ class Landscape:
         return coordinates, None if self.cell is None else self.cell(params)
 
     def evaluate(self, coordinates: jax.Array, params: Params, neighbors: Any) -> tuple[jax.Array, jax.Array]:
-        """Return the energy or enthalpy, and minus its derivative with respect to the coordinates, zero where frozen.
+        """Return the energy or enthalpy, and minus its gradient in the coordinates, zero for frozen particles.
 
         Args:
             coordinates: as for `arrangement`.
@@ -81,13 +81,12 @@ class Landscape:
         if not self.relax_cell:
             return energy, self.on_mobile(force)
         stress = self.interaction.stress(position, deformed, params, neighbors)
-        coordinator, original = self.deformable(params), self.undeformed(params)
-        pressure = self.pressure(params)
-        joint = coordinator.force(coordinates, force, stress, original, pressure)
-        return energy + pressure * coordinator.volume(coordinates, original), joint
+        deformable, undeformed, pressure = self.deformable(params), self.undeformed(params), self.pressure(params)
+        joint = deformable.force(coordinates, force, stress, undeformed, pressure)
+        return energy + pressure * deformable.volume(coordinates, undeformed), joint
 
     def on_mobile(self, vectors: jax.Array) -> jax.Array:
-        """Return vectors of particles, (N, d), zero for those that are frozen.
+        """Return vectors, (N, d), zero for frozen particles.
 
         Args:
             vectors: (N, d).

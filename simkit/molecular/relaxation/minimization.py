@@ -19,10 +19,10 @@ from simkit.molecular.interactions.interaction import Interaction
 from simkit.molecular.minimizers import Minimizer, Scale, largest_norm
 from simkit.molecular.minimizers.protocol import energy_noise
 from simkit.molecular.relaxation.landscape import Landscape
-from simkit.molecular.relaxation.solution import Loose, Solution
+from simkit.molecular.relaxation.solution import Rattlers, Solution
 from simkit.molecular.spaces import Cell
 
-# By how much, in units of its width, a cell may miss the smallest that fits and still be held by that.
+# Relative excess of the smallest width over twice the cut-off, below which a stalled cell counts as too small.
 NEARLY = 1e-5
 
 type Measure = Callable[[jax.Array, Cell, Params], Arrays]
@@ -31,15 +31,15 @@ type Inspect = Callable[[jax.Array, Cell, Params, Any], tuple[Arrays, Arrays]]
 
 @pytree
 class RelaxationState:
-    """A relaxation under way.
+    """State of a relaxation.
 
     Attributes:
-        descent: the minimizer's state; its positions include the strain of the cell where that relaxes too.
-        neighbors: what the interaction keeps between evaluations.
-        relaxed_for: the params that the kept energy and force belong to, one vector.
-        least_force: smallest of the largest forces so far.
-        least_energy: smallest energy so far; of no meaning for a minimizer that does not look at it.
-        idle: int32, iterations since either fell.
+        descent: state of the minimizer; its positions include the strain if the cell relaxes.
+        neighbors: neighbor data of the interaction.
+        relaxed_for: params of the stored energy and force, as one vector.
+        least_force: minimum over the iterations of the largest force.
+        least_energy: minimum over the iterations of the energy; unused unless the minimizer is ``monotone``.
+        idle: int32, iterations since either minimum fell.
     """
 
     descent: Any
@@ -52,20 +52,20 @@ class RelaxationState:
 
 @dataclasses.dataclass(frozen=True)
 class Relaxation:
-    """Relaxation to mechanical equilibrium; for the meaning of the parts see `relaxation`.
+    """Parts of a relaxation to mechanical equilibrium; see `relaxation`.
 
     Attributes:
-        landscape: what is minimized.
+        landscape: energy or enthalpy.
         start: ``(params, key) -> position``.
         params: the default parameters.
         minimizer: the method.
-        force_tolerance: largest force left, in units of force.
+        force_tolerance: largest residual force, in units of force.
         force_unit: ``params -> force``, or ``None``.
-        loose: particles that nothing holds, or ``None``.
-        observe: what else a frame stores, or ``None``.
+        rattlers: mask of particles without enough contacts, as a function, or ``None``.
+        observe: further arrays of a frame, or ``None``.
         measure: further diagnostics, or ``None``.
-        inspect: both, of the neighbors as well, or ``None``.
-        dimensions: the dimension names of what ``observe`` returns.
+        inspect: further arrays and diagnostics computed from the neighbors, or ``None``.
+        dimensions: dimension names of the arrays from ``observe`` and ``inspect``.
     """
 
     landscape: Landscape
@@ -74,7 +74,7 @@ class Relaxation:
     minimizer: Minimizer
     force_tolerance: float
     force_unit: Callable[[Params], jax.Array] | None
-    loose: Loose | None
+    rattlers: Rattlers | None
     observe: Measure | None
     measure: Measure | None
     inspect: Inspect | None
@@ -83,14 +83,14 @@ class Relaxation:
     def init(self, params: Params, key: jax.Array) -> RelaxationState:
         """Return the state before the first iteration."""
         landscape = self.landscape
-        # A start that is a constant would be folded when compiling, and the sort of the list build with it.
+        # Without the barrier the compiler evaluates a constant start, with the sort of the list build.
         position = computed_once(self.start(params, key))
         if landscape.frozen is not None:
             check_frozen(landscape.frozen, len(position))
         coordinates = landscape.coordinates(position, params)
         neighbors = landscape.interaction.prepare(*landscape.arrangement(coordinates, params), params)
         energy, force = landscape.evaluate(coordinates, params, neighbors)
-        # Not infinity, which would look like a failure.
+        # Not infinity: the status would be NON_FINITE.
         largest = jnp.asarray(jnp.finfo(position.dtype).max, position.dtype)
         return RelaxationState(
             descent=self.minimizer.start(coordinates, energy, force, landscape.scale(params)),
@@ -106,7 +106,7 @@ class Relaxation:
         landscape, minimizer = self.landscape, self.minimizer
         is_current = (state.relaxed_for == _vector(params)).all()
         descent = jax.tree.map(
-            lambda kept, again: jnp.where(is_current, kept, again), state.descent, _reconsidered(state.descent)
+            lambda kept, reset: jnp.where(is_current, kept, reset), state.descent, _reset(state.descent)
         )
         arrangement = landscape.arrangement(descent.trial, params)
         neighbors = landscape.interaction.refresh(state.neighbors, *arrangement, params)
@@ -129,13 +129,13 @@ class Relaxation:
         )
 
     def limit(self, params: Params) -> jax.Array:
-        """Return the largest force left at the end."""
+        """Return the largest residual force at convergence."""
         length, stiffness = self.landscape.scale(params)
         return self.force_tolerance * (stiffness * length if self.force_unit is None else self.force_unit(params))
 
     def is_at_rest(self, state: RelaxationState, params: Params) -> jax.Array:
-        """Return whether forces, and stresses where the cell relaxes, are within the tolerance."""
-        # What was relaxed under other parameters is not done under these, whatever its kept force says.
+        """Return whether forces, and stresses if the cell relaxes, are within the tolerance."""
+        # A stored force for other parameters does not count.
         is_current = (state.relaxed_for == _vector(params)).all()
         landscape, coordinates, force = self.landscape, state.descent.position, state.descent.force
         at_rest = is_current & (largest_norm(landscape.forces(coordinates, force, params)) < self.limit(params))
@@ -146,18 +146,18 @@ class Relaxation:
         return at_rest & (jnp.abs(excess).max() < allowed)
 
     def status(self, state: RelaxationState, params: Params) -> jax.Array:
-        """Return the `simkit.core.status.Status` code, but for an overflow of lists."""
+        """Return the `simkit.core.status.Status` code, except that of a buffer overflow."""
         stalled, failed = jnp.int32(Status.STALLED), jnp.int32(Status.NON_FINITE)
         if self.landscape.relax_cell:
-            fits_not = self.landscape.interaction.misses_pairs
-            # A minimizer that takes no step uphill ends within round-off of the smallest cell that it may take.
-            held = fits_not(self.landscape.arrangement(state.descent.position, params)[1], params, NEARLY)
-            tried = fits_not(self.landscape.arrangement(state.descent.trial, params)[1], params)
-            stalled = jnp.where(held, jnp.int32(Status.CELL_TOO_SMALL), stalled)
-            failed = jnp.where(held | tried, jnp.int32(Status.CELL_TOO_SMALL), failed)
+            is_too_small = self.landscape.interaction.misses_pairs
+            # A monotone minimizer stalls within round-off of the smallest permitted cell.
+            current = is_too_small(self.landscape.arrangement(state.descent.position, params)[1], params, NEARLY)
+            trial = is_too_small(self.landscape.arrangement(state.descent.trial, params)[1], params)
+            stalled = jnp.where(current, jnp.int32(Status.CELL_TOO_SMALL), stalled)
+            failed = jnp.where(current | trial, jnp.int32(Status.CELL_TOO_SMALL), failed)
         code = jnp.where(state.idle >= self.minimizer.patience, stalled, jnp.int32(Status.OK))
         code = jnp.where(self.is_at_rest(state, params), jnp.int32(Status.CONVERGED), code)
-        # Evaluated at every step, so the history of a minimizer is not tested: NaN there reaches the next trial.
+        # The history of a minimizer is not tested, to save time: NaN there reaches the next trial.
         descent = state.descent
         finite = is_finite((descent.position, descent.force, descent.trial))
         if self.minimizer.monotone:
@@ -171,7 +171,7 @@ class Relaxation:
         return position, deformed, self.landscape.interaction.refresh(state.neighbors, position, deformed, params)
 
     def observed(self, state: RelaxationState, params: Params) -> Arrays:
-        """Return what a frame stores."""
+        """Return the arrays of a frame."""
         position, deformed, neighbors = self.current(state, params)
         extra = {} if self.observe is None else self.observe(position, deformed, params)
         if self.inspect is not None:
@@ -180,7 +180,7 @@ class Relaxation:
         return frames.in_cell(position, deformed) | {"diameter": length} | extra
 
     def diagnose(self, state: RelaxationState, params: Params) -> Arrays:
-        """Return iterations, energy, forces and stresses, and what is measured besides."""
+        """Return iterations, energy, forces, stresses and the further diagnostics."""
         interaction = self.landscape.interaction
         position, deformed, neighbors = self.current(state, params)
         energy = interaction.energy(position, deformed, params, neighbors)
@@ -210,14 +210,14 @@ class Relaxation:
         return numbers
 
     def sized_like(self, state: RelaxationState) -> Simulation:
-        """Return the simulation whose lists are as large as those of a state."""
+        """Return the same simulation with neighbor lists as large as those of a state."""
         resize = self.landscape.interaction.sized_like
-        assert resize is not None  # without it no list is limited
+        assert resize is not None  # an interaction without it has no buffers
         landscape = dataclasses.replace(self.landscape, interaction=resize(state.neighbors))
         return dataclasses.replace(self, landscape=landscape).simulation()
 
     def simulation(self) -> Simulation:
-        """Return the record that everything else takes."""
+        """Return the `Simulation` record."""
         has_cell = self.landscape.cell is not None
         return Simulation(
             init=self.init,
@@ -228,7 +228,7 @@ class Relaxation:
             converges=True,
             equilibrium=Equilibrium(
                 unknowns=lambda state: state.descent.position,
-                residual=Solution(self.landscape, self.loose, self.start).residual,
+                residual=Solution(self.landscape, self.rattlers, self.start).residual,
                 replace=lambda state, coordinates: dataclasses.replace(
                     state, descent=dataclasses.replace(state.descent, position=coordinates)
                 ),
@@ -252,46 +252,48 @@ def relaxation(
     relax_cell: bool = False,
     isotropic: bool = False,
     pressure: Callable[[Params], jax.Array] | None = None,
-    loose: Loose | None = None,
+    rattlers: Rattlers | None = None,
     frozen: Sequence[bool] | np.ndarray | None = None,
     observe: Measure | None = None,
     measure: Measure | None = None,
     inspect: Inspect | None = None,
     dimensions: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Simulation:
-    """Return the simulation of a relaxation from a start to mechanical equilibrium.
+    """Return the simulation of a relaxation to mechanical equilibrium.
 
-    It is done when no force exceeds the tolerance and, where the cell relaxes, no free component of
-    ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when the minimizer's patience passes
-    without a smaller force or a lower energy: round-off allows no more. The implicit derivative of what it relaxes to
-    leaves out the rigid motions that no force opposes (`simkit.molecular.relaxation.zero_modes.unopposed`): in free
-    space all of them, in a field those that it leaves free.
+    It has converged when no force exceeds the tolerance and, if the cell relaxes, no free component of
+    ``stress + pressure`` does, in the frame of the undeformed cell. It has stalled when neither the largest force nor
+    the energy fell within the minimizer's ``patience``, limited by round-off. The implicit derivative of the relaxed
+    state excludes rigid motions without a restoring force (`simkit.molecular.relaxation.zero_modes.zero_modes`): all of
+    them in free space, fewer in an external field.
 
     Args:
-        interaction: what acts between the particles.
+        interaction: energy of the particles.
         start: ``(params, key) -> position``, (N, d).
         params: the default parameters, numbers, arrays or `simkit.core.parameter.Parameter`.
         scale: ``params -> Scale``: a particle diameter and the stiffness of a contact.
         cell: ``params -> cell``, (d, d), rows are the lattice vectors; ``None`` for free space.
         minimizer: a `Minimizer` or the name of one.
-        force_tolerance: largest force left, in units of force, and largest stress, in units of
+        force_tolerance: largest residual force, in units of force, and largest residual stress, in units of
             force / length^(d-1). Good values: 1e-10 in float64, 1e-5 in float32.
         force_unit: ``params -> force``; ``None`` for stiffness times length.
         relax_cell: whether the cell deforms (six strains in three dimensions) along with the particles.
-        isotropic: whether a cell that relaxes keeps its shape.
-        pressure: ``params -> `` external pressure on a cell that relaxes, energy / length^d; ``None`` takes the
-            parameter of that name.
-        loose: ``(position, cell, params, neighbors) -> (N,)`` booleans, particles that nothing holds (rattlers); the
-            derivative leaves them where they are.
-        frozen: which particles do not move, (N,) booleans: they act on the others, and follow the params as their start
-            does, which must not depend on the key (otherwise the implicit derivative is NaN). ``None``: all move.
-        observe: ``(position, cell, params) -> arrays``, what else a frame stores; positions are stored anyway.
+        isotropic: whether a relaxing cell keeps its shape.
+        pressure: ``params -> `` external pressure on a relaxing cell, energy / length^d; ``None`` takes the parameter
+            of that name.
+        rattlers: ``(position, cell, params, neighbors) -> (N,)`` booleans, particles with too few contacts to be held;
+            the derivative keeps them fixed.
+        frozen: mask of particles that do not move, (N,) booleans: they act on the others, and follow the params as
+            their start does, which must not depend on the key (otherwise the implicit derivative is NaN). ``None``: all
+            move.
+        observe: ``(position, cell, params) -> arrays``, arrays of a frame in addition to the positions.
         measure: ``(position, cell, params) -> scalars``, further diagnostics.
-        inspect: ``(position, cell, params, neighbors) -> (arrays, scalars)``, both, made of the neighbors as well.
-        dimensions: the dimension names of what ``observe`` and ``inspect`` return.
+        inspect: ``(position, cell, params, neighbors) -> (arrays, scalars)``, further arrays of a frame and
+            diagnostics that are computed from the neighbors.
+        dimensions: dimension names of the arrays from ``observe`` and ``inspect``.
 
     Raises:
-        UserError: if an argument is out of its range or does not fit the others.
+        UserError: if an argument is out of its range or contradicts another.
     """
     if isinstance(minimizer, str):
         minimizer = minimizers.by_name(minimizer)
@@ -314,7 +316,7 @@ def relaxation(
         minimizer=minimizer,
         force_tolerance=force_tolerance,
         force_unit=force_unit,
-        loose=loose,
+        rattlers=rattlers,
         observe=observe,
         measure=measure,
         inspect=inspect,
@@ -326,7 +328,7 @@ def _vector(params: Params) -> jax.Array:
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(params)])
 
 
-def _reconsidered(descent: Any) -> Any:
-    """Return a minimizer's state that reevaluates its position, since the stored energy is no longer valid."""
+def _reset(descent: Any) -> Any:
+    """Return the state of a minimizer that evaluates its position again, since the stored energy is not valid."""
     energy = {"energy": jnp.full_like(descent.energy, jnp.inf)} if hasattr(descent, "energy") else {}
     return dataclasses.replace(descent, trial=descent.position, **energy)

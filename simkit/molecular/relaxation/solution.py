@@ -1,4 +1,4 @@
-"""The equations that a relaxed configuration solves, for its implicit derivative."""
+"""Equations of mechanical equilibrium of a relaxed configuration, for its implicit derivative."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,34 +9,35 @@ import jax.numpy as jnp
 
 from simkit.core.simulation import Params
 from simkit.molecular.relaxation.landscape import Landscape
-from simkit.molecular.relaxation.zero_modes import onto, unopposed
+from simkit.molecular.relaxation.zero_modes import projection, zero_modes
 from simkit.molecular.spaces import Cell
 
-# Round-off, in units of the rounding unit times the largest coordinate, that two programs may place a start apart.
+# Largest difference between the starts of two programs that counts as round-off, in units of the rounding unit times
+# the largest coordinate.
 SAME = 100
 
-type Loose = Callable[[jax.Array, Cell, Params, Any], jax.Array]
+type Rattlers = Callable[[jax.Array, Cell, Params, Any], jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
 class Solution:
-    """Equations of mechanical equilibrium, with motions that no force opposes held fixed.
+    """Equations of mechanical equilibrium, with zero modes constrained.
 
     Attributes:
-        landscape: whose forces vanish.
-        loose: ``(position, cell, params, neighbors) -> (N,)`` booleans, particles that nothing holds; ``None``: there
-            are none.
-        start: ``(params, key) -> position``, which frozen particles follow.
+        landscape: energy or enthalpy, stationary at the solution.
+        rattlers: ``(position, cell, params, neighbors) -> (N,)`` booleans, particles with too few contacts to be held;
+            ``None`` if there are none.
+        start: ``(params, key) -> position``, of the frozen particles.
     """
 
     landscape: Landscape
-    loose: Loose | None
+    rattlers: Rattlers | None
     start: Callable[[Params, jax.Array], jax.Array]
 
     def residual(self, coordinates: jax.Array, params: Params) -> jax.Array:
-        """Return minus the force, with a constraint on every motion that no force opposes, and on no other.
+        """Return minus the force, plus a constraint on every zero mode.
 
-        The constraint is zero, but not its derivative.
+        The value of the constraint is zero, its derivative is not.
 
         Args:
             coordinates: as for `Landscape.arrangement`.
@@ -44,36 +45,36 @@ class Solution:
         """
         landscape = self.landscape
         fixed, given = jax.lax.stop_gradient((coordinates, params))
-        held, dimension = coordinates - fixed, coordinates.shape[1]
+        displacement, dimension = coordinates - fixed, coordinates.shape[1]
         position, deformed = landscape.arrangement(fixed, given)
         count = len(position)
         neighbors = landscape.interaction.prepare(position, deformed, given)
-        stays = self.stays(position, deformed, given, neighbors)
+        immobile = self.immobile(position, deformed, given, neighbors)
 
         def force(moved: jax.Array) -> jax.Array:
             if landscape.frozen is not None:
                 moved = jnp.where(landscape.frozen[:, None], fixed[:count], moved)
             return landscape.evaluate(jnp.concatenate([moved, fixed[count:]]), given, neighbors)[1][:count]
 
-        # A body turns as a whole in a cell that is far larger, but not one that strains the cell.
-        among = None if stays is None else ~stays
-        motions = unopposed(force, fixed[:count], rotations=not landscape.relax_cell, among=among)
-        grip = onto(motions, held[:count])
-        carried = self.carried(fixed[:count], params)
-        if stays is not None:
-            particles = jnp.where(stays[:, None], fixed[:count] + carried, coordinates[:count])
+        # A cluster rotates freely in a constant cell far larger than itself, but not in a relaxing cell.
+        among = None if immobile is None else ~immobile
+        motions = zero_modes(force, fixed[:count], rotations=not landscape.relax_cell, among=among)
+        constraint = projection(motions, displacement[:count])
+        dragged = self.frozen_displacement(fixed[:count], params)
+        if immobile is not None:
+            particles = jnp.where(immobile[:, None], fixed[:count] + dragged, coordinates[:count])
             coordinates = jnp.concatenate([particles, coordinates[count:]])
-        pull = landscape.evaluate(coordinates, params, neighbors)[1]
-        if stays is not None:
-            grip = jnp.where(stays[:, None], held[:count] - carried, grip)
-            pull = jnp.concatenate([jnp.where(stays[:, None], 0, pull[:count]), pull[count:]])
+        forces = landscape.evaluate(coordinates, params, neighbors)[1]
+        if immobile is not None:
+            constraint = jnp.where(immobile[:, None], displacement[:count] - dragged, constraint)
+            forces = jnp.concatenate([jnp.where(immobile[:, None], 0, forces[:count]), forces[count:]])
         if landscape.relax_cell:
-            strain = held[-dimension:]
-            grip = jnp.concatenate([grip, strain - landscape.deformable(params).free(strain)])
-        return landscape.scale(given).stiffness * grip - pull
+            strain = displacement[-dimension:]
+            constraint = jnp.concatenate([constraint, strain - landscape.deformable(params).free(strain)])
+        return landscape.scale(given).stiffness * constraint - forces
 
-    def stays(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array | None:
-        """Return which particles no force moves, (N,) booleans: loose or frozen; ``None``: there can be none.
+    def immobile(self, position: jax.Array, cell: Cell, params: Params, neighbors: Any) -> jax.Array | None:
+        """Return the mask of rattlers and frozen particles, (N,) booleans; ``None`` if there can be none.
 
         Args:
             position: (N, d).
@@ -82,15 +83,15 @@ class Solution:
             neighbors: of the interaction, for these positions.
         """
         frozen = None if self.landscape.frozen is None else jnp.asarray(self.landscape.frozen)
-        if self.loose is None:
+        if self.rattlers is None:
             return frozen
-        loose = self.loose(position, cell, params, neighbors)
-        return loose if frozen is None else loose | frozen
+        rattlers = self.rattlers(position, cell, params, neighbors)
+        return rattlers if frozen is None else rattlers | frozen
 
-    def carried(self, position: jax.Array, params: Params) -> jax.Array:
-        """Return how far the params carry frozen particles, (N, d): zero, but not its derivative.
+    def frozen_displacement(self, position: jax.Array, params: Params) -> jax.Array:
+        """Return the displacement of frozen particles with the params, (N, d): zero, but not its derivative.
 
-        It is NaN where their start depends on the random key, which is not known here.
+        It is NaN if their start depends on the random key, which is not stored.
 
         Args:
             position: (N, d).
@@ -100,8 +101,8 @@ class Solution:
         if frozen is None:
             return jnp.zeros_like(position)
         start = self.start(params, jax.random.key(0))
-        found = jax.lax.stop_gradient(start)
-        near = jnp.abs(found - position) <= SAME * jnp.finfo(position.dtype).eps * jnp.abs(position).max()
-        # As a factor, so that a derivative is NaN too.
-        known = jnp.where((near | ~frozen[:, None]).all(), 1, jnp.nan).astype(position.dtype)
-        return jnp.where(frozen[:, None], known * (start - found), 0)
+        value = jax.lax.stop_gradient(start)
+        is_same = jnp.abs(value - position) <= SAME * jnp.finfo(position.dtype).eps * jnp.abs(position).max()
+        # As a factor, so that the derivative is NaN too.
+        valid = jnp.where((is_same | ~frozen[:, None]).all(), 1, jnp.nan).astype(position.dtype)
+        return jnp.where(frozen[:, None], valid * (start - value), 0)

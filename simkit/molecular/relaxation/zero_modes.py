@@ -1,4 +1,4 @@
-"""Rigid motions, translations and rotations, and those among them that leave the energy unchanged."""
+"""Zero modes: the rigid motions (translations and rotations) that leave the energy unchanged."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,11 +6,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-# A rotation about the axis of a linear molecule moves nothing; what is left of it after the others is round-off.
+# Norm, relative to the size of the body, below which a rotation is no independent motion after orthogonalization: the
+# rotation about the axis of a linear molecule is round-off.
 NOTHING_LEFT = 1e-4
-# Largest force that a motion of length one brings up and that counts as round-off, in units of the rounding unit times
-# the force that a random displacement of length one does. Measured in either precision: at most 0.4 for clusters in two
-# and three dimensions, 0 for packings of soft spheres in a cell.
+# Change of force along a unit rigid motion that counts as round-off, in units of the rounding unit times the change
+# along a random unit displacement. Measured in either precision: at most 0.4 for clusters in two and three dimensions,
+# 0 for packings of soft spheres in a cell.
 ROUNDING = 30
 # Sweeps of the Jacobi rotations below, which converge quadratically: six vectors need four or five.
 SWEEPS = 8
@@ -20,8 +21,8 @@ class RigidMotions(NamedTuple):
     """Rigid motions of a body, ``u_i = v + (r_i - r_0) W``, W antisymmetric.
 
     Attributes:
-        displacement: of every particle, (k, N, d); of the body's particles, orthonormal, or zero where a rotation
-            moves none of them.
+        displacement: of every particle, (k, N, d); orthonormal over the particles of the body, or zero for a rotation
+            that moves none of them.
         turn: W, (k, d, d); zero for translations.
     """
 
@@ -34,8 +35,8 @@ def rigid_motions(position: jax.Array, *, rotations: bool, among: jax.Array | No
 
     Args:
         position: (N, d), d = 2 or 3.
-        rotations: whether rotations are among them.
-        among: the particles that belong to the body, (N,) booleans; ``None`` for all.
+        rotations: whether to include rotations.
+        among: mask of the particles of the body, (N,) booleans; ``None`` for all.
 
     Returns:
         d translations, and one rotation in two dimensions or three in three.
@@ -54,7 +55,7 @@ def rigid_motions(position: jax.Array, *, rotations: bool, among: jax.Array | No
         for b in range(a):
             turn = still.at[a, b].set(1).at[b, a].set(-1)
             field = arm @ turn
-            # Twice, for what one pass leaves behind by round-off.
+            # Two passes of Gram-Schmidt: the first leaves round-off.
             for other, other_turn in basis * 2:
                 overlap = jnp.sum(share * field * other)
                 field, turn = field - overlap * other, turn - overlap * other_turn
@@ -65,29 +66,29 @@ def rigid_motions(position: jax.Array, *, rotations: bool, among: jax.Array | No
     return RigidMotions(displacement=jnp.stack(fields), turn=jnp.stack(turns))
 
 
-def unopposed(
+def zero_modes(
     force: Callable[[jax.Array], jax.Array],
     position: jax.Array,
     *,
     rotations: bool,
     among: jax.Array | None = None,
 ) -> jax.Array:
-    """Return an orthonormal basis of the rigid motions that leave the energy as it is.
+    """Return an orthonormal basis of the rigid motions that leave the energy unchanged.
 
-    An energy that a rigid motion u with rotation W leaves as it is has forces that follow: ``dF/dx . u = F W``.
-    Whatever breaks the symmetry, a field or a wall, shows as a difference of the two, also where forces are left. It
-    may leave a combination alone (a trap leaves rotations about its center), so the differences for all motions are
-    made orthogonal, by Jacobi rotations of the motions among each other, and those count that are mere round-off.
+    If the energy is invariant under a rigid motion u with rotation W, forces rotate along: ``dF/dx . u = F W``. A field
+    or wall that breaks the symmetry appears as a difference of the two, also away from equilibrium. Combinations of
+    motions may remain invariant (a trap allows rotations about its center), so the motions are combined by Jacobi
+    rotations until the differences of all are orthogonal; zero modes are those whose difference is round-off.
 
     Args:
         force: ``position -> force``, (N, d), the negative gradient of the energy.
         position: (N, d).
-        rotations: whether rotations are among the motions.
-        among: the particles that are displaced, (N,) booleans; ``None`` for all. The energy is examined for motions of
-            all of them.
+        rotations: whether to include rotations.
+        among: mask of the particles that are displaced, (N,) booleans; ``None`` for all. Invariance is tested for
+            motions of all particles.
 
     Returns:
-        Displacements, (k, N, d), of which those that are opposed are zero. Without a derivative.
+        Displacements, (k, N, d), zero for motions with a restoring force. Without a derivative.
 
     Reference: Hestenes, J. SIAM 6, 51 (1958), doi:10.1137/0106005 (one-sided Jacobi rotations).
     """
@@ -95,18 +96,18 @@ def unopposed(
     motions = rigid_motions(position, rotations=rotations, among=among)
     value, change = jax.linearize(force, position)
     random = jax.random.normal(jax.random.key(0), position.shape, position.dtype)
-    # One after another: all at once, the pair sums would need several times their memory.
-    answers = jax.lax.map(change, jnp.concatenate([motions.displacement, random[None] / jnp.linalg.norm(random)]))
-    opposition = answers[:-1] - jnp.einsum("na,kab->knb", value, motions.turn)
-    scale = jnp.sqrt(jnp.max(jnp.sum(answers**2, axis=(1, 2))))
-    opposition, displacement = orthogonalized(opposition, motions.displacement)
-    size = jnp.sqrt(jnp.sum(opposition**2, axis=(1, 2)))
+    # Sequential: batched, the pair sums would need several times their memory.
+    changes = jax.lax.map(change, jnp.concatenate([motions.displacement, random[None] / jnp.linalg.norm(random)]))
+    difference = changes[:-1] - jnp.einsum("na,kab->knb", value, motions.turn)
+    scale = jnp.sqrt(jnp.max(jnp.sum(changes**2, axis=(1, 2))))
+    difference, displacement = orthogonalized(difference, motions.displacement)
+    size = jnp.sqrt(jnp.sum(difference**2, axis=(1, 2)))
     is_free = size <= ROUNDING * jnp.finfo(position.dtype).eps * scale
     return jax.lax.stop_gradient(jnp.where(is_free[:, None, None], displacement, 0) * _share(position, among))
 
 
-def onto(basis: jax.Array, displacement: jax.Array) -> jax.Array:
-    """Return the part of a displacement field that lies in the span of an orthonormal basis.
+def projection(basis: jax.Array, displacement: jax.Array) -> jax.Array:
+    """Return the projection of a displacement field onto the span of an orthonormal basis.
 
     Args:
         basis: (k, N, d).
@@ -122,27 +123,27 @@ def _share(position: jax.Array, among: jax.Array | None) -> jax.Array:
 
 
 def orthogonalized(images: jax.Array, sources: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Rotate the sources of a linear map among each other until their images are orthogonal.
+    """Combine the sources of a linear map by rotations until their images are orthogonal.
 
     Args:
         images: of each source, (k, ...).
         sources: (k, ...), orthonormal, of the same number of axes.
 
     Returns:
-        Both, rotated alike; images that vanish belong to sources that the map takes to zero.
+        Images and sources after the rotations; sources in the kernel of the map have vanishing images.
     """
     count = len(images)
     first, second = jnp.triu_indices(count, 1)
 
-    def rotate(index: jax.Array, both: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def rotate(index: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         a, b = first[index % len(first)], second[index % len(first)]
-        x, y = both[0][a], both[0][b]
+        x, y = pair[0][a], pair[0][b]
         angle = jnp.arctan2(2 * jnp.sum(x * y), jnp.sum(x**2) - jnp.sum(y**2)) / 2
         c, s = jnp.cos(angle), jnp.sin(angle)
 
         def mixed(rows: jax.Array) -> jax.Array:
             return rows.at[a].set(c * rows[a] + s * rows[b]).at[b].set(c * rows[b] - s * rows[a])
 
-        return mixed(both[0]), mixed(both[1])
+        return mixed(pair[0]), mixed(pair[1])
 
     return jax.lax.fori_loop(0, SWEEPS * len(first), rotate, (images, sources))

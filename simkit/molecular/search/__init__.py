@@ -1,1 +1,1 @@
-"""Global minimization: basin hopping."""
+"""Global minimization by basin hopping."""

@@ -1,4 +1,4 @@
-"""Basin hopping: a walk over the minima of a cluster, in search of the lowest one."""
+"""Basin hopping: Monte Carlo search for the global minimum of a cluster."""
 
 from simkit.core.parameter import NOT_NEGATIVE, Parameter
 from simkit.core.quantities import described
@@ -15,12 +15,12 @@ PARAMETERS = {
         0.8,
         NOT_NEGATIVE,
         "epsilon",
-        "temperature of the walk: how readily it climbs to a higher minimum; 0 only goes downhill",
+        "Metropolis temperature of the walk over minima; at 0 no higher minimum is accepted",
     ),
     "step_size": Parameter(
         0.36,
         NOT_NEGATIVE,
-        doc="furthest an atom is shaken along each axis, in bond lengths; below 0.3 the cluster falls back",
+        doc="largest random displacement of an atom along each axis, in bond lengths; below 0.3 the cluster falls back",
     ),
 }
 
@@ -45,27 +45,27 @@ def basin_hopping(
     quench_steps: int = 500,
     spread: float = 1.25,
 ) -> Simulation:
-    """Return the search for the lowest minimum of a cluster in free space, by hopping from minimum to minimum.
+    """Return the search for the lowest minimum of a cluster in free space by basin hopping.
 
-    A hop shakes the cluster out of its minimum (`simkit.molecular.search.hops.hop`) and quenches it by L-BFGS. The
-    walker goes to the minimum found if that is lower, and otherwise with probability ``exp(-dE / T)``. After the last
-    hop the lowest minimum is quenched to ``force_tolerance``, and the search is done.
+    A hop displaces the atoms of the current minimum at random (`simkit.molecular.search.hops.hop`) and relaxes them by
+    L-BFGS (a quench). The new minimum is accepted if it is lower, and otherwise with probability ``exp(-dE / T)``.
+    After the last hop the lowest minimum is relaxed to ``force_tolerance``, and the search has converged.
 
-    One step is one evaluation of energy and force, wherever the walker is: a trial that ends is judged, and the next
-    one set up, in the same step. So many walkers run as one `simkit.core.ensemble.ensemble` and none waits for
-    another's quench. The derivative of the end is that of the minimum, whatever the walk that led there.
+    One step is one evaluation of energy and force: the step that ends a quench also accepts or rejects its minimum and
+    starts the next quench. So many walkers run as one `simkit.core.ensemble.ensemble` without waiting for each other's
+    quenches. The derivative of the result is the implicit derivative of the minimum.
 
-    T is the parameter ``temperature``. Shaken by less than ``step_size`` = 0.36 a cluster falls back where it was,
-    shaken by more it melts.
+    T is the parameter ``temperature``. With a ``step_size`` well below 0.36 a cluster relaxes to the same minimum, well
+    above it the cluster melts.
 
     Args:
         particles: number of atoms, at least 2.
         potential: ``"lennard_jones"`` or ``"morse"``.
         hops: hops after the first quench. Good values: 30 for 13 atoms, 1000 for 31.
-        force_tolerance: largest force left in the end, in units of epsilon / sigma. Good values: 1e-10 in float64,
-            1e-3 in float32.
-        quench_tolerance: largest force left in a trial. Good values: 0.01 to 0.3; a minimum is only to be recognized.
-        quench_steps: iterations after which a trial ends anyway.
+        force_tolerance: largest residual force of the result, in units of epsilon / sigma. Good values: 1e-10 in
+            float64, 1e-3 in float32.
+        quench_tolerance: largest residual force of a quench. Good values: 0.01 to 0.3, enough to tell minima apart.
+        quench_steps: maximum number of iterations of a quench.
         spread: radius of the sphere of starts, as for `simkit.molecular.systems.clusters.cluster`.
 
     Raises:
@@ -84,10 +84,10 @@ def basin_hopping(
         raise UserError(f"quench_steps = {quench_steps} is below 1; choose 500")
     model = cluster_model(particles=particles, potential=potential, spread=spread)
     params = model.params | PARAMETERS
-    # A trial takes as many iterations with twice the memory, and these longer.
+    # With twice the memory a quench takes as many iterations, and each of them longer.
     minimizer = lbfgs(memory=4)
 
-    def descent_to(tolerance: float) -> Simulation:
+    def relaxed_to(tolerance: float) -> Simulation:
         return relaxation(
             model.interaction,
             model.start,
@@ -99,12 +99,11 @@ def basin_hopping(
             observe=model.observe,
         )
 
-    # They differ in when they are done, and in nothing else.
     return BasinHopping(
         model=model,
         minimizer=minimizer,
-        quench=descent_to(quench_tolerance),
-        polish=descent_to(force_tolerance),
+        quench=relaxed_to(quench_tolerance),
+        polish=relaxed_to(force_tolerance),
         hops=hops,
         quench_steps=quench_steps,
     ).simulation()

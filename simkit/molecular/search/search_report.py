@@ -1,4 +1,4 @@
-"""Cost of a search by many walkers: how many found the minimum, and the work per success."""
+"""Success rate and mean cost of a search by many walkers."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,12 @@ import numpy as np
 
 
 class SearchReport(NamedTuple):
-    """How well walkers search.
+    """Success rate and mean cost of a search.
 
     Attributes:
         success_rate: fraction of the walkers that found the minimum.
-        mean_cost: work of all walkers, each up to its first finding or to its end, over the number of findings. It
-            estimates the work until one walker, started anew whenever it gives up, finds the minimum.
+        mean_cost: cost of all walkers, each up to its first success or its end, over the number of successes. It
+            estimates the cost until one walker, restarted after each failure, finds the minimum.
     """
 
     success_rate: float
@@ -19,13 +19,13 @@ class SearchReport(NamedTuple):
 
 
 def search_report(energy: np.ndarray, cost: np.ndarray, *, lowest: float, tolerance: float) -> SearchReport:
-    """Return how many walkers found the lowest minimum, and at what cost.
+    """Return success rate and mean cost of a search for a known minimum.
 
     Args:
         energy: the lowest energy so far, (frames, walkers), as in the diagnostic ``energy`` of an ensemble.
-        cost: work so far, (frames, walkers), such as ``force_evaluations``.
-        lowest: energy of the minimum looked for.
-        tolerance: how far above it counts: less than the gap to the next minimum, more than what is left to polish.
+        cost: accumulated cost, (frames, walkers), such as ``force_evaluations``.
+        lowest: energy of the minimum.
+        tolerance: excess energy that counts as success: below the gap to the next minimum, above the error of a quench.
 
     Returns:
         A `SearchReport`; the mean cost is infinite if no walker found it.

@@ -1,4 +1,4 @@
-"""The walk of basin hopping: trials that are quenched, judged and shaken, one evaluation per step."""
+"""Random walk of basin hopping over the minima of a cluster, one evaluation of energy and force per step."""
 
 import dataclasses
 
@@ -16,25 +16,25 @@ from simkit.molecular.neighbors import pairs
 from simkit.molecular.relaxation import RelaxationState
 from simkit.molecular.search.hops import accepts, hop, is_within
 
-# Distance between a close-packed ball and the container, in bond lengths: room for one atom on the surface.
+# Distance between a close-packed ball and the container, in bond lengths: one atom fits on the surface.
 CLEARANCE = 1.0
-# What counts as a bond, in bond lengths: between the first and the second shell of neighbors, which is sqrt(2) away.
+# Cut-off of a bond, in bond lengths: between the first shell of neighbors and the second at sqrt(2).
 BOND_REACH = 1.25
 
 
 @pytree
 class BasinHoppingState:
-    """A search under way.
+    """State of a search.
 
     Attributes:
-        trial: the relaxation of the current trial; of the lowest minimum once the search is over.
-        seed: uint32, (2,); what is drawn depends on it and on the number of quenches.
-        minimum: the minimum the walker is in, (N, d).
-        minimum_energy: its energy.
+        trial: the current quench; after the last hop, the relaxation of the lowest minimum.
+        seed: uint32, (2,); random numbers depend on it and on the number of quenches.
+        minimum: the last accepted minimum, (N, d).
+        minimum_energy: energy of ``minimum``.
         lowest: the lowest minimum so far, (N, d).
-        lowest_energy: its energy.
-        quenches: int32, trials that ended.
-        accepted: int32, trials that ended where the walker then went.
+        lowest_energy: energy of ``lowest``.
+        quenches: int32, number of finished quenches.
+        accepted: int32, number of accepted minima.
         evaluations: int32, evaluations of energy and force.
     """
 
@@ -51,15 +51,15 @@ class BasinHoppingState:
 
 @dataclasses.dataclass(frozen=True)
 class BasinHopping:
-    """A walk over the minima of a cluster; for what it does see `basin_hopping`.
+    """Parts of a basin-hopping search; see `simkit.molecular.search.basin_hopping.basin_hopping`.
 
     Attributes:
         model: the cluster.
-        minimizer: of the trials.
-        quench: the relaxation of a trial.
-        polish: that of the lowest minimum, the same but for its tolerance.
+        minimizer: of the quenches.
+        quench: relaxation after a hop.
+        polish: relaxation of the lowest minimum, which differs in the tolerance alone.
         hops: hops after the first quench.
-        quench_steps: iterations after which a trial ends anyway.
+        quench_steps: maximum number of iterations of a quench.
     """
 
     model: ClusterModel
@@ -86,28 +86,28 @@ class BasinHopping:
         )
 
     def step(self, state: BasinHoppingState, params: Params) -> BasinHoppingState:
-        """Return the state after one more evaluation of energy and force; a trial that ends is judged in it."""
+        """Return the state after one evaluation of energy and force, which may end a quench and start the next."""
         trial = self.quench.step(state.trial, params)
         position, energy = trial.descent.position, trial.descent.energy
-        # Energies found under other parameters do not compare.
+        # Energies for other parameters are not comparable.
         is_current = (trial.relaxed_for == state.trial.relaxed_for).all()
         minimum_energy = jnp.where(is_current, state.minimum_energy, _largest(position))
         lowest_energy = jnp.where(is_current, state.lowest_energy, _largest(position))
 
         is_over = (status_of(self.quench)(trial, params) != Status.OK) | (trial.descent.iteration >= self.quench_steps)
         ended = self.is_searching(state) & is_over
-        sound = ended & is_finite(trial.descent) & is_within(position, self.container(params))
-        chance = _chance(state, position)
+        is_valid = ended & is_finite(trial.descent) & is_within(position, self.container(params))
+        uniform = _uniform(state, position)
         thermal_energy = params["temperature"] * params["epsilon"]
-        accepted = sound & accepts(energy - minimum_energy, thermal_energy, chance[-1, 2])
-        lower = sound & (energy < lowest_energy)
+        accepted = is_valid & accepts(energy - minimum_energy, thermal_energy, uniform[-1, 2])
+        lower = is_valid & (energy < lowest_energy)
         minimum, lowest = jnp.where(accepted, position, state.minimum), jnp.where(lower, position, state.lowest)
 
         quenches = state.quenches + ended
-        shaken = self.shaken(minimum, chance, params)
-        following = self.setting_out(trial, jnp.where(quenches > self.hops, lowest, shaken), params)
+        hopped = self.hopped(minimum, uniform, params)
+        restarted = self.restarted(trial, jnp.where(quenches > self.hops, lowest, hopped), params)
         return BasinHoppingState(
-            trial=jax.tree.map(lambda new, same: jnp.where(ended, new, same), following, trial),
+            trial=jax.tree.map(lambda new, same: jnp.where(ended, new, same), restarted, trial),
             seed=state.seed,
             minimum=minimum,
             minimum_energy=jnp.where(accepted, energy, minimum_energy),
@@ -119,36 +119,36 @@ class BasinHopping:
         )
 
     def container(self, params: Params) -> jax.Array:
-        """Return the radius of the sphere that no atom may leave."""
+        """Return the radius of the container, length."""
         return (self.model.radius + CLEARANCE * self.model.bond) * params["sigma"]
 
     def is_searching(self, state: BasinHoppingState) -> jax.Array:
-        """Return whether trials are left."""
+        """Return whether quenches remain."""
         return state.quenches <= self.hops
 
-    def shaken(self, minimum: jax.Array, chance: jax.Array, params: Params) -> jax.Array:
-        """Return where the next trial begins, (N, d).
+    def hopped(self, minimum: jax.Array, uniform: jax.Array, params: Params) -> jax.Array:
+        """Return the start of the next quench, (N, d).
 
         Args:
-            minimum: where the walker is, (N, d).
-            chance: uniform random numbers, (N + 1, 3).
+            minimum: the last accepted minimum, (N, d).
+            uniform: uniform random numbers, (N + 1, 3).
             params: parameters.
         """
         return hop(
             minimum,
             self.model.energies(minimum, params),
-            chance,
+            uniform,
             step=params["step_size"] * self.model.bond * params["sigma"],
             container=self.container(params),
         )
 
-    def setting_out(self, trial: RelaxationState, position: jax.Array, params: Params) -> RelaxationState:
-        """Return a relaxation at its first evaluation, which accepts its start whatever the energy there."""
+    def restarted(self, trial: RelaxationState, position: jax.Array, params: Params) -> RelaxationState:
+        """Return a relaxation before its first evaluation, which accepts the start at any energy."""
         largest = _largest(position)
         descent = self.minimizer.start(position, largest, jnp.zeros_like(position), self.model.scale(params))
         return dataclasses.replace(
             trial,
-            # What was remembered counts for nothing without the products: to overwrite it would cost time.
+            # L-BFGS ignores moves whose products are zero: to overwrite them would cost time.
             descent=dataclasses.replace(descent, moves=trial.descent.moves, pulls=trial.descent.pulls),
             least_force=largest,
             least_energy=largest,
@@ -157,7 +157,7 @@ class BasinHopping:
 
     def status(self, state: BasinHoppingState, params: Params) -> jax.Array:
         """Return the `simkit.core.status.Status` code: OK until the lowest minimum is being relaxed."""
-        # A descent that has evaluated nothing yet has no force.
+        # The force is valid after the first evaluation.
         is_polished_once = ~self.is_searching(state) & (state.trial.descent.iteration > 0)
         return jnp.where(is_polished_once, status_of(self.polish)(state.trial, params), jnp.int32(Status.OK))
 
@@ -191,7 +191,7 @@ class BasinHopping:
         }
 
     def simulation(self) -> Simulation:
-        """Return the record that everything else takes."""
+        """Return the `Simulation` record."""
         solution = self.polish.equilibrium
         assert solution is not None  # every relaxation has one
         return Simulation(
@@ -212,13 +212,13 @@ class BasinHopping:
         )
 
 
-def _chance(state: BasinHoppingState, position: jax.Array) -> jax.Array:
-    """Return all the random numbers of one hop, (N + 1, 3)."""
+def _uniform(state: BasinHoppingState, position: jax.Array) -> jax.Array:
+    """Return the random numbers of one hop, uniform in [0, 1), (N + 1, 3)."""
     key = jax.random.fold_in(jax.random.wrap_key_data(state.seed, impl="threefry2x32"), state.quenches)
-    # Drawn at every step: in single precision, which costs half and shakes as well.
+    # Drawn at every step: single precision suffices and costs half.
     return jax.random.uniform(key, (len(position) + 1, DIMENSION), jnp.float32).astype(position.dtype)
 
 
 def _largest(position: jax.Array) -> jax.Array:
-    # Not infinity, which would look like a failure.
+    # Not infinity: the status would be NON_FINITE.
     return jnp.asarray(jnp.finfo(position.dtype).max, position.dtype)

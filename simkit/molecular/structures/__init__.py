@@ -1,4 +1,4 @@
-"""Structures: positions and species of atoms, their files, and perfect crystals."""
+"""Structures: positions and species of atoms, extended XYZ files, and perfect crystals."""
 
 from simkit.molecular.structures.extended_xyz import parse_extended_xyz, write_extended_xyz
 from simkit.molecular.structures.lattices import (

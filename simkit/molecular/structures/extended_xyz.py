@@ -1,7 +1,7 @@
-"""Extended XYZ, the text format of structures that most tools read: checked line by line, then read with ASE.
+"""Extended XYZ, the common text format of structures: checked line by line, then read with ASE.
 
 A frame is a line with the number of atoms, a comment line of ``key=value`` pairs, and one line per atom. ``Lattice``
-gives the lattice vectors, ``pbc`` along which of them it repeats, ``Properties`` names the columns.
+has the lattice vectors, ``pbc`` a flag of periodicity for each, ``Properties`` the names of the columns.
 """
 
 import math
@@ -46,24 +46,24 @@ _KINDS = {
 
 
 class Column(NamedTuple):
-    """What a column holds: the property it belongs to and a letter for its kind (R, I, L or S)."""
+    """A column of the atom lines: the name of its property and the letter of its type (R, I, L or S)."""
 
     name: str
     kind: str
 
 
 def parse_extended_xyz(text: str, where: str = "structure") -> list[Structure]:
-    """Return the structures that a text holds, one per frame.
+    """Return the structures of a text, one per frame.
 
     Args:
         text: extended XYZ, or plain XYZ, which is free space.
-        where: what to call it in an error.
+        where: name of the text in errors.
 
     Returns:
-        At least one structure, every number in it finite.
+        At least one structure, with finite numbers only.
 
     Raises:
-        UserError: if anything in the text is not as it should be; it names the line.
+        UserError: if the text is not valid; the message has the number of the line.
     """
     if len(text) > MAX_CHARACTERS:
         raise UserError(f"{where}: the text is over 8 MiB; give fewer frames or atoms")
@@ -81,13 +81,13 @@ def parse_extended_xyz(text: str, where: str = "structure") -> list[Structure]:
 
 
 def write_extended_xyz(frames: Iterable[Structure]) -> str:
-    """Return structures as text, every number with as many digits as it takes to read the same number back.
+    """Return structures as text, every number with the fewest digits that are read back as the same number.
 
     Args:
         frames: one or more structures. Words in ``info`` that look like numbers are read back as numbers.
 
     Raises:
-        UserError: if there is no structure, or a word of an array contains a blank.
+        UserError: if there is no structure, or a word of an array is empty or contains a blank.
     """
     texts = [_written(frame) for frame in frames]
     if not texts:
@@ -101,7 +101,7 @@ def _frame(lines: list[str], start: int, where: str) -> Structure:
     if start + 1 == len(lines):
         raise UserError(f"{where}: line {start + 2} is missing; the comment line comes after the number of atoms")
     label = f"{where}: line {start + 2}"
-    # Without a single key=value it is a plain XYZ file, whose comment says whatever its author liked.
+    # Without any key=value pair the file is plain XYZ, with a free comment.
     comment = lines[start + 1].strip() if "=" in lines[start + 1] else ""
     columns = _columns_of(comment, label)
     rows = [line.split() for line in lines[start + 2 : start + 2 + count]]
@@ -135,7 +135,7 @@ def _count(lines: list[str], start: int, where: str) -> int:
 
 
 def _columns_of(comment: str, label: str) -> list[Column]:
-    """Return the columns that a comment line declares, if all it says is right."""
+    """Return the columns that a comment line declares, after checking the whole line."""
     from ase.io.extxyz import key_val_str_to_dict
 
     if len(comment) > MAX_COMMENT:
@@ -145,7 +145,7 @@ def _columns_of(comment: str, label: str) -> list[Column]:
             raise UserError(f"{label}: {key} is given twice; keep one of them")
     try:
         remarks = key_val_str_to_dict(comment) if comment else {}
-    except Exception as error:  # whatever the parser stumbles over, the line is not what it should be
+    except Exception as error:  # any failure of the parser is a mistake in the line
         if "Lattice" in str(error):
             remedy = 'write Lattice="ax ay az bx by bz cx cy cz"'
             raise UserError(f"{label}: Lattice is not nine numbers; {remedy}") from None
@@ -171,7 +171,7 @@ def _columns_of(comment: str, label: str) -> list[Column]:
 
 
 def _outside_quotes(comment: str, label: str) -> str:
-    """Return a comment without what it quotes; a quote that stays open would swallow the keys behind it."""
+    """Return a comment without its quoted parts; refuse an open quote, which would hide the keys after it."""
     closing, outside, open_until, is_escaped = {'"': '"', "'": "'", "{": "}", "[": "]"}, [], "", False
     for character in comment:
         if is_escaped or character == "\\":
@@ -200,7 +200,7 @@ def _columns(properties: Any, label: str) -> list[Column]:
         if name == "move_mask":
             raise UserError(f"{label}: move_mask holds atoms in place, and simkit moves every atom; remove that column")
         if name in RESERVED_ARRAYS and name not in ("species", "pos"):
-            raise UserError(f"{label}: Properties names {name}, which has a meaning of its own; rename it")
+            raise UserError(f"{label}: Properties names {name}, which is reserved; rename it")
         columns += [Column(name, kind)] * int(width)
     if len(fields) % 3:
         raise UserError(f"{label}: Properties is not made of name:kind:columns, such as {PLAIN}")
@@ -223,14 +223,14 @@ def _check_row(row: list[str], columns: list[Column], label: str) -> None:
 
 
 def _read(text: str, label: str) -> Any:
-    """Return what ASE reads from the text of one frame that has passed every check."""
+    """Return the ``Atoms`` that ASE reads from the checked text of one frame."""
     from io import StringIO
 
     from ase.io.extxyz import read_xyz
 
     try:
         return next(read_xyz(StringIO(text), index=0))
-    except Exception as error:  # what no check has foreseen is still a mistake in the text
+    except Exception as error:  # a mistake in the text that no check found
         raise UserError(f"{label}: the frame cannot be read: {shown(str(error))}") from None
 
 

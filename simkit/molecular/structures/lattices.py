@@ -1,4 +1,4 @@
-"""Perfect crystals: positions of the particles and the cell that repeats them."""
+"""Perfect crystal lattices: positions of the particles and periodic cell."""
 
 import math
 from typing import NamedTuple
@@ -10,18 +10,18 @@ import numpy as np
 from simkit.errors import UserError
 from simkit.molecular.sizes import check_particles
 
-# Height over spacing of a close-packed stack of two layers.
+# c / a of the hexagonal close packing of spheres.
 IDEAL_RATIO = math.sqrt(8 / 3)
 
 FACE_CENTERED: list[tuple[float, ...]] = [(0, 0, 0), (0, 1 / 2, 1 / 2), (1 / 2, 0, 1 / 2), (1 / 2, 1 / 2, 0)]
 
 
 class Lattice(NamedTuple):
-    """A piece of a crystal that fills a periodic cell.
+    """Particles of a crystal in a periodic cell.
 
     Attributes:
         position: length, (N, d).
-        cell: length, (d, d), diagonal; its rows are the edges.
+        cell: length, (d, d), diagonal; rows are the lattice vectors.
     """
 
     position: jax.Array
@@ -100,7 +100,7 @@ def hexagonal_close_packed(
     Args:
         repeats: unit cells along each axis.
         spacing: distance of nearest neighbors within a layer (the lattice constant a), length; may be traced.
-        ratio: c / a; sqrt(8/3) puts the neighbors above and below at the same distance. May be traced.
+        ratio: c / a; with sqrt(8/3) neighbors in adjacent layers have the same distance. May be traced.
 
     Raises:
         UserError: if ``repeats`` are not three positive integers.

@@ -1,4 +1,4 @@
-"""Structures: atoms, their cell and what else is known of each, as plain arrays and as ``Atoms`` of ASE."""
+"""Structures: atoms with cell and further arrays, as NumPy arrays and as ``Atoms`` of ASE."""
 
 import dataclasses
 import re
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MAX_ATOMS = 100_000
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-# What ASE and extended XYZ keep under these names is something else than a column or a remark of ours.
+# Names with a meaning of their own in ASE and extended XYZ.
 RESERVED_ARRAYS = frozenset(
     ("species", "symbols", "numbers", "Z", "pos", "positions", "move_mask", "initial_charges", "charge")
 )
@@ -24,15 +24,15 @@ AXES = "xyz"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Structure:
-    """Atoms at rest in space: what a structure file says.
+    """Contents of one frame of a structure file.
 
     Attributes:
-        symbols: chemical symbol of each atom; ``"X"`` where it has none.
+        symbols: chemical symbol of each atom; ``"X"`` for an atom without species.
         position: length, (N, 3), or (N, 2) for a structure in the plane.
         cell: lattice vectors as rows, length, (d, d); ``None`` for free space.
-        periodic: whether the cell repeats, along all its vectors or each of them.
-        arrays: what else is known of each atom, by name, (N,) or (N, k).
-        info: what is known of the whole: numbers, words and arrays of numbers, by name.
+        periodic: whether the cell is periodic, one flag for all lattice vectors or one for each.
+        arrays: further arrays, one entry per atom, by name, (N,) or (N, k).
+        info: numbers, words and arrays of the whole structure, by name.
     """
 
     symbols: tuple[str, ...]
@@ -43,7 +43,7 @@ class Structure:
     info: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse arrays that do not fit each other."""
+        """Refuse arrays with inconsistent shapes and reserved names."""
         count = len(self.symbols)
         if not 1 <= count <= MAX_ATOMS:
             raise UserError(f"a structure has 1 to {MAX_ATOMS} atoms, and this one has {count}")
@@ -58,12 +58,12 @@ class Structure:
             raise UserError("a periodic structure needs a cell; give its lattice vectors as rows")
         for name, array in self.arrays.items():
             if not NAME.fullmatch(name) or name in RESERVED_ARRAYS:
-                raise UserError(f"'{name}' cannot name an array of a structure; choose a plain name of your own")
+                raise UserError(f"'{name}' cannot name an array of a structure; choose another name")
             if array.ndim not in (1, 2) or len(array) != count or array.size == 0:
                 raise UserError(f"array '{name}' has shape {array.shape}; give ({count},) or ({count}, k)")
         for name, value in self.info.items():
             if not NAME.fullmatch(name) or name in RESERVED_INFO:
-                raise UserError(f"'{name}' cannot name a remark on a structure; choose a plain name of your own")
+                raise UserError(f"'{name}' cannot name an entry of info of a structure; choose another name")
             if name in ("stress", "virial") and np.shape(value) != (3, 3):
                 raise UserError(f"'{name}' of a structure is a (3, 3) tensor; choose another name for something else")
             if isinstance(value, str) and not value.isprintable():
@@ -75,14 +75,14 @@ class Structure:
 
 
 def check_symbol(symbol: str, where: str) -> None:
-    """Refuse what is not a chemical symbol.
+    """Refuse a text that is no chemical symbol.
 
     Args:
-        symbol: such as ``"Si"``; ``"X"`` is anything.
-        where: the words that name it in an error.
+        symbol: such as ``"Si"``; ``"X"`` for an atom without species.
+        where: name of the place in errors.
 
     Raises:
-        UserError: if there is no such element; the case of letters counts, CO is not Co.
+        UserError: if there is no such element; symbols are case-sensitive, CO is not Co.
     """
     from ase.data import atomic_numbers
 
@@ -93,12 +93,12 @@ def check_symbol(symbol: str, where: str) -> None:
 
 
 def widths(cell: np.ndarray) -> np.ndarray:
-    """Return the distances between opposite faces of a cell, (d,); zero where its vectors are dependent.
+    """Return the distances between opposite faces of a cell, (d,); zero if its vectors are linearly dependent.
 
     Args:
         cell: lattice vectors as rows, (d, d).
     """
-    with np.errstate(all="ignore"):  # of lengths whose product no float holds; they fail the test
+    with np.errstate(all="ignore"):  # overflow of huge lengths, which fail the test
         volume, most = abs(np.linalg.det(cell)), np.prod(np.linalg.norm(cell, axis=1))
         if not 1e-9 * most < volume < np.inf:
             return np.zeros(len(cell))
@@ -106,15 +106,15 @@ def widths(cell: np.ndarray) -> np.ndarray:
 
 
 def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool:
-    """Return whether a cell repeats, given whether it does along each of its vectors.
+    """Return whether a cell is periodic, from its flags of periodicity.
 
     Args:
-        flags: three booleans.
+        flags: three booleans, one for each lattice vector.
         cell: lattice vectors as rows, (3, 3); zeros for none.
-        where: the words that name the structure in an error.
+        where: name of the structure in errors.
 
     Raises:
-        UserError: if it repeats along some only, or its vectors do not span space.
+        UserError: if one or two flags are true, or the lattice vectors are linearly dependent.
     """
     along = [axis for axis, flag in zip(AXES, flags, strict=True) if flag]
     if not along:
@@ -130,17 +130,17 @@ def periodicity(flags: Any, cell: np.ndarray, where: str) -> bool:
 
 
 def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
-    """Return the structure that an ``Atoms`` object of ASE describes.
+    """Return the structure of an ``Atoms`` object of ASE.
 
     Its arrays keep their names, such as ``momenta`` or ``forces``. Results of a finished calculation (``energy``,
-    ``forces``) are taken along; other objects attached to it are left out.
+    ``forces``) are copied too; other objects attached to it are not.
 
     Args:
         atoms: from `ase.io.read` or built with ASE.
-        where: what to call it in an error.
+        where: name of the structure in errors.
 
     Raises:
-        UserError: if it is empty, periodic along some axes only, not finite, or holds atoms in place: simkit moves all.
+        UserError: if it is empty, periodic along some axes only, not finite, or has constraints, which simkit lacks.
     """
     from ase.calculators.singlepoint import SinglePointCalculator
 
@@ -151,11 +151,11 @@ def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
     cell = np.array(atoms.cell, dtype=float)
     periodic = periodicity(atoms.pbc, cell, where)
     results = dict(atoms.calc.results) if isinstance(atoms.calc, SinglePointCalculator) else {}
-    of_each = {name: array for name, array in atoms.arrays.items() if name not in ("numbers", "positions")}
-    of_each |= {name: array for name, array in results.items() if np.ndim(array) and len(array) == len(atoms)}
-    of_all = dict(atoms.info) | {name: value for name, value in results.items() if np.ndim(value) == 0}
-    arrays = {name: _plain(np.asarray(array)) for name, array in of_each.items() if NAME.fullmatch(name)}
-    info = {name: kept for name, value in of_all.items() if (kept := _remark(name, value)) is not None}
+    per_atom = {name: array for name, array in atoms.arrays.items() if name not in ("numbers", "positions")}
+    per_atom |= {name: array for name, array in results.items() if np.ndim(array) and len(array) == len(atoms)}
+    whole = dict(atoms.info) | {name: value for name, value in results.items() if np.ndim(value) == 0}
+    arrays = {name: _plain(np.asarray(array)) for name, array in per_atom.items() if NAME.fullmatch(name)}
+    info = {name: kept for name, value in whole.items() if (kept := _remark(name, value)) is not None}
     position = np.array(atoms.positions, dtype=float)
     numbers = {"position": position, "cell": cell, **arrays, **info}
     for name, value in numbers.items():
@@ -172,12 +172,12 @@ def from_atoms(atoms: "Atoms", where: str = "atoms") -> Structure:
 
 
 def to_atoms(structure: Structure) -> "Atoms":
-    """Return a structure as an ``Atoms`` object of ASE, to be written in any of its formats or computed with.
+    """Return a structure as an ``Atoms`` object of ASE.
 
     A structure in the plane is put at z = 0, periodic along x and y only if it is periodic.
 
     Args:
-        structure: what to convert; its arrays and remarks keep their names.
+        structure: its ``arrays`` and ``info`` keep their names.
     """
     from ase import Atoms
 
@@ -189,10 +189,10 @@ def to_atoms(structure: Structure) -> "Atoms":
 
 
 def in_space(structure: Structure) -> tuple[np.ndarray, np.ndarray | None, list[bool]]:
-    """Return positions (N, 3), cell (3, 3) or ``None``, and whether it repeats along each axis.
+    """Return positions (N, 3), cell (3, 3) or ``None``, and three flags of periodicity.
 
     Args:
-        structure: in space, or in the plane: then at z = 0, in a cell of height 1 that does not repeat along z.
+        structure: in space, or in the plane: then at z = 0, in a cell of height 1 that is not periodic along z.
     """
     count, dimension = structure.position.shape
     periodic = [*np.broadcast_to(structure.periodic, dimension).tolist(), *[False] * (3 - dimension)]
@@ -207,12 +207,12 @@ def in_space(structure: Structure) -> tuple[np.ndarray, np.ndarray | None, list[
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
-    """Return a copy of an array, words as text rather than as objects."""
+    """Return a copy of an array, with strings instead of objects."""
     return array.astype(str) if array.dtype == object else array.copy()
 
 
 def _remark(name: str, value: Any) -> Any:
-    """Return what is kept of an entry of ``atoms.info``, ``None`` for nothing."""
+    """Return the value of an entry of ``atoms.info`` as stored in ``Structure.info``, or ``None`` if it is dropped."""
     if not NAME.fullmatch(name) or name in RESERVED_INFO:
         return None
     if isinstance(value, bool | np.bool_ | int | np.integer | float | np.floating):
@@ -227,6 +227,6 @@ def _remark(name: str, value: Any) -> Any:
 
 
 def shown(text: str) -> str:
-    """Return a text as an error shows it: in quotes, on one line, shortened."""
+    """Return a text for an error message: in quotes, on one line, shortened."""
     quoted = repr(text[:80].strip())
     return quoted if len(quoted) <= 60 else f"{quoted[:57]}..."

@@ -1,1 +1,1 @@
-"""Systems ready to run: clusters, crystals, structures, assemblies."""
+"""Factories of complete particle systems: clusters, crystals, structures, assemblies."""

@@ -1,4 +1,4 @@
-"""A raft of soft bubbles of two sizes on triangular sites, relaxed to rest, with its elastic moduli."""
+"""Bubble raft: soft bubbles of two sizes on a triangular lattice, relaxed, with elastic moduli."""
 
 import math
 from collections.abc import Sequence
@@ -26,9 +26,8 @@ from simkit.molecular.spaces import Cell
 from simkit.molecular.structures import lattices
 
 DIMENSION = 2
-# A force evaluated anew differs from the one the minimizer kept by round-off only.
+# Factor on the force tolerance: an evaluated force differs from the stored one of the minimizer by round-off.
 SAME_FORCE = 2.0
-
 
 PARAMETERS = {
     "diameter_ratio": Parameter(
@@ -44,12 +43,12 @@ PARAMETERS = {
     "disorder": Parameter(
         0.05,
         NOT_NEGATIVE,
-        doc="furthest a bubble starts from its lattice site along each axis, in lattice spacings",
+        doc="largest random displacement of a bubble from its lattice site along each axis, in lattice spacings",
     ),
     "target_shear_modulus": Parameter(
         0.1,
         unit="energy / length^2",
-        doc="the wanted shear modulus; equal bubbles at the default packing fraction have 0.1536",
+        doc="target of the shear modulus; equal bubbles at the default packing fraction have 0.1536",
     ),
 }
 
@@ -60,7 +59,7 @@ PARAMETERS = {
     shear_modulus=("energy/length^2", "shear modulus"),
     affine_shear_modulus=("energy/length^2", "shear modulus without relaxation"),
     bulk_modulus=("energy/length^2", "bulk modulus"),
-    distance_to_target=("energy/length^2", "shear modulus less the wish"),
+    distance_to_target=("energy/length^2", "shear modulus minus its target"),
 )
 def bubble_raft(
     *,
@@ -70,24 +69,23 @@ def bubble_raft(
     minimizer: str = "lbfgs",
     force_tolerance: float = 1e-13,
 ) -> Simulation:
-    """Return the relaxation of a raft of small and large bubbles, and the elastic moduli of where it comes to rest.
+    """Return the relaxation of a raft of small and large bubbles, with the elastic moduli of the relaxed raft.
 
     Bubbles that overlap repel with ``U(r) = (k / alpha) (1 - r / sigma_ij)^alpha``, ``sigma_ij`` the mean of the two
-    diameters. Half of them are small, half large, in an arrangement that stays. They start near the sites of a
+    diameters. Half of them are small, half large, in a fixed random arrangement. They start near the sites of a
     triangular lattice in a periodic box whose area is ``N pi d^2 / (4 phi)``, d the root mean square diameter, so
-    that the box does not depend on the diameter ratio. Moduli include what the bubbles take back by moving off the
-    affine strain, and are averaged over directions; they are zero until the raft is at rest, and NaN if it is at rest
-    at a saddle.
+    that the box does not depend on the diameter ratio. Moduli include the nonaffine relaxation and are averaged over
+    directions; they are zero until the raft is relaxed, and NaN at a saddle.
 
     q is the parameter ``diameter_ratio``, phi ``packing_fraction``, k ``stiffness`` and d ``diameter``;
     ``distance_to_target`` is measured from ``target_shear_modulus``.
 
     Args:
         repeats: unit cells of two bubbles along each axis; N = 2 repeats[0] repeats[1], at least [4, 3].
-        arrangement: which of the random arrangements of small and large, an integer from 0.
-        exponent: alpha; 2 (harmonic) makes moduli jump where contacts open or close, 2.5 (Hertzian) does not.
+        arrangement: seed of the arrangement of small and large bubbles, an integer from 0.
+        exponent: alpha; with 2 (harmonic) moduli jump when contacts open or close, with 2.5 (Hertzian) they do not.
         minimizer: as for `simkit.molecular.minimizers.by_name`.
-        force_tolerance: largest force left, in units of k / d. Good values: 1e-13 in float64, 1e-6 in float32.
+        force_tolerance: largest residual force, in units of k / d. Good values: 1e-13 in float64, 1e-6 in float32.
 
     Raises:
         UserError: if an argument is out of its range.
@@ -101,7 +99,7 @@ def bubble_raft(
     perfect = lattices.triangular((repeats[0], repeats[1]))
     sites, sides = np.asarray(perfect.position), np.diag(np.asarray(perfect.cell))
     count = len(sites)
-    # Half the box must hold the reach of the largest bubble.
+    # The diameter of the largest bubble must not exceed half the box.
     if count < 16 or sides.min() < 4:
         raise UserError(f"repeats = {list(repeats)} make a raft too small; choose at least 4 and 3")
     if arrangement < 0:
@@ -158,9 +156,9 @@ def bubble_raft(
         }
 
     def moduli(position: jax.Array, box: jax.Array, params: Params) -> tuple[jax.Array, ...]:
-        loose = rattlers(position, box, params)
-        found = elastic_constants(interaction, position, box, params, loose=loose)
-        stiffness, born = found.stiffness, found.born
+        mask = rattlers(position, box, params)
+        constants = elastic_constants(interaction, position, box, params, rattlers=mask)
+        stiffness, born = constants.stiffness, constants.born
         return voigt_shear_modulus(stiffness), voigt_shear_modulus(born), voigt_bulk_modulus(stiffness)
 
     def measure(position: jax.Array, box: Cell, params: Params) -> Arrays:
@@ -168,10 +166,10 @@ def bubble_raft(
         bearing = contacts.load_bearing(touches, DIMENSION)
         force = largest_norm(interaction.force(position, box, params, ()))
         limit = SAME_FORCE * force_tolerance * params["stiffness"] / params["diameter"]
-        nothing = (jnp.zeros_like(limit),) * 3
-        # Away from rest there is no modulus to speak of, and the search for it would be in vain.
+        zeros = (jnp.zeros_like(limit),) * 3
+        # Away from equilibrium moduli are undefined, and the linear solves for them would not converge.
         shear_modulus, affine, bulk_modulus = jax.lax.cond(
-            force < limit, lambda: moduli(position, jnp.asarray(box), params), lambda: nothing
+            force < limit, lambda: moduli(position, jnp.asarray(box), params), lambda: zeros
         )
         return {
             "shear_modulus": shear_modulus,
@@ -190,7 +188,7 @@ def bubble_raft(
         cell=cell,
         minimizer=minimizer,
         force_tolerance=force_tolerance,
-        loose=lambda position, box, params, neighbors: rattlers(position, box, params),
+        rattlers=lambda position, box, params, neighbors: rattlers(position, box, params),
         observe=observe,
         measure=measure,
         dimensions={"contacts": ("particle",), "bubble_pressure": ("particle",)},

@@ -1,4 +1,4 @@
-"""Clusters of atoms in free space, quenched from random positions to the nearest minimum."""
+"""Relaxation of a cluster of atoms in free space from random positions to the nearest minimum."""
 
 from simkit.core.quantities import described
 from simkit.core.simulation import Simulation
@@ -16,24 +16,24 @@ def cluster(
     force_tolerance: float = 1e-10,
     spread: float = 1.25,
 ) -> Simulation:
-    """Return the quench of a cluster of atoms in free space from random positions.
+    """Return the relaxation of a cluster of atoms in free space from random positions.
 
     The energy is the sum over all pairs of ``4 epsilon ((sigma/r)^12 - (sigma/r)^6)``, or of ``epsilon x (x - 2)`` with
-    ``x = exp(rho (1 - r / sigma))``. The atoms start anywhere in a sphere, on top of each other as it happens, and
-    walk downhill until no force exceeds the tolerance. Which of the many minima they end in depends on the key;
+    ``x = exp(rho (1 - r / sigma))``. The atoms start at uniformly random positions in a sphere, where they may overlap,
+    and relax until no force exceeds the tolerance. Which of the many minima they reach depends on the key;
     `simkit.molecular.search.basin_hopping.basin_hopping` searches for the lowest.
 
     The parameters are ``epsilon``, the depth of the pair potential, ``sigma``, its zero (Lennard-Jones) or minimum
-    (Morse), and for Morse ``rho``: 3 for a long range, 6 for one like that of Lennard-Jones, 14 for sticky atoms.
+    (Morse), and for Morse ``rho``: 3 for a long range, 6 for the curvature of Lennard-Jones, 14 for sticky atoms.
 
     Args:
         particles: number of atoms, at least 2.
         potential: ``"lennard_jones"`` or ``"morse"``.
         minimizer: as for `simkit.molecular.minimizers.by_name`.
-        force_tolerance: largest force left, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-3 in
+        force_tolerance: largest residual force, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-3 in
             float32.
-        spread: radius of the sphere of starts, in units of that of a close-packed ball of the atoms. Good values: 1 to
-            1.5; further out a cluster may condense into two.
+        spread: radius of the sphere of starts, in units of the radius of a close-packed ball of the atoms. Good values:
+            1 to 1.5; from a larger sphere the atoms may condense into two clusters.
 
     Raises:
         UserError: if an argument is out of its range.

@@ -1,4 +1,4 @@
-"""Colloids with a designed pair potential: stability of their honeycomb lattice."""
+"""Relaxation of colloids with a designed pair potential, as a measure of the stability of their honeycomb lattice."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -27,36 +27,37 @@ DIMENSION = 2
 STARTS = ("honeycomb", "random")
 # Width of the Gaussian well, as published: exp(-40 (r - r0)^2).
 SHARPNESS = 40.0
-# Partners nearer than this, in bonds, are neighbors: between the first shell of the honeycomb, 1, and the second,
-# sqrt(3).
+# Cut-off of a neighbor, in bonds: between the first shell of the honeycomb, 1, and the second, sqrt(3).
 REACH = 1.35
-# Below this distance the energy goes on along its tangent, so that overlapping starts have finite forces.
+# Below this distance the energy is linear, so that overlapping starts have finite forces.
 CORE = 0.6
 # Curvature of the potential at the published well: 2 * 40 * 0.4.
 STIFFNESS = 32.0
-# What the published potential is made of, and a place for its well that is not the published one, 1.823.
+# Parameters of the published potential, except for the distance of its well, 1.823 as published.
 POTENTIAL = {
     "attraction": Parameter(5.89, doc="strength of the term -attraction / r^10"),
     "repulsion": Parameter(17.9, doc="strength of the shoulder repulsion exp(-decay r)"),
-    "decay": Parameter(2.49, doc="how fast the shoulder falls off"),
+    "decay": Parameter(2.49, doc="decay rate of the shoulder"),
     "well_depth": Parameter(0.4, doc="depth of the well; 0.4 in the published potential"),
     "well_distance": Parameter(
-        2.0, doc="where the Gaussian well of the potential lies; 1.823 in the published honeycomb potential"
+        2.0, doc="distance of the Gaussian well of the potential; 1.823 in the published honeycomb potential"
     ),
 }
 PARAMETERS = POTENTIAL | {
     "bond": Parameter(1.0525, POSITIVE, doc="distance of nearest neighbors in the honeycomb; sets the density"),
     "push": Parameter(0.3, NOT_NEGATIVE, doc="root mean square of the fixed random forces on the particles"),
-    "disorder": Parameter(0.05, NOT_NEGATIVE, doc="furthest a particle starts from its site along each axis, in bonds"),
+    "disorder": Parameter(
+        0.05, NOT_NEGATIVE, doc="largest random displacement of a particle from its site along each axis, in bonds"
+    ),
 }
 
 
 @described(
     particle_quantities("bond", dimension="2"),
-    honeycomb_order=("1", "how nearly the bonds are three at equal angles (diagnosed, the mean)"),
+    honeycomb_order=("1", "order of the bonds, 1 for three at equal angles (diagnosed, the mean)"),
     neighbors=("1", "neighbors of each particle (diagnosed, the mean)"),
     deviation=("1", "root mean square displacement from the honeycomb"),
-    energy_above_honeycomb=("energy", "energy per particle above the honeycomb's"),
+    energy_above_honeycomb=("energy", "energy per particle above that of the honeycomb"),
     honeycomb_energy=("energy", "energy per particle of the honeycomb"),
     triangular_energy=("energy", "energy per particle of the triangular lattice"),
 )
@@ -70,24 +71,25 @@ def colloid_assembly(
     minimizer: str = "lbfgs",
     force_tolerance: float = 1e-10,
 ) -> Simulation:
-    """Return the relaxation of colloids with a designed potential from a shaken honeycomb, or from random positions.
+    """Return the relaxation of colloids with a designed potential from a disordered honeycomb or random positions.
 
-    ``V(r) = 5 / r^12 - a / r^10 + b exp(-c r) - w exp(-40 (r - s)^2)``, faded out by a switch between ``switch_on``
-    and ``cutoff``, in units in which energy and length are one. For ``a, b, c, w, s = 5.89, 17.9, 2.49, 0.4, 1.823``
-    the honeycomb is the ground state at its density. A fixed random force pushes every particle a little, as a rough
-    substrate would; it makes the deviation a smooth measure of how firmly the honeycomb stands, where without it the
-    deviation, and its slope, would vanish as soon as the honeycomb stands at all.
+    ``V(r) = 5 / r^12 - a / r^10 + b exp(-c r) - w exp(-40 (r - s)^2)``, switched off between ``switch_on`` and
+    ``cutoff``, in reduced units. For ``a, b, c, w, s = 5.89, 17.9, 2.49, 0.4, 1.823`` the honeycomb is the ground state
+    at its density. A weak constant random force acts on every particle, as of a rough substrate. It makes the deviation
+    a smooth measure of the stability of the honeycomb; without it the deviation and its derivative vanish wherever the
+    honeycomb is stable.
 
     a is the parameter ``attraction``, b ``repulsion``, c ``decay``, w ``well_depth`` and s ``well_distance``.
 
     Args:
         repeats: unit cells of four particles along each axis; half the box must exceed the cut-off.
-        start: ``"honeycomb"``, shaken by ``disorder``; or ``"random"``, anywhere: ``deviation`` then means nothing.
-        pattern: which of the random patterns of forces, an integer from 0.
-        cutoff: where the potential ends.
-        switch_on: where it begins to fade.
+        start: ``"honeycomb"``, displaced by ``disorder``; or ``"random"``, uniform in the box, where ``deviation`` has
+            no meaning.
+        pattern: seed of the random forces, an integer from 0.
+        cutoff: distance beyond which the potential is zero.
+        switch_on: distance at which the switch begins.
         minimizer: as for `simkit.molecular.minimizers.by_name`.
-        force_tolerance: largest force left. Good values: 1e-10 in float64, 1e-3 in float32.
+        force_tolerance: largest residual force. Good values: 1e-10 in float64, 1e-3 in float32.
 
     Raises:
         UserError: if an argument is out of its range.
@@ -137,12 +139,12 @@ def colloid_assembly(
         return home(params) + params["disorder"] * params["bond"] * shift
 
     def displacement(position: jax.Array, box: Cell, params: Params) -> jax.Array:
-        """Return how far every particle is from its site, the drift of all taken away, in bonds, (N, d)."""
+        """Return the displacement of every particle from its site, without the mean displacement, in bonds, (N, d)."""
         space = spaces.of_cell(box, DIMENSION)
         return spaces.displacement_without_drift(space, position, home(params)) / params["bond"]
 
     def order(position: jax.Array, box: Cell, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return how nearly the bonds of each particle are three at equal angles, |psi_3|, and its neighbors, (N,)."""
+        """Return the order |psi_3| of the bonds of each particle and its number of neighbors, (N,) each."""
         apart = pairs.all_pairs(position, spaces.of_cell(box, DIMENSION), REACH * params["bond"])
         return polygon_order(apart, apart.is_pair, 3), apart.is_pair.sum(axis=1).astype(position.dtype)
 
@@ -189,9 +191,9 @@ def colloid_assembly(
 def colloid_potential() -> PairPotential:
     """Return ``V(r) = 5 / r^12 - a / r^10 + b exp(-c r) - w exp(-40 (r - s)^2)``.
 
-    A core, a shoulder that keeps all but three neighbors away, and a well that holds the second neighbors. The
-    parameters are ``attraction`` a, ``repulsion`` b, ``decay`` c, ``well_depth`` w and ``well_distance`` s. Below 0.6
-    the energy goes on along its tangent.
+    A core, a shoulder that allows three nearest neighbors only, and a well for the second neighbors. The parameters are
+    ``attraction`` a, ``repulsion`` b, ``decay`` c, ``well_depth`` w and ``well_distance`` s. Below 0.6 the energy is
+    continued linearly.
     """
 
     def bare(r: jax.Array, a: jax.Array, b: jax.Array, c: jax.Array, w: jax.Array, s: jax.Array) -> jax.Array:
@@ -218,14 +220,14 @@ def colloid_potential() -> PairPotential:
 
 
 def fixed_forces(forces: Callable[[Params], jax.Array], origin: Callable[[Params], jax.Array]) -> Interaction:
-    """Return forces that do not depend on where the particles are, ``E = -sum_i f_i . (x_i - o_i)``.
+    """Return constant forces on the particles, ``E = -sum_i f_i . (x_i - o_i)``.
 
-    They belong to the particles, not to places, so the box may be periodic: a particle that goes around it gains the
-    work of its force. They add nothing to the stress.
+    They do not depend on position, so the box may be periodic: a particle that crosses it gains the work of its force.
+    They do not contribute to the stress.
 
     Args:
-        forces: ``params -> f``, adding up to zero, (N, d).
-        origin: ``params -> o``, where the energy of each particle is zero, (N, d).
+        forces: ``params -> f``, with sum zero, (N, d).
+        origin: ``params -> o``, positions of zero energy, (N, d).
     """
 
     def force(position: jax.Array, cell: Cell, params: Params, _: tuple) -> jax.Array:
@@ -245,7 +247,7 @@ def fixed_forces(forces: Callable[[Params], jax.Array], origin: Callable[[Params
 
 
 def _pattern(number: int, count: int) -> np.ndarray:
-    """Return random forces without a resultant, of root mean square one, (N, 2)."""
+    """Return random forces with sum zero and root mean square one, (N, 2)."""
     forces = np.random.default_rng(number).normal(size=(count, DIMENSION))
     forces -= forces.mean(axis=0)
     return forces / np.sqrt((forces**2).sum(axis=1).mean())
@@ -254,12 +256,12 @@ def _pattern(number: int, count: int) -> np.ndarray:
 def _triangular_energy(
     potential: PairPotential, parameters: dict[str, jax.Array], cutoff: float, area: jax.Array
 ) -> jax.Array:
-    """Return the energy per particle of an endless triangular lattice with a given area per particle."""
-    # Distances in a lattice of spacing one, as far as any cut-off reaches at the densities of colloids.
+    """Return the energy per particle of an infinite triangular lattice with a given area per particle."""
+    # Distances in a lattice of spacing one, up to 6: beyond any cut-off at the densities of colloids.
     reach = range(-8, 9)
     shells = np.sqrt([i * i + i * j + j * j for i in reach for j in reach if (i, j) != (0, 0)])
-    distances, times = np.unique(np.round(shells[shells <= 6], 12), return_counts=True)
+    distances, counts = np.unique(np.round(shells[shells <= 6], 12), return_counts=True)
     spacing = jnp.sqrt(2 / math.sqrt(3) * area)
     r = jnp.asarray(distances, spacing.dtype) * spacing
     each = jnp.where(r < cutoff, potential.energy(jnp.minimum(r, cutoff), **parameters), 0)
-    return jnp.sum(jnp.asarray(times, spacing.dtype) * each) / 2
+    return jnp.sum(jnp.asarray(counts, spacing.dtype) * each) / 2

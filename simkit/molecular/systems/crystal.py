@@ -1,4 +1,4 @@
-"""Relaxation of a crystal and its cell: atoms displaced from their sites in a strained cell."""
+"""Relaxation of a crystal and its cell, from displaced atoms in a strained cell."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from simkit.molecular.relaxation import relaxation
 from simkit.molecular.spaces import Cell
 from simkit.molecular.structures import lattices
 
-# How much denser than at rest the crystal may get on its way before its list of neighbors has to grow.
+# Density relative to that at rest for which the capacity of the neighbor list is estimated.
 ROOM = 1.5
 SKIN = 0.1
 
@@ -47,7 +47,7 @@ class Material(NamedTuple):
     Attributes:
         bond: distance of nearest neighbors at rest, in units of sigma.
         stiffness: curvature of the energy of a bond, in units of epsilon / sigma^2.
-        reach: distance at which atoms stop to interact, in units of sigma; ``None`` if that is to be chosen.
+        reach: cut-off of the potential, in units of sigma; ``None`` if it is an argument.
         parameters: of its potential.
     """
 
@@ -69,11 +69,11 @@ MATERIALS = {
 
 PARAMETERS = {
     "pressure": Parameter(0.0, unit="energy / length^3", doc="external pressure; a crystal under tension may tear"),
-    "initial_strain": Parameter(0.05, doc="by how much the crystal is stretched at the start"),
+    "initial_strain": Parameter(0.05, doc="isotropic strain of the crystal at the start"),
     "disorder": Parameter(
         0.1,
         NOT_NEGATIVE,
-        doc="furthest an atom starts from its site along each axis, in nearest-neighbor distances",
+        doc="largest random displacement of an atom from its site along each axis, in nearest-neighbor distances",
     ),
 }
 
@@ -89,14 +89,14 @@ def crystal(
     minimizer: str = "lbfgs",
     force_tolerance: float = 1e-10,
 ) -> Simulation:
-    """Return the relaxation of a shaken crystal and of its periodic cell to mechanical equilibrium under pressure.
+    """Return the relaxation of a disordered crystal and of its periodic cell to mechanical equilibrium under pressure.
 
     It minimizes the enthalpy ``E + p V`` over all atoms and the six strains of the cell. E is the Stillinger-Weber
-    energy of silicon, or the sum over pairs of ``4 epsilon ((sigma/r)^12 - (sigma/r)^6) S(r)``, where S fades from 1
-    at ``switch_on`` to 0 at ``cutoff``; what S takes away is put back as if it came from a uniform medium. At the
-    default cut-off that leaves an error of 3e-5 of the energy.
+    energy of silicon, or the sum over pairs of ``4 epsilon ((sigma/r)^12 - (sigma/r)^6) S(r)``, where S falls from 1
+    at ``switch_on`` to 0 at ``cutoff``; the part removed by S is added as a uniform tail correction. At the default
+    cut-off that leaves an error of 3e-5 of the energy.
 
-    Far above a ``disorder`` of 0.2 the crystal may not heal.
+    With a ``disorder`` far above 0.2 the atoms may not return to the crystal.
 
     Args:
         material: ``"lennard_jones"`` or ``"silicon"`` (eV and angstrom).
@@ -105,7 +105,7 @@ def crystal(
         cutoff: in units of sigma; 4 by default. For Lennard-Jones: silicon has its own.
         switch_on: in units of sigma; 2.5 by default. For Lennard-Jones.
         minimizer: as for `simkit.molecular.minimizers.by_name`.
-        force_tolerance: largest force left, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-3 in
+        force_tolerance: largest residual force, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-3 in
             float32.
 
     Raises:
@@ -121,9 +121,7 @@ def crystal(
     kind, atoms = LATTICES[lattice], MATERIALS[material]
     for name, value in (("cutoff", cutoff), ("switch_on", switch_on)):
         if value is not None and atoms.reach is not None:
-            raise UserError(
-                f"{name} = {value:g} has no effect on {material}, whose energy ends by itself; leave it out"
-            )
+            raise UserError(f"{name} = {value:g} has no effect on {material}, which has its own cut-off; leave it out")
     cutoff, switch_on = 4.0 if cutoff is None else cutoff, 2.5 if switch_on is None else switch_on
     if not 0 < switch_on < cutoff:
         raise UserError(f"switch_on = {switch_on} is not between 0 and cutoff = {cutoff}; choose 2.5 and 4")
@@ -137,9 +135,9 @@ def crystal(
             f"the cut-off of {reach:g} needs {2 * reach:g}"
         )
     count, sites = len(perfect.position), np.asarray(perfect.position)
-    # Neighbors within the list's reach, from the density.
-    room = math.ceil(ROOM * 4 / 3 * math.pi * ((1 + SKIN) * reach / atoms.bond) ** 3 / kind.volume)
-    capacity = min(room, count)
+    # Neighbors within the reach of the list, from the density.
+    expected = math.ceil(ROOM * 4 / 3 * math.pi * ((1 + SKIN) * reach / atoms.bond) ** 3 / kind.volume)
+    capacity = min(expected, count)
     interaction = (
         stillinger_weber(capacity=capacity, skin=SKIN)
         if material == "silicon"
@@ -162,7 +160,7 @@ def crystal(
         return Scale(length=atoms.bond * params["sigma"], stiffness=atoms.stiffness * unit)
 
     def displacement(position: jax.Array, deformed: Cell) -> jax.Array:
-        """Return how far every atom is from its site, the drift of all taken away, (N,)."""
+        """Return the distance of every atom from its site, without the mean displacement, (N,)."""
         deformation = spaces.inverse_of(perfect_cell(position.dtype)) @ jnp.asarray(deformed)
         home = jnp.asarray(sites, position.dtype) @ deformation
         away = spaces.displacement_without_drift(spaces.of_cell(deformed, 3), position, home)

@@ -1,4 +1,4 @@
-"""Structures from a file, relaxed with a potential of choice."""
+"""Relaxation of a structure from a file with a chosen potential."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -21,17 +21,16 @@ from simkit.molecular.structures.extended_xyz import parse_extended_xyz
 from simkit.molecular.structures.structures import Structure, check_symbol, widths
 
 DIMENSION = 3
-# The symbol of an atom of no species, as in reduced units.
+# Symbol of an atom without a chemical species, as in reduced units.
 ANY = "X"
-# What every pair potential takes for each pair of species.
-# Atoms nearer than this, in units of the structure's size, are in one place: no force can tell them apart.
+# Distance, in units of the size of the structure, below which atoms coincide: the force between them has no direction.
 SAME_PLACE = 1e-9
 
 
 @described(
     particle_quantities(dimension="3"),
     atomic_number=("1", "atomic number"),
-    formation_energy=("energy", "energy above that of the reference"),
+    formation_energy=("energy", "energy minus the reference energies of the atoms"),
 )
 def relaxed_structure(
     *,
@@ -46,34 +45,34 @@ def relaxed_structure(
     minimizer: str = "lbfgs",
     force_tolerance: float = 1e-10,
 ) -> Simulation:
-    """Return the relaxation of the atoms of a structure, and of its cell if wanted, to mechanical equilibrium.
+    """Return the relaxation of the atoms of a structure, and optionally of its cell, to mechanical equilibrium.
 
     Lengths are in the unit of the structure. Atoms move in free space, or in the cell if it is periodic.
 
     The parameters ``epsilon`` and ``sigma`` of S > 1 species are symmetric tables (S, S); they have a default for
-    silicon and for atoms ``"X"`` only, and must be given for other elements. ``reference_energy``, one number per
-    species, is what ``formation_energy`` is counted from.
+    silicon and for atoms ``"X"`` only, and must be given for other elements. ``formation_energy`` is the energy minus
+    ``reference_energy``, one number per species, summed over the atoms.
 
     Args:
         structure: extended XYZ text.
-        frame: which of its frames; -1 is the last.
+        frame: index of the frame; -1 is the last.
         potential: ``"lennard_jones"``, ``"morse"``, ``"soft_sphere"``, or ``"silicon"`` (Stillinger-Weber; eV and
             angstrom).
-        species: chemical symbols of the atoms that the parameters are for, in the order of the tables; may be left
-            out where all atoms are ``"X"``, of no species, and with silicon.
-        cutoff: where Lennard-Jones and Morse end, length, at most half the narrowest width of the cell; 0: nowhere, in
+        species: chemical symbols of the species, in the order of the tables; may be left out if all atoms are ``"X"``,
+            and with silicon.
+        cutoff: cut-off of Lennard-Jones and Morse, length, at most half the narrowest width of the cell; 0 for none, in
             free space only. Good values: 2.5 to 4 sigma.
-        switch_on: where they begin to fade, in units of the cut-off. Good values: 0.7 to 0.9.
+        switch_on: distance at which the switch begins, in units of the cut-off. Good values: 0.7 to 0.9.
         exponent: of soft spheres, 2 (harmonic) or 2.5 (Hertzian).
-        relax_cell: whether the cell relaxes too, all six strains of it.
+        relax_cell: whether all six strains of the cell relax too.
         minimizer: as for `simkit.molecular.minimizers.by_name`.
-        force_tolerance: largest force left, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-3 in
+        force_tolerance: largest residual force, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-3 in
             float32.
 
     Raises:
-        UserError: if the text is no structure, holds species that the potential does not know or two atoms in one
-            place, or if an argument is out of its range. The simulation's ``check`` refuses species without parameters,
-            and parameters with which the interaction reaches beyond half the cell.
+        UserError: if the text is no structure, has species without parameters in the potential or two atoms in one
+            place, or if an argument is out of its range. The ``check`` of the simulation refuses species without
+            parameters, and parameters with a cut-off beyond half the cell.
     """
     atoms = _chosen(parse_extended_xyz(structure, "structure"), frame)
     _refuse_same_place(atoms)
@@ -94,7 +93,7 @@ def relaxed_structure(
         return jnp.asarray(box, params["disorder"].dtype)
 
     def displacement(position: jax.Array, deformed: Cell) -> jax.Array:
-        """Return how far every atom is from its place in the structure, the drift of all taken away, (N,)."""
+        """Return the distance of every atom from its position in the file, without the mean displacement, (N,)."""
         home = jnp.asarray(atoms.position, position.dtype)
         if deformed is not None:
             home = home @ spaces.inverse_of(jnp.asarray(box, position.dtype)) @ deformed
@@ -111,15 +110,18 @@ def relaxed_structure(
     zero = 0.0 if len(names) == 1 else (0.0,) * len(names)
     params = field.params | {
         "reference_energy": Parameter(
-            zero, unit="energy", doc="energy of an atom of each species, from which the formation energy is counted"
+            zero, unit="energy", doc="reference energy of an atom of each species for the formation energy"
         ),
         "disorder": Parameter(
-            0.0, NOT_NEGATIVE, "length", "furthest an atom starts from its place in the file along each axis"
+            0.0,
+            NOT_NEGATIVE,
+            "length",
+            "largest random displacement of an atom from its position in the file along each axis",
         ),
     }
     if potential != "silicon" and set(names) != {ANY}:
-        # No element has a parameter of one by nature: NaN until it is given, which `check` refuses.
-        params |= {name: _unknown(params[name]) for name in PAIR_PARAMETERS}
+        # Chemical elements have no defaults: NaN until given, which `check` refuses.
+        params |= {name: _without_default(params[name]) for name in PAIR_PARAMETERS}
     if relax_cell:
         params |= {"pressure": Parameter(0.0, unit="energy / length^3", doc="external pressure")}
     simulation = relaxation(
@@ -147,15 +149,15 @@ def relaxed_structure(
     return _with_formation_energy(simulation, counts)
 
 
-def _unknown(parameter: Parameter) -> Parameter:
-    """Return a parameter without a value; that it is missing is told before what it may be."""
+def _without_default(parameter: Parameter) -> Parameter:
+    """Return a parameter with default NaN, without bounds: a missing value is reported before its bounds are tested."""
     return dataclasses.replace(
         parameter, default=np.full(np.shape(parameter.default), np.nan).tolist(), bounds=UNBOUNDED
     )
 
 
 def _with_formation_energy(simulation: Simulation, counts: np.ndarray) -> Simulation:
-    """Return the simulation with the energy in excess of the same number of reference atoms among its diagnostics."""
+    """Return the simulation with the further diagnostic ``formation_energy``."""
 
     def diagnose(state: State, params: Params) -> Arrays:
         numbers = simulation.diagnose(state, params)
@@ -194,24 +196,24 @@ def _species(structure: Structure, allowed: tuple[str, ...], potential: str) -> 
 
 
 def _refuse_same_place(structure: Structure) -> None:
-    """Raise if two atoms, or one and an image of another, are in one place."""
+    """Raise if two atoms, or an atom and an image of another, coincide."""
     from scipy.spatial import KDTree
 
     if structure.periodic:
         assert structure.cell is not None  # a periodic structure has one
-        place = structure.position @ np.linalg.inv(structure.cell)
-        place = place - np.floor(place)
-        place = np.where(place < 1, place, 0)
+        points = structure.position @ np.linalg.inv(structure.cell)
+        points = points - np.floor(points)
+        points = np.where(points < 1, points, 0)
     else:
         size = np.ptp(structure.position, axis=0).max() or 1.0
-        place = (structure.position - structure.position.min(axis=0)) / size
-    distance, partner = map(np.asarray, KDTree(place, boxsize=1.0 if structure.periodic else None).query(place, k=2))
+        points = (structure.position - structure.position.min(axis=0)) / size
+    distance, partner = map(np.asarray, KDTree(points, boxsize=1.0 if structure.periodic else None).query(points, k=2))
     if (distance[:, 1] < SAME_PLACE).any():
         first = int(np.flatnonzero(distance[:, 1] < SAME_PLACE)[0])
         second = next(int(index) for index in partner[first] if index != first)
         raise UserError(
-            f"structure: atoms {first} and {second} (the first is 0) are in one place, so no direction leads them "
-            "apart; move or remove one of them"
+            f"structure: atoms {first} and {second} (the first is 0) are in one place, so the force between them has "
+            "no direction; move or remove one of them"
         )
 
 
@@ -221,8 +223,8 @@ def _refuse_missing(names: tuple[str, ...], potential: str, params: Params) -> N
         table = np.asarray(params[parameter]).reshape(len(names), -1) if potential != "silicon" else np.zeros(0)
         missing = np.argwhere(np.isnan(table))
         if len(missing):
-            pair, given = "-".join(names[index] for index in missing[0][: table.ndim]), np.diagonal(~np.isnan(table))
-            known = ", ".join(name for name, has in zip(names, given, strict=True) if has) or "no species"
+            pair, is_given = "-".join(names[index] for index in missing[0][: table.ndim]), np.diagonal(~np.isnan(table))
+            known = ", ".join(name for name, given in zip(names, is_given, strict=True) if given) or "no species"
             form = "one number" if len(names) == 1 else f"a symmetric {len(names)} x {len(names)} table"
             raise UserError(
                 f"{parameter} of {pair} is not given, so potential = '{potential}' has no interaction for it (it has "
@@ -231,7 +233,7 @@ def _refuse_missing(names: tuple[str, ...], potential: str, params: Params) -> N
 
 
 def _refuse_short_cell(box: np.ndarray | None, field: ForceField, params: Params) -> None:
-    """Raise if the interaction reaches beyond half the cell."""
+    """Raise if the cut-off exceeds half the narrowest width of the cell."""
     if box is None:
         return
     reach, width = field.reach({name: np.asarray(params[name]) for name in field.params}), widths(box).min()

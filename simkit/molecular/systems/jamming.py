@@ -1,4 +1,4 @@
-"""Onset of jamming: a packing in a box that relaxes to a small pressure."""
+"""Onset of jamming: relaxation of a packing and its box to a small pressure."""
 
 import dataclasses
 
@@ -19,12 +19,13 @@ from simkit.molecular.models.quantities import particle_quantities
 from simkit.molecular.relaxation import RelaxationState, relaxation
 from simkit.molecular.spaces import Cell
 
-# Pressure once the box is free, in units of k / d^D: that of a packing a few per cent above the onset.
+# Pressure of the first stage with a relaxing box, in units of k / d^D: of a packing a few per cent above the onset.
 FIRST_PRESSURE = 1e-3
-# Pressures from there to the last one, by equal factors; a packing on its way is balanced to so much of each.
+# Number of stages with a relaxing box, at pressures in a geometric sequence from the first to the last.
 STAGES = 4
-BALANCE_ON_THE_WAY = 1e-2
-# The softest motions of a packing that is held by hardly enough contacts take thousands of iterations.
+# Force tolerance of all stages but the last, in the units of ``force_tolerance``.
+INTERMEDIATE_TOLERANCE = 1e-2
+# The softest modes of a marginally rigid packing take thousands of iterations.
 PATIENCE = 5000
 
 
@@ -34,7 +35,7 @@ class JammingState:
 
     Attributes:
         relaxation: of the particles and their box.
-        stage: int32; 0 while the box is held, then the number of the pressure.
+        stage: int32; 0 for a constant box, then the index of the pressure, from 1 to `STAGES`.
     """
 
     relaxation: RelaxationState
@@ -46,7 +47,7 @@ PARAMETERS = {
         1e-5,
         POSITIVE,
         "stiffness / small_diameter^2",
-        "pressure left at the end; the smaller, the nearer to the onset",
+        "final pressure; the smaller, the nearer to the onset",
     ),
     **MIXTURE_PARAMETERS,
     "packing_fraction": Parameter(
@@ -70,31 +71,33 @@ def jamming(
     """Return the search for the onset of jamming of a 50:50 mixture of small and large elastic spheres.
 
     The energy E sums ``(k / alpha) (1 - r / sigma_ij)^alpha`` over overlapping pairs, ``sigma_ij`` the mean of the two
-    diameters. First the spheres relax from random positions in a box that is held. Then the box swells or shrinks along
-    with them: ``E + p V`` is minimized at pressures that fall in equal factors to the last one. Where that is small the
-    packing is at the onset: its packing fraction is that of jamming, phi_J, its contacts are as few as can hold it. The
-    end is an equilibrium at that pressure, so the derivative of phi_J is the implicit one.
+    diameters. First the spheres relax from random positions in a constant box. Then the box relaxes isotropically with
+    them: ``E + p V`` is minimized at pressures that fall by equal factors to the final p. For small p the packing is at
+    the onset: its packing fraction is that of jamming, phi_J, with the least number of contacts for rigidity. The
+    result is an equilibrium at the final pressure, so the derivative of phi_J is implicit.
 
-    p is the parameter ``pressure``, the last one, in units of stiffness / small diameter^d; k is ``stiffness``.
+    p is the parameter ``pressure``, in units of stiffness / small diameter^d; k is ``stiffness``.
 
     Args:
-        particles: how many, even, at least 16 (64 in three dimensions).
+        particles: number of spheres, even, at least 16 (64 in three dimensions).
         dimension: 2 for disks, 3 for spheres.
         exponent: alpha, 2 (harmonic) or 2.5 (Hertzian).
         minimizer: as for `simkit.molecular.minimizers.by_name`.
-        force_tolerance: largest force left at the end, in units of pressure times small diameter^(d-1), which is that
-            of a contact. Good values: 1e-3 to 1e-6.
+        force_tolerance: largest residual force, in units of pressure times small diameter^(d-1), the force of a
+            contact. Good values: 1e-3 to 1e-6.
 
     Raises:
         UserError: if an argument is out of its range.
 
     Reference: O'Hern, Silbert, Liu, Nagel, Phys. Rev. E 68, 011306 (2003), doi:10.1103/PhysRevE.68.011306.
     """
-    if not 0 < force_tolerance <= BALANCE_ON_THE_WAY:
-        raise UserError(f"force_tolerance = {force_tolerance} is not between 0 and {BALANCE_ON_THE_WAY}; choose 1e-6")
+    if not 0 < force_tolerance <= INTERMEDIATE_TOLERANCE:
+        raise UserError(
+            f"force_tolerance = {force_tolerance} is not between 0 and {INTERMEDIATE_TOLERANCE}; choose 1e-6"
+        )
     spheres = mixture(particles, dimension, exponent, "packing_fraction")
-    bare = relaxation(
-        _held(spheres.interaction()),
+    single = relaxation(
+        _with_constant_box(spheres.interaction()),
         spheres.start,
         params=_at_stage(spheres, as_arrays(PARAMETERS), jnp.int32(0), force_tolerance),
         scale=spheres.scale,
@@ -104,12 +107,12 @@ def jamming(
         force_unit=lambda p: p["slack"] * p["pressure"] / spheres.side(p) ** (dimension - 1),
         relax_cell=True,
         isotropic=True,
-        loose=spheres.rattlers,
+        rattlers=spheres.rattlers,
     )
-    return _staged(spheres, bare, force_tolerance)
+    return _staged(spheres, single, force_tolerance)
 
 
-def _held(interaction: Interaction) -> Interaction:
+def _with_constant_box(interaction: Interaction) -> Interaction:
     """Return the interaction with a stress that balances the pressure while the parameter ``held`` is positive."""
 
     def stress(position: jax.Array, cell: Cell, params: Params, neighbors: object) -> jax.Array:
@@ -117,26 +120,28 @@ def _held(interaction: Interaction) -> Interaction:
         return jnp.where(params["held"] > 0, -params["pressure"] * jnp.eye(len(own), dtype=own.dtype), own)
 
     sized_like = interaction.sized_like
-    return interaction._replace(stress=stress, sized_like=sized_like and (lambda lists: _held(sized_like(lists))))
+    return interaction._replace(
+        stress=stress, sized_like=sized_like and (lambda lists: _with_constant_box(sized_like(lists)))
+    )
 
 
 def _at_stage(spheres: Mixture, params: Params, stage: jax.Array, force_tolerance: float) -> Params:
-    """Return the parameters that hold at a stage: the pressure in units of the box, and what is done about it."""
+    """Return the parameters of a stage: pressure in units of the box, constant box or not, factor on the tolerance."""
     progress = jnp.clip((stage - 1) / (STAGES - 1), 0, 1).astype(params["pressure"].dtype)
     pressure = FIRST_PRESSURE ** (1 - progress) * params["pressure"] ** progress
-    # The power of one is exact, but its derivative with respect to the pressure must not pass through the others.
+    # At the last stage the power is exact, but the derivative must not pass through the other factor.
     pressure = jnp.where(stage == STAGES, params["pressure"], pressure)
     return params | {
         "pressure": pressure * spheres.side(params) ** spheres.dimension,
         "held": (stage == 0).astype(pressure.dtype),
-        "slack": jnp.where(stage == STAGES, 1.0, BALANCE_ON_THE_WAY / force_tolerance).astype(pressure.dtype),
+        "slack": jnp.where(stage == STAGES, 1.0, INTERMEDIATE_TOLERANCE / force_tolerance).astype(pressure.dtype),
     }
 
 
-def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simulation:
-    """Return the simulation that relaxes at one pressure after the other, by a relaxation at one."""
-    solved, own_status = bare.equilibrium, status_of(bare)
-    assert solved is not None
+def _staged(spheres: Mixture, single: Simulation, force_tolerance: float) -> Simulation:
+    """Return the simulation that relaxes at one pressure after the other, from the relaxation at a single pressure."""
+    solved, single_status = single.equilibrium, status_of(single)
+    assert solved is not None  # every relaxation has one
     refresh = spheres.interaction().refresh
 
     def at_stage(params: Params, stage: jax.Array) -> Params:
@@ -147,16 +152,16 @@ def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simul
 
     def init(params: Params, key: jax.Array) -> JammingState:
         stage = jnp.int32(0)
-        return JammingState(relaxation=bare.init(at_stage(params, stage), key), stage=stage)
+        return JammingState(relaxation=single.init(at_stage(params, stage), key), stage=stage)
 
     def step(state: JammingState, params: Params) -> JammingState:
         now = at_stage(params, state.stage)
-        relaxation = bare.step(state.relaxation, now)
-        arrived = (own_status(relaxation, now) == Status.CONVERGED) & (state.stage < STAGES)
-        return JammingState(relaxation=relaxation, stage=state.stage + arrived.astype(jnp.int32))
+        relaxation = single.step(state.relaxation, now)
+        is_next = (single_status(relaxation, now) == Status.CONVERGED) & (state.stage < STAGES)
+        return JammingState(relaxation=relaxation, stage=state.stage + is_next.astype(jnp.int32))
 
     def status(state: JammingState, params: Params) -> jax.Array:
-        code = own_status(state.relaxation, at_stage(params, state.stage))
+        code = single_status(state.relaxation, at_stage(params, state.stage))
         return jnp.where((code == Status.CONVERGED) & (state.stage < STAGES), jnp.int32(Status.OK), code)
 
     def current(state: JammingState, params: Params) -> tuple:
@@ -168,7 +173,7 @@ def _staged(spheres: Mixture, bare: Simulation, force_tolerance: float) -> Simul
         return {"iteration": state.relaxation.descent.iteration} | spheres.diagnose(*current(state, params))
 
     def sized_like(state: JammingState) -> Simulation:
-        return _staged(spheres, bare.with_buffers_of(state.relaxation), force_tolerance)
+        return _staged(spheres, single.with_buffers_of(state.relaxation), force_tolerance)
 
     def replace(state: JammingState, coordinates: jax.Array) -> JammingState:
         return dataclasses.replace(state, relaxation=solved.replace(state.relaxation, coordinates))

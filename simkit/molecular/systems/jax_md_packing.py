@@ -1,4 +1,4 @@
-"""Packing of soft disks with an energy of jax-md: an example of a simulation made of its energies."""
+"""Packing of soft disks with an energy function of jax-md."""
 
 import math
 import warnings
@@ -37,7 +37,7 @@ PARAMETERS = {
 def jax_md_soft_spheres(
     *, particles: int = 64, exponent: float = 2.0, minimizer: str = "lbfgs", force_tolerance: float = 1e-10
 ) -> Simulation:
-    """Return the relaxation of equal elastic disks in a periodic square, their energy from jax-md.
+    """Return the relaxation of equal elastic disks in a periodic square, with the energy function of jax-md.
 
     The energy is that of `jax_md.energy.soft_sphere_pair`, ``(epsilon / alpha) (1 - r / sigma)^alpha`` over
     overlapping pairs. The square has the side ``L = sigma sqrt(N pi / (4 phi))``; disks start at uniformly random
@@ -49,7 +49,7 @@ def jax_md_soft_spheres(
         particles: number of disks, at least 16.
         exponent: alpha, 2 (harmonic) or 2.5 (Hertzian).
         minimizer: as for `simkit.molecular.minimizers.by_name`.
-        force_tolerance: largest force left, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-5 in
+        force_tolerance: largest residual force, in units of epsilon / sigma. Good values: 1e-10 in float64, 1e-5 in
             float32.
 
     Raises:
@@ -60,7 +60,7 @@ def jax_md_soft_spheres(
     if particles < 16:
         raise UserError(f"particles = {particles}; a packing needs at least 16")
     check_particles(particles, f"particles = {particles}")
-    own = soft_sphere(exponent)
+    potential = soft_sphere(exponent)
 
     # The import takes seconds and issues warnings about other packages.
     with warnings.catch_warnings():
@@ -82,7 +82,7 @@ def jax_md_soft_spheres(
 
     def observe(position: jax.Array, box: Cell, params: Params) -> Arrays:
         apart = pairs.all_pairs(position, spaces.of_cell(box, DIMENSION))
-        each = pairs.energy_per_particle(apart, own, epsilon=params["epsilon"], sigma=params["sigma"])
+        each = pairs.energy_per_particle(apart, potential, epsilon=params["epsilon"], sigma=params["sigma"])
         return {"overlap_energy": each}
 
     return relaxation(

@@ -190,7 +190,7 @@ def test_wigner_symbols_are_orthonormal():
         (lambda flat, solid: hexatic_order(flat, 0), "fold = 0 is below 1"),
     ],
 )
-def test_impossible_questions_are_refused(call, message):
+def test_impossible_arguments_are_refused(call, message):
     flat, solid = bonds(np.zeros((3, 2)), None, 1.0), bonds(np.zeros((3, 3)), None, 1.0)
     with pytest.raises(UserError, match=message):
         call(flat, solid)

@@ -1,4 +1,4 @@
-"""The contact network."""
+"""Contact network: contacts, rattlers and contact number."""
 
 import jax
 import jax.numpy as jnp
@@ -74,7 +74,7 @@ def test_hexatic_order_is_one_in_a_triangular_crystal_of_any_direction_and_zero_
     assert float(order(hexagon[:1])) == 0.0
 
 
-def test_a_chain_hanging_on_a_rigid_core_is_peeled_off_link_by_link():
+def test_all_links_of_a_chain_on_a_rigid_core_are_rattlers():
     chain = [(3, 4), (4, 5), (5, 6), (6, 7)]
     bearing = contacts.load_bearing(network_of(COMPLETE + chain, 9), dimension=2)
     np.testing.assert_array_equal(bearing, [True] * 4 + [False] * 5)

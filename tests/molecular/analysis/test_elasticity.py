@@ -1,4 +1,4 @@
-"""Elastic constants against finite strains of re-relaxed systems, under pressure too, and the moduli made of them."""
+"""Elastic constants against finite strains of relaxed systems, also under pressure, and moduli."""
 
 import jax
 import jax.numpy as jnp
@@ -99,8 +99,8 @@ class Disordered:
         self.rest = rest
         self.measured = jax.jit(jax.vmap(measured))
         self.constants = jax.jit(
-            lambda position, params, loose: elastic_constants(
-                self.interaction, position, self.cell, params, loose=loose
+            lambda position, params, rattlers: elastic_constants(
+                self.interaction, position, self.cell, params, rattlers=rattlers
             )
         )
 
@@ -187,7 +187,7 @@ def test_stiffness_of_a_glass_is_that_of_finite_strains(x64, glassy):
     assert float(found.stiffness[2, 2]) == pytest.approx(expected[2, 2], rel=1e-5)
 
 
-def test_derivative_of_the_shear_modulus_is_that_of_relaxed_glasses(x64, glassy):
+def test_derivative_of_the_shear_modulus_equals_that_of_relaxed_glasses(x64, glassy):
     def shear(ratio):
         params = {**glassy.params, "ratio": ratio}
         position, cell, _ = glassy.rest(params)
@@ -201,18 +201,18 @@ def test_derivative_of_the_shear_modulus_is_that_of_relaxed_glasses(x64, glassy)
     assert derivative == pytest.approx(expected, rel=1e-5)
 
 
-def test_rattlers_are_held_by_name_or_the_answer_is_nan(x64, disks):
-    loose = rattlers(disks)
-    assert loose.any()
-    assert np.isfinite(disks.constants(disks.position, disks.params, loose).stiffness).all()
-    assert np.isnan(disks.constants(disks.position, disks.params, jnp.zeros_like(loose)).stiffness).all()
+def test_constants_are_nan_unless_rattlers_are_given(x64, disks):
+    mask = rattlers(disks)
+    assert mask.any()
+    assert np.isfinite(disks.constants(disks.position, disks.params, mask).stiffness).all()
+    assert np.isnan(disks.constants(disks.position, disks.params, jnp.zeros_like(mask)).stiffness).all()
 
 
-def test_away_from_rest_the_answer_is_nan(x64, disks):
+def test_constants_are_nan_away_from_equilibrium(x64, disks):
     nudge = 1e-3 * jax.random.normal(jax.random.key(5), disks.position.shape)
-    loose = rattlers(disks)
-    assert np.isnan(disks.constants(disks.position + nudge, disks.params, loose).stiffness).all()
-    assert np.isfinite(disks.constants(disks.position + 1e-3 * nudge, disks.params, loose).stiffness).all()
+    mask = rattlers(disks)
+    assert np.isnan(disks.constants(disks.position + nudge, disks.params, mask).stiffness).all()
+    assert np.isfinite(disks.constants(disks.position + 1e-3 * nudge, disks.params, mask).stiffness).all()
 
 
 def springs(lattice, length=1.01):
@@ -252,7 +252,7 @@ def isotropic(bulk, shear, dimension):
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
-def test_moduli_of_an_isotropic_material_are_those_it_was_made_of(x64, dimension):
+def test_moduli_of_an_isotropic_material_are_those_of_its_stiffness(x64, dimension):
     stiffness = isotropic(5.0, 2.0, dimension)
     np.testing.assert_allclose(bulk_modulus(stiffness), [5, 5], rtol=1e-12)
     np.testing.assert_allclose(shear_modulus(stiffness), [2, 2], rtol=1e-12)

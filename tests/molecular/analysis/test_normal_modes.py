@@ -1,4 +1,4 @@
-"""Hessians and normal modes: second derivatives of the energy, zero modes, and vibrations known in closed form."""
+"""Hessians and normal modes: second derivatives of the energy, zero modes, and frequencies in closed form."""
 
 import functools
 
@@ -149,7 +149,7 @@ def test_modes_are_orthonormal_in_the_mass_and_solve_the_eigenvalue_problem(x64,
     assert float(jnp.trace(matrix)) == pytest.approx(float(jnp.sum(modes.frequency**2)), rel=1e-12)
 
 
-def test_a_saddle_shows_as_a_negative_frequency(x64):
+def test_a_saddle_has_a_negative_frequency(x64):
     # Three atoms in a row, the ends at the distance that leaves no force: it bends without resistance, to a triangle.
     params = {"epsilon": 1.0, "sigma": 1.0}
     interaction = pair_interaction(lennard_jones(), cutoff=None)
@@ -199,7 +199,7 @@ def test_second_derivatives_of_frequencies_equal_central_differences(x64, inner)
     np.testing.assert_allclose(found, np.stack(differences, axis=-1), rtol=1e-7, atol=1e-7)
 
 
-def test_second_derivatives_of_equal_frequencies_are_not_made_up(x64, icosahedron):
+def test_second_derivatives_of_equal_frequencies_are_nan(x64, icosahedron):
     def frequencies(epsilon):
         modes = normal_modes(*icosahedron[:2], None, {"epsilon": epsilon, "sigma": 1.0})
         return jnp.where(modes.is_zero, 0, modes.frequency)
@@ -213,7 +213,7 @@ def test_second_derivatives_of_equal_frequencies_are_not_made_up(x64, icosahedro
     assert np.all(np.isnan(found[~alone & ~modes.is_zero])) and alone.sum() == 1
 
 
-def test_mistakes_are_named(x64):
+def test_invalid_masses_and_counts_are_refused(x64):
     position = jnp.array([[0.0, 0.0], [1.0, 0.0]])
     with pytest.raises(UserError, match="one number or one for each of 2"):
         normal_modes(spring(1.0, 1.0), position, None, {}, mass=jnp.ones(3))

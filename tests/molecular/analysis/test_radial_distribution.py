@@ -1,4 +1,4 @@
-"""The radial distribution function counts what is there: nothing in an ideal gas, shells in a crystal."""
+"""Radial distribution function of an ideal gas and of crystals."""
 
 import functools
 
@@ -59,14 +59,14 @@ def test_crystal_has_its_shells(x64, build, repeats, shells):
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 9])
-def test_every_pair_is_counted_once_from_each_end(x64, count):
+def test_every_pair_is_counted_twice(x64, count):
     position = jax.random.uniform(jax.random.key(2), (count, 3))
     found = np.asarray(distribution(position, jnp.full(3, 10.0), 5.0, 1))
     # All within one shell: N (N - 1) ordered pairs.
     assert float(found[0]) == pytest.approx(1000 / count**2 * count * (count - 1) / (4 / 3 * np.pi * 125), rel=1e-14)
 
 
-def test_shells_beyond_half_the_cell_are_not_a_number(x64):
+def test_shells_beyond_half_the_cell_are_nan(x64):
     position = jax.random.uniform(jax.random.key(3), (20, 3)) * jnp.array([4.0, 5.0, 6.0])
     found = np.asarray(distribution(position, jnp.array([4.0, 5.0, 6.0]), 2.5, 10))
     assert np.isfinite(found[:8]).all()
@@ -80,13 +80,13 @@ def test_memory_does_not_grow_with_the_pairs(x64):
     assert lowered.compile().memory_analysis().temp_size_in_bytes < 40 * count * 3 * 8
 
 
-def test_it_has_no_derivative_and_does_not_spoil_one(x64):
+def test_its_derivative_is_zero_and_finite(x64):
     position = jax.random.uniform(jax.random.key(4), (10, 2))
     slope = jax.grad(lambda x: radial_distribution(x, jnp.ones(2), reach=0.5, bins=4).sum())(position)
     assert float(jnp.abs(slope).max()) == 0
 
 
-def test_peak_is_found_between_the_shells(x64):
+def test_peak_is_interpolated_between_the_shells(x64):
     centers = shell_centers(3.0, 60)
     assert centers[0] == pytest.approx(0.025)
     position, height = highest_peak(jnp.asarray(2.5 - 40 * (centers - 1.0912) ** 2), 3.0)

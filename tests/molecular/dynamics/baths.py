@@ -1,4 +1,4 @@
-"""Particles in baths that the tests of thermostats and barostats share."""
+"""Systems with a bath for the tests of thermostats and barostats."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Small moving systems that the tests of molecular dynamics share."""
+"""Small systems for the tests of molecular dynamics."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""The barostat gives volume and shape of the cell their distribution at constant pressure, with every thermostat."""
+"""Barostat: distributions of volume and shape of the cell at constant pressure, with every thermostat."""
 
 import functools
 

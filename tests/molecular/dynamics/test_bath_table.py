@@ -1,4 +1,4 @@
-"""Every method with every barostat, cell, dimension, schedule, frozen particles: runs and conserves, or is refused."""
+"""Every method with every barostat, cell, dimension, schedule and frozen particles: conserved quantities or refusal."""
 
 import itertools
 
@@ -48,7 +48,7 @@ def made(method, barostat, kind, dimension, schedule, frozen):
 def ran(simulation):
     """Return the last state and what all steps tell, compiled without optimizations, which would take longer."""
 
-    def told(state, params):
+    def diagnosed(state, params):
         return state, simulation.observe(state, params), simulation.diagnose(state, params)
 
     def compiled(function, *arguments):
@@ -56,7 +56,7 @@ def ran(simulation):
 
     params, key = simulation.params, jax.random.key(0)
     state = compiled(simulation.init, params, key)(params, key)
-    step = compiled(lambda state, params: told(simulation.step(state, params), params), state, params)
+    step = compiled(lambda state, params: diagnosed(simulation.step(state, params), params), state, params)
     steps = []
     for _ in range(STEPS):
         steps.append(step(state, params))
@@ -131,13 +131,13 @@ def test_each_combination_runs_and_conserves(x64, method, barostat, kind, dimens
     ("method", "kind", "dimension"),
     [("velocity_verlet", "sides", 2), ("langevin", "free", 3), ("nose_hoover", "triclinic", 2), ("bussi", "sides", 3)],
 )
-def test_frozen_particles_stay_and_the_others_conserve(x64, method, kind, dimension):
+def test_conserved_quantities_hold_with_frozen_particles(x64, method, kind, dimension):
     check(method, "none", kind, dimension, schedule=method == "nose_hoover", frozen=True)
 
 
 @pytest.mark.parametrize("method", THERMOSTATS)
 @pytest.mark.parametrize("barostat", ["isotropic", "anisotropic"])
-def test_what_cannot_be_combined_is_refused_by_name(method, barostat):
+def test_impossible_combinations_are_refused(method, barostat):
     for dimension, schedule in itertools.product(DIMENSIONS, (False, True)):
         with pytest.raises(UserError, match="a barostat changes the cell, and free space has none"):
             made(method, barostat, "free", dimension, schedule, frozen=False)

@@ -1,4 +1,4 @@
-"""Conserved energies, schedules, frozen particles, derivatives, resumed runs and batches of particles in baths."""
+"""Thermostats and barostats: conserved energies, schedules, frozen particles, derivatives, resumed runs, batches."""
 
 import dataclasses
 
@@ -52,7 +52,7 @@ def test_energy_of_particles_and_rescaling_bath_does_not_drift(x64):
     # Two hundred thermostat times, each of which exchanges an energy of order T sqrt(f).
     assert np.ptp(found["energy"]) > 10
     assert abs(energy[-100:].mean() - energy[:100].mean()) < 0.02
-    # The kinetic energy alone, without forces, is exchanged and told to the last digits.
+    # The kinetic energy alone, without forces, is exchanged and diagnosed to the last digits.
     gas = ideal_gas(bussi, 8, cell=[4.0, 4.0])
     _, _, found = jax.jit(trajectory(gas, 200, 10))(gas.params, jax.random.key(1))
     np.testing.assert_allclose(found["conserved_energy"], found["conserved_energy"][0], rtol=1e-12)
@@ -73,7 +73,7 @@ def test_chain_is_reversible_in_time(x64):
     np.testing.assert_allclose(back.bath.rate, jnp.zeros(3), rtol=0, atol=1e-9)
 
 
-def test_conserved_momentum_is_left_alone_and_counted(x64):
+def test_conserved_momentum_does_not_change_and_is_no_degree_of_freedom(x64):
     # A gas that flies at a speed of 20 has the temperature of one at rest.
     flying = {"velocity": lambda params, key: jax.random.normal(key, (16, 2)) + 20.0}
     for dynamics in (nose_hoover, bussi):
@@ -142,12 +142,12 @@ def test_pressure_follows_its_schedule(x64):
     assert found["volume"][-1] < 0.6 * found["volume"].max()
 
 
-def test_schedules_that_do_not_fit_are_one_line():
+def test_invalid_schedules_are_refused_in_one_line():
     asks = {"temperature": lambda params, time: params["heat"] * time}
-    with pytest.raises(UserError, match="the schedule temperature= asks for 'heat'; params have barostat_time, "):
+    with pytest.raises(UserError, match="the schedule temperature= reads 'heat'; params have barostat_time, "):
         liquid(langevin, options=asks)
     with pytest.raises(
-        UserError, match=r"the schedule temperature= gives \(2,\); return one number of \(params, time\)"
+        UserError, match=r"the schedule temperature= returns \(2,\); return one number of \(params, time\)"
     ):
         liquid(nose_hoover, options={"temperature": lambda params, time: jnp.ones(2)})
     with pytest.raises(UserError, match="params lack 'compressibility'"):
@@ -183,7 +183,7 @@ def test_frozen_wall_keeps_the_energy_and_takes_momentum(x64):
     assert float(jnp.ptp(found["momentum"])) > 1
 
 
-def test_frozen_particles_that_do_not_fit_are_refused():
+def test_masks_of_frozen_particles_that_do_not_match_are_refused():
     with pytest.raises(UserError, match=r"frozen has shape \(2,\) and type int64; give true or false for each"):
         liquid(langevin, options={"frozen": [0, 3]})
     for mask, message in (
@@ -261,7 +261,7 @@ def test_members_equal_single_runs(x64, name):
 
 @pytest.mark.parametrize("name", THERMOSTATS)
 @pytest.mark.parametrize("wide", [False, True])
-def test_either_precision_is_kept_and_its_heat_told(name, wide):
+def test_precision_is_kept_and_conserved_energy_is_diagnosed(name, wide):
     with jax.enable_x64(wide):
         options = {"barostat": ISOTROPIC} if name == "langevin" else {}
         simulation = liquid(THERMOSTATS[name], per_side=3, density=0.5, options=options, time_step=0.0025)

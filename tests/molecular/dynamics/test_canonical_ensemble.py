@@ -1,4 +1,4 @@
-"""Every thermostat samples the canonical distribution: energies at two temperatures, their kinetic part, virials."""
+"""Canonical distribution of every thermostat: energies at two temperatures, kinetic energies, virials."""
 
 import functools
 
@@ -80,7 +80,7 @@ def test_energies_at_two_temperatures_have_the_ratio_of_boltzmann_factors(x64, n
     assert found == pytest.approx(expected, abs=3 * error)
 
 
-def test_the_ratio_tells_a_thermostat_that_is_not_canonical(x64):
+def test_the_ratio_detects_a_thermostat_that_is_not_canonical(x64):
     found, error = slope_and_error(sampled("weak_coupling")[0])
     assert found - 1 / TEMPERATURES[0] + 1 / TEMPERATURES[1] > 5 * error
 

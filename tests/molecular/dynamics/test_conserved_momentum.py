@@ -1,4 +1,4 @@
-"""Total momentum that a trap, a groove, gravity or a wall does not conserve, and what temperature counts then."""
+"""Directions of conserved momentum with traps, grooves, gravity and walls, and the temperature without them."""
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ FIELDS = {
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("name", FIELDS)
-def test_directions_of_conserved_momentum_are_those_the_field_leaves(name, precision):
+def test_directions_of_conserved_momentum_are_those_in_which_a_field_is_constant(name, precision):
     with jax.enable_x64(precision == "float64"):
         field, expected = FIELDS[name]
         params, position = floats(epsilon=1.0, sigma=1.0), jnp.asarray(SITES, dtype=float)
@@ -77,7 +77,7 @@ def grooved():
     )
 
 
-def test_momentum_is_removed_and_counted_as_the_params_of_each_member_conserve_it(x64):
+def test_directions_of_conserved_momentum_follow_the_params_of_each_member(x64):
     simulation = grooved()
     depth = jnp.array([0.0, 0.5])
     params, axes = {**simulation.params, "depth": depth}, {**dict.fromkeys(simulation.params), "depth": 0}

@@ -1,4 +1,4 @@
-"""Langevin dynamics samples the canonical distribution, and is velocity Verlet without friction."""
+"""Langevin dynamics: canonical distribution, diffusion, and velocity Verlet without friction."""
 
 import dataclasses
 import functools
@@ -105,7 +105,7 @@ def test_derivatives_through_a_run_equal_central_differences(x64):
         assert found.relative_difference[name] < 1e-6, name
 
 
-def test_where_friction_is_zero_only_its_own_derivative_is_not_finite(x64):
+def test_at_zero_friction_only_the_derivative_with_respect_to_it_is_infinite(x64):
     simulation = oscillators(langevin, 3, friction=0.0)
     objective = Objective(simulation, "energy", steps=5)
     names = ["friction", "stiffness", "mass", "temperature", "time_step"]

@@ -1,4 +1,4 @@
-"""Particles in motion: current neighbor lists, growth, batches, and what is measured."""
+"""Molecular dynamics: neighbor lists, overflows, batches, and diagnostics."""
 
 import functools
 
@@ -63,7 +63,7 @@ def test_listed_pairs_are_all_pairs_at_every_step(x64):
     np.testing.assert_allclose(found["observed.force"], force, rtol=0, atol=1e-11)
 
 
-def test_run_that_overflows_is_bit_for_bit_the_run_that_always_had_room(x64):
+def test_a_run_with_an_overflow_equals_one_with_a_large_list_bit_for_bit(x64):
     found, _ = roomy()
     grown, pieces = recorded(hot(LITTLE_ROOM), jax.random.key(1))
     sizes = [piece.state.neighbors.index.shape[0] for piece in pieces]
@@ -73,7 +73,7 @@ def test_run_that_overflows_is_bit_for_bit_the_run_that_always_had_room(x64):
         np.testing.assert_array_equal(grown[name], found[name])
 
 
-def test_overflow_without_a_driver_is_a_status_and_not_a_wrong_number(x64):
+def test_overflow_without_a_driver_is_a_status_and_nan(x64):
     simulation = hot(LITTLE_ROOM)
     state = simulation.init(simulation.params, jax.random.key(1))
     state = jax.jit(segment(simulation, 120))(state, simulation.params)
@@ -117,7 +117,7 @@ def test_velocities_of_an_isolated_system_have_no_drift_and_the_right_spread(x64
     assert float(jnp.mean(mass * still**2)) == pytest.approx(1.7, rel=0.025)
 
 
-def test_measures_are_those_of_their_definition(x64):
+def test_diagnostics_equal_their_definitions(x64):
     found, _ = roomy()
     velocity, box = found["observed.velocity"], found["observed.box"][0]
     kinetic = (velocity**2).sum(axis=(1, 2)) / 2
@@ -175,7 +175,7 @@ def test_free_space_has_neither_box_nor_pressure(x64):
     assert set(jax.eval_shape(simulation.observe, state, simulation.params)) == {"position", "velocity", "speed"}
 
 
-def test_run_that_blows_up_says_so(x64):
+def test_a_run_that_becomes_unstable_has_that_status(x64):
     # A time step of three over the frequency is unstable.
     simulation = oscillators(velocity_verlet, 1, time_step=3.0)
     end = jax.jit(segment(simulation, 3000))(simulation.init(simulation.params, jax.random.key(0)), simulation.params)
@@ -193,7 +193,7 @@ def test_missing_parameter_is_named(dynamics, missing):
         )
 
 
-def test_bath_without_friction_and_particle_without_others_are_refused():
+def test_a_missing_friction_and_a_single_isolated_particle_are_refused():
     params = floats(mass=1.0, temperature=1.0, time_step=0.1)
     well = user_energy(lambda position, cell, params: jnp.sum(position**2))
     with pytest.raises(UserError, match="params lack 'friction'"):

@@ -1,4 +1,4 @@
-"""A step that its forces outrun is told; steps that are merely coarse are not."""
+"""Detection of time steps that do not resolve the forces."""
 
 import dataclasses
 
@@ -38,14 +38,14 @@ def spring(position, cell, params):
 
 
 @pytest.mark.parametrize("distance", [0.1, 0.3, 0.6])
-def test_particles_thrown_apart_in_one_step_are_told(distance):
+def test_particles_that_separate_in_one_step_are_unresolved(distance):
     status, state = after(pair(lennard_jones, [[0.0, 0.0], [distance, 0.0]], 0.01), 50)
     # A caution: positions of springs are right on average up to the limit of stability, at twice the time step.
     assert status == Status.UNRESOLVED and not failed(np.asarray(status))
     assert int(state.iteration) == 50
 
 
-def test_a_start_that_overlaps_is_fine_with_steps_that_resolve_it():
+def test_an_overlapping_start_is_resolved_by_short_steps():
     status, state = after(pair(lennard_jones, [[0.0, 0.0], [0.6, 0.0]], 2e-5), 2000)
     assert status == Status.OK and int(state.iteration) == 2000
 
@@ -57,7 +57,7 @@ def test_a_spring_is_resolved_up_to_a_sixth_of_its_period(time_step, expected):
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_particles_that_rest_are_no_matter_of_steps(dtype):
+def test_particles_at_rest_are_resolved(dtype):
     rest = 2 ** (1 / 6)
     simulation = pair(lennard_jones, [[50.0, 0.0], [50.0 + rest, 0.0]], 0.01)
     simulation = dataclasses.replace(simulation, params=jax.tree.map(lambda x: x.astype(dtype), simulation.params))
@@ -65,7 +65,7 @@ def test_particles_that_rest_are_no_matter_of_steps(dtype):
     assert status == Status.OK and state.position.dtype == dtype
 
 
-def test_noise_of_a_bath_is_no_stiffness():
+def test_noise_of_a_bath_does_not_count_as_unresolved():
     params = {"temperature": jnp.asarray(1.0), "friction": jnp.asarray(5.0)}
     start = np.random.default_rng(0).normal(size=(40, 2))
     assert after(pair(spring, start, 0.2, langevin, **params), 200)[0] == Status.OK

@@ -1,4 +1,4 @@
-"""Velocity Verlet: second order, reversible, without drift, and with the right derivatives."""
+"""Velocity Verlet: second order, reversible, without drift, and its derivatives."""
 
 import dataclasses
 import functools
@@ -34,7 +34,7 @@ def test_error_falls_with_the_square_of_the_time_step(x64):
         assert 1.95 < order < 2.05, name
 
 
-def test_motion_runs_backward_to_where_it_began(x64):
+def test_motion_is_reversible(x64):
     simulation, steps = tetramer(), 400
     start = simulation.init(simulation.params, jax.random.key(KEY))
     there = run_of(steps)(start, simulation.params)

@@ -1,4 +1,4 @@
-"""Pair interactions: the same numbers over a list as over all pairs, and numbers known from elsewhere."""
+"""Pair interactions over a list and over all pairs, and against published numbers."""
 
 import dataclasses
 from pathlib import Path
@@ -180,7 +180,7 @@ def test_a_sheared_cell_equals_the_rectangular_cell_twice_as_high(x64, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_parameter_may_follow_from_one_number_per_particle(x64, method):
+def test_a_parameter_may_be_computed_from_one_number_per_particle(x64, method):
     position, cell = configuration("orthorhombic", 2)
     diameter = jnp.asarray([1.0, 1.3])[SPECIES]
 
@@ -216,7 +216,7 @@ def test_no_cutoff_counts_every_pair_of_a_cluster(x64):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_cutoff_beyond_half_the_cell_is_refused_or_gives_no_number(x64, method):
+def test_a_cutoff_beyond_half_the_cell_is_refused_or_gives_nan(x64, method):
     position, cell = configuration("triclinic", 2)
     interaction = spheres(method)
     small = cell * 2 * CUTOFF / spaces.of_cell(cell, 2).widths.min()
@@ -227,7 +227,7 @@ def test_a_cutoff_beyond_half_the_cell_is_refused_or_gives_no_number(x64, method
     assert bool(jnp.isnan(energy(0.999 * small)))
 
 
-def test_an_overflowed_list_gives_no_number_until_it_is_enlarged(x64):
+def test_an_overflowed_list_gives_nan_until_it_is_enlarged(x64):
     position, cell = configuration("orthorhombic", 2)
     interaction = spheres("neighbor_list", capacity=2)
     neighbors = interaction.prepare(position, cell, params())
@@ -245,7 +245,7 @@ def test_an_overflowed_list_gives_no_number_until_it_is_enlarged(x64):
     assert float(energy_of(larger, position, cell, params())) == pytest.approx(float(expected), rel=1e-13)
 
 
-def test_interactions_add_up_and_grow_where_they_must(x64):
+def test_combined_interactions_are_summed_and_their_lists_enlarged(x64):
     position, cell = configuration("orthorhombic", 2)
     tight, roomy, every = spheres("neighbor_list", capacity=2), spheres("neighbor_list"), spheres("all_pairs")
     both = combined(tight, roomy, every)
@@ -267,7 +267,7 @@ def test_interactions_add_up_and_grow_where_they_must(x64):
         ({"cutoff": None, "method": "neighbor_list"}, "needs a cutoff"),
     ],
 )
-def test_what_cannot_work_is_refused(options, message):
+def test_impossible_arguments_are_refused(options, message):
     with pytest.raises(UserError, match=message):
         pair_interaction(lennard_jones(), **{"cutoff": 2.5, **options})
 
@@ -276,5 +276,5 @@ def test_species_must_fit_particles_and_tables(x64):
     position, cell = configuration("orthorhombic", 2)
     with pytest.raises(UserError, match="species names 2 particles"):
         energy_of(spheres("all_pairs", species=[0, 1]), position, cell, params())
-    with pytest.raises(UserError, match="say which species"):
+    with pytest.raises(UserError, match="give species, one index"):
         energy_of(spheres("all_pairs", species=None), position, cell, params())

@@ -1,4 +1,4 @@
-"""Stillinger-Weber: the factorized sums equal the published formula, and forces and stress follow from the energy."""
+"""Stillinger-Weber interaction: sums against the published formula, forces and stress against derivatives."""
 
 import itertools
 import math
@@ -204,7 +204,7 @@ def test_members_of_a_batch_equal_single_runs(x64):
         np.testing.assert_allclose(member, alone, rtol=1e-12, atol=1e-12 * float(jnp.abs(alone).max()))
 
 
-def test_too_little_room_for_neighbors_is_reported_and_can_be_enlarged(x64):
+def test_an_overflow_is_reported_and_the_list_can_be_enlarged(x64):
     params, position = silicon(), cluster()
     cramped = stillinger_weber(capacity=4)
     neighbors = cramped.prepare(position, None, params)
@@ -219,7 +219,7 @@ def test_too_little_room_for_neighbors_is_reported_and_can_be_enlarged(x64):
     np.testing.assert_allclose(larger.force(position, None, params, found), expected, rtol=1e-10)
 
 
-def test_a_cell_too_small_for_the_nearest_image_gives_no_number(x64):
+def test_a_cell_too_small_for_the_nearest_image_gives_nan(x64):
     params, small = silicon(), lattices.diamond((2, 2, 1), spacing=BOND)
     neighbors = PREPARE(*small, params)
     for function in (ENERGY, FORCE, STRESS):

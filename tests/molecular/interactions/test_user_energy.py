@@ -1,4 +1,4 @@
-"""A user's own energy acts like any other interaction."""
+"""Interaction of a user's energy function: forces, stress, derivatives, parameters."""
 
 import jax
 import jax.numpy as jnp

@@ -81,7 +81,7 @@ def test_a_start_at_rest_stays_at_rest(x64):
     np.testing.assert_array_equal(stepped.velocity, 0)
 
 
-def test_kept_force_belongs_to_the_kept_position(x64):
+def test_stored_force_is_that_at_the_stored_position(x64):
     state = start(fire(), jnp.array([[1.0, -2.0]]), evaluation(anisotropic_well), UNITS)
     for _ in range(20):
         state = step(fire(), state, evaluation(anisotropic_well), UNITS)

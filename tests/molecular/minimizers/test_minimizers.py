@@ -1,4 +1,4 @@
-"""What every minimizer promises, on clusters and packings small enough to relax in a moment."""
+"""Contract of every minimizer, on small clusters and packings."""
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +77,7 @@ def test_every_minimizer_reaches_force_balance_from_overlapping_starts(x64, meth
 
 @pytest.mark.parametrize("pair", list(STIFFNESS))
 @pytest.mark.parametrize("method", ["lbfgs", "conjugate_gradient", "gradient_descent"])
-def test_energy_never_increases_where_the_method_says_so(x64, method, pair):
+def test_energy_never_increases_with_a_monotone_method(x64, method, pair):
     evaluate, scale = cluster(pair)
     minimizer = minimizers.by_name(method)
     assert minimizer.monotone

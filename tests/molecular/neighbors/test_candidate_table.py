@@ -1,4 +1,4 @@
-"""Neighbor lists from a table of pairs are those from loops over candidates, number by number."""
+"""Neighbor lists from a table of pairs against lists from loops over candidates."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from simkit.molecular.neighbors import neighbor_list
         (200, 2, 0.3, True, 70),
     ],
 )
-def test_table_gives_the_same_list(x64, count, dimension, reach, is_periodic, capacity):
+def test_the_table_gives_the_list_of_the_loop(x64, count, dimension, reach, is_periodic, capacity):
     position = jnp.asarray(np.random.default_rng(count).uniform(0, 1, (count, dimension)))
     cell = jnp.ones(dimension) if is_periodic else None
 

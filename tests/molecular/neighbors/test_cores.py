@@ -1,4 +1,4 @@
-"""Splitting a loop over the cores changes where it runs, not what it computes."""
+"""Loops split over cores against loops on one core."""
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +51,7 @@ def test_split_lists_and_sums_are_those_of_one_core(monkeypatch, whole, columns)
         np.testing.assert_allclose(one, other, rtol=0, atol=90 * 6e-8 * float(jnp.abs(one).max()))
 
 
-def test_a_loop_that_passes_its_number_through_is_left_unchanged_under_vmap_too():
+def test_split_over_cores_returns_its_number_under_vmap_too():
     def total(x):
         return jax.lax.fori_loop(0, 5, lambda k, sums: sums + split_over_cores(k) * x, jnp.zeros_like(x))
 

@@ -1,4 +1,4 @@
-"""Relaxations from random starts whose lists overflow: the run goes on as if there had always been room."""
+"""Runs with a buffer overflow of the neighbor list against runs with a large list."""
 
 import dataclasses
 
@@ -125,7 +125,7 @@ def test_energy_and_force_are_right_at_every_step_through_overflow(x64, seed):
         np.testing.assert_allclose(runs[1][name], runs[0][name], rtol=0, atol=1e-11)
 
 
-def test_a_run_that_overflowed_is_bit_for_bit_the_run_that_always_had_room(x64):
+def test_a_run_with_an_overflow_equals_one_with_a_large_list_bit_for_bit(x64):
     grown, pieces = recorded(attracted(capacity=4), jax.random.key(0))
     roomy, _ = recorded(attracted(), jax.random.key(0))
     sizes = [piece.state.neighbors.index.shape[0] for piece in pieces]
@@ -134,7 +134,7 @@ def test_a_run_that_overflowed_is_bit_for_bit_the_run_that_always_had_room(x64):
         np.testing.assert_array_equal(grown[name], roomy[name])
 
 
-def test_a_run_stopped_after_it_grew_is_resumed(x64, tmp_path):
+def test_a_run_stopped_after_an_overflow_is_resumed(x64, tmp_path):
     simulation, key = attracted(capacity=4), jax.random.key(0)
     whole, _ = recorded(simulation, key)
     _, pieces = recorded(simulation, key, Store(tmp_path), stop=10)
@@ -157,7 +157,7 @@ def test_members_of_an_ensemble_grow_together(x64):
         np.testing.assert_array_equal(grown[name], roomy[name])
 
 
-def test_members_that_take_turns_grow_and_resume_bit_for_bit(x64, tmp_path):
+def test_lists_in_lanes_grow_and_resume_bit_for_bit(x64, tmp_path):
     keys, pull = jax.random.split(jax.random.key(1), 5), jnp.array([0.01, 0.3, 0.1, 0.2, 0.05])
 
     def run(room, store=None, stop=None):
@@ -177,7 +177,7 @@ def test_members_that_take_turns_grow_and_resume_bit_for_bit(x64, tmp_path):
         np.testing.assert_array_equal(grown[name], roomy[name])
 
 
-def test_room_that_is_enough_is_given_to_others_as_it_is(x64):
+def test_a_state_is_resized_to_a_larger_capacity(x64):
     keys = jax.random.split(jax.random.key(0), 2)
     large, small = attracted(capacity=30), attracted(capacity=20)
     example, state = large.init(large.params, keys[0]), small.init(small.params, keys[1])
@@ -187,7 +187,7 @@ def test_room_that_is_enough_is_given_to_others_as_it_is(x64):
     assert larger.init(larger.params, keys[0]).neighbors.index.shape == (30, PARTICLES)
 
 
-def test_compiled_convergence_stops_at_an_overflow_and_the_host_makes_room(x64):
+def test_compiled_convergence_stops_at_an_overflow_and_the_host_enlarges_the_list(x64):
     from simkit.core.converge import converge
 
     simulation, key = attracted(capacity=4, spread=2.0), jax.random.key(2)

@@ -1,4 +1,4 @@
-"""Neighbor lists hold exactly the pairs they should, wherever the particles go."""
+"""Neighbor lists against brute-force searches, with moving particles and deforming cells."""
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,7 @@ def test_list_holds_every_pair_within_reach_exactly_once(x64, dimension, kind):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_a_few_particles_are_no_exception(x64, count):
+def test_lists_of_a_few_particles_hold_every_pair(x64, count):
     position = 0.5 * jnp.arange(count, dtype=float)[:, None] * jnp.ones(3)
     for cell in (None, jnp.full(3, 2.5)):
         found = neighbor_list.build(position, cell, 1.0, 4)
@@ -97,7 +97,7 @@ def test_no_pair_is_missed_while_particles_move_and_the_cell_deforms(x64, kind):
     assert 3 < int(found.builds) < 30
 
 
-def test_moving_by_whole_lattice_vectors_or_with_the_cell_rebuilds_nothing(x64):
+def test_moves_by_lattice_vectors_or_with_the_cell_do_not_rebuild_the_list(x64):
     rng = np.random.default_rng(4)
     cell = cell_of("triclinic", 3, 5.0)
     position = jnp.asarray(rng.uniform(0, 5, (PARTICLES, 3)))
@@ -112,7 +112,7 @@ def test_moving_by_whole_lattice_vectors_or_with_the_cell_rebuilds_nothing(x64):
     assert int(neighbor_list.refresh(found, position, cell, 1.25, 1.3).builds) == 2
 
 
-def test_two_particles_may_each_use_up_half_the_skin(x64):
+def test_two_particles_may_each_move_by_half_the_skin(x64):
     position = jnp.array([[0.0, 0.0], [1.25, 0.0]])
     found = neighbor_list.build(position, None, 1.2, 2)
     closer = position + jnp.array([[0.13, 0.0], [-0.13, 0.0]])
@@ -120,7 +120,7 @@ def test_two_particles_may_each_use_up_half_the_skin(x64):
     assert int(jnp.sum(listed(neighbor_list.refresh(found, closer, None, 1.0, 1.2)))) == 2
 
 
-def test_overflow_is_seen_and_stays_seen(x64):
+def test_overflow_is_detected_and_stays_set(x64):
     crowded = jnp.asarray(np.random.default_rng(5).uniform(0, 1, (PARTICLES, 2)))
     found = neighbor_list.build(crowded, None, 1.2, 8)
     assert bool(found.overflowed)
@@ -133,7 +133,7 @@ def test_overflow_is_seen_and_stays_seen(x64):
     assert not bool(neighbor_list.build(crowded, None, 1.2, room).overflowed)
 
 
-def test_candidates_beyond_the_room_for_bits_count_as_overflow(x64):
+def test_too_many_candidates_count_as_overflow(x64):
     # 1200 particles in one bin, none within reach of another: 38 words of 32 candidates, 32 are kept at most.
     x, y = np.meshgrid(np.arange(40), np.arange(30))
     position = jnp.asarray(np.stack([x, y], -1).reshape(-1, 2) * 1.0)
@@ -143,7 +143,7 @@ def test_candidates_beyond_the_room_for_bits_count_as_overflow(x64):
     assert not bool(neighbor_list.build(position, cell, 0.9, 8).overflowed)
 
 
-def test_a_list_with_more_room_is_the_same_list(x64):
+def test_a_list_of_larger_capacity_is_the_same_list(x64):
     rng = np.random.default_rng(6)
     position = jnp.asarray(rng.uniform(0, 5, (PARTICLES, 2)))
     small, large = (neighbor_list.build(position, None, 1.2, room) for room in (16, 24))
@@ -167,7 +167,7 @@ def follow(path, cell):
     return jax.lax.scan(lambda n, x: (neighbor_list.refresh(n, x, cell, 1.0, 1.3), None), found, path)[0]
 
 
-def test_every_member_of_a_batch_has_the_list_it_would_have_alone(x64):
+def test_lists_of_a_batch_equal_single_lists(x64):
     paths = jnp.moveaxis(walks(4), 1, 0)
     cells = 5.0 * jnp.array([[1.0, 1.0], [1.1, 0.9], [1.2, 1.0], [1.0, 1.3]])
     batch = jax.jit(jax.vmap(follow))(paths, cells)
@@ -194,7 +194,7 @@ def test_a_batched_refresh_exports_and_reloads(x64):
     np.testing.assert_array_equal(again.call(paths), jax.jit(builds)(paths))
 
 
-def test_simulations_of_different_sizes_share_a_process(x64):
+def test_simulations_of_different_sizes_run_in_one_process(x64):
     rng = np.random.default_rng(8)
     build = jax.jit(lambda position, cell: neighbor_list.build(position, cell, 1.0, 24))
     for count, side in ((30, 4.0), (50, 6.0), (30, 7.0)):

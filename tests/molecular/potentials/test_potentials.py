@@ -1,4 +1,4 @@
-"""Pair potentials: forces follow from energies, minima lie where they should, cut-offs end as they claim."""
+"""Pair potentials: forces against derivatives, positions of minima, smoothness of cut-offs."""
 
 import jax
 import jax.numpy as jnp
@@ -165,7 +165,7 @@ def _jumps(name):
     ]
 
 
-def test_cutoffs_end_as_smoothly_as_they_claim(x64):
+def test_cutoffs_are_as_smooth_as_documented(x64):
     # At r_c = 2 with sigma = 0.9 and epsilon = 1.3, U = -0.043, F = -0.128, F' = 0.44. Evaluated one part in 1e12
     # before the end, a vanishing quantity is at most its slope (order one) times 2e-12; the switch's stiffness is of
     # order U / 0.4^2 * 60 x with x = 5e-12.
@@ -183,7 +183,7 @@ def test_cutoffs_end_as_smoothly_as_they_claim(x64):
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in POTENTIALS])
-def test_nothing_acts_beyond_the_cutoff(x64, name):
+def test_energy_and_force_vanish_beyond_the_cutoff(x64, name):
     potential, parameters = EVERY[name]
     distance = jnp.array([2.0, 2.1, 40.0])
     assert float(jnp.abs(potential.energy(distance, **parameters)).max()) == 0
@@ -202,7 +202,7 @@ def test_a_switch_changes_nothing_before_its_shell_and_falls_monotonically_throu
     assert float(middle) == pytest.approx(0.5, rel=1e-13)
 
 
-def test_shifted_potentials_have_the_forces_they_promise(x64):
+def test_shifted_potentials_have_their_documented_forces(x64):
     distance = jnp.linspace(0.8, 1.99, 50)
     plain = lennard_jones().force(distance, **LENGTHS)
     lifted, parameters = EVERY["lennard-jones, energy-shifted"]
@@ -219,7 +219,7 @@ def test_tail_energy_is_the_one_tabulated_by_nist(x64):
     assert float(tail) == pytest.approx(-0.545166, abs=5e-7)
 
 
-def test_tail_corrections_are_integrals_over_what_the_cutoff_leaves_out(x64):
+def test_tail_corrections_are_integrals_beyond_the_cutoff(x64):
     density, cutoff, potential = 0.7, 2.2, lennard_jones()
     # Substituting r = r_c / t turns the tail into a polynomial in t on [0, 1]: Gauss quadrature is exact.
     nodes, weights = np.polynomial.legendre.leggauss(20)

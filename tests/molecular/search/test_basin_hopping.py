@@ -123,7 +123,7 @@ def small():
     return basin_hopping(particles=7, hops=20)
 
 
-def test_a_cold_walker_only_goes_downhill_and_a_warm_one_also_climbs(x64):
+def test_a_cold_walker_accepts_only_lower_minima_and_a_warm_one_also_higher_ones(x64):
     cold, warm = (np.asarray(walks(small(), 600, temperature=t)["minimum_energy"]) for t in (0.0, 2.0))
     assert np.diff(cold, axis=0).max() <= 0
     # Seven atoms have four minima, 0.4 and more apart.
@@ -139,14 +139,14 @@ def test_metropolis_accepts_with_the_boltzmann_probability(x64, temperature):
         assert float(accepted.mean()) == pytest.approx(min(1.0, np.exp(-climb / temperature)), abs=1.1e-4)
 
 
-def test_at_zero_temperature_nothing_climbs(x64):
+def test_at_zero_temperature_no_increase_is_accepted(x64):
     chance = jnp.linspace(0, 1, 101)[:-1]
     zero = jnp.asarray(0.0)
     assert bool(accepts(jnp.asarray(0.0), zero, chance).all()) and bool(accepts(jnp.asarray(-1.0), zero, chance).all())
     assert not bool(accepts(jnp.asarray(1e-12), zero, chance).any())
 
 
-def test_a_hop_shakes_every_atom_but_the_most_weakly_bound_which_goes_to_the_surface(x64):
+def test_a_hop_displaces_every_atom_and_moves_the_most_weakly_bound_to_the_surface(x64):
     rng = np.random.default_rng(0)
     position, chance = jnp.asarray(rng.normal(size=(9, 3))), jnp.asarray(rng.uniform(size=(10, 3)))
     energies = jnp.asarray([-6.0, -5, -5, -4, -4, -4, -4, -2.9, -4])
@@ -178,7 +178,7 @@ def test_walk_does_not_depend_on_the_units(x64):
     assert int(plain["quenches"][-1].min()) >= 4
 
 
-def test_many_walkers_walk_like_one(x64):
+def test_members_of_an_ensemble_equal_single_walks(x64):
     # Trials cut short: six hops before the round-off of batched arithmetic has grown on overlapping starts.
     simulation, steps = basin_hopping(particles=7, hops=20, quench_steps=8), 48
     together = walks(simulation, steps, count=4)
@@ -205,7 +205,7 @@ def found():
     return run(simulation.init(simulation.params, jax.random.key(0)), simulation.params), run
 
 
-def test_a_search_ends_at_the_lowest_minimum_it_met_with_the_status_converged(x64):
+def test_a_search_converges_to_the_lowest_minimum_found(x64):
     result, _ = found()
     assert int(result.status) == Status.CONVERGED
     state, simulation = result.state, small()
@@ -216,7 +216,7 @@ def test_a_search_ends_at_the_lowest_minimum_it_met_with_the_status_converged(x6
     assert LOWEST["lennard_jones"][7] - 1e-6 < energy < -14
 
 
-def test_a_finished_search_follows_its_minimum_under_other_parameters(x64):
+def test_a_finished_search_relaxes_again_under_other_parameters(x64):
     result, run = found()
     simulation = small()
     params = {**simulation.params, "sigma": jnp.asarray(1.02), "epsilon": jnp.asarray(1.5)}
@@ -260,7 +260,7 @@ def test_single_precision_finds_the_icosahedron_too():
     assert float(energy.min()) == pytest.approx(LOWEST["lennard_jones"][13], abs=1e-3)
 
 
-def test_report_counts_the_work_of_walkers_that_found_nothing():
+def test_report_counts_the_cost_of_walkers_without_success():
     energy = np.array([[0.0, 0.0, 0.0], [-1.0, -0.5, 0.0], [-1.0, -1.0, -0.9]])
     cost = np.array([[1, 1, 1], [11, 11, 11], [21, 21, 31]])
     found = search_report(energy, cost, lowest=-1.0, tolerance=0.01)

@@ -1,4 +1,4 @@
-"""Bubble rafts: their moduli, and how those answer to the sizes of the bubbles."""
+"""Bubble rafts: elastic moduli and their derivatives with respect to the diameter ratio."""
 
 import functools
 import math
@@ -75,7 +75,7 @@ def test_equal_bubbles_have_the_moduli_of_their_lattice_under_pressure(exponent)
     assert float(found["contact_number"]) == 6
 
 
-def test_derivative_of_the_shear_modulus_is_that_of_rafts_relaxed_anew(mixed):
+def test_derivative_of_the_shear_modulus_equals_the_relaxed_difference(mixed):
     slopes, values = mixed
     assert (values["status"] == Status.CONVERGED).all()
     assert (values["contact_number"] == values["contact_number"][0]).all() and values["contact_number"][0] < 6
@@ -95,7 +95,7 @@ def test_bulk_modulus_is_the_derivative_of_the_pressure(mixed):
     assert float(values["bulk_modulus"][0]) == pytest.approx(expected, rel=1e-8)
 
 
-def test_moduli_are_zero_before_the_raft_is_at_rest():
+def test_moduli_are_zero_before_the_raft_is_relaxed():
     found = at_the_start()
     assert float(found["max_force"]) > 1e-4
     assert [float(found[name]) for name in ("shear_modulus", "affine_shear_modulus", "bulk_modulus")] == [0, 0, 0]
@@ -118,7 +118,7 @@ def test_box_and_total_area_do_not_depend_on_the_diameter_ratio(ratio):
 
 
 @pytest.mark.slow
-def test_optimizer_finds_the_diameter_ratio_of_the_wanted_shear_modulus():
+def test_optimizer_finds_the_diameter_ratio_of_the_target_shear_modulus():
     wanted = {"repeats": [4, 3], "target_shear_modulus": 0.125}
     found = simkit.optimize("bubble_raft", "diameter_ratio", objective="miss", iterations=15, **wanted)
     # It is done where the gradient is below 1e-6 in units of a bounded coordinate, along which G changes by some 0.02.

@@ -1,4 +1,4 @@
-"""Clusters quenched from random starts."""
+"""Clusters relaxed from random starts."""
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,7 @@ def test_some_random_starts_of_thirteen_atoms_find_the_icosahedron(x64, potentia
     assert np.sum(energy < lowest + 1e-5) >= 2
 
 
-def test_every_start_of_38_atoms_comes_to_rest_as_one_cluster(x64):
+def test_every_start_of_38_atoms_relaxes_to_one_cluster(x64):
     result, end = quenched(cluster(particles=38), 256)
     np.testing.assert_array_equal(result.status, Status.CONVERGED)
     # Forces worked out anew differ by the round-off of 37 terms of order 10.
@@ -99,7 +99,7 @@ def test_implicit_derivative_of_the_size_equals_the_relaxed_difference(x64, pote
         assert derivative == pytest.approx(2 * float(run(value, name)), rel=1e-8)
 
 
-def test_stiffness_of_a_cluster_at_rest_has_six_free_motions_that_the_solve_holds(x64):
+def test_six_zero_modes_of_a_relaxed_cluster_are_constrained(x64):
     simulation = cluster(particles=7)
     params = simulation.params
     state = jax.jit(converge(simulation, 5000))(simulation.init(params, jax.random.key(0)), params).state
@@ -113,7 +113,7 @@ def test_stiffness_of_a_cluster_at_rest_has_six_free_motions_that_the_solve_hold
     assert np.sum(np.abs(values - 72 / 2 ** (1 / 3)) < 1e-6) >= 6
 
 
-def test_single_precision_quenches_to_its_advised_tolerance():
+def test_single_precision_reaches_its_advised_tolerance():
     result, end = quenched(cluster(particles=13, force_tolerance=1e-3), 32)
     np.testing.assert_array_equal(result.status, Status.CONVERGED)
     assert end["energy"].dtype == jnp.float32

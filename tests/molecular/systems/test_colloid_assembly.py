@@ -1,4 +1,4 @@
-"""Colloids with a designed potential: what holds the honeycomb, and how firmly."""
+"""Colloids with a designed potential: stability of the honeycomb and its derivatives."""
 
 import dataclasses
 import functools
@@ -59,7 +59,7 @@ def published_energy(distance):
     return bare * (1 - x**3 * (10 - 15 * x + 6 * x**2))
 
 
-def test_published_potential_brings_shaken_colloids_back_to_the_honeycomb():
+def test_published_potential_relaxes_disordered_colloids_to_the_honeycomb():
     _, found = four([1.823, 1.823, 2.0, 2.0], [0.0, 0.3, 0.0, 0.3])
     # Forces known to 1e-12 over a stiffness of order one and more.
     assert float(found["deviation"][0]) < 1e-10
@@ -91,7 +91,7 @@ def test_lattice_energies_are_sums_over_the_lattices():
     assert float(found["triangular_energy"]) > 9 * float(found["honeycomb_energy"])
 
 
-def test_derivative_of_the_deviation_is_that_of_colloids_relaxed_anew():
+def test_derivative_of_the_deviation_equals_the_relaxed_difference():
     for well_distance in (1.85, 1.8):
         step = 1e-4
         around = well_distance + step * np.array([-2, -1, 1, 2])
@@ -104,7 +104,7 @@ def test_derivative_of_the_deviation_is_that_of_colloids_relaxed_anew():
         np.testing.assert_allclose(slopes[:, 1], slopes[0, 1], rtol=1e-9)
 
 
-def test_standing_honeycomb_gives_way_in_proportion_to_the_push():
+def test_deviation_of_a_stable_honeycomb_is_proportional_to_the_push():
     _, found = four([1.823] * 4, [0.0, 0.001, 0.002, 0.004])
     deviation = np.asarray(found["deviation"])
     # The next order is a relative displacement of 1e-4 over the width of the well.
@@ -125,7 +125,7 @@ def test_potential_is_the_published_one_and_finite_at_contact():
     np.testing.assert_allclose(near, near[2], rtol=1e-6)
 
 
-def test_fixed_forces_are_minus_the_slope_of_their_energy_and_leave_the_stress_alone():
+def test_fixed_forces_are_minus_the_gradient_of_their_energy_without_stress():
     forces = jnp.asarray(np.random.default_rng(1).normal(size=(5, 2)))
     interaction = fixed_forces(lambda params: params["push"] * forces, lambda params: jnp.ones((5, 2)))
     params = {"push": jnp.asarray(0.3)}
@@ -155,7 +155,7 @@ def test_optimizer_finds_the_published_distance_of_the_well():
 
 
 @pytest.mark.slow
-def test_potential_found_assembles_honeycombs_from_a_melt():
+def test_optimized_potential_assembles_honeycombs_from_a_melt():
     found = {**PUBLISHED, "well_distance": 1.7976}
     lattice = lattices.honeycomb((5, 3), spacing=1.0525)
     ends = {"switch_on": jnp.asarray(2.4), "cutoff": jnp.asarray(3.0)}

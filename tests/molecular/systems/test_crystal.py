@@ -1,4 +1,4 @@
-"""Crystals that heal, and the sums over their lattices."""
+"""Relaxation of disordered crystals, against lattice sums."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def relaxed():
         return [run({**params, "pressure": jnp.asarray(p)}, jax.random.key(0)) for p in (0.0, 5.0)]
 
 
-def test_a_shaken_crystal_finds_its_sites_again(relaxed):
+def test_a_disordered_crystal_relaxes_to_its_sites(relaxed):
     for result, end in relaxed:
         assert int(result.status) == Status.CONVERGED
         # Forces of 1e-10 on bonds of stiffness 57, and on soft modes some ten times softer.
@@ -70,7 +70,7 @@ def test_relaxed_energy_and_size_are_the_minimum_of_the_lattice_sum(relaxed):
     assert below > here < above
 
 
-def test_under_pressure_the_lattice_sum_does_the_work(relaxed):
+def test_pressure_is_the_volume_derivative_of_the_lattice_sum(relaxed):
     _, end = relaxed[1]
     assert float(end["pressure"]) == pytest.approx(5, abs=1e-9)
     bond, settings, step = float(end["nearest_distance"]), {k: SMALL[k] for k in ("cutoff", "switch_on")}, 1e-4
@@ -118,7 +118,7 @@ def test_silicon_in_the_smallest_cell_has_two_bonds_per_atom(x64):
     assert float(end["lattice_constant"]) == pytest.approx(4 / np.sqrt(3) * 2 ** (1 / 6) * 2.0951, rel=1e-5)
 
 
-def test_start_is_stretched_and_shaken_as_asked(x64):
+def test_start_has_the_given_strain_and_disorder(x64):
     simulation = crystal(**SMALL)
     params = {**simulation.params, "initial_strain": jnp.asarray(0.03), "disorder": jnp.asarray(0.07)}
     state = jax.jit(simulation.init)(params, jax.random.key(3))

@@ -1,4 +1,4 @@
-"""A Lennard-Jones fluid as data: its means fit together, with and without a bath."""
+"""Lennard-Jones fluid of molecular.system: averages, with and without a bath."""
 
 import functools
 
@@ -64,7 +64,7 @@ def test_energy_is_the_integral_of_the_radial_distribution(x64):
     assert near + tail == pytest.approx(float(found["mean_potential_energy_per_particle"][-1]), rel=3e-4)
 
 
-def test_means_are_those_of_the_frames_after_equilibration(x64):
+def test_averages_are_those_of_the_frames_after_equilibration(x64):
     _, _, _, found = melting()
     for name in ("pressure", "temperature", "potential_energy_per_particle"):
         mean = np.asarray(found[name])[SKIP + 1 :].mean()
@@ -97,7 +97,7 @@ def test_atoms_start_at_rest_as_a_whole_on_their_sites(x64):
     assert float(found["mean_square_displacement"][-1]) > 0.01
 
 
-def test_origins_are_the_places_along_x_at_the_start(x64):
+def test_origins_are_the_initial_positions_along_x(x64):
     _, _, frames, _ = melting()
     edge = (256 / 0.86) ** (1 / 3)
     np.testing.assert_allclose(frames["origin"][-1], frames["position"][0][:, 0] / edge, atol=1e-14)

@@ -1,4 +1,4 @@
-"""Structures read from a text have the energies that formulas give, and mistakes in them are found before a run."""
+"""Relaxation of structures from text: known energies, and refusal of mistakes before a run."""
 
 import ase
 import ase.build
@@ -43,7 +43,7 @@ def crystal(repeats=2):
     return ase.build.bulk("Si", "diamond", a=SILICON_CELL, cubic=True) * ((repeats,) * 3)
 
 
-def test_a_hole_in_silicon_costs_two_bonds():
+def test_an_unrelaxed_vacancy_in_silicon_has_the_energy_of_two_bonds():
     # It breaks four bonds of epsilon, and the atom makes two elsewhere; the others feel no force and stay. As published
     # with epsilon = 2.315 eV: 4.63 eV (Balamane et al. 1992). The potential's constants, given to ten digits, and its
     # reach make a bond's energy true to 1e-8, and the sum of 124 bonds minus 126 to 1e-6.
@@ -67,7 +67,7 @@ def neon_argon():
     return atoms, epsilon, sigma, energy
 
 
-def test_species_have_a_table_of_their_own():
+def test_species_have_tables_of_parameters():
     atoms, epsilon, sigma, energy = neon_argon()
     simulation = relaxed_structure(structure=text_of(atoms), species=["Ar", "Ne"])
     assert simulation.params["epsilon"].shape == simulation.params["sigma"].shape == (2, 2)
@@ -116,7 +116,7 @@ def test_two_atoms_have_the_energy_of_their_pair():
     assert morse["energy"] == pytest.approx(x * (x - 2), rel=1e-12)
 
 
-def test_a_cutoff_fades_the_potential_out():
+def test_the_potential_is_switched_off_at_the_cutoff():
     boxed = ase.Atoms("X2", positions=[[0, 0, 0], [9.0, 0, 0]], cell=[10, 10, 10], pbc=True)
     simulation = relaxed_structure(structure=text_of(boxed), cutoff=1.25, switch_on=0.6)
     # The two are 1 apart through the face of the cell, halfway between 0.75 and 1.25, where the switch is one half.
@@ -124,7 +124,7 @@ def test_a_cutoff_fades_the_potential_out():
     assert diagnosed(simulation, "energy", sigma=1.1)["energy"] == pytest.approx(0.5 * 4 * (x * x - x), rel=1e-12)
 
 
-def test_a_cell_relaxes_to_the_pressure_around_it():
+def test_a_cell_relaxes_to_the_external_pressure():
     atoms = ase.build.bulk("X", "fcc", a=1.6, cubic=True) * (2, 2, 2)
     simulation = relaxed_structure(structure=text_of(atoms), cutoff=1.5, relax_cell=True, force_tolerance=1e-9)
     params = simulation.with_params(pressure=2.0).params
@@ -136,7 +136,7 @@ def test_a_cell_relaxes_to_the_pressure_around_it():
     np.testing.assert_allclose(cell, np.cbrt(float(found["volume"])) * np.eye(3), atol=1e-8)
 
 
-def test_a_crowd_gets_room_for_its_neighbors_and_keeps_its_diagnostics():
+def test_a_dense_structure_enlarges_its_list_and_keeps_its_diagnostics():
     crowd = ase.Atoms("X300", positions=np.random.default_rng(0).random((300, 3)))
     simulation = relaxed_structure(structure=text_of(crowd), potential="soft_sphere")
     start = jax.jit(lambda sigma: simulation.init(simulation.params | {"sigma": sigma}, jax.random.key(0)))
@@ -202,7 +202,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("config", "phrase"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_line_before_anything_runs(config, phrase):
+def test_a_mistake_is_refused_in_one_line_before_a_run(config, phrase):
     with pytest.raises(UserError) as caught:
         relaxed_structure(**config)
     assert phrase in str(caught.value) and str(caught.value).isprintable()
@@ -216,14 +216,14 @@ def test_a_mistake_is_one_line_before_anything_runs(config, phrase):
         ({"structure": PURE, "potential": "silicon"}, {"sigma": 3.1}, "the interaction reaches 5.58"),
     ],
 )
-def test_an_interaction_longer_than_half_the_cell_is_found_when_its_parameters_are_known(config, values, phrase):
+def test_a_cutoff_beyond_half_the_cell_is_refused_by_check(config, values, phrase):
     simulation = relaxed_structure(**({"structure": BOXED} | config))
     with pytest.raises(UserError, match=phrase):
         simulation.check(simulation.with_params(**values).params, jax.random.key(0))
     simulation.check(simulation.with_params(sigma=1.0).params, jax.random.key(0)) if values else None
 
 
-def test_species_whose_parameters_are_not_given_are_found_before_a_run():
+def test_species_without_parameters_are_refused_by_check():
     simulation = relaxed_structure(structure=WATER, species=["O", "H"])
     half = [[0.2, np.nan], [np.nan, 0.1]]
     for values, phrase in [

@@ -1,4 +1,4 @@
-"""The search for the onset of jamming: stages, derivatives, units, and requests it refuses."""
+"""Onset of jamming: stages, derivatives, units, and refused arguments."""
 
 import functools
 
@@ -37,7 +37,7 @@ def prepared():
 
 
 @pytest.mark.parametrize("start", [0.8, 0.95])
-def test_boxes_that_shrink_and_that_swell_end_at_the_pressure_asked_for(x64, start):
+def test_boxes_that_shrink_and_that_swell_reach_the_final_pressure(x64, start):
     made, from_start, _ = prepared()
     params = made.params | {"packing_fraction": jnp.asarray(start)}
     result, end = from_start(params, jax.random.key(1))
@@ -50,7 +50,7 @@ def test_boxes_that_shrink_and_that_swell_end_at_the_pressure_asked_for(x64, sta
     assert 0.845 < float(end["packing_fraction"]) < 0.895
 
 
-def test_the_box_is_held_until_the_disks_are_balanced(x64):
+def test_the_box_is_constant_until_the_disks_are_relaxed(x64):
     made, _, _ = prepared()
 
     @jax.jit
@@ -88,7 +88,7 @@ def test_implicit_derivative_of_the_packing_fraction_equals_the_relaxed_differen
     assert float(jax.grad(fraction)(value)) == pytest.approx(float(difference), rel=1e-5)
 
 
-def test_where_the_box_began_and_its_units_do_not_matter_at_the_end(x64):
+def test_the_result_does_not_depend_on_the_initial_box_and_the_units(x64):
     made, from_start, again = prepared()
     result, end = from_start(made.params, jax.random.key(0))
 
@@ -110,7 +110,7 @@ def test_where_the_box_began_and_its_units_do_not_matter_at_the_end(x64):
 
 
 @pytest.mark.slow
-def test_a_list_that_overflows_grows_and_the_end_is_the_same(x64, monkeypatch):
+def test_an_overflow_does_not_change_the_result(x64, monkeypatch):
     def end_of(room):
         monkeypatch.setitem(mixture.USUAL_NEIGHBORS, 2, room)
         made = jamming_of(particles=136, force_tolerance=1e-2).with_params(pressure=1e-2)

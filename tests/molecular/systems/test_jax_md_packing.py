@@ -1,4 +1,4 @@
-"""A packing with the energy of jax-md is the packing of our own energy."""
+"""Packing with an energy of jax-md against the packing with soft_sphere."""
 
 import math
 
@@ -24,7 +24,7 @@ def theirs():
         return jax_md_soft_spheres(particles=PARTICLES)
 
 
-def test_energy_force_and_stress_are_those_of_our_own_potential(x64, theirs):
+def test_energy_force_and_stress_equal_those_of_soft_sphere(x64, theirs):
     ours = pair_interaction(soft_sphere(2.0), cutoff=lambda params: params["sigma"])
     params = {**theirs.params, "sigma": jnp.asarray(1.3), "epsilon": jnp.asarray(0.7)}
     state = jax.jit(theirs.init)(params, jax.random.key(0))

@@ -1,4 +1,4 @@
-"""Packings large enough for neighbor lists: at every step what all pairs say."""
+"""Packings large enough for neighbor lists, against sums over all pairs at every step."""
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +56,7 @@ def test_forces_are_those_of_all_pairs_at_every_step_of_every_member(x64, minimi
         assert float(error.max()) < 1e-13
 
 
-def test_a_run_whose_list_overflows_is_right_at_every_step(x64, monkeypatch):
+def test_forces_are_those_of_all_pairs_through_an_overflow(x64, monkeypatch):
     monkeypatch.setattr(crowding, "DEVIATIONS", 0.0)
     simulation, steps = packing(particles=136), 40
     pieces = list(drive(simulation, simulation.params, jax.random.key(3), Plan(steps=steps, every=1)))
@@ -102,7 +102,7 @@ def test_a_cell_narrower_than_two_disks_is_refused_in_one_line(x64):
         simulation.check(dense.params, jax.random.key(0))
 
 
-def test_a_density_that_leaves_no_room_is_refused_in_one_line(x64):
+def test_a_density_with_too_small_a_box_is_refused_in_one_line(x64):
     simulation = jamming(particles=16)
     simulation.check(simulation.params, jax.random.key(0))
     # Eight disks of either size make a box of side (pi / 4 * 8 * (1 + 4) / 8)^(1/2) = 1.98.

@@ -62,7 +62,7 @@ def test_path_does_not_depend_on_the_units_of_energy_and_length(x64):
         assert float(rescaled[name]) == pytest.approx(unit * float(diagnostics[name]), rel=1e-14)
 
 
-def test_a_converged_packing_stays_where_it_is(x64):
+def test_a_converged_packing_does_not_move(x64):
     simulation = packing(particles=32, force_tolerance=1e-12)
     result, diagnostics = relaxed(simulation, simulation.params)
     params = simulation.params
@@ -75,7 +75,7 @@ def test_a_converged_packing_stays_where_it_is(x64):
     assert float(after["energy"]) == pytest.approx(float(diagnostics["energy"]), rel=1e-12)
 
 
-def test_a_packing_relaxed_for_other_parameters_is_not_done(x64):
+def test_a_packing_relaxed_for_other_parameters_is_not_converged(x64):
     simulation = packing(particles=32)
     state = relaxed(simulation, simulation.params)[0].state
     assert status_of(simulation)(state, simulation.params) == Status.CONVERGED
@@ -169,7 +169,7 @@ def test_implicit_derivative_equals_the_dense_solve(x64):
     np.testing.assert_allclose(implicit.ravel(), dense, rtol=0, atol=1e-8 * np.abs(dense).max())
 
 
-def test_stiffness_matrix_is_symmetric_with_only_translations_free(x64):
+def test_stiffness_matrix_is_symmetric_with_translations_as_zero_modes(x64):
     simulation = packing(particles=32, force_tolerance=1e-13)
     params = changed(simulation, packing_fraction=1.0)
     state = relaxed(simulation, params)[0].state
@@ -187,7 +187,7 @@ def test_stiffness_matrix_is_symmetric_with_only_translations_free(x64):
     np.testing.assert_allclose(forces @ translations, 0, atol=1e-13)
 
 
-def test_forces_left_over_do_not_push_the_packing_as_a_whole(x64):
+def test_residual_forces_have_no_resultant(x64):
     simulation = packing(particles=32)
     state = simulation.init(simulation.params, jax.random.key(0))
     before = state.descent.position.mean(axis=0)
