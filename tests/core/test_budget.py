@@ -7,7 +7,7 @@ import pytest
 from simkit.core import budget, gradient
 from simkit.core.objective import Objective
 from simkit.core.pytree import size_in_bytes
-from simkit.core.rematerialization import LITTLE, nesting_of, nesting_within
+from simkit.core.rematerialization import SMALL_BYTES, nesting_of, nesting_within
 from simkit.core.rollout import trajectory
 from tests.core.toys import descent, oscillator
 
@@ -54,9 +54,9 @@ def test_more_memory_computes_steps_less_often():
 
 
 @pytest.mark.parametrize("loops", [(1,), (7,), (97,), (1000,), (100, 10), (13, 17), (1, 4096)])
-@pytest.mark.parametrize("memory", [0, 10 * LITTLE, 50 * LITTLE, 10**12])
+@pytest.mark.parametrize("memory", [0, 10 * SMALL_BYTES, 50 * SMALL_BYTES, 10**12])
 def test_the_nesting_chosen_fits_wherever_one_does(loops, memory):
-    size = LITTLE  # so that no loop of two turns is held whole for being little
+    size = SMALL_BYTES  # so that no loop of two turns is held whole for being little
     found = nesting_within(loops, size, memory)
     widths = range(4, max(loops) + 5)
     best = min((nesting_of(loops, size, width) for width in widths), key=lambda nesting: nesting.states)

@@ -206,7 +206,7 @@ def test_what_was_added_to_a_simulation_stays_when_it_grows(x64):
     assert end.state.trials.capacity >= 22
     assert float(grown.params["target"]) == 3.0
     assert float(grown.diagnose(end.state, grown.params)["square"]) == pytest.approx(9, rel=1e-6)
-    near = Objective(simulation, "square", steps=100).near(simulation.params, jax.random.key(0))
+    near = Objective(simulation, "square", steps=100).continuation(simulation.params, jax.random.key(0))
     assert float(jax.grad(near)(simulation.params)["target"]) == pytest.approx(6, rel=1e-6)
 
 

@@ -51,7 +51,7 @@ def test_what_converges_is_compiled_once(x64):
     one = jax.tree.map(lambda leaf: leaf[0], states)
     for function, start in (
         (converge(simulation, 5000), one),
-        (in_flight(simulation, slots=2, max_steps=5000), states),
+        (in_flight(simulation, lanes=2, max_steps=5000), states),
     ):
         function(start, params)
         traced.clear()

@@ -38,7 +38,7 @@ class Wrong:
     def with_status(self, params, key):
         return self(params, key), jnp.int32(Status.OK)
 
-    def near(self, params, key):
+    def continuation(self, params, key):
         return network
 
 

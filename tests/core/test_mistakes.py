@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core import gradient
+from simkit.core import gradient, second
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.optimization import optimization
@@ -49,9 +49,11 @@ def test_segment_of_less_than_no_step():
         segment(oscillator(), -3)
 
 
-def test_unknown_ways_to_differentiate_and_to_hold_states():
-    with pytest.raises(UserError, match="mode = 'revers' is unknown; choose one of reverse, forward, shortest"):
-        gradient.with_derivative(Objective(oscillator(), "energy", 10), ["frequency"], "revers")
+def test_unknown_modes_and_kinds_of_memory_are_refused():
+    objective = Objective(oscillator(), "energy", 10)
+    for derive in (gradient.with_derivative, lambda *given: second.hessian(objective.with_status, *given[1:])):
+        with pytest.raises(UserError, match="mode = 'revers' is unknown; choose one of reverse, forward, shortest"):
+            derive(objective, ["frequency"], "revers")
     with pytest.raises(
         ValueError, match="memory = 'tiny' is unknown; choose 'balanced', 'smallest' or a number of bytes"
     ):
@@ -75,14 +77,14 @@ def test_bounds_name_the_parameter(bounds, good, bad, told):
         check_bounds(declared, {"free": np.asarray(0.0), "x": np.asarray(bad)})
 
 
-def test_what_converges_needs_a_status_that_tells_when():
-    with pytest.raises(UserError, match="converges = True needs a status that tells when; give status=converged_when"):
+def test_a_simulation_that_converges_needs_a_status():
+    with pytest.raises(UserError, match="converges = True needs a status that becomes CONVERGED; give status="):
         dataclasses.replace(oscillator(), status=None, converges=True)
 
 
-def test_an_equilibrium_is_of_what_converges():
+def test_an_equilibrium_needs_a_simulation_that_converges():
     balance = Equilibrium(lambda state: state, lambda x, params: x, lambda state, x: x)
-    with pytest.raises(UserError, match="holds once a simulation has converged; set converges=True"):
+    with pytest.raises(UserError, match="an equilibrium holds in a converged state only; set converges=True"):
         dataclasses.replace(oscillator(), equilibrium=balance)
 
 

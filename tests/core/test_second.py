@@ -24,7 +24,7 @@ def test_hessian_equals_differences_of_derivatives(x64, case):
     make, wrt = CASES[case]
     objective = make()
     params = objective.simulation.params
-    near = objective.near(params, KEY)
+    near = objective.continuation(params, KEY)
     expected = hessian_differences(lambda params, _: near(params), params, KEY, wrt).value
     for mode in ("forward", "reverse", "shortest"):
         _, _, derivative, matrix = jax.jit(hessian(objective.with_status, wrt, mode))(params, KEY)

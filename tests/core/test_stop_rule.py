@@ -100,7 +100,7 @@ def test_a_stalled_relaxation_ends_at_one_iteration_however_it_is_run():
     keys = jnp.stack([key, jax.random.key(KEY + 1)])
     states = jax.jit(jax.vmap(simulation.init, (None, 0)))(params, keys)
     together = jax.jit(segment(ensemble(simulation), steps))(states, params)
-    flown = jax.jit(in_flight(simulation, slots=2, max_steps=steps))(states, params)
+    flown = jax.jit(in_flight(simulation, lanes=2, max_steps=steps))(states, params)
     np.testing.assert_array_equal(flown.status, Status.STALLED)
     np.testing.assert_array_equal(together.descent.iteration, flown.iterations)
     np.testing.assert_array_equal(together.descent.position, flown.state.descent.position)
