@@ -127,11 +127,11 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
 def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
     """Return the simulation with what the scenario measures beyond it, and stopping where the scenario says."""
     if scenario.quantities:
-        from simkit.core.expressions.quantities import Expressed, with_expressions
+        from simkit.core.expressions.quantities import ExpressedQuantity, with_expressions
         from simkit.core.simulation import Quantity
 
         said = {
-            name: Expressed(
+            name: ExpressedQuantity(
                 one.expression, Quantity(one.unit, one.doc), f"{scenario.file}: quantities.{name}.expression"
             )
             for name, one in scenario.quantities.items()

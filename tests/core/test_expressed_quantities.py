@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.core.expressions.quantities import Expressed, with_expressions
+from simkit.core.expressions.quantities import ExpressedQuantity, with_expressions
 from simkit.core.simulation import Quantity
 from simkit.errors import UserError
 from tests.differences import central_difference
@@ -16,7 +16,7 @@ UNIT = Quantity("1", "a measure")
 
 
 def measured(simulation, **texts):
-    said = {name: Expressed(text, UNIT, f"file.toml: quantities.{name}") for name, text in texts.items()}
+    said = {name: ExpressedQuantity(text, UNIT, f"file.toml: quantities.{name}") for name, text in texts.items()}
     return with_expressions(simulation, said)
 
 
@@ -128,10 +128,10 @@ def test_a_name_that_is_observed_and_diagnosed_is_the_number(channel):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("u", "'u' is there already; choose another name"),
-        ("x", "'x' is there already; choose another name"),
-        ("frame", "data sets have a 'frame' of their own; choose another name"),
-        ("status", "data sets have a 'status' of their own; choose another name"),
+        ("u", "'u' is already a quantity or coordinate; choose another name"),
+        ("x", "'x' is already a quantity or coordinate; choose another name"),
+        ("frame", "'frame' is a name used by data sets; choose another name"),
+        ("status", "'status' is a name used by data sets; choose another name"),
     ],
 )
 def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
@@ -144,8 +144,8 @@ def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
     ("text", "message"),
     [
         ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
-        ("time_mean(u)", "reduces frames, and a quantity is of one; make it an objective"),
-        ('mean(u, axis="z")', "reduces along 'z': it has x, y"),
+        ("time_mean(u)", "reduces frames, and a quantity has one; make it an objective"),
+        ('mean(u, axis="z")', "reduces along 'z'; the array has x, y"),
         ("profile + side_velocity + u[-1]", "'u[-1]' is no entry of an array"),
         ("u[8, 0]", "is beyond the 8 entries along 'x'; write a number up to 7"),
         ("u[0, 0, 0]", "has 3 numbers, and the array has 2 axes"),
@@ -180,7 +180,7 @@ def test_axes_without_names_are_those_of_one_array_alone(x64):
     np.testing.assert_allclose(run["again"][-1], 2 * np.array([-1, 0, 1]) * run["a"][-1])
     value, _ = simkit.value_and_grad(told, "step", objective="sum(off*a)", steps=1)
     assert value == pytest.approx(2.0)
-    remedy = "joins arrays of which 'a_0' is an axis without a name; name it in 'dimensions'"
+    remedy = "combines arrays, and 'a_0' is an axis without a name; name it in 'dimensions'"
     with pytest.raises(UserError, match=remedy):
         measured(nameless(), product="sum(a*b)")
     with pytest.raises(UserError, match=remedy):

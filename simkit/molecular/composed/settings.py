@@ -243,7 +243,7 @@ SETTINGS = {
 
 def _of_pairs(value: object, where: str) -> dict:
     """Return formulas by pair of species, as they were written."""
-    from simkit.core.settings import said
+    from simkit.core.settings import formula_text
 
     assert isinstance(value, dict)
-    return {str(pair): said(entry, f"{where}.{pair}") for pair, entry in value.items()}
+    return {str(pair): formula_text(entry, f"{where}.{pair}") for pair, entry in value.items()}
