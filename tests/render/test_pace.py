@@ -6,7 +6,7 @@ from PIL import Image
 
 from simkit.errors import UserError
 from simkit.render.animate import render
-from simkit.render.pace import choose_pace, seen_changes
+from simkit.render.pace import choose_pace, visible_changes
 from simkit.render.video import write_mp4
 
 
@@ -31,8 +31,8 @@ def test_a_relaxation_spends_no_frames_on_standing_still():
 def test_who_leaves_a_periodic_box_did_not_jump():
     frames, _ = relaxation()
     free = {name: array for name, array in frames.items() if name != "box"}
-    steps = seen_changes(frames, "contacts")
-    assert steps.max() < 0.2 < seen_changes(free, "contacts").max()
+    steps = visible_changes(frames, "contacts")
+    assert steps.max() < 0.2 < visible_changes(free, "contacts").max()
     # Each is exp(-rate) times the one before.
     np.testing.assert_allclose(steps[1:] / steps[:-1], np.exp(-0.1), rtol=1e-3)
 
@@ -96,7 +96,7 @@ def test_there_are_never_more_frames_than_allowed(maximum):
 def test_what_is_lost_counts_as_at_rest():
     frames, diagnostics = relaxation()
     frames["position"][50:, 3] = np.nan
-    assert np.isfinite(seen_changes(frames, "contacts")).all()
+    assert np.isfinite(visible_changes(frames, "contacts")).all()
     frames["position"][:] = np.nan
     assert choose_pace(frames, diagnostics, "contacts", 20.0, 60).indices.tolist() == [0, 199]
 

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
-from simkit.render.figure import USUAL
+from simkit.render.figure import DEFAULT_PIXELS
 from simkit.render.style import COLD, HOT, PAPER, WALL
 from simkit.render.views import new_painter
 
@@ -24,7 +24,7 @@ def test_a_field_fills_most_of_its_page(width, height, share, settings):
     sheet = new_painter(*field(width, height), "Field", settings("field", "speed")).sheet
     assert sheet.box.width * sheet.box.height / np.prod(sheet.size) > share
     assert sheet.box.width / sheet.box.height == pytest.approx(width / height, rel=0.02)
-    assert np.prod(sheet.size) == pytest.approx(USUAL, rel=0.3) and not np.any(np.mod(sheet.size, 2))
+    assert np.prod(sheet.size) == pytest.approx(DEFAULT_PIXELS, rel=0.3) and not np.any(np.mod(sheet.size, 2))
 
 
 def test_a_size_that_is_given_is_met(settings):
@@ -33,7 +33,9 @@ def test_a_size_that_is_given_is_met(settings):
 
 
 def test_a_smaller_picture_has_the_same_shape(settings):
-    large, small = (new_painter(*field(3, 2), "Field", settings("field", "speed"), USUAL // k).sheet for k in (1, 4))
+    large, small = (
+        new_painter(*field(3, 2), "Field", settings("field", "speed"), DEFAULT_PIXELS // k).sheet for k in (1, 4)
+    )
     assert large.size[0] / large.size[1] == pytest.approx(small.size[0] / small.size[1], rel=0.04)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simkit.render.bodies.ground import Ground, Plane, stripes
-from simkit.render.bodies.light import Casters, covered, lamp, shade
+from simkit.render.bodies.light import Casters, covered, lamp, shadow_of
 from simkit.render.bodies.lines import Line, draw_lines, edges
 from simkit.render.bodies.raster import shaded, visible
 from simkit.render.bodies.solids import depths, surface
@@ -64,7 +64,7 @@ def test_silhouettes_have_the_areas_of_perspective():
 
     def area(body):
         seen = visible([body], camera)
-        return shaded([body], [shade(body, lamp(-90))], camera, lamp(-90), seen)[1].sum()
+        return shaded([body], [shadow_of(body, lamp(-90))], camera, lamp(-90), seen)[1].sum()
 
     # A ball is seen under sin(angle) = r / d, hence as a disk of radius f tan(angle); a face at the distance d - h.
     # 9 samples per pixel miss the border of n pixels by about sqrt(n) / 9 of one: 0.2 % of these areas.
@@ -106,7 +106,7 @@ def test_the_nearer_body_is_seen_whatever_the_order():
 
 
 def picture(bodies, camera, light):
-    return shaded(bodies, [shade(body, light) for body in bodies], camera, light, visible(bodies, camera))[0]
+    return shaded(bodies, [shadow_of(body, light) for body in bodies], camera, light, visible(bodies, camera))[0]
 
 
 def test_the_side_that_faces_the_lamp_is_brighter():
@@ -122,17 +122,17 @@ def test_a_body_between_another_and_the_lamp_shades_it():
     light, lower = lamp(-90), ball()
     upper = ball(2.5 * light.toward, 0.5)
     points = np.stack([light.toward, -light.toward, light.toward + 0.9 * light.across[0]], axis=1)
-    hidden = Casters([shade(lower, light), shade(upper, light)], light).hidden(0, points)
+    hidden = Casters([shadow_of(lower, light), shadow_of(upper, light)], light).hidden(0, points)
     assert hidden[0] > 0.5
     assert hidden[2] == 0
     # Nothing is hidden by what lies on the far side.
-    assert Casters([shade(upper, light), shade(lower, light)], light).hidden(0, 3 * points[:, :1])[0] == 0
+    assert Casters([shadow_of(upper, light), shadow_of(lower, light)], light).hidden(0, 3 * points[:, :1])[0] == 0
 
 
 @pytest.mark.parametrize("body", [ball(), capsule(orientation=TURNED), box(half=(0.3, 0.9, 0.6), orientation=TURNED)])
 def test_the_middle_of_the_edge_of_a_shadow_is_the_outline_of_the_body(body):
     light, generator = lamp(-90), np.random.default_rng(0)
-    shadow = shade(body, light)
+    shadow = shadow_of(body, light)
     far = -6.0
     middle = covered(shadow, shadow.place[:, None], np.array([far]))[0]
     for angle in generator.uniform(0, 2 * np.pi, 20):
@@ -155,7 +155,7 @@ def test_a_shadow_falls_where_the_light_through_a_body_meets_the_floor():
     camera, light = looking(12.0, -70, 30, size=(160, 120)), lamp(-70)
     ground = Ground([FLOOR], camera, light, 1.0)
     for body in (ball((0.3, 0.2, 1.5), 0.4), box((-0.5, 0.6, 1.2), (0.4, 0.3, 0.2), TURNED)):
-        darker = ground.color.sum(axis=-1) / ground.shadowed([shade(body, light)]).sum(axis=-1)
+        darker = ground.color.sum(axis=-1) / ground.shadowed([shadow_of(body, light)]).sum(axis=-1)
         fall = body.center - body.center[2] / light.toward[2] * light.toward
         column, row, _ = camera.project(fall)
         place = np.unravel_index(darker.argmax(), darker.shape)

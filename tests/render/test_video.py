@@ -193,7 +193,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(images, tmp_path):
 
 
 def test_a_file_that_got_nothing_is_refused(tmp_path):
-    with pytest.raises(UserError, match="nothing came out"), whole_file(tmp_path / "a.gif") as partial:
+    with pytest.raises(UserError, match="no data was written"), whole_file(tmp_path / "a.gif") as partial:
         partial.touch()
     assert not list(tmp_path.iterdir())
 
