@@ -194,13 +194,13 @@ def test_axes_of_one_name_are_taken_together(text, axes, value):
         ("at(at(u, x=1, y=2), x=1)", "needs the axis 'x'; the array has no axis with coordinates"),
     ],
 )
-def test_a_place_that_a_field_does_not_have_is_refused(text, phrase):
+def test_a_coordinate_outside_of_the_field_is_refused(text, phrase):
     with pytest.raises(UserError) as caught:
         expression(text)(FIELD)
     assert phrase in str(caught.value)
 
 
-def test_a_value_at_a_place_has_its_derivative_and_none_beyond_the_field(x64):
+def test_an_interpolated_value_has_a_derivative_and_is_nan_beyond_the_field(x64):
     field = {"u": Named(jnp.asarray(U), ("x", "y"))} | {
         axis: Named(jnp.arange(n, dtype=float), (axis,)) for axis, n in (("x", 3), ("y", 4))
     }
@@ -216,7 +216,7 @@ def test_a_value_at_a_place_has_its_derivative_and_none_beyond_the_field(x64):
     np.testing.assert_allclose(jax.vmap(value)(places), [value(0.25), value(1.5)], rtol=1e-12)
 
 
-def test_a_place_may_move_from_frame_to_frame():
+def test_an_interpolation_coordinate_may_depend_on_the_frame():
     moving = Named(jnp.asarray([0.0, 1.5, 2.0]), ("frame",))
     frames = Named(jnp.stack([jnp.asarray(U), 2 * U, 3 * U]), ("frame", "x", "y"))
     found = expression("at(u, x=here, y=0)")({**FIELD, "u": frames, "here": moving})
@@ -227,7 +227,7 @@ def test_a_place_may_move_from_frame_to_frame():
 LINE = np.array([0.0, 0.1, 0.3, 0.7, 1.0, 1.2])
 
 
-def test_a_cubic_is_exact_at_places_between_unequal_points(x64):
+def test_cubic_interpolation_is_exact_between_unequal_points(x64):
     line = {"x": Named(jnp.asarray(LINE), ("x",))}
     field = line | {"u": Named(jnp.asarray(LINE**3 - LINE), ("x",))}
 
@@ -357,7 +357,7 @@ def test_no_frame_after_a_time_is_not_a_number(name):
     assert jnp.isnan(inverse({}, NUMBERS))
 
 
-def test_an_objective_without_frames_is_marked_where_it_was_written():
+def test_an_objective_without_frames_is_refused_with_its_column():
     with pytest.raises(
         UserError,
         match="objective: column 1 of '>>>2\\*3': '2\\*3' is a constant; use an observed",

@@ -35,7 +35,7 @@ def countdown():
 
 
 @pytest.mark.parametrize(("count", "lanes"), [(1, 4), (7, 3), (20, 8), (20, 64), (70, 9)])
-def test_every_member_takes_the_steps_it_would_take_alone(x64, count, lanes):
+def test_every_member_takes_the_same_steps_as_alone(x64, count, lanes):
     simulation = descent()
     states = members(simulation, count)
     together = jax.jit(in_flight(simulation, lanes=lanes, max_steps=MAX_STEPS))(states, simulation.params)
@@ -68,7 +68,7 @@ def test_exchanging_more_or_less_often_changes_nothing(x64, steps_per_round):
     np.testing.assert_allclose(result.state.position, reference.state.position, rtol=0, atol=1e-13)
 
 
-def test_failures_are_reported_by_member_and_hold_nobody_up(x64):
+def test_failures_are_reported_by_member_and_do_not_delay_others(x64):
     lengths = jnp.array([3.0, -1.0, 4.0, 2000.0, 0.5, 6.0, jnp.nan, 1.0])
     result = jax.jit(in_flight(countdown(), lanes=2, max_steps=100))(lengths, countdown().params)
     done, late, bad = Status.CONVERGED, Status.MAX_STEPS, Status.NON_FINITE
@@ -102,7 +102,7 @@ def test_parameters_may_differ_between_members(x64):
         np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
 
 
-def test_derivative_is_the_implicit_one_of_every_member(x64):
+def test_derivative_of_every_member_is_implicit(x64):
     simulation = descent()
     states = members(simulation, 6)
     alone = converge(simulation, MAX_STEPS)
@@ -161,7 +161,7 @@ def test_the_program_exports_without_host_callbacks(x64):
     )
 
 
-def test_impossible_requests_are_refused():
+def test_invalid_requests_are_refused():
     with pytest.raises(ValueError, match="converges=True"):
         in_flight(oscillator(), lanes=2, max_steps=10)
     with pytest.raises(ValueError, match="below 1"):

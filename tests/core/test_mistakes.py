@@ -20,18 +20,18 @@ from simkit.errors import UserError
 from tests.core.toys import oscillator
 
 
-def test_members_that_differ_in_what_is_no_parameter():
+def test_members_that_differ_in_an_unknown_parameter_are_refused():
     with pytest.raises(UserError, match="unknown parameter 'frequenzy'; did you mean 'frequency'"):
         ensemble(oscillator(), ["frequenzy"])
 
 
-def test_objective_of_what_is_not_diagnosed():
+def test_objective_of_an_unknown_diagnostic_is_refused():
     objective = Objective(oscillator(), "enrgy", 10)
     with pytest.raises(UserError, match="'enrgy' is not a diagnostic; did you mean 'energy'"):
         objective(objective.simulation.params, jax.random.key(0))
 
 
-def test_an_objective_traces_nothing_when_it_is_made():
+def test_making_an_objective_traces_nothing():
     def init(params, key):
         raise AssertionError("traced")
 
@@ -39,12 +39,12 @@ def test_an_objective_traces_nothing_when_it_is_made():
 
 
 @pytest.mark.parametrize("steps", [0, -1])
-def test_objective_of_no_step(steps):
+def test_objective_without_a_step_is_refused(steps):
     with pytest.raises(ValueError, match=f"steps = {steps} takes no step"):
         Objective(oscillator(), "energy", steps)
 
 
-def test_segment_of_less_than_no_step():
+def test_segment_of_negative_length_is_refused():
     with pytest.raises(ValueError, match="steps = -3 is negative"):
         segment(oscillator(), -3)
 
@@ -70,7 +70,7 @@ def test_unknown_modes_and_kinds_of_memory_are_refused():
         ((-3.0, 2.0), [-3.0, 2.0], [-3.5], r"x = -3.5 is outside \[-3, 2\]; choose one within"),
     ],
 )
-def test_bounds_name_the_parameter(bounds, good, bad, told):
+def test_a_value_out_of_bounds_is_refused_by_name(bounds, good, bad, told):
     declared = {"free": Parameter(0.0), "x": Parameter(1.0, bounds)}
     check_bounds(declared, {"free": np.asarray(math.nan), "x": np.asarray(good)})
     with pytest.raises(UserError, match=told):
@@ -90,13 +90,13 @@ def test_an_equilibrium_needs_a_simulation_that_converges():
 
 @pytest.mark.parametrize("value", [3, np.int32(3), jnp.arange(3)])
 @pytest.mark.parametrize("mode", gradient.MODES)
-def test_derivative_by_integers(value, mode):
+def test_derivative_with_respect_to_integers_is_refused(value, mode):
     derive = gradient.with_derivative(lambda params, key: jnp.sum(params["n"] * 1.5), "n", mode)
     with pytest.raises(UserError, match=r"parameter 'n' is of type int.*, which has no derivative; give real numbers"):
         derive({"n": value, "x": 1.0}, jax.random.key(0))
 
 
-def test_derivative_by_nothing_and_by_one_name():
+def test_wrt_may_be_one_name_and_must_not_be_empty():
     key = jax.random.key(0)
     with pytest.raises(UserError, match="wrt names no parameter; name each parameter once"):
         gradient.with_derivative(lambda params, key: params["x"], [])({"x": 1.0}, key)
@@ -113,7 +113,7 @@ def test_derivative_by_nothing_and_by_one_name():
         (["loss"], "parameter 'loss' has the name of a diagnostic of an optimization; rename it"),
     ],
 )
-def test_optimization_of_what_is_no_parameter(wrt, message):
+def test_optimization_of_an_unknown_parameter_is_refused(wrt, message):
     params = oscillator().params | {"loss": jnp.ones(())}
     with pytest.raises(UserError, match=message):
         optimization(lambda params, key: params["frequency"], params, wrt, {})
@@ -129,13 +129,13 @@ def test_optimization_of_what_is_no_parameter(wrt, message):
         (lambda state, params: (0, 1), "status gives tuple"),
     ],
 )
-def test_status_that_is_no_integer(code, message):
+def test_status_that_is_not_an_integer_is_refused(code, message):
     simulation = dataclasses.replace(oscillator(), status=code)
     with pytest.raises(UserError, match=message):
         trajectory(simulation, 4, 2)(simulation.params, jax.random.key(0))
 
 
-def test_ensemble_that_starts_from_one_key():
+def test_ensemble_with_a_single_key_is_refused():
     simulation = ensemble(oscillator())
     with pytest.raises(UserError, match="an ensemble starts from one key per member and was given one key"):
         trajectory(simulation, 4, 2)(simulation.params, jax.random.key(0))

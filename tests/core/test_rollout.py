@@ -89,7 +89,7 @@ def test_rematerialization_does_not_change_the_derivative(x64, memory, little, m
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
 
 
-def test_little_states_are_held_in_one_loop():
+def test_small_states_are_stored_in_one_loop():
     def loops(size, steps):
         simulation = oscillator(size)
         state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(KEY))

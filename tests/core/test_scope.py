@@ -28,7 +28,7 @@ def test_derived_values_are_found_through_one_another():
     assert float(slope["reynolds"]) == pytest.approx(-0.0004 * np.sin(1.0))
 
 
-def test_fields_have_the_axes_asked_for():
+def test_fields_have_the_requested_axes():
     x, y = Named(jnp.arange(3.0), ("x",)), Named(jnp.arange(4.0), ("y",))
     found = made()
     field = found.formula(FormulaText("speed*y + x", "initial"), ("x", "y")).on(("x", "y"), PARAMS, x=x, y=y)
@@ -47,7 +47,7 @@ def test_fields_have_the_axes_asked_for():
         ("final(speed)", (), "reduces frames, and a formula has the present one only"),
     ],
 )
-def test_names_that_a_place_does_not_know_are_refused(text, names, message):
+def test_unknown_local_names_are_refused(text, names, message):
     with pytest.raises(UserError) as refused:
         made(wave="sin(time)").formula(FormulaText(text, "force"), names)
     assert message in str(refused.value)
@@ -64,13 +64,13 @@ def test_a_parameter_with_the_name_of_a_coordinate_is_refused():
         scope({"x": 1.0}, {}, ("x",))
 
 
-def test_one_number_is_told_from_a_field():
+def test_a_field_is_refused_where_one_number_is_needed():
     field = made().formula(FormulaText("x", "radius"), ("x",))
     with pytest.raises(UserError, match="radius: must be one number, and is one for each x"):
         field.number(PARAMS, x=Named(jnp.ones(3), ("x",)))
 
 
-def test_what_is_not_finite_at_the_start_is_refused():
+def test_a_formula_that_is_not_finite_at_the_start_is_refused():
     formula = made().formula(FormulaText("1/x", "initial"), ("x",))
     value = formula(PARAMS, x=Named(jnp.arange(-1.0, 2.0), ("x",)))
     with pytest.raises(UserError, match=r"initial: '1/x' is inf at index \[1\] of \[3\] at the start"):

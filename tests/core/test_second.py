@@ -69,7 +69,7 @@ def test_gauss_newton_product_is_that_with_the_jacobian_and_its_transpose(x64):
     np.testing.assert_allclose([product[name] for name in wrt], expected, rtol=1e-10)
 
 
-def test_rows_of_arrays_are_named_by_their_places(x64):
+def test_rows_of_array_entries_are_named_by_their_index(x64):
     params = {"b": jnp.zeros((2, 2)), "a": jnp.asarray(1.0), "deep": {"c": jnp.zeros(2)}}
     assert entries(params, ["deep", "b", "a"]) == [
         "a",
@@ -97,7 +97,7 @@ def test_rows_of_arrays_are_named_by_their_places(x64):
         ({"frequency": [1.0], "time_step": 1.0}, r"'frequency' has shape \(1,\); expected \(\)"),
     ],
 )
-def test_vectors_that_do_not_fit_are_refused(vector, message):
+def test_vectors_of_other_names_or_shapes_are_refused(vector, message):
     objective = Objective(oscillator(), "energy", 3)
     with pytest.raises(UserError, match=message):
         hessian_vector_product(objective, ["frequency", "time_step"])(objective.simulation.params, KEY, vector)

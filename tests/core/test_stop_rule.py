@@ -80,7 +80,7 @@ def test_a_simulation_without_a_status_pays_for_none():
     assert "is_finite" not in jax.jit(segment(many, STEPS)).lower(states, simulation.params).as_text()
 
 
-def test_a_stalled_relaxation_ends_at_one_iteration_however_it_is_run():
+def test_a_stalled_relaxation_ends_at_the_same_iteration_in_every_driver():
     from simkit.molecular import cluster
 
     # Single precision cannot bring the force below some 1e-5.

@@ -39,7 +39,7 @@ def test_a_smaller_picture_has_the_same_shape(settings):
     assert large.size[0] / large.size[1] == pytest.approx(small.size[0] / small.size[1], rel=0.04)
 
 
-def test_a_long_title_has_room(settings):
+def test_a_long_title_fits_on_the_page(settings):
     title = "A four-bar linkage that nearly draws a straight line"
     painter = new_painter(*field(1, 1), title, settings("field", "speed"))
     assert any(text.get_text() == title for text in painter.sheet.figure.texts)
@@ -74,7 +74,7 @@ def test_each_side_is_drawn_by_its_kind(settings):
         assert all(is_color(strip(painter, side), PAPER).mean() > 0.9 for side in ("right", "above"))
 
 
-def test_a_wall_that_moves_points_to_where_it_goes(settings):
+def test_chevrons_of_a_moving_wall_point_along_its_velocity(settings):
     frames, diagnostics, coordinates = field(1, 1, sides=np.array(["wall"] * 4))
     images = []
     for velocity in (1.0, -1.0, 0.0):

@@ -47,7 +47,7 @@ def test_a_disk_on_a_corner_is_seen_in_all_four(settings, window_of):
     assert covered(painter, window_of) == pytest.approx(np.pi / 64, abs=margin)
 
 
-def test_images_are_exactly_those_that_reach_into_the_box():
+def test_periodic_images_are_exactly_those_that_overlap_the_box():
     generator = np.random.default_rng(0)
     position, diameter = generator.uniform(-9, 9, (40, 2)), generator.uniform(0.2, 1.5, 40)
     box = np.array([3.0, 4.0])

@@ -15,7 +15,7 @@ FLOOR = Plane(np.array([0.0, 0.0, 1.0]), 0.0, np.zeros(3), 50.0, 1.0)
 TURNED = np.array([0.5, -0.3, 0.7, 0.2])
 
 
-def test_surfaces_in_the_same_place_show_the_first_of_them():
+def test_coincident_surfaces_show_the_first_body():
     """A ball that is the end of a capsule, as the foot of a leg: rounding of the frames must not mix their colors."""
     camera = looking(9.0, -60, 30)
     leg = capsule((0.1, 0, 0.2), orientation=TURNED)
@@ -97,7 +97,7 @@ def test_a_turned_box_has_its_corners_where_they_project():
         np.testing.assert_allclose([rows.min() / 3, rows.max() / 3], [row.min(), row.max()], atol=1.5)
 
 
-def test_the_nearer_body_is_seen_whatever_the_order():
+def test_the_nearer_body_is_visible_in_any_order():
     camera, near, far = looking(10.0), ball((0, -2, 0), 0.5), ball((0, 2, 0), 1.0)
     for bodies, index in (([near, far], 0), ([far, near], 1)):
         seen = visible(bodies, camera)
@@ -192,7 +192,7 @@ def test_a_line_passes_behind_nearer_bodies_only():
         assert (image[44:46, 30] < 0.1).all()
 
 
-def test_the_edges_of_a_box_are_those_of_its_near_faces():
+def test_edges_of_a_box_are_drawn_on_its_near_faces():
     # Face on, the four edges of one face; seen from a corner, all but the three at the far one.
     assert len(edges(box(), 0, looking(10.0))) == 4
     assert len(edges(box(), 0, looking(10.0, -45, 35))) == 9
