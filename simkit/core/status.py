@@ -53,8 +53,8 @@ MESSAGES = {
     Status.STOPPED: "stopped where its condition held",
     Status.BODY_TOO_NEAR: "moved a body to within two cells of a side or of another body, where the flow between is "
     "not resolved; let it turn back sooner, or use smaller cells",
-    Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them were others "
-    "at its end, as from a start that overlaps; reduce the time step, relax the start first, or place particles "
+    Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them changed "
+    "too much within it, as from a start that overlaps; reduce the time step, relax the start first, or place particles "
     "farther apart and from walls",
     Status.CELL_TOO_SMALL: "shrank its cell to less than twice the cut-off of its forces, where pairs would be missed; "
     "take a larger cell of more particles, a shorter cut-off, or a lower pressure",

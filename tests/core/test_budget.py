@@ -1,4 +1,4 @@
-"""Derivatives that fit in so much memory."""
+"""Derivatives within a memory limit."""
 
 import jax
 import numpy as np

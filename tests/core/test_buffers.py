@@ -1,4 +1,4 @@
-"""A simulation with a buffer of its own: a run whose buffer overflows is the run that always had room."""
+"""Buffers: a run whose buffer overflows equals the run with a large buffer from the start."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Transformations compile themselves, once for all calls of the same shapes, and not inside of compiled code."""
+"""Compilation: transformations compile themselves once per shape, and not inside traced code."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What a function depends on is found by tracing it."""
+"""Dependence of a function on its arguments."""
 
 import jax.numpy as jnp
 

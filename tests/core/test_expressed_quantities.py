@@ -1,4 +1,4 @@
-"""Quantities said by expressions: in runs, sweeps, derivatives and ensembles, for every kind of simulation."""
+"""Quantities defined by expressions: in runs, sweeps, derivatives and ensembles, for every kind of simulation."""
 
 import dataclasses
 

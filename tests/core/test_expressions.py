@@ -1,4 +1,4 @@
-"""Expressions: what they are worth, their derivatives, and mistakes in them."""
+"""Expressions: values, derivatives and error messages."""
 
 import math
 

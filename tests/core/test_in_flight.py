@@ -1,4 +1,4 @@
-"""Ensembles brought to rest through few lanes."""
+"""In-flight batching: ensembles converged in a few lanes."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Mistakes in the use of the transformations are refused by name."""
+"""Error messages of the transformations."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Optimization finds what it should, within bounds, as a simulation."""
+"""Optimization as a simulation, with and without bounds."""
 
 import math
 

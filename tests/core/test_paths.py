@@ -1,4 +1,4 @@
-"""Paths name the leaves and branches of any tree of parameters."""
+"""Paths of leaves and branches in trees of parameters."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""A relaxation that float32 can bring no further goes on in float64."""
+"""Conversion of states between precisions."""
 
 import jax
 import pytest

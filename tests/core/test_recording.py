@@ -1,4 +1,4 @@
-"""A recording is the true run with its noise, and its misfit is least at the truth."""
+"""Recordings: noise, misfit and standard errors."""
 
 import jax
 import jax.numpy as jnp

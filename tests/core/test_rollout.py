@@ -50,7 +50,7 @@ def temporary_bytes(steps, memory, size=4096):
 
 
 def test_reverse_mode_memory_grows_like_the_square_root_of_the_steps():
-    # sqrt(10000 / 100) = 10; 12 leaves room for what does not depend on the number of steps being small.
+    # sqrt(10000 / 100) = 10; 12 allows for memory that does not depend on the number of steps.
     assert temporary_bytes(10_000, "balanced") <= 12 * temporary_bytes(100, "balanced")
 
 

@@ -1,4 +1,4 @@
-"""Formulas of a system: of its parameters, of derived values, and of what a place adds."""
+"""Formulas of a system: parameters, derived values and local names."""
 
 import jax
 import jax.numpy as jnp

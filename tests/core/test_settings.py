@@ -1,4 +1,4 @@
-"""Settings of a system as data: every key is checked, and all mistakes of a table are told at once."""
+"""Settings of a system: checks of every key, all mistakes of a table in one error."""
 
 import math
 

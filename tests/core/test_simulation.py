@@ -1,4 +1,4 @@
-"""The record: what its parameters may be given as."""
+"""The `Simulation` record: conversion and check of its parameters."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""One stop rule: a run ends at the step at which its status stops it, however it is carried out and cut."""
+"""Stop rule: a run ends at the step at which its status stops it, in every driver and division into segments."""
 
 import dataclasses
 

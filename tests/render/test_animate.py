@@ -1,4 +1,4 @@
-"""The one entry point: frames in, a file out."""
+"""Rendering of frames to a file."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Bodies from the side: true size, spin, path, apexes, target."""
+"""Side view of bodies: true size, spin, path, apexes, target."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Scalar fields: what is large is bright, lengths are equal in x and y, cells that are not finite are gray."""
+"""Scalar fields: colors, equal scales in x and y, gray for cells that are not finite."""
 
 import dataclasses
 

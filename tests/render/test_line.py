@@ -1,4 +1,4 @@
-"""The view of one number over time."""
+"""View of one diagnostic over time."""
 
 import numpy as np
 import pytest

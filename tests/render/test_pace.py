@@ -1,4 +1,4 @@
-"""Which frames an animation shows: even in time, or in what is seen to change."""
+"""Selection of frames of animations: even in time, or in visible change."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pages whose shape suits what they show, and the walls around it."""
+"""Pages of the aspect ratio of their content, and the sides of a flow around it."""
 
 import numpy as np
 import pytest

@@ -29,7 +29,7 @@ def covered(painter, window_of):
 
 
 def test_a_disk_has_its_true_area(settings, window_of):
-    # Large enough for the edge line, 0.5 points or 1.6 pixels here, to be told from the disk itself.
+    # Large enough for the edge line, 0.5 points or 1.6 pixels here, to be distinguished from the disk.
     painter = new_painter(*one_disk((4, 4)), "disk", settings("particles", "contacts"), (1280, 960))
     area = covered(painter, window_of)
     # The rim is decided to half a pixel: its length times half a pixel, in units of the box.

@@ -1,4 +1,4 @@
-"""Bodies in space, from the frames of a run to pictures."""
+"""Perspective view of bodies."""
 
 import dataclasses
 

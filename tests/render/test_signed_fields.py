@@ -1,4 +1,4 @@
-"""A field with two signs gets a diverging color map with zero in its middle, unless the scenario names another."""
+"""Signed fields: a diverging color map with zero in its middle, unless the scenario names another."""
 
 import numpy as np
 import pytest

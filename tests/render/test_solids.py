@@ -1,4 +1,4 @@
-"""Lines of sight meet balls, capsules and boxes where they are; shading and shadows follow."""
+"""Ray intersections, shading and shadows of balls, capsules and boxes."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_lines_of_sight_end_on_the_near_side_of_the_surface(body):
     # A step along the normal leaves the body by as much: it is the direction in which the distance grows.
     np.testing.assert_allclose(gap(body, points + 1e-3 * normal), 1e-3, atol=2e-6)
     assert ((normal * (camera.eye[:, None] - points)).sum(axis=0) > -1e-5).all()
-    # Where no line ends, none comes near: a thousand points along each stay outside.
+    # Lines that miss the body stay outside of it at a thousand points.
     r, c = (part[::7] for part in np.nonzero(np.isinf(depth)))
     lines = camera.forward[:, None] + np.outer(camera.right, across[c]) + np.outer(camera.up, upward[r])
     for far in np.linspace(6, 12, 1000):
@@ -125,7 +125,7 @@ def test_a_body_between_another_and_the_lamp_shades_it():
     hidden = Casters([shadow_of(lower, light), shadow_of(upper, light)], light).hidden(0, points)
     assert hidden[0] > 0.5
     assert hidden[2] == 0
-    # Nothing is hidden by what lies on the far side.
+    # Bodies on the far side hide nothing.
     assert Casters([shadow_of(upper, light), shadow_of(lower, light)], light).hidden(0, 3 * points[:, :1])[0] == 0
 
 

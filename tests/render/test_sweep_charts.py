@@ -1,4 +1,4 @@
-"""Charts of sweeps over one parameter, two, and more."""
+"""Charts of sweeps over one, two and more parameters."""
 
 import itertools
 

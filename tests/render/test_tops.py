@@ -1,4 +1,4 @@
-"""Disks, pivots and traced points: what a spinning top and a linkage look like."""
+"""Disks, pivots and traced points, as of spinning tops and linkages."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Files: right frames, size and speed, the same bytes every time, whole or not there."""
+"""Picture and animation files: frames, size, speed, reproducible bytes, atomic writes."""
 
 import matplotlib
 import numpy as np

@@ -1,4 +1,4 @@
-"""Text of scenario files on pictures: whatever it says, it is drawn, quickly and without warnings."""
+"""Text on pictures: any text of a scenario file is drawn, quickly and without warnings."""
 
 import itertools
 
