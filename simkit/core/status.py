@@ -54,8 +54,8 @@ MESSAGES = {
     Status.BODY_TOO_NEAR: "moved a body to within two cells of a side or of another body, where the flow between is "
     "not resolved; let it turn back sooner, or use smaller cells",
     Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them changed "
-    "too much within it, as from a start that overlaps; reduce the time step, relax the start first, or place particles "
-    "farther apart and from walls",
+    "too much within it, as from a start that overlaps; reduce the time step, relax the start first, or place "
+    "particles farther apart and from walls",
     Status.CELL_TOO_SMALL: "shrank its cell to less than twice the cut-off of its forces, where pairs would be missed; "
     "take a larger cell of more particles, a shorter cut-off, or a lower pressure",
     Status.JOINTS_APART: "has joints that its iterations did not close; reduce the time step or allow more iterations",

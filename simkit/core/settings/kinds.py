@@ -6,7 +6,7 @@ from typing import Any
 
 from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
 from simkit.core.paths import below
-from simkit.core.settings.setting import FormulaText, Setting, read, schema_of, shown
+from simkit.core.settings.setting import Form, FormulaText, Setting, Settings, read, schema_of, shown
 from simkit.errors import Mistakes, UserError, nearest, one_line
 
 _REQUIRED: Any = object()
@@ -121,12 +121,16 @@ def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = 
     many = f" of {' or '.join(map(str, counts))}" if counts else ""
     sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {}
     schema = {"type": "array", "items": of.schema, **sizes}
-    return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.keys)
+    return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.keys, "list")
 
 
 def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting:
     """Return a setting that is a table of settings; ``None`` where it is absent and has no default."""
-    return _setting("a table", doc, lambda value, where: read(value, keys, where), default, schema_of(keys), keys)
+
+    def check(value: Any, where: str) -> Settings:
+        return read(value, keys, where)
+
+    return _setting("a table", doc, check, default, schema_of(keys), keys, "table")
 
 
 def named(doc: str, one: Setting) -> Setting:
@@ -147,7 +151,7 @@ def named(doc: str, one: Setting) -> Setting:
         return found
 
     schema = {"type": "object", "additionalProperties": one.schema}
-    return _setting(f"a table, by name, of: {one.kind}", doc, check, {}, schema, one.keys)
+    return _setting(f"a table, by name, of: {one.kind}", doc, check, {}, schema, one.keys, "names")
 
 
 def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:
@@ -158,24 +162,18 @@ def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:
         *kinds: at most one setting each for tables, for lists, and for other values.
         default: default as written in a file.
     """
-
-    def form(value: Any) -> str:
-        return "table" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "other"
-
-    def form_of(kind: Setting) -> str:
-        return "table" if kind.kind.startswith("a table") else "list" if kind.kind.startswith("a list") else "other"
-
-    forms = {form_of(kind): kind for kind in kinds}
+    by_form = {"table" if kind.form == "names" else kind.form: kind for kind in kinds}
 
     def check(value: Any, where: str) -> Any:
-        if form(value) not in forms:
+        form = "table" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "value"
+        if form not in by_form:
             allowed = ", or ".join(kind.kind for kind in kinds)
             raise UserError(f"{where} = {shown(value)} is of another kind; write {allowed}")
-        return forms[form(value)].check(value, where)
+        return by_form[form].check(value, where)
 
     inner = {key: setting for kind in kinds for key, setting in kind.keys.items()}
     schema = {"anyOf": [kind.schema for kind in kinds]}
-    return _setting(", or ".join(kind.kind for kind in kinds), doc, check, default, schema, inner)
+    return _setting(", or ".join(kind.kind for kind in kinds), doc, check, default, schema, inner, kinds[0].form)
 
 
 def formula_text(value: Any, where: str) -> FormulaText:
@@ -205,6 +203,7 @@ def _setting(
     default: Any,
     schema: Mapping[str, Any],
     keys: Mapping[str, Setting] | None = None,
+    form: Form = "value",
 ) -> Setting:
     required = default is _REQUIRED
-    return Setting(kind, doc, check, None if required else default, keys or {}, required, schema)
+    return Setting(kind, doc, check, None if required else default, keys or {}, required, schema, form)

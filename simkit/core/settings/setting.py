@@ -2,10 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from simkit.core.paths import below
 from simkit.errors import Mistakes, UserError, nearest, one_line
+
+type Form = Literal["value", "list", "table", "names"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Setting:
         keys: declared keys of its table or tables; empty for other values.
         is_required: whether the key must be given.
         schema: JSON Schema of its values.
+        form: whether it is a list, a table of declared keys, a table of names chosen by the user, or a single value; of
+            a setting that may be written in several ways, the form of the first one.
     """
 
     kind: str
@@ -42,6 +46,7 @@ class Setting:
     keys: "Mapping[str, Setting]" = dataclasses.field(default_factory=dict)
     is_required: bool = False
     schema: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    form: Form = "value"
 
 
 class Settings(Mapping[str, Any]):
@@ -149,8 +154,7 @@ def listing(keys: Mapping[str, Setting], path: str = "") -> list[tuple[str, Sett
     for key, setting in keys.items():
         here = below(path, key)
         found.append((here, setting))
-        inner = f"{here}.NAME" if setting.kind.startswith("a table, by name") else here
-        found += listing(setting.keys, f"{here}[]" if setting.kind.startswith("a list") else inner)
+        found += listing(setting.keys, here + {"list": "[]", "names": ".NAME"}.get(setting.form, ""))
     return found
 
 

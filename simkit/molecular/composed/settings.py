@@ -102,7 +102,12 @@ VALUES = named(
     either(
         "one for all pairs, or one for each pair of species",
         formula("for all pairs"),
-        Setting("a table, by pair of species, of: a number or an expression", "for each", lambda v, w: _of_pairs(v, w)),
+        Setting(
+            "a table, by pair of species, of: a number or an expression",
+            "for each",
+            lambda v, w: _of_pairs(v, w),
+            form="table",
+        ),
     ),
 )
 INTERACTION = {
