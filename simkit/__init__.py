@@ -1,6 +1,6 @@
-"""Differentiable physics on JAX: run a named scenario, sweep its parameters, differentiate through it.
+"""Differentiable physics on JAX: scenarios to run, sweep, differentiate and optimize.
 
-Importing simkit is cheap: JAX and the domains are imported when they are first used.
+JAX and the domains are imported when they are first used, so importing simkit is cheap.
 """
 
 import importlib
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+# Modules of the public names.
 _HOMES = {
-    # For layers below, which do not import these.
+    # Not public; for lower layers, which must not import the command line.
     "Progress": "simkit.cli.progress",
     "Equilibrium": "simkit.core.simulation",
     "Objective": "simkit.core.objective",

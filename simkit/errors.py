@@ -1,4 +1,4 @@
-"""The one error type a user is meant to read."""
+"""User errors, and helpers for their messages."""
 
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -11,46 +11,50 @@ class UserError(Exception):
     show the line without a traceback.
 
     Attributes:
-        others: further mistakes in the same place, found along with it; `simkit check` tells them all.
+        others: messages of further mistakes found at the same time; `simkit check` prints all of them.
     """
 
     def __init__(self, message: str = "", *, others: Iterable[str] = ()) -> None:
-        """Keep the message and what else is wrong."""
+        """Store the message and those of further mistakes."""
         super().__init__(message)
         self.others = tuple(others)
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython prints."""
+        """Return the lines that IPython prints instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 
 class Mistakes:
-    """Mistakes of one place, told all together: each ``with mistakes.kept():`` goes on after the first of its own."""
+    """Collector of mistakes: each block ``with mistakes.kept():`` adds its `UserError`, and checks continue after it.
+
+    Attributes:
+        found: messages, in order.
+    """
 
     def __init__(self) -> None:
-        """Begin without any."""
+        """Start with no mistake."""
         self.found: list[str] = []
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep the mistake that a block raises, and go on behind it."""
+        """Collect the `UserError` of a block and continue after it."""
         try:
             yield
         except UserError as error:
             self.found += [str(error), *error.others]
 
     def raise_if_any(self) -> None:
-        """Raise the first with all others, if there is any.
+        """Raise the collected mistakes as one error, if there are any.
 
         Raises:
-            UserError: with the first as its message.
+            UserError: with the first message, and the rest as ``others``.
         """
         if self.found:
             raise UserError(self.found[0], others=self.found[1:])
 
 
 def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
-    """Return a hint such as ``"; did you mean 'reynolds'?"``, or the known names when none is close.
+    """Return the end of an error message: ``"; did you mean 'reynolds'?"``, or the known names if none is close.
 
     Args:
         name: what the user wrote.
@@ -62,7 +66,7 @@ def nearest(name: str, known: "list[str] | tuple[str, ...]") -> str:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Return the name that was probably meant, or ``None`` where none is close.
+    """Return the known name closest to what the user wrote, or ``None`` if none is close.
 
     Args:
         name: what the user wrote.
@@ -74,12 +78,12 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the names that may have been meant, the likeliest first: those alike, that begin with it, or have it.
+    """Return the names that may have been meant: first similar ones, then those that begin with or contain the text.
 
     Args:
         name: what the user wrote.
         known: the names that exist.
-        count: at most so many.
+        count: largest number of names.
     """
     import difflib
 
@@ -87,7 +91,7 @@ def likeliest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     if len(text) < 3:
         return [one for one in names if one.startswith(text)][:count] if text else []
     alike = difflib.get_close_matches(text, names, n=count, cutoff=0.6)
-    # A word of a long name, cut short or misspelled, is not like the whole of it.
+    # A shortened or misspelled word of a long name is not similar to the whole name: compare with its words.
     parts = {one: one.replace(".", "_").split("_") for one in names}
     begin = [one for one in names if any(part.startswith(text) for part in [one, *parts[one]])]
     near = [one for one in names if difflib.get_close_matches(text, parts[one], n=1, cutoff=0.75)]
@@ -103,14 +107,14 @@ def one_line(message: object, limit: int = 200) -> str:
 
 
 def listed(names: Iterable[str], where: str) -> tuple[str, ...]:
-    """Return a list of names, which one text is not: its letters would be taken one by one.
+    """Return names as a tuple, and refuse a single text, whose letters would be taken as names.
 
     Args:
-        names: given.
-        where: what they are given as, for the message.
+        names: list of names.
+        where: name of the argument, for the message.
 
     Raises:
-        UserError: if they are one text.
+        UserError: if ``names`` is one text.
     """
     if isinstance(names, str):
         text = one_line(names, 40)

@@ -1,4 +1,4 @@
-"""Parts found by name: simkit's own, and those that installed packages add through entry points."""
+"""Registries of parts by name: simkit's own, and those of installed packages with entry points."""
 
 import importlib
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from simkit.errors import UserError, nearest, one_line
 
 
 class Registry:
-    """The names of one kind of part, each with the place of its definition, which is imported only when asked for.
+    """Names of one kind of part, each with the module and attribute of its definition, imported only when resolved.
 
     A package adds a part by an entry point of the group in its ``pyproject.toml``, for instance
     ``[project.entry-points."simkit.simulations"]`` with ``"waves.string" = "my_package.waves:string"``.
 
     Args:
-        kind: what is registered, for messages: ``"simulation"``.
-        own: simkit's, ``{name: "module:attribute"}``, or ``"module"``.
-        needed: attributes that a part has; none for a part that is a function.
+        kind: kind of part, for messages and the name of the group: ``"simulation"``.
+        own: simkit's own parts, ``{name: "module:attribute"}`` or ``{name: "module"}``.
+        needed: attributes that a part must have; empty for parts that are functions.
     """
 
     def __init__(self, kind: str, own: Mapping[str, str], needed: tuple[str, ...] = ()) -> None:
@@ -29,8 +29,8 @@ class Registry:
     def providers(self) -> list[tuple[str, str, str]]:
         """Return ``(name, provider, target)`` of every part, sorted; nothing is imported.
 
-        The provider is ``"simkit"``, or the package that registers the part. A name that two packages register is
-        there twice.
+        The provider is ``"simkit"``, or the package that registers the part. A name registered by two packages has two
+        entries.
         """
         own = [(name, "simkit", target) for name, target in self.own.items()]
         return sorted(own + [(entry.name, _owner(entry), entry.value) for entry in self._entry_points()])
@@ -39,8 +39,8 @@ class Registry:
         """Return the part of that name.
 
         Raises:
-            UserError: if the name is unknown, registered twice, its module cannot be imported, or what it
-                names is no such part.
+            UserError: if the name is unknown or registered twice, its module cannot be imported, or the attribute is
+                not a part of this kind.
         """
         entries = [entry for entry in self._entry_points() if entry.name == name]
         owners = [*(["simkit"] if name in self.own else []), *map(_owner, entries)]

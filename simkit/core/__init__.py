@@ -1,1 +1,1 @@
-"""The simulation record and its transformations; knows no physics and no files."""
+"""The simulation record and its transformations, independent of physics and files."""

@@ -1,4 +1,4 @@
-"""Averages over a run: the same simulation with running means of what is measured along the way."""
+"""Time averages: a simulation that also accumulates running means of samples."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -11,19 +11,19 @@ from simkit.core.compensated import compensated_sum
 from simkit.core.pytree import pytree
 from simkit.core.rollout import segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import asked_at_every_step, status_of
+from simkit.core.status import checks_every_step, status_of
 from simkit.errors import UserError
 
 
 @pytree
 class AveragedState:
-    """A simulation and the means so far.
+    """State of a simulation and its running means.
 
     Attributes:
-        current: the simulation's own state.
-        mean: of every sample after the first ``skip``; zero while there is none.
-        excess: by how much rounding has made ``mean`` too large, which the next sample takes back (Kahan).
-        taken: int32, samples taken, those that were skipped included.
+        current: state of the simulation itself.
+        mean: mean of the samples after the first ``skip``; zero before there is one.
+        excess: rounding error of ``mean``, subtracted from the next update (Kahan).
+        taken: int32, number of samples taken, the skipped ones included.
     """
 
     current: State
@@ -43,42 +43,42 @@ def averaged(
     dimensions: Mapping[str, tuple[str, ...]] | None = None,
     coordinates: Mapping[str, np.ndarray] | None = None,
 ) -> Simulation:
-    """Return the simulation each of whose steps is ``every`` steps of the given one and then a sample.
+    """Return a simulation whose step is ``every`` steps of the given one followed by one sample.
 
-    ``mean_n = mean_{n-1} + (sample_n - mean_{n-1}) / n``, over the samples after the first ``skip``. What rounding
-    takes from one update is added to the next, so that no number of samples is too large for the working precision.
-    The means are as differentiable as the samples. Until there is a sample that counts, what is shown of them is NaN:
-    the mean of none.
+    ``mean_n = mean_{n-1} + (sample_n - mean_{n-1}) / n``, over the samples after the first ``skip``. The rounding error
+    of one update is added to the next (compensated sum), so that the mean stays accurate over any number of samples.
+    The means are as differentiable as the samples. Before the first counted sample, ``observe`` and ``diagnose`` of the
+    means give NaN.
 
     Args:
         simulation: one that runs a fixed number of steps.
         sample: ``(state, params) -> {name: float array}`` of the given simulation.
-        every: its steps per sample, at least 1.
-        skip: samples to leave out at the start, while the simulation settles.
-        observe: ``(mean, params) -> arrays``, what else a frame stores.
+        every: steps of the given simulation per sample, at least 1.
+        skip: number of samples ignored at the start, while the simulation equilibrates.
+        observe: ``(mean, params) -> arrays``, stored in each frame besides those of the simulation.
         diagnose: ``(mean, params) -> scalars``, further diagnostics.
-        dimensions: the dimension names of what ``observe`` returns.
-        coordinates: the values of those dimensions.
+        dimensions: dimension names of the arrays of ``observe``.
+        coordinates: coordinates along those dimensions.
 
     Raises:
         UserError: if ``every`` or ``skip`` is out of its range.
     """
     if every < 1:
-        raise UserError(f"every = {every}; at least 1 step goes by between samples, 10 for instance")
+        raise UserError(f"every = {every} is below 1 step per sample; choose at least 1, 10 for instance")
     if skip < 0:
         raise UserError(f"skip = {skip} is negative; choose 0 to keep every sample")
     advance, status = segment(simulation, every), status_of(simulation)
 
     def init(params: Params, key: jax.Array) -> AveragedState:
         current = simulation.init(params, key)
-        nothing = jax.tree.map(jnp.zeros_like, sample(current, params))
-        return AveragedState(current=current, mean=nothing, excess=nothing, taken=jnp.int32(0))
+        zero = jax.tree.map(jnp.zeros_like, sample(current, params))
+        return AveragedState(current=current, mean=zero, excess=zero, taken=jnp.int32(0))
 
     def step(state: AveragedState, params: Params) -> AveragedState:
         return sampled(state, advance(state.current, params), params)
 
     def step_members(states: AveragedState, params: Params) -> AveragedState:
-        # Imported where members are: a run of one has no use for it.
+        # Imported here because a run of one member does not need it.
         from simkit.core.ensemble import ensemble
 
         together = segment(ensemble(simulation, simulation.params), every)
@@ -95,15 +95,15 @@ def averaged(
         mean, excess = compensated_sum(state.mean, state.excess, changes)
         return AveragedState(current=current, mean=mean, excess=excess, taken=state.taken + 1)
 
-    def shown(of: Callable[[Arrays, Params], Arrays] | None, state: AveragedState, params: Params) -> Arrays:
-        found = {} if of is None else of(state.mean, params)
-        return jax.tree.map(lambda value: jnp.where(state.taken > skip, value, jnp.nan), found)
+    def of_mean(function: Callable[[Arrays, Params], Arrays] | None, state: AveragedState, params: Params) -> Arrays:
+        values = {} if function is None else function(state.mean, params)
+        return jax.tree.map(lambda value: jnp.where(state.taken > skip, value, jnp.nan), values)
 
     def observed(state: AveragedState, params: Params) -> Arrays:
-        return simulation.observe(state.current, params) | shown(observe, state, params)
+        return simulation.observe(state.current, params) | of_mean(observe, state, params)
 
     def diagnosed(state: AveragedState, params: Params) -> Arrays:
-        return simulation.diagnose(state.current, params) | shown(diagnose, state, params)
+        return simulation.diagnose(state.current, params) | of_mean(diagnose, state, params)
 
     def sized_like(state: AveragedState) -> Simulation:
         return averaged(simulation.with_buffers_of(state.current), sample, every=every, skip=skip)
@@ -115,7 +115,7 @@ def averaged(
         observe=observed,
         diagnose=diagnosed,
         status=lambda state, params: status(state.current, params),
-        watched=asked_at_every_step(simulation),
+        watched=checks_every_step(simulation),
         step_members=simulation.step_members and step_members,
         sized_like=simulation.sized_like and sized_like,
         dimensions={**simulation.dimensions, **(dimensions or {})},

@@ -4,12 +4,12 @@ import jax
 
 
 def computed_once[T](tree: T) -> T:
-    """Return arrays as they are, but computed in a pass of their own and written to memory.
+    """Return arrays unchanged, behind an optimization barrier: computed once, in their own loop, and written to memory.
 
-    Compiled loops otherwise compute them again for each array that follows from them, a concatenation costs them a
-    branch for each number, and what is constant is worked out while the program is compiled.
+    Without it, XLA fuses the computation into every loop that uses the arrays and repeats it there, reads a fused
+    concatenation with a branch per element, and folds constants at compile time, which may take seconds.
 
     Args:
-        tree: of arrays.
+        tree: pytree of arrays.
     """
     return jax.lax.optimization_barrier(tree)

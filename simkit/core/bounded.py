@@ -12,16 +12,17 @@ from simkit.core.simulation import Arrays
 
 type Bounds = Mapping[str, tuple[float, float]]
 
-# Where an optimization begins that is to begin at a bound, as part of the interval (of 1, with one bound only).
+# Distance from the bound at which an optimization starts that was to start at a bound, as a fraction of the interval
+# (in the unit of the parameter where there is one bound only).
 INSIDE = 1e-2
-# Part of the interval next to a bound in which a slope that leads out shows that the bound holds a parameter.
+# Distance from a bound, as a fraction of the interval, within which an outward slope makes the bound active.
 NEAR = 1e-2
-# By this factor a slope must exceed that of a parabola with its minimum at the bound, to lead beyond the bound.
+# Factor by which a slope must exceed that of a parabola with its minimum at the bound, for the bound to be active.
 BEYOND = 2.0
 
 
 def bounds_of(names: Collection[str], bounds: Bounds, known: Collection[str]) -> dict[str, tuple[float, float]]:
-    """Return the bounds of parameters: each one's own, or those of the innermost branch that has any.
+    """Return the bounds of parameters: those given for its path, or for the innermost branch around it.
 
     Args:
         names: paths of parameters.
@@ -43,13 +44,13 @@ def to_unbounded(values: Arrays, bounds: Bounds) -> Arrays:
     With one bound only, ``z = log(exp(d) - 1)`` of the distance d to it.
 
     Args:
-        values: ``{name: array}``; a value at a bound is first moved inside by a hundredth of the interval (of 1, with
+        values: ``{name: array}``; a value at a bound is first moved inside by a hundredth of the interval (by 0.01 with
             one bound only).
         bounds: ``{path: (low, high)}``.
     """
 
     def at_end(distance: jax.Array, end: float) -> jax.Array:
-        # As near as the rounding of the bound itself: whatever is farther is a start of its own.
+        # Within the round-off of the bound itself; any larger distance is a start inside.
         return distance <= 8 * float(jnp.finfo(distance.dtype).eps) * abs(end)
 
     def transform(name: str, value: jax.Array) -> jax.Array:
@@ -89,12 +90,12 @@ def to_bounded(position: Arrays, bounds: Bounds) -> Arrays:
 
 
 def rate_of(position: jax.Array, bounds: Bounds, name: str) -> jax.Array:
-    """Return how fast a parameter moves with its unbounded coordinate, relative to the middle of its bounds.
+    """Return dp/dz of a parameter p and its unbounded coordinate z, relative to its value at mid-interval.
 
     Args:
-        position: the coordinate.
+        position: z, see `to_unbounded`.
         bounds: ``{path: (low, high)}``.
-        name: of the parameter.
+        name: path of the parameter.
     """
     _, _, below, above = _ends(bounds, name)
     if below and above:
@@ -102,10 +103,10 @@ def rate_of(position: jax.Array, bounds: Bounds, name: str) -> jax.Array:
     return jax.nn.sigmoid(position) if below or above else jnp.ones_like(position)
 
 
-def inward(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str) -> jax.Array:
+def descends_inward(position: jax.Array, gradient: jax.Array, bounds: Bounds, name: str) -> jax.Array:
     """Return whether a step against the gradient leads away from the nearest bound; arguments as for `rate_of`."""
     _, _, below, above = _ends(bounds, name)
-    # With one bound only, it is where the coordinate goes to minus infinity.
+    # A single bound lies at z = -infinity.
     return gradient * position > 0 if below and above else gradient < 0
 
 
@@ -118,20 +119,21 @@ def _ends(bounds: Bounds, name: str) -> tuple[float, float, bool, bool]:
 def side_of(
     position: jax.Array, gradient: jax.Array, start: jax.Array, first: jax.Array, bounds: Bounds, name: str
 ) -> jax.Array:
-    """Return the bound that holds each entry of a parameter, int32: -1 the lower, 1 the upper, 0 none.
+    """Return the active bound of each entry of a parameter, int32: -1 the lower, 1 the upper, 0 none.
 
-    It is held where it is at the bound, or where it came near it and the objective improves beyond it. The objective
-    also improves toward the bound on the way to a minimum inside, and around that minimum half of the time; but then
-    the slope s falls with the distance d from the bound at least as that of a parabola with its minimum at the bound,
-    ``s / s_start = d / d_start``, where for slopes g in unbounded coordinates ``g / g_start = (d / d_start)^2``.
+    A bound is active where the value is at it, or has come near it while the objective still improves beyond it. The
+    objective also improves toward the bound on the way to a minimum inside, and around that minimum half of the time;
+    but then the slope s decreases with the distance d from the bound at least as fast as that of a parabola with its
+    minimum at the bound, ``s / s_start = d / d_start``, that is ``g / g_start = (d / d_start)^2`` for the slope g in
+    unbounded coordinates.
 
     Args:
         position: unbounded coordinate, see `to_unbounded`.
-        gradient: of what is minimized with respect to it.
-        start: where the optimization began.
-        first: the gradient there.
+        gradient: derivative of the minimized function with respect to ``position``.
+        start: ``position`` at the start of the optimization.
+        first: ``gradient`` at the start.
         bounds: ``{path: (low, high)}``.
-        name: of the parameter.
+        name: path of the parameter.
     """
     low, high, below, above = _ends(bounds, name)
     if not below and not above:
@@ -140,18 +142,18 @@ def side_of(
     away, began = (_log_distance(z, lower, both=below and above) for z in (position, start))
     value = to_bounded({name: position}, bounds)[name]
     at = (value <= low) | (value >= high)
-    # As much as is told from underflow.
+    # log(d_start / d), clipped so that exp(2 * nearer) neither overflows nor underflows.
     nearer = jnp.clip(began - away, -30, 30)
     came_near = (away < math.log(NEAR)) & (nearer > math.log(2))
     steep = jnp.abs(gradient) * jnp.exp(2 * nearer) > BEYOND * jnp.abs(first)
-    leads_out = ~inward(position, gradient, bounds, name)
+    leads_out = ~descends_inward(position, gradient, bounds, name)
     return jnp.where(at | (came_near & steep & leads_out), jnp.where(lower, -1, 1), 0).astype(jnp.int32)
 
 
 def _log_distance(position: jax.Array, lower: jax.Array, *, both: bool) -> jax.Array:
-    """Return the logarithm of the distance from the lower bound, or else the upper one, as part of the interval.
+    """Return log of the distance from the lower (else upper) bound as a fraction of the interval.
 
-    With one bound only, of the distance from that.
+    With one bound only, log of the distance from it.
     """
     if both:
         return jax.nn.log_sigmoid(jnp.where(lower, position, -position))

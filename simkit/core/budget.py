@@ -13,12 +13,12 @@ from simkit.core.pytree import size_in_bytes
 from simkit.core.rematerialization import Nesting, nesting_within
 from simkit.core.simulation import Arrays, Params
 
-# Each attempt gives what the last one took too much to the arrays that are no states.
+# Compilations tried; each reserves the bytes that the previous program needed besides its states.
 ATTEMPTS = 4
 
 
 class NoRoomError(Exception):
-    """No nesting fits; ``needed`` is the memory of the one that takes least, in bytes."""
+    """No nesting fits into memory; ``needed`` is the smallest memory of those tried, in bytes."""
 
     def __init__(self, needed: int) -> None:
         super().__init__(f"the derivative needs {needed} bytes")
@@ -31,10 +31,10 @@ class Fitted:
 
     Attributes:
         call: ``(params, key) -> (value, status, {path: derivative})``.
-        needed: memory that it takes, in bytes, as the compiler reports it.
-        nesting: how reverse mode cuts the steps; ``None`` for a derivative that holds no states: forward mode, or that
-            of an equilibrium.
-        state: size of a state, in bytes.
+        needed: memory of one call in bytes, as reported by the compiler.
+        nesting: rematerialization of the steps in reverse mode; ``None`` for a derivative that stores no states
+            (forward mode, or the implicit derivative of an equilibrium).
+        state: size of a state in bytes.
     """
 
     call: Any
@@ -52,18 +52,19 @@ def fitted(
 ) -> Fitted:
     """Return `simkit.core.gradient.jitted`, compiled for one device with the fewest repeated steps that fit in memory.
 
-    The compiler is asked what a nesting takes; if that is too much, the states get less.
+    A nesting is compiled and its memory read from the compiler; if it exceeds the limit, the next one gets fewer bytes
+    for its states.
 
     Args:
         objective: what to differentiate.
         wrt: as for `simkit.core.gradient.with_derivative`.
         mode: likewise.
-        params: of which only the shapes count.
-        key: likewise.
-        memory: most bytes, of all arrays together.
+        params: parameters; only their shapes matter.
+        key: random key; only its shape matters.
+        memory: upper limit in bytes for all arrays together.
 
     Raises:
-        NoRoomError: if none fits.
+        NoRoomError: if no nesting fits.
     """
     state = size_in_bytes(jax.eval_shape(objective.simulation.init, params, key))
     holds_states = not objective.converges and not is_forward(objective, wrt, mode, params, key)
@@ -79,6 +80,6 @@ def fitted(
         if needed <= memory:
             return Fitted(call, needed, nesting, state)
         least = needed if least is None else min(least, needed)
-        # What is no state stays; another nesting has only the rest.
+        # The memory besides states stays the same with another nesting.
         states = memory - (needed - (nesting.states * state if nesting else 0))
     raise NoRoomError(least or 0)

@@ -1,4 +1,4 @@
-"""Buffers: the parts of a state whose arrays have a limited capacity, which compiled code cannot change."""
+"""Buffers: parts of a state whose arrays have a fixed capacity in compiled code."""
 
 import functools
 import operator
@@ -9,42 +9,42 @@ import jax.numpy as jnp
 
 
 class Buffer:
-    """Part of a state that may run out of room, such as a list of neighbors; a base class of `simkit` pytrees.
+    """Part of a state that may overflow, such as a neighbor list; a base class of `simkit` pytrees.
 
-    Once more was needed than there is room for, the status is ``BUFFER_OVERFLOW`` (`simkit.core.status.status_of`),
-    whatever else it would be, and `simkit.core.growth.with_room` goes back and makes the buffer larger. A subclass has
-    ``needed``, ``capacity`` and ``resized``; arrays may have leading axes of members.
+    When more entries are needed than the capacity, the status is ``BUFFER_OVERFLOW`` (`simkit.core.status.status_of`),
+    before any other status, and `simkit.core.growth.with_room` repeats the run with a larger buffer. A subclass defines
+    ``needed``, ``capacity`` and ``resized``; arrays may have leading member axes.
 
     Attributes:
-        needed: int32, most entries that were needed since the start; it never falls, so that none is missed.
+        needed: int32, largest number of entries needed since the start; it never decreases, so no overflow is missed.
     """
 
     needed: jax.Array
 
     @property
     def capacity(self) -> int:
-        """How many entries there is room for, from the shape of an array."""
+        """Largest number of entries, from the shape of an array."""
         raise NotImplementedError
 
     def resized(self, capacity: int) -> Self:
-        """Return the same contents with other room.
+        """Return the same contents with another capacity.
 
         Args:
-            capacity: at least the present one.
+            capacity: number of entries, at least the present capacity.
         """
         raise NotImplementedError
 
     @property
     def overflowed(self) -> jax.Array:
-        """Whether an entry is or was missing."""
+        """Whether entries are missing now or were at an earlier step."""
         return self.needed > self.capacity
 
     def enlarged(self) -> Self:
-        """Return a buffer with room for what was needed, on the host; its contents mean nothing."""
+        """Return a buffer with capacity for ``needed`` entries, on the host; its contents are not valid."""
         return self.resized(larger_capacity(int(jnp.max(self.needed)), self.capacity))
 
     def sized_like(self, example: Any) -> Self:
-        """Return the same contents with the room of another, on the host.
+        """Return the same contents with the capacity of another buffer, on the host.
 
         Args:
             example: a buffer of the same kind, at least as large.
@@ -53,19 +53,19 @@ class Buffer:
 
 
 def larger_capacity(needed: int, present: int) -> int:
-    """Return a capacity with room to spare for what an overflowed buffer needed.
+    """Return the next capacity of an overflowed buffer, a multiple of 8.
 
-    It grows by at least a quarter, so that a run meets few capacities, each of which is compiled anew.
+    At least 10 % more than needed and 25 % more than the present one, since each capacity compiles a new program.
 
     Args:
-        needed: entries needed.
-        present: capacity so far.
+        needed: number of entries needed.
+        present: present capacity.
     """
     return -(-max(int(1.1 * needed), int(1.25 * present)) // 8) * 8
 
 
 def overflow_of(tree: Any) -> jax.Array | None:
-    """Return whether any buffer in a state has overflowed, boolean per member; ``None`` if there is no buffer.
+    """Return whether any buffer of a state has overflowed, boolean per member; ``None`` if there is no buffer.
 
     Args:
         tree: any pytree.
@@ -75,10 +75,10 @@ def overflow_of(tree: Any) -> jax.Array | None:
 
 
 def enlarged(state: Any) -> Any:
-    """Return a state whose buffers have room for what was needed, on the host; its contents mean nothing.
+    """Return a state whose overflowed buffers have capacity for what was needed, on the host; contents are not valid.
 
     Args:
-        state: concrete, of one member or of many; buffers that did not overflow stay as they are.
+        state: concrete state of one member or of many; buffers that did not overflow are unchanged.
     """
 
     def larger(part: Any) -> Any:
@@ -88,10 +88,10 @@ def enlarged(state: Any) -> Any:
 
 
 def sized_like(state: Any, example: Any) -> Any:
-    """Return the same state with the room of another, on the host.
+    """Return the same state with the buffer capacities of another, on the host.
 
     Args:
-        state: has not overflowed.
+        state: a state without overflow.
         example: a state of the same structure whose buffers are at least as large; only their sizes matter.
     """
     parts, structure = jax.tree.flatten(state, is_leaf=_is_buffer)

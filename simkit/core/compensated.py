@@ -6,15 +6,15 @@ import jax
 
 
 def compensated_sum[T](total: T, excess: T, addend: Any) -> tuple[T, T]:
-    """Return ``total + addend``, and by how much rounding has made it too large, which the next sum takes back.
+    """Return ``total + addend`` and its rounding error, which the next call subtracts (Kahan summation).
 
-    Without it the time of a run in float32 is wrong by 0.5% after 400,000 steps of 1 ms. The derivative is that of the
-    sum.
+    A plain sum gives the time of a run in float32 with an error of 0.5 % after 400,000 steps of 1 ms. The derivative is
+    that of the exact sum.
 
     Args:
-        total: the sum so far, a tree of arrays.
-        excess: of the same structure, zero at the start.
-        addend: what is added, of the same structure.
+        total: the sum so far, a pytree of arrays.
+        excess: rounding error of ``total``, same structure; zero at the start.
+        addend: the next term, same structure.
 
     Reference: Kahan, Communications of the ACM 8, 40 (1965), doi:10.1145/363707.363723.
     """

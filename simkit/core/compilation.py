@@ -20,7 +20,7 @@ def cache_directory() -> Path | None:
 
 
 def use_compilation_cache() -> Path | None:
-    """Keep the programs that are compiled from now on, on disk, for other processes.
+    """Store programs compiled from now on in the folder on disk that processes share.
 
     Returns:
         The directory, or ``None`` if the cache is off or cannot be written.
@@ -36,7 +36,7 @@ def use_compilation_cache() -> Path | None:
         return None
     if not os.access(directory, os.W_OK):
         return None
-    # A cached program that cannot be read or written is compiled again; there is nothing for a user to do about it.
+    # A cached program that cannot be read or written is compiled again; the user need not act.
     warnings.filterwarnings("ignore", r"Error (read|writ)ing persistent compilation cache entry", UserWarning)
     jax.config.update("jax_compilation_cache_dir", str(directory))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
@@ -44,9 +44,9 @@ def use_compilation_cache() -> Path | None:
 
 
 def compiled[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that runs as one compiled program, kept on disk; inside of compiled code it is as given.
+    """Return a function that runs as one compiled program, cached on disk; inside traced code it is the plain function.
 
-    Operation by operation, as JAX runs what is not compiled, a loop of steps would be compiled again in every call.
+    Without `jax.jit`, JAX runs operation by operation and compiles a loop of steps again in every call.
 
     Args:
         function: of arrays, pure.
@@ -55,21 +55,21 @@ def compiled[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     from jax.core import Tracer
 
     program = jax.jit(function)
-    # Once per function: it looks at the disk.
-    keep_programs = functools.cache(use_compilation_cache)
+    # Once per function, since it accesses the disk.
+    use_cache_once = functools.cache(use_compilation_cache)
 
     @functools.wraps(function)
     def run(*arguments: P.args, **keywords: P.kwargs) -> R:
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arguments, keywords))):
             return function(*arguments, **keywords)
-        keep_programs()
+        use_cache_once()
         return program(*arguments, **keywords)
 
     return run
 
 
 def needed_bytes(compiled: Any) -> int:
-    """Return the memory that one execution of a compiled program takes, as the compiler reports it.
+    """Return the memory of one execution of a compiled program in bytes, as reported by the compiler.
 
     Args:
         compiled: from ``jax.jit(f).lower(...).compile()``.

@@ -1,4 +1,4 @@
-"""Controls held constant over steps: parameters that take another value at each decision."""
+"""Piecewise-constant controls: parameters that take a new value every few steps."""
 
 from collections.abc import Callable
 
@@ -12,23 +12,22 @@ from simkit.errors import UserError
 
 
 def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Params, Params], tuple[State, Arrays]]:
-    """Return ``(state, params, controls) -> (state, diagnostics)`` that holds each control for some steps.
+    """Return ``(state, params, controls) -> (state, diagnostics)`` that holds each control value for some steps.
 
-    A controller decides at fixed times and holds what it decided: a force that jumps in time at the ends of steps. A
-    load that depends on time cannot say that, since methods look at loads within a step; a parameter can, since it is
-    constant while a step is taken. The derivative
-    reaches every control; reverse mode recomputes the steps of each decision.
+    Zero-order hold: the control jumps at the ends of steps. A load that depends on time cannot do this, since methods
+    evaluate loads within a step; a parameter is constant during a step. Derivatives with respect to every control value
+    exist; reverse mode recomputes the steps of each interval.
 
     Args:
         simulation: one whose step depends on the controls, by a load that takes a parameter for instance.
-        steps: that each value is held, at least 1.
+        steps: number of steps for which each value is held, at least 1.
 
     Returns:
-        The function. Its ``controls`` are ``{path of a parameter: (decisions, ...)}``, in the unit of the parameter;
-        the diagnostics are those after each decision, (decisions,).
+        The function. Its ``controls`` are ``{path of a parameter: (intervals, ...)}``, in the unit of the parameter;
+        the diagnostics are those at the end of each interval, (intervals,).
 
     Raises:
-        UserError: for less than one step; and, when called, for a name that is no parameter or unequal lengths.
+        UserError: if ``steps`` is below 1; and, when called, for a name that is not a parameter or unequal lengths.
     """
     if steps < 1:
         raise UserError(f"steps = {steps} is below 1; hold each control for 1 step or more")
@@ -42,18 +41,18 @@ def controlled(simulation: Simulation, steps: int = 1) -> Callable[[State, Param
             if jnp.shape(values)[1:] != jnp.shape(known[name]) or jnp.ndim(values) == 0:
                 raise UserError(
                     f"control '{name}' has shape {jnp.shape(values)}; "
-                    f"give one value of shape {jnp.shape(known[name])} for each decision along a first axis"
+                    f"give one value of shape {jnp.shape(known[name])} for each interval along a first axis"
                 )
         lengths = {name: len(values) for name, values in controls.items()}
         if len(set(lengths.values())) != 1:
             raise UserError(f"controls have {lengths or 'no'} values; give as many for each, at least one control")
 
-        def decide(state: State, values: Params) -> tuple[State, Arrays]:
-            here = paths.replaced(params, values)
-            state = advance(state, here)
-            return state, simulation.diagnose(state, here)
+        def interval(state: State, values: Params) -> tuple[State, Arrays]:
+            current = paths.replaced(params, values)
+            state = advance(state, current)
+            return state, simulation.diagnose(state, current)
 
         series = {name: jnp.asarray(values, known[name].dtype) for name, values in controls.items()}
-        return jax.lax.scan(jax.checkpoint(decide, prevent_cse=False), state, series)
+        return jax.lax.scan(jax.checkpoint(interval, prevent_cse=False), state, series)
 
     return run

@@ -1,4 +1,4 @@
-"""Run to convergence, with the derivative of the solution instead of the derivative of the iteration."""
+"""Runs to convergence, with the implicit derivative of the solution."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +15,11 @@ from simkit.core.symmetric_solve import solve_symmetric
 
 @pytree
 class Converged:
-    """Where a simulation came to rest.
+    """Result of a run to convergence.
 
     Attributes:
         state: the last state.
-        status: int32, a code of `simkit.core.status.Status` that stops, or ``MAX_STEPS``.
+        status: int32, a code of `simkit.core.status.Status`: one that stops a run, or ``MAX_STEPS``.
         iterations: int32, number of steps taken.
     """
 
@@ -29,16 +29,16 @@ class Converged:
 
 
 def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params], Converged]:
-    """Return ``(state, params) -> Converged`` that steps until its status stops it: once to ``max_steps`` times.
+    """Return ``(state, params) -> Converged`` that takes 1 to ``max_steps`` steps, until the status stops it.
 
     The derivative with respect to ``params`` is the implicit one. With r(x, p) = 0 at the solution x(p),
     ``dx/dp = -(dr/dx)^-1 dr/dp``, by conjugate gradients on Hessian-vector products with the zero modes projected
     out. It does not depend on the path or the number of iterations. Where it is not defined (the run did not
     converge, or its solution is a saddle) the derivative is NaN rather than wrong. Under ``vmap`` every member stops
-    on its own.
+    independently.
 
     Args:
-        simulation: one that converges; without ``equilibrium`` its derivative is zero by construction: refused.
+        simulation: one that converges and has an ``equilibrium``, without which its derivative would be zero.
         max_steps: largest number of steps.
 
     Raises:
@@ -53,7 +53,7 @@ def converge(simulation: Simulation, max_steps: int) -> Callable[[State, Params]
     def run(state: State, params: Params) -> Converged:
         fixed = jax.lax.stop_gradient(params)
 
-        # The first step is taken unasked: a state relaxed under other parameters must not count as done under these.
+        # One step before the status is evaluated: a state relaxed under other parameters is not yet converged here.
         def unfinished(carry: tuple[State, jax.Array, jax.Array]) -> jax.Array:
             _, status, iterations = carry
             return ~stops(status) & (iterations < max_steps)
@@ -76,13 +76,13 @@ def differentiable_solution(equilibrium: Equilibrium, state: State, params: Para
     """Return ``state`` with the implicit derivative of its unknowns with respect to ``params``.
 
     Args:
-        equilibrium: what the unknowns solve.
-        state: a state at rest.
-        params: those it came to rest under.
+        equilibrium: equations of the unknowns.
+        state: a converged state.
+        params: parameters under which it converged.
         status: a code of `simkit.core.status.Status`; the derivative is NaN unless it is ``CONVERGED``.
     """
     defined = status == Status.CONVERGED
-    # On both sides of the residual, which may leave out unknowns (rattlers) and a NaN with them.
+    # Applied to params and to the solution: the residual may omit unknowns (rattlers), and a NaN with them.
     given = _differentiable_where(defined, params)
     solution = jax.lax.custom_root(
         lambda x: equilibrium.residual(x, given),
@@ -95,7 +95,7 @@ def differentiable_solution(equilibrium: Equilibrium, state: State, params: Para
 
 @jax.custom_jvp
 def _differentiable_where(defined: jax.Array, x: Any) -> Any:
-    """Return ``x`` with a derivative that is NaN unless ``defined``: an unfinished run has no implicit derivative."""
+    """Return ``x`` with a derivative that is NaN unless ``defined``."""
     del defined
     return x
 

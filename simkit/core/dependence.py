@@ -1,4 +1,4 @@
-"""Parameters that a function depends on, found by tracing it."""
+"""Dependence of a function on its parameters, from its traced program."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,13 +11,13 @@ from simkit.core.simulation import Params, Simulation
 
 
 def without_effect(function: Callable[..., Any], params: Params, *arguments: Any) -> list[str]:
-    """Return the paths of the parameters that change nothing in what ``function(params, *arguments)`` returns.
+    """Return the paths of the parameters on which ``function(params, *arguments)`` does not depend.
 
-    The function is traced and its program cut down to what its result is made of; nothing is computed. A parameter
-    that enters with a weight of zero counts as one that has an effect.
+    The function is traced and operations that do not contribute to its result are removed (dead-code elimination);
+    nothing is computed. A parameter that is multiplied by zero counts as used.
 
     Args:
-        function: of params and arrays.
+        function: function of params and arrays.
         params: arrays, or their shapes.
         *arguments: pytrees of arrays or of their shapes.
     """
@@ -28,28 +28,25 @@ def without_effect(function: Callable[..., Any], params: Params, *arguments: Any
 
 
 def idle_parameters(simulation: Simulation) -> list[str]:
-    """Return the paths of a simulation's parameters that change nothing in its start, steps, frames or status.
+    """Return the paths of the parameters on which start, steps, frames and status of a simulation do not depend.
 
     Args:
-        simulation: any; it is traced, which takes a second or so, and nothing is computed.
+        simulation: any; it is traced, which takes about a second, and nothing is computed.
     """
 
-    def everything(params: Params, key: jax.Array) -> Any:
-        start = simulation.init(params, key)
-        then = simulation.step(start, params)
+    def outputs(params: Params, key: jax.Array) -> Any:
+        state = simulation.step(simulation.init(params, key), params)
         functions = (simulation.observe, simulation.diagnose, simulation.status)
-        return then, [function(then, params) for function in functions if function is not None]
+        return state, [function(state, params) for function in functions if function is not None]
 
-    return without_effect(everything, simulation.params, jax.eval_shape(jax.random.key, 0))
+    return without_effect(outputs, simulation.params, jax.eval_shape(jax.random.key, 0))
 
 
 def depends(function: Callable[..., Any], *arguments: Any) -> bool:
-    """Return whether what ``function(*arguments)`` returns depends on any of its arguments.
-
-    The function is traced and cut down as in `without_effect`.
+    """Return whether the result of ``function(*arguments)`` depends on any of its arguments, as `without_effect` does.
 
     Args:
-        function: of arrays.
+        function: function of arrays.
         *arguments: pytrees of arrays or of their shapes.
     """
     return any(_used(function, *arguments))
@@ -68,7 +65,7 @@ def sizes_of_scan(params: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _used(function: Callable[..., Any], *arguments: Any) -> list[bool]:
-    """Return for each array among the arguments, in the order of their leaves, whether it has an effect."""
+    """Return for each leaf of the arguments whether the result depends on it."""
     traced = jax.make_jaxpr(function)(*arguments)
     return _inputs_of(traced.jaxpr, [True] * len(traced.out_avals))
 

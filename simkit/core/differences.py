@@ -10,12 +10,12 @@ import numpy as np
 from simkit.core import paths
 from simkit.core.simulation import Params
 
-# Where bounds give a step its scale, this part of their distance is as good as the size of the parameter.
+# Scale of a parameter as a fraction of the distance of its bounds.
 SHARE_OF_BOUNDS = 0.01
-# An error, relative to the difference, at which no other step is tried.
+# Estimated error, relative to the difference, below which no other step is tried.
 GOOD = 1e-6
-# Factors on the step to be tried one after the other.
-LADDER = (1.0, 1 / 32, 32.0)
+# Factors on the step, tried in this order.
+STEP_FACTORS = (1.0, 1 / 32, 32.0)
 
 
 class Difference(NamedTuple):
@@ -23,7 +23,7 @@ class Difference(NamedTuple):
 
     Attributes:
         value: the derivative.
-        error: how far it may be off, as two steps and rounding tell.
+        error: its estimated error, from two step sizes and the round-off of the function.
     """
 
     value: np.ndarray
@@ -40,17 +40,17 @@ def differences(
 
         D(h) = (f(p + h) - f(p - h)) / 2h,   value = (4 D(h) - D(2h)) / 3,   error = |D(h) - D(2h)| / 3 + noise / h
 
-    The noise is the change of the function between neighboring numbers, or its rounding unit, if that is larger.
+    The noise is the change of the function between neighboring floating-point numbers, or its rounding unit if larger.
     The step h is the fourth root of the rounding unit times the scale of the parameter: the largest magnitude in its
-    array or a hundredth of the distance of its bounds, whichever is larger (1 where neither is known), so that small
-    entries of an array take steps as long as the others. A step that turns out to be too long or too short is tried
-    again, 32 times as short and as long. Next to a bound, differences are one-sided.
+    array or a hundredth of the distance of its bounds, whichever is larger (1 where both are zero or unknown), the same
+    for small and large entries. Where the error is above 1e-6 of the value, steps 32 times as short and as long are
+    tried and the best is returned. Next to a bound, differences are one-sided.
 
     Args:
         function: ``params -> scalar``.
         params: where to differentiate.
         wrt: paths of parameters; a branch stands for all below it.
-        bounds: ``{path: (low, high)}``, between which the function may be asked.
+        bounds: ``{path: (low, high)}``, within which the function may be evaluated.
 
     Reference: Richardson, Phil. Trans. R. Soc. A 210, 307 (1911), doi:10.1098/rsta.1911.0009.
     """
@@ -77,18 +77,18 @@ def differences(
 
 
 def _scale(array: np.ndarray, low: float, high: float) -> float:
-    wide = SHARE_OF_BOUNDS * (high - low) if np.isfinite(high - low) else 0.0
-    return max(float(np.max(np.abs(array), initial=0)), wide) or 1.0
+    of_bounds = SHARE_OF_BOUNDS * (high - low) if np.isfinite(high - low) else 0.0
+    return max(float(np.max(np.abs(array), initial=0)), of_bounds) or 1.0
 
 
 def _of_one(
     function: Callable[[float], float], at: float, dtype: np.dtype, scale: float, low: float, high: float
 ) -> tuple[float, float]:
-    """Return the derivative of a function of one number, and its error, by the best of several steps."""
+    """Return the derivative of a function of one number and its error, by the best of several step sizes."""
     rounding = float(np.finfo(dtype).eps)
     best = (np.nan, np.inf)
     noise = _noise(function, at, dtype, low, high)
-    for factor in LADDER:
+    for factor in STEP_FACTORS:
         value, error = _quotient(function, at, dtype, factor * rounding**0.25 * scale, low, high, noise)
         if error < best[1]:
             best = value, error
@@ -98,9 +98,9 @@ def _of_one(
 
 
 def _noise(function: Callable[[float], float], at: float, dtype: np.dtype, low: float, high: float) -> float:
-    """Return by how much a function changes between neighboring numbers: what cancels in it leaves more than its size.
+    """Return the spread of a function over neighboring floating-point numbers within the bounds.
 
-    Numbers outside of the bounds are left out.
+    Cancellation inside the function makes it larger than the round-off of the function's value.
     """
     spacing = float(np.spacing(dtype.type(abs(at) or 1)))
     values = [function(number) for k in range(-2, 3) if low <= (number := at + k * spacing) <= high]
@@ -114,14 +114,15 @@ def _quotient(
     step: float,
     low: float,
     high: float,
-    noise: float = 0.0,
+    noise: float,
 ) -> tuple[float, float]:
+    """Return a central difference, one-sided next to a bound, and its error."""
     sided = min(high - at, at - low) < 2 * step
     if sided:
         step = min(step, max(high - at, at - low) / 4) * (1 if high - at >= at - low else -1)
 
     def quotient(step: float) -> tuple[float, float]:
-        # The distances that are taken, not those that were asked for.
+        # The steps actually taken, after rounding.
         ends = [float(dtype.type(at + k * step)) for k in ((0, 1, 2) if sided else (-1, 1))]
         values = [function(end) for end in ends]
         largest = max(abs(value) for value in values)

@@ -1,4 +1,4 @@
-"""Many members as one simulation: vmap over seeds and over any subset of the parameters."""
+"""Ensembles: many members as one simulation, over seeds and any subset of the parameters."""
 
 import dataclasses
 from collections.abc import Callable, Collection
@@ -9,25 +9,24 @@ import jax.numpy as jnp
 
 from simkit.core import paths
 from simkit.core.simulation import Params, Simulation, State
-from simkit.core.status import asked_at_every_step, status_of, stops
+from simkit.core.status import checks_every_step, status_of, stops
 from simkit.errors import UserError
 
 
 def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
     """Return the simulation whose state is a batch of states of ``simulation``.
 
-    Faster than ``jax.vmap`` of the functions of a simulation that has ``step_members``, and never slower. Its ``init``
-    takes one key per member, and its ``params`` carry a leading member axis on what ``over`` names
-    (the others are shared). It is a `Simulation` like any other, so it runs, checkpoints, resumes and differentiates
-    like one. A member whose status stops it stays as it is; the ensemble stops when all members have; ``status`` is one
-    per member.
+    It uses ``step_members`` where the simulation has one, which is faster than ``jax.vmap`` of ``step``. ``init`` takes
+    one key per member; parameters in ``over`` have a leading member axis, the others are shared. It runs, checkpoints,
+    resumes and differentiates like any `Simulation`. A member whose status stops it keeps its state; the ensemble stops
+    when all members have stopped; ``status`` returns one code per member.
 
     Args:
-        simulation: the member.
+        simulation: the simulation of one member.
         over: paths of the parameters that differ between members; a branch stands for all below it.
 
     Raises:
-        UserError: if a name is not a parameter, or one key is given to the members.
+        UserError: if a name is not a parameter, or ``init`` is given a single key.
     """
     differing = paths.selected(over, paths.leaves(simulation.params))
     axes = paths.axes(simulation.params, differing)
@@ -58,16 +57,16 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         step = step_together
 
     status_of_each = batched(status_of(simulation))
-    if asked_at_every_step(simulation):
-        moving_step = step
+    if checks_every_step(simulation):
+        step_of_all = step
 
-        def frozen_step(state: State, params: Params) -> State:
+        def step_of_running(state: State, params: Params) -> State:
             def keep(stopped: jax.Array, old: State, new: State) -> State:
                 return jax.tree.map(lambda old, new: jnp.where(stopped, old, new), old, new)
 
-            return jax.vmap(keep)(stops(status_of_each(state, params)), state, moving_step(state, params))
+            return jax.vmap(keep)(stops(status_of_each(state, params)), state, step_of_all(state, params))
 
-        step = frozen_step
+        step = step_of_running
 
     return dataclasses.replace(
         simulation,
@@ -78,7 +77,7 @@ def ensemble(simulation: Simulation, over: Collection[str] = ()) -> Simulation:
         # One linear solve for the whole batch would couple its members; differentiate the member and vmap that.
         equilibrium=None,
         status=status_of_each,
-        watched=asked_at_every_step(simulation),
+        watched=checks_every_step(simulation),
         step_members=None,
         sized_like=simulation.sized_like and (lambda states: ensemble(simulation.with_buffers_of(states), over)),
         dimensions={name: ("member", *dimensions) for name, dimensions in simulation.dimensions.items()},

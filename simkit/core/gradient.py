@@ -1,4 +1,4 @@
-"""Derivatives of objectives: reverse and forward mode, and central differences to check them."""
+"""Derivatives of objectives in reverse and forward mode, and their check by central differences."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from simkit.core.compilation import compiled
 from simkit.core.differences import Difference, differences
 from simkit.core.objective import Objective
 from simkit.core.pytree import size_in_bytes
-from simkit.core.rematerialization import LITTLE
+from simkit.core.rematerialization import SMALL_BYTES
 from simkit.core.simulation import Arrays, Params
 from simkit.core.status import Status
 from simkit.errors import UserError
@@ -26,16 +26,17 @@ type Function = Callable[[Params, jax.Array], jax.Array]
 
 type Verdict = Literal["agrees", "differs", "uncertain"]
 
-# How many times the estimated error of a difference counts, and how much of the largest derivative it may be.
+# Safety factor on the estimated error of a difference, and its largest fraction of the largest derivative, above which
+# the difference is too inaccurate to decide.
 SAFETY, UNCERTAIN = 3.0, 0.1
-# What else a right derivative may differ by, relatively, in units of the cube root of the rounding unit.
+# Further relative difference allowed, in units of the cube root of the rounding unit.
 AGREEMENT = 2.0
 
-# Forward mode costs about a run per number, reverse mode about four of any number, and two or three times the
-# compilation, which in forward mode hardly grows with the numbers.
-FEW = 3
-# So many runs take less time than that compilation where all states are little together: a few ms each, and seconds.
-FEW_OF_LITTLE = 16
+# Numbers up to which the shortest mode is forward mode. It costs about one run per number and compiles in a time that
+# hardly depends on their count; reverse mode costs about four runs for any count and compiles 2 to 3 times as long.
+FORWARD_NUMBERS = 3
+# The same for a run whose states take less than `SMALL_BYTES`: a run takes milliseconds, compilation seconds.
+FORWARD_NUMBERS_SMALL = 16
 
 
 def with_derivative(
@@ -43,17 +44,17 @@ def with_derivative(
 ) -> Callable[[Params, jax.Array], tuple[jax.Array, Arrays]]:
     """Return ``(params, key) -> (value, {path: derivative})`` with respect to the parameters named in ``wrt``.
 
-    `with_status_and_derivative` also tells what the derivative is worth.
+    `with_status_and_derivative` also returns the status of the run.
 
     Args:
         objective: ``(params, key) -> scalar``, an `Objective` or any such function.
-        wrt: paths of parameters; a branch stands for all below it, and each derivative has its parameter's shape.
+        wrt: paths of parameters; a branch stands for all below it. Each derivative has the shape of its parameter.
         mode: ``"reverse"`` (cost independent of the number of parameters), ``"forward"`` (no stored states, shorter to
             compile; cost proportional to the number of parameters), or ``"shortest"``: forward for up to three numbers
-            (16 in `jitted`, for a run whose states are little together).
+            (16 in `jitted`, for a run whose states take less than 1.2 MB in all).
 
     Raises:
-        UserError: if a name is not a parameter, or one is not of real numbers (when called).
+        UserError: if the mode is unknown; when called, if a name is not a parameter or not of real numbers.
     """
     derive = with_status_and_derivative(lambda params, key: (objective(params, key), jnp.int32(Status.OK)), wrt, mode)
 
@@ -68,47 +69,66 @@ def with_status_and_derivative(
     objective: Callable[[Params, jax.Array], tuple[jax.Array, jax.Array]],
     wrt: str | Sequence[str],
     mode: Mode = "shortest",
-    few: int = FEW,
+    forward_numbers: int = FORWARD_NUMBERS,
 ) -> Callable[[Params, jax.Array], tuple[jax.Array, jax.Array, Arrays]]:
-    """Return ``(params, key) -> (value, status, {path: derivative})``: of a run that failed, no derivative is right.
+    """Return ``(params, key) -> (value, status, {path: derivative})``; the derivative of a failed run is not valid.
 
     Args:
         objective: ``(params, key) -> (scalar, code)``, such as `simkit.core.objective.Objective.with_status`.
         wrt: as for `with_derivative`.
         mode: likewise.
-        few: up to how many numbers the shortest mode is forward mode.
+        forward_numbers: numbers up to which the shortest mode is forward mode.
 
     Raises:
-        UserError: if a name is not a parameter (when called).
+        UserError: as `with_derivative`.
     """
-    if mode not in MODES:
-        raise UserError(f"mode = {mode!r} is unknown; choose one of {', '.join(MODES)}")
+    check_mode(mode)
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays]:
         known = paths.leaves(params)
         chosen = {name: known[name] for name in differentiable(wrt, known)}
-        return derived(lambda chosen: objective(paths.replaced(params, chosen), key), chosen, mode, few)
+
+        def function(chosen: Arrays) -> tuple[jax.Array, jax.Array]:
+            return objective(paths.replaced(params, chosen), key)
+
+        return value_and_derivative(function, chosen, mode, forward_numbers)
 
     return compiled(run)
 
 
-def derived[T](
-    function: Callable[[Arrays], tuple[jax.Array, T]], chosen: Arrays, mode: Mode = "shortest", few: int = FEW
-) -> tuple[jax.Array, T, Arrays]:
-    """Return the value of a function of arrays, what else it returns, and the derivative of the value.
+def check_mode(mode: Mode) -> None:
+    """Refuse an unknown mode of differentiation.
 
     Args:
-        function: ``arrays -> (scalar, anything)``.
-        chosen: where, ``{name: array}``.
+        mode: one of `MODES`.
+
+    Raises:
+        UserError: if it is unknown.
+    """
+    if mode not in MODES:
+        raise UserError(f"mode = {mode!r} is unknown; choose one of {', '.join(MODES)}")
+
+
+def value_and_derivative[T](
+    function: Callable[[Arrays], tuple[jax.Array, T]],
+    chosen: Arrays,
+    mode: Mode = "shortest",
+    forward_numbers: int = FORWARD_NUMBERS,
+) -> tuple[jax.Array, T, Arrays]:
+    """Return the value of a function of arrays, its auxiliary output, and the derivative of the value.
+
+    Args:
+        function: ``arrays -> (scalar, auxiliary output)``.
+        chosen: its argument, ``{name: array}``.
         mode: as for `with_derivative`.
-        few: up to how many numbers the shortest mode is forward mode.
+        forward_numbers: numbers up to which the shortest mode is forward mode.
     """
     numbers = sum(jnp.size(value) for value in chosen.values())
-    if not _is_forward(mode, numbers, few):
+    if not _is_forward(mode, numbers, forward_numbers):
         (value, other), derivative = jax.value_and_grad(function, has_aux=True)(chosen)
         return value, other, derivative
     if numbers == 1:
-        # A plain tangent; `jacfwd` would trace and compile every operation once more, over an axis of length 1.
+        # A plain tangent; `jacfwd` would trace and compile every operation again with an axis of length 1.
         ones = jax.tree.map(jnp.ones_like, chosen)
         value, slope, other = jax.jvp(function, (chosen,), (ones,), has_aux=True)
         return value, other, {name: jnp.reshape(slope, jnp.shape(number)) for name, number in chosen.items()}
@@ -122,27 +142,28 @@ def derived[T](
 
 
 def jitted(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array) -> Any:
-    """Return `with_status_and_derivative`, jitted, to be compiled in the time that suits the run.
+    """Return `with_status_and_derivative`, jitted with compiler options that suit the length of the run.
 
-    On a processor, a run whose states are little together takes less time than optimizing its machine code, which is
-    left out: compiling takes half as long (the cradle: 2.5 s for 5.6), running two or three times as long (4 ms). The
-    shortest mode of such a run is forward mode for more numbers.
+    On a CPU, a run whose states take less than 1.2 MB in all takes less time than the optimization of its machine code,
+    which is therefore switched off: compiling takes half as long (Newton's cradle: 2.5 s instead of 5.6), running two
+    to three times as long (4 ms). The shortest mode of such a run is forward mode for up to 16 numbers.
 
     Args:
         objective: what to differentiate.
         wrt: as for `with_derivative`.
         mode: as for `with_derivative`.
-        params: of which only the shapes count.
-        key: likewise.
+        params: parameters; only their shapes matter.
+        key: random key; only its shape matters.
     """
-    little = _states_are_little(objective, params, key)
-    options = {"xla_backend_optimization_level": 0} if little and jax.default_backend() == "cpu" else None
-    derive = with_status_and_derivative(objective.with_status, wrt, mode, FEW_OF_LITTLE if little else FEW)
+    small = _states_are_small(objective, params, key)
+    options = {"xla_backend_optimization_level": 0} if small and jax.default_backend() == "cpu" else None
+    forward_numbers = FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS
+    derive = with_status_and_derivative(objective.with_status, wrt, mode, forward_numbers)
     return jax.jit(derive, compiler_options=options)
 
 
 def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, params: Params, key: jax.Array) -> bool:
-    """Return whether `jitted` differentiates in forward mode, which holds no states.
+    """Return whether `jitted` differentiates in forward mode, which stores no states.
 
     Args:
         objective: as for `jitted`, and the others.
@@ -156,21 +177,22 @@ def is_forward(objective: Objective, wrt: str | Sequence[str], mode: Mode, param
     """
     known = paths.leaves(params)
     numbers = sum(jnp.size(known[name]) for name in differentiable(wrt, known))
-    return _is_forward(mode, numbers, FEW_OF_LITTLE if _states_are_little(objective, params, key) else FEW)
+    small = _states_are_small(objective, params, key)
+    return _is_forward(mode, numbers, FORWARD_NUMBERS_SMALL if small else FORWARD_NUMBERS)
 
 
-def _is_forward(mode: Mode, numbers: int, few: int) -> bool:
-    return mode == "forward" or (mode == "shortest" and numbers <= few)
+def _is_forward(mode: Mode, numbers: int, forward_numbers: int) -> bool:
+    return mode == "forward" or (mode == "shortest" and numbers <= forward_numbers)
 
 
-def _states_are_little(objective: Objective, params: Params, key: jax.Array) -> bool:
+def _states_are_small(objective: Objective, params: Params, key: jax.Array) -> bool:
     if objective.converges:
         return False
     state = jax.eval_shape(objective.simulation.init, params, key)
-    return objective.steps * size_in_bytes(state) <= LITTLE
+    return objective.steps * size_in_bytes(state) <= SMALL_BYTES
 
 
-def roomy[Derive: Callable](
+def derivative_with_growth[Derive: Callable](
     objective: Objective,
     wrt: str | Sequence[str],
     mode: Mode,
@@ -178,7 +200,9 @@ def roomy[Derive: Callable](
     key: jax.Array,
     compiling: Callable[..., Derive] = jitted,
 ) -> tuple[Derive, Objective, jax.Array, jax.Array, Arrays]:
-    """Return what `jitted` returns with the buffers that the run needed, its objective, and what comes of the call.
+    """Return `jitted` with buffers large enough for the run, the objective with these buffers, and the call's results.
+
+    The results are value, status and derivative; one overflow compiles a second program.
 
     Args:
         objective: as for `jitted`, and the others.
@@ -186,15 +210,15 @@ def roomy[Derive: Callable](
         mode: likewise.
         params: likewise.
         key: likewise.
-        compiling: called like `jitted`.
+        compiling: a function with the signature of `jitted`.
     """
     derive = compiling(objective, wrt, mode, params, key)
-    found = derive(params, key)
-    if int(found[1]) == Status.BUFFER_OVERFLOW:
+    results = derive(params, key)
+    if int(results[1]) == Status.BUFFER_OVERFLOW:
         objective = objective.with_room(params, key)
         derive = compiling(objective, wrt, mode, params, key)
-        found = derive(params, key)
-    return derive, objective, *found
+        results = derive(params, key)
+    return derive, objective, *results
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,8 +231,8 @@ class GradientCheck:
         difference: by central differences, likewise.
         error: estimated errors of the central differences, likewise.
         relative_difference: largest difference between the two over the largest derivative, per name.
-        verdict: ``"agrees"``, ``"differs"``, or ``"uncertain"`` where the difference is too inaccurate, per name.
-        status: of the run, a code of `simkit.core.status.Status`.
+        verdict: ``"agrees"``, ``"differs"``, or ``"uncertain"`` if the central difference is too inaccurate, per name.
+        status: status of the run, a code of `simkit.core.status.Status`.
     """
 
     value: float
@@ -231,8 +255,8 @@ def check_gradient(
     """Compare the derivative of an objective with central differences (meaningful in float64).
 
     Args:
-        objective: what to differentiate; one that converges is converged again from its own solution.
-        params: where.
+        objective: what to differentiate; one that converges starts again from its own solution for each difference.
+        params: parameters at which to differentiate.
         key: random key of the initial state.
         wrt: paths of parameters; a branch stands for all below it.
         mode: see `with_derivative`.
@@ -241,9 +265,9 @@ def check_gradient(
     Raises:
         UserError: if a name is not a parameter.
     """
-    _, objective, value, status, derivative = roomy(objective, wrt, mode, params, key)
+    _, objective, value, status, derivative = derivative_with_growth(objective, wrt, mode, params, key)
     exact = {name: np.asarray(array) for name, array in derivative.items()}
-    found = differences(objective.near(params, key), params, wrt, bounds)
+    found = differences(objective.continuation(params, key), params, wrt, bounds)
     return GradientCheck(
         value=float(value),
         derivative=exact,
@@ -256,14 +280,14 @@ def check_gradient(
 
 
 def verdict_of(derivative: np.ndarray, difference: Difference) -> Verdict:
-    """Return whether a derivative is right, as far as its difference can tell, entry by entry.
+    """Return whether a derivative agrees with its central difference in every entry.
 
-    They agree if they are no further apart than three times the difference's error and a few steps' worth of rounding,
-    and that is far less than the derivative.
+    It agrees if it differs by less than three times the estimated error plus twice the cube root of the rounding unit
+    (relative), and the error is less than a tenth of the largest entry.
 
     Args:
         derivative: by automatic differentiation.
-        difference: of the same entries.
+        difference: central differences of the same entries.
     """
     apart, size = np.abs(derivative - difference.value), np.maximum(np.abs(derivative), np.abs(difference.value))
     margin = SAFETY * difference.error
@@ -274,13 +298,17 @@ def verdict_of(derivative: np.ndarray, difference: Difference) -> Verdict:
 
 
 def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
-    """Return ``max |a - b| / max(|a|, |b|)``, zero where both vanish."""
+    """Return ``max |a - b| / max(|a|, |b|)``, zero if both vanish."""
     scale = max(np.max(np.abs(a)), np.max(np.abs(b)))
     return float(np.max(np.abs(a - b)) / scale) if scale else 0.0
 
 
 def differentiable(wrt: str | Sequence[str], known: Mapping[str, jax.Array]) -> list[str]:
-    """Return the paths of the parameters that are named, all of real numbers."""
+    """Return the paths of the parameters named in ``wrt``.
+
+    Raises:
+        UserError: if there is none, or one is not of real numbers.
+    """
     if not (names := paths.selected(wrt, known)):
         raise UserError("wrt names no parameter; name each parameter once")
     for name in names:

@@ -1,4 +1,4 @@
-"""Repetition of a run with larger buffers after one overflowed its capacity, on the host."""
+"""Repetition of a run with larger buffers after an overflow, on the host."""
 
 from collections.abc import Callable
 
@@ -16,20 +16,21 @@ def with_room[T](
     attempt: Callable[[Simulation, State], tuple[State, jax.Array | np.ndarray, T]],
     start: State = None,
 ) -> T:
-    """Return what an attempt comes to, made again with larger buffers as long as one overflows.
+    """Return the result of an attempt, repeated with larger buffers as long as one overflows.
 
-    Compiled code has buffers of fixed sizes, so a run can only stop with the status ``BUFFER_OVERFLOW``.
+    Buffers of compiled code have fixed sizes, so a run can only stop with the status ``BUFFER_OVERFLOW``.
 
     Args:
-        simulation: what runs; without ``sized_like`` there is one attempt.
-        attempt: ``(simulation, start) -> (state, status, result)``: the state at its end, and any statuses on its way.
-        start: the state that it goes on from, if there is one; it has not overflowed.
+        simulation: the simulation; without ``sized_like`` there is one attempt.
+        attempt: ``(simulation, start) -> (state, status, result)``: the last state, and the status codes of the run, of
+            any shape.
+        start: state from which the attempt continues, without overflow; ``None`` if it begins by ``init``.
     """
     while True:
         state, status, result = attempt(simulation, start)
-        is_short = simulation.sized_like is not None and bool(np.any(np.asarray(status) == Status.BUFFER_OVERFLOW))
-        # A status of that name which no buffer explains cannot be helped.
-        if not is_short or not bool(np.any(overflow_of(state))):
+        can_grow = simulation.sized_like is not None and bool(np.any(np.asarray(status) == Status.BUFFER_OVERFLOW))
+        # The status may come from the simulation itself, without an overflowed buffer that could be enlarged.
+        if not can_grow or not bool(np.any(overflow_of(state))):
             return result
         example = enlarged(state)
         simulation = simulation.with_buffers_of(example)
@@ -39,9 +40,9 @@ def with_room[T](
 def converge_with_growth(
     simulation: Simulation, max_steps: int
 ) -> Callable[[Params, jax.Array], tuple[Simulation, Converged]]:
-    """Return ``(params, key) -> (simulation, Converged)`` that converges from the initial state, with room enough.
+    """Return ``(params, key) -> (simulation, Converged)`` that converges from the initial state, enlarging buffers.
 
-    The simulation returned has the buffers that it took: use it to converge again nearby, or to differentiate.
+    The returned simulation has buffers of sufficient size: use it to converge again nearby, or to differentiate.
 
     Args:
         simulation: one that converges, with an ``equilibrium``.
@@ -50,7 +51,7 @@ def converge_with_growth(
 
     def run(params: Params, key: jax.Array) -> tuple[Simulation, Converged]:
         def attempt(simulation: Simulation, _: State) -> tuple[State, jax.Array, tuple[Simulation, Converged]]:
-            result = jax.jit(_from_start(simulation, max_steps))(params, key)
+            result = jax.jit(_converge_from_init(simulation, max_steps))(params, key)
             return result.state, result.status, (simulation, result)
 
         return with_room(simulation, attempt)
@@ -58,5 +59,5 @@ def converge_with_growth(
     return run
 
 
-def _from_start(simulation: Simulation, max_steps: int) -> Callable[[Params, jax.Array], Converged]:
+def _converge_from_init(simulation: Simulation, max_steps: int) -> Callable[[Params, jax.Array], Converged]:
     return lambda params, key: converge(simulation, max_steps)(simulation.init(params, key), params)

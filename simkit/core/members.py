@@ -1,4 +1,4 @@
-"""Members of an ensemble along the last axis, where compiled loops run over whole rows of them, a block at a time."""
+"""Layout of ensembles with the member axis last, over which compiled loops are vectorized, and blocks of members."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,27 +6,28 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-# Scenes that one pass follows together; the working set of a few dozen contacts each then stays in a core's cache.
+# Members per block: scenes of a few dozen contacts each then stay in a core's cache.
 BLOCK = 128
 
 
 def members_last[T](tree: T) -> T:
-    """Return a tree of arrays with their first axis, that of the members, put last."""
+    """Return a pytree of arrays with the member axis moved from first to last."""
     return jax.tree.map(lambda array: jnp.moveaxis(array, 0, -1), tree)
 
 
 def members_first[T](tree: T) -> T:
-    """Return a tree of arrays with their last axis, that of the members, put first."""
+    """Return a pytree of arrays with the member axis moved from last to first."""
     return jax.tree.map(lambda array: jnp.moveaxis(array, -1, 0), tree)
 
 
 def in_blocks[T](function: Callable[..., T], *trees: Any, block: int = BLOCK) -> T:
-    """Return ``function(*trees)`` for a function that treats members one by one, a block of members after another.
+    """Return ``function(*trees)``, computed one block of members after another.
 
     Args:
-        function: of trees of arrays with a leading member axis, to another such tree.
+        function: maps pytrees of arrays with a leading member axis to another such pytree, independently for each
+            member.
         *trees: its arguments.
-        block: members in each.
+        block: number of members per block.
     """
     count = jax.tree.leaves(trees)[0].shape[0]
     whole = count // block * block

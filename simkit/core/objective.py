@@ -1,4 +1,4 @@
-"""A run reduced to the one number that is differentiated or optimized."""
+"""Objectives: a run reduced to one number, to be differentiated or optimized."""
 
 import dataclasses
 import inspect
@@ -14,7 +14,7 @@ from simkit.core.reductions import Reduce, reduced
 from simkit.core.rematerialization import Memory, width_of
 from simkit.core.rollout import recorded, segment
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import Status, asked_at_every_step, status_of, stops
+from simkit.core.status import Status, checks_every_step, status_of, stops
 from simkit.errors import UserError, nearest
 
 type Measure = Callable[[Arrays, Arrays], jax.Array]
@@ -29,15 +29,15 @@ class Objective:
 
     Attributes:
         simulation: what to run.
-        quantity: name of the diagnostic; or ``(frames, diagnostics) -> scalar``, a differentiable function of all that
-            is observed and diagnosed, each with a leading frame axis (of one frame, the last, if the simulation
-            converges). Of such a function ``reduce`` has nothing left to do. After the frame in which a run stops,
-            that frame is repeated; a function that takes ``stored``, too, gets which frames are none of these.
+        quantity: name of a diagnostic, or ``(frames, diagnostics) -> scalar``, a differentiable function of all
+            observed arrays and diagnostics with a leading frame axis (of length 1, the last frame, if the simulation
+            converges), to which ``reduce`` does not apply. The frame in which a run stops is repeated to the end; a
+            function with an argument ``stored`` also gets ``(frames,)`` booleans, False for the repeated ones.
         steps: number of steps (at most, if the simulation converges).
-        every: steps between the samples that ``reduce`` sees.
-        reduce: how the series becomes one number; a simulation that converges has only its ``"final"`` value.
+        every: steps between samples of the series that is reduced.
+        reduce: reduction of the series to one number; a simulation that converges has only its ``"final"`` value.
         square: whether to return the square of that number.
-        memory: how much reverse mode may hold, see `simkit.core.rollout.trajectory`.
+        memory: memory of stored states in reverse mode, see `simkit.core.rollout.trajectory`.
     """
 
     simulation: Simulation
@@ -49,10 +49,10 @@ class Objective:
     memory: Memory = "balanced"
 
     def __post_init__(self) -> None:
-        """Refuse what has no meaning.
+        """Refuse a number of steps below 1 and reductions over time of a simulation that converges.
 
         Raises:
-            ValueError: if a simulation that converges is asked for anything but its final value, or no step is taken.
+            ValueError: if ``steps`` is below 1, or ``reduce`` is not ``"final"`` for a simulation that converges.
         """
         if self.steps < 1:
             raise ValueError(f"steps = {self.steps} takes no step; give at least 1")
@@ -66,24 +66,24 @@ class Objective:
 
     @property
     def loops(self) -> tuple[int, ...]:
-        """Turns of the loops that a run takes its steps in, the outermost first."""
-        return (self.steps,) if self._takes_last else (self.steps // self.every, self.every)
+        """Iteration counts of the nested loops of a run, the outermost first."""
+        return (self.steps,) if self._uses_last_only else (self.steps // self.every, self.every)
 
     @property
-    def _takes_last(self) -> bool:
-        """Whether the last state is all that counts."""
+    def _uses_last_only(self) -> bool:
+        """Whether the number depends on the last state only."""
         return self.reduce == "final" and not (callable(self.quantity) and not self.converges)
 
     def __call__(self, params: Params, key: jax.Array) -> jax.Array:
-        """Run from the initial state that ``key`` draws and return the number.
+        """Run from ``init(params, key)`` and return the number.
 
         Raises:
-            UserError: if there is no such diagnostic.
+            UserError: if ``quantity`` is not a diagnostic of the simulation.
         """
         return self.with_status(params, key)[0]
 
     def with_status(self, params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Run likewise and return the number and the status of the run, which tells what its derivative is worth.
+        """Run likewise and return the number and the status of the run.
 
         Args:
             params: parameters.
@@ -92,13 +92,13 @@ class Objective:
         Returns:
             The number, and a code of `simkit.core.status.Status` (one per member for an ensemble).
         """
-        if self._takes_last:
+        if self._uses_last_only:
             state = self.last_state(self.simulation.init(params, key), params)
             value = self._value_of(state, params)
         else:
             state, found = recorded(self.simulation, self.steps, self.every, memory=self.memory)(params, key)
-            # A run that stops stores no frames from there on, while this one repeats its last.
-            stored = found.stored if asked_at_every_step(self.simulation) else None
+            # A stored run ends with the frame in which it stops; here that frame is repeated.
+            stored = found.stored if checks_every_step(self.simulation) else None
             if callable(self.quantity):
                 value = _measured(self.quantity, found.observed, found.diagnosed, stored)
             else:
@@ -113,16 +113,16 @@ class Objective:
         return self._shape(self._value_of(self.last_state(state, params), params))
 
     def last_state(self, state: State, params: Params) -> State:
-        """Return the state in which a run from ``state`` ends."""
+        """Return the last state of a run that starts from ``state``."""
         if self.converges:
             return converge(self.simulation, self.steps)(state, params).state
         width = width_of((self.steps,), size_in_bytes(state), self.memory)
         return segment(self.simulation, self.steps, width=width)(state, params)
 
     def with_room(self, params: Params, key: jax.Array) -> "Objective":
-        """Return the objective with buffers that are large enough for its run with these parameters.
+        """Return the objective with buffers large enough for a run with these parameters.
 
-        Derivatives are those of one compiled program, whose buffers cannot grow, see `simkit.core.growth.with_room`.
+        A derivative is one compiled program, whose buffers cannot grow, see `simkit.core.growth.with_room`.
         """
         if self.converges:
             return dataclasses.replace(
@@ -136,22 +136,22 @@ class Objective:
 
         return dataclasses.replace(self, simulation=with_room(self.simulation, attempt))
 
-    def near(self, params: Params, key: jax.Array) -> Callable[[Params], jax.Array]:
-        """Return ``params -> scalar`` that follows the same solution when the parameters change a little.
+    def continuation(self, params: Params, key: jax.Array) -> Callable[[Params], jax.Array]:
+        """Return ``params -> scalar`` that stays on the same solution when the parameters change slightly.
 
-        A relaxation from a random start may end in another minimum after any change, which no derivative describes;
-        so one that converges starts again from the solution at ``params``, with room enough for its neighbors.
+        A relaxation from a random start may end in another minimum after any change of parameters, which the derivative
+        does not describe; so one that converges starts again from the solution at ``params``, with its buffers.
         """
         if not self.converges:
             return lambda params: self(params, key)
-        larger, found = converge_with_growth(self.simulation, self.steps)(params, key)
-        roomier = dataclasses.replace(self, simulation=larger)
-        return lambda params: roomier.from_state(found.state, params)
+        grown, solution = converge_with_growth(self.simulation, self.steps)(params, key)
+        objective = dataclasses.replace(self, simulation=grown)
+        return lambda params: objective.from_state(solution.state, params)
 
     def _value_of(self, last: State, params: Params) -> jax.Array:
         if callable(self.quantity):
-            seen = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
-            return _measured(self.quantity, *jax.tree.map(lambda leaf: leaf[None], seen))
+            frame = self.simulation.observe(last, params), self.simulation.diagnose(last, params)
+            return _measured(self.quantity, *jax.tree.map(lambda leaf: leaf[None], frame))
         return _diagnostic(self.simulation.diagnose(last, params), self.quantity)
 
     def _shape(self, value: jax.Array) -> jax.Array:
@@ -161,7 +161,7 @@ class Objective:
 def _takes_stored(measure: Measure) -> bool:
     try:
         return "stored" in inspect.signature(measure).parameters
-    except (TypeError, ValueError):  # of a function without one
+    except (TypeError, ValueError):  # the function has no signature
         return False
 
 
@@ -177,7 +177,7 @@ def _measured(measure: Measure, frames: Arrays, diagnostics: Arrays, stored: jax
         value = jnp.asarray(measure(frames, diagnostics, **more))
     except KeyError as error:
         name, known = str(error.args[0]), [*frames, *diagnostics]
-        raise UserError(f"the objective function asks for '{name}'{nearest(name, known)}") from error
+        raise UserError(f"the objective function reads '{name}', which is unknown{nearest(name, known)}") from error
     if value.shape or not jnp.issubdtype(value.dtype, jnp.floating):
         raise UserError(f"the objective function returns {value.dtype} of shape {value.shape}; return one real number")
     return value

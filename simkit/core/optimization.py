@@ -1,4 +1,4 @@
-"""Optimization as a simulation: each step is one update of the parameters."""
+"""Optimization as a simulation whose step is one update of the parameters."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import optax
 
 from simkit.core import paths
-from simkit.core.bounded import Bounds, bounds_of, inward, rate_of, side_of, to_bounded, to_unbounded
+from simkit.core.bounded import Bounds, bounds_of, descends_inward, rate_of, side_of, to_bounded, to_unbounded
 from simkit.core.compilation import compiled
-from simkit.core.gradient import Function, Mode, derived
+from simkit.core.gradient import Function, Mode, value_and_derivative
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Arrays, Params, Quantity, Simulation
 from simkit.core.status import Status, is_finite
@@ -31,15 +31,15 @@ class OptimizationState:
     """The state of an optimization.
 
     Attributes:
-        position: chosen parameters by path in unbounded coordinates, see `simkit.core.bounded`.
+        position: optimized parameters by path in unbounded coordinates, see `simkit.core.bounded`.
         optimizer: state of the optax optimizer.
-        value: objective at ``position``.
-        gradient: its derivative in unbounded coordinates.
-        first: the gradient at the start.
-        best_value: best objective so far.
-        best: parameters (in their own units) that reached it.
-        held: the bound that holds each entry of them, int32: -1 the lower, 1 the upper, 0 none.
-        iteration: int32, updates made.
+        value: minimized function at ``position``, the negative objective if it is maximized.
+        gradient: derivative of ``value`` with respect to ``position``.
+        first: ``gradient`` at the start.
+        best_value: smallest ``value`` so far.
+        best: parameters (in their own units) at ``best_value``.
+        held: active bound of each entry of ``best``, int32: -1 the lower, 1 the upper, 0 none.
+        iteration: int32, number of updates.
         key: random key of the objective, the same at every iteration.
     """
 
@@ -70,29 +70,29 @@ def optimization(
     """Return the optimization of an objective as a `Simulation`, to be run, shown and resumed like any other.
 
     Each bounded parameter p in (a, b) is replaced by z with ``p = a + (b - a) / (1 + exp(-z))``, so that no step
-    leaves the bounds and one learning rate serves parameters of any magnitude. It has converged when the largest
-    component of the gradient with respect to z falls below ``tolerance * (1 + |value|)``; of those that lead away from
-    a bound, the gradient that they would have in the middle of the bounds.
+    leaves the bounds and one learning rate suits parameters of any magnitude. It has converged when
+    ``max(|z|, 1) |d value/dz| <= tolerance * (1 + |value|)`` for every component; a component that leads away from a
+    bound is first divided by dp/dz relative to mid-interval, which is small near the bound.
 
     Args:
         objective: ``(params, key) -> scalar``.
         params: starting point; parameters not in ``wrt`` keep these values.
-        wrt: paths of the parameters to choose; a branch stands for all below it.
-        bounds: ``{path: (low, high)}`` of parameters and branches; either may be infinite, and what has none is
-            unbounded.
+        wrt: paths of the parameters to optimize; a branch stands for all below it.
+        bounds: ``{path: (low, high)}`` of parameters and branches; either may be infinite, and parameters without
+            bounds are unbounded.
         method: ``"lbfgs"`` (smooth objectives; line search) or ``"adam"`` (noisy ones).
-        maximize: whether to look for the largest value.
-        learning_rate: of Adam, in units of z; 0.01 to 0.3 are good values.
+        maximize: whether to maximize instead of minimize.
+        learning_rate: learning rate of Adam, in units of z; good values are 0.01 to 0.3.
         tolerance: see above.
-        mode: how derivatives propagate, see `simkit.core.gradient.with_derivative`.
+        mode: mode of differentiation, see `simkit.core.gradient.with_derivative`.
 
     Returns:
         A simulation whose diagnostics are ``iteration``, ``loss``, ``best_loss``, ``gradient_norm`` and every scalar
-        parameter in ``wrt``, and whose frames hold the best parameters so far, ``best_PATH``, and the bounds that hold
-        them, ``bound_PATH``: -1 the lower, 1 the upper, 0 none.
+        parameter in ``wrt``, and whose frames hold the best parameters so far, ``best_PATH``, and their active bounds,
+        ``bound_PATH``: -1 the lower, 1 the upper, 0 none.
 
     Raises:
-        UserError: if a name is not a parameter, none is named, or one is that of a diagnostic.
+        UserError: if a name is not a parameter or is the name of a diagnostic, or ``wrt`` is empty.
     """
     known = paths.leaves(params)
     names = paths.selected(wrt, known)
@@ -109,20 +109,20 @@ def optimization(
 
     def evaluate(position: Arrays, params: Params, key: jax.Array) -> tuple[jax.Array, Arrays]:
         def derive(position: Arrays) -> tuple[jax.Array, Arrays]:
-            value, _, gradient = derived(lambda position: (loss(position, params, key), None), position, mode)
+            value, _, gradient = value_and_derivative(lambda z: (loss(z, params, key), None), position, mode)
             return value, gradient
 
         return compiled(derive)(position)
 
-    def beginning(params: Params) -> Arrays:
-        here = paths.leaves(params)
-        return to_unbounded({name: here[name] for name in names}, bounds)
+    def start_position(params: Params) -> Arrays:
+        leaves = paths.leaves(params)
+        return to_unbounded({name: leaves[name] for name in names}, bounds)
 
-    def held(position: Arrays, gradient: Arrays, start: Arrays, first: Arrays) -> Arrays:
+    def active_bounds(position: Arrays, gradient: Arrays, start: Arrays, first: Arrays) -> Arrays:
         return {name: side_of(position[name], gradient[name], start[name], first[name], bounds, name) for name in names}
 
     def init(params: Params, key: jax.Array) -> OptimizationState:
-        position = beginning(params)
+        position = start_position(params)
         value, gradient = evaluate(position, params, key)
         return OptimizationState(
             position=position,
@@ -132,7 +132,7 @@ def optimization(
             first=gradient,
             best_value=value,
             best=to_bounded(position, bounds),
-            held=held(position, gradient, position, gradient),
+            held=active_bounds(position, gradient, position, gradient),
             iteration=jnp.int32(0),
             key=key,
         )
@@ -146,12 +146,12 @@ def optimization(
         updates, memory = optimizer.update(state.gradient, state.optimizer, state.position, **extra)
         position: Arrays = jax.tree.map(jnp.add, state.position, updates)
         if searches:
-            # Where its search along the line ended, so that no run is repeated.
+            # Those at the end of the line search, so that no run is repeated.
             value, gradient = optax.tree.get(memory, "value"), optax.tree.get(memory, "grad")
         else:
             value, gradient = evaluate(position, params, state.key)
         better = value < state.best_value
-        sides = held(position, gradient, beginning(params), state.first)
+        active = active_bounds(position, gradient, start_position(params), state.first)
         return _like(
             state,
             OptimizationState(
@@ -164,7 +164,7 @@ def optimization(
                 best=jax.tree.map(
                     lambda new, old: jnp.where(better, new, old), to_bounded(position, bounds), state.best
                 ),
-                held=jax.tree.map(lambda new, old: jnp.where(better, new, old), sides, state.held),
+                held=jax.tree.map(lambda new, old: jnp.where(better, new, old), active, state.held),
                 iteration=state.iteration + 1,
                 key=state.key,
             ),
@@ -183,25 +183,25 @@ def optimization(
             **scalars,
         }
 
-    def done(state: OptimizationState, params: Params) -> jax.Array:
-        # Near a bound z hardly moves p: the gradient may be small there only where it leads out of the bounds. It is
-        # taken relative to value and position (Dennis and Schnabel 1996, section 7.2): what falls for ever does not
-        # converge.
-        left = {
+    def converged(state: OptimizationState, params: Params) -> jax.Array:
+        # Near a bound dp/dz is small, so a small gradient counts as converged only if it leads out of the bounds. The
+        # gradient is relative to value and position (Dennis and Schnabel 1996, section 7.2), so that an objective that
+        # decreases without limit does not converge.
+        scaled = {
             name: jnp.max(
                 jnp.maximum(jnp.abs(state.position[name]), 1.0)
                 * jnp.abs(slope)
-                / jnp.where(inward(state.position[name], slope, bounds, name), rate, 1)
+                / jnp.where(descends_inward(state.position[name], slope, bounds, name), rate, 1)
             )
             for name, slope in state.gradient.items()
             for rate in [rate_of(state.position[name], bounds, name)]
         }
-        return jnp.stack(list(left.values())).max() <= tolerance * (1.0 + jnp.abs(state.value))
+        return jnp.stack(list(scaled.values())).max() <= tolerance * (1.0 + jnp.abs(state.value))
 
     def status(state: OptimizationState, params: Params) -> jax.Array:
-        # An optimizer's memory may start at infinity; what must be finite is the objective and its gradient.
+        # The state of an optimizer may contain infinities; only the objective and its gradient have to be finite.
         finite = is_finite((state.value, state.gradient))
-        code = jnp.where(done(state, params), jnp.int32(Status.CONVERGED), jnp.int32(Status.OK))
+        code = jnp.where(converged(state, params), jnp.int32(Status.CONVERGED), jnp.int32(Status.OK))
         return jnp.where(finite, code, jnp.int32(Status.NON_FINITE))
 
     return Simulation(
@@ -220,21 +220,21 @@ def optimization(
 
 
 def _with_gradient(evaluate: Callable[[Arrays], tuple[jax.Array, Arrays]]) -> Callable[[Arrays], jax.Array]:
-    """Return ``position -> value`` whose derivative, in any mode, is the one that ``evaluate`` gives."""
+    """Return ``position -> value`` whose reverse-mode derivative is the gradient computed by ``evaluate``."""
 
     @jax.custom_vjp
     def value(position: Arrays) -> jax.Array:
         return evaluate(position)[0]
 
-    def pulled_back(gradient: Arrays, change: jax.Array) -> tuple[Arrays]:
-        return (jax.tree.map(lambda slope: change * slope, gradient),)
+    def backward(gradient: Arrays, cotangent: jax.Array) -> tuple[Arrays]:
+        return (jax.tree.map(lambda slope: cotangent * slope, gradient),)
 
-    value.defvjp(evaluate, pulled_back)
+    value.defvjp(evaluate, backward)
     return value
 
 
 def _like[T](example: T, tree: T) -> T:
-    """Give every leaf the dtype it has in ``example``: optimizers promote and weaken dtypes between updates."""
+    """Cast every leaf to the dtype of ``example``: optimizers promote and weaken dtypes between updates."""
 
     def cast(old: jax.Array, new: jax.Array) -> jax.Array:
         return new if jnp.issubdtype(old.dtype, jax.dtypes.extended) else jnp.asarray(new).astype(old.dtype)

@@ -9,21 +9,20 @@ from simkit.errors import UserError
 type Numbers = float | tuple[Numbers, ...]
 
 UNBOUNDED = (-math.inf, math.inf)
-# The smallest normal number of single precision stands for the open end: smaller ones are flushed to zero.
+# The open lower end 0 is represented by the smallest normal number of single precision: smaller ones flush to zero.
 POSITIVE = (2.0**-126, math.inf)
 NOT_NEGATIVE = (0.0, math.inf)
 SHARE = (0.0, 1.0)
 
-
-# An array of more numbers, such as the weights of a network, is shown as their number.
+# Arrays of more numbers than this, such as the weights of a network, are shown by their count only.
 MOST_SHOWN = 64
 
 
 def count(value: Any) -> int:
-    """Return how many numbers there are in nested lists or tuples.
+    """Return how many numbers nested lists or tuples contain; 1 for a number.
 
     Args:
-        value: these, or a number.
+        value: nested lists or tuples, or a number.
     """
     return sum(map(count, value)) if isinstance(value, list | tuple) else 1
 
@@ -33,11 +32,12 @@ class Parameter:
     """A number (or array of numbers) that may be swept and differentiated.
 
     Attributes:
-        default: the value, nested tuples of values or an array, or a tree of these: the rest is then said of each.
+        default: a number, nested tuples of numbers or an array, or a tree of these, each of which has the same bounds,
+            unit and doc.
         bounds: lowest and highest value allowed, for every entry of an array; either may be infinite. `POSITIVE`,
             `NOT_NEGATIVE` and `SHARE` are the usual ones.
         unit: physical unit; ``"1"`` for a pure number.
-        doc: what it means.
+        doc: its meaning.
     """
 
     default: Any
@@ -46,7 +46,7 @@ class Parameter:
     doc: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse bounds that are none.
+        """Refuse invalid bounds.
 
         Raises:
             UserError: if they are not two numbers, the lower one first.
@@ -58,7 +58,7 @@ class Parameter:
 
 
 def shown_bounds(bounds: tuple[float, float]) -> str:
-    """Return bounds in a few characters: ``"[0, 1]"``, ``"above 0"``, ``"any"``.
+    """Return bounds as short text: ``"[0, 1]"``, ``"above 0"``, ``"any"``.
 
     Args:
         bounds: lowest and highest value allowed.
@@ -72,7 +72,7 @@ def shown_bounds(bounds: tuple[float, float]) -> str:
 
 
 def shown_interval(bounds: tuple[float, float]) -> str:
-    """Return bounds as an interval, ``"[0, 1]"``, or ``"(0, 1]"`` where 0 is not allowed itself.
+    """Return bounds as an interval, ``"[0, 1]"``, or ``"(0, 1]"`` where 0 itself is not allowed.
 
     Args:
         bounds: lowest and highest value allowed.
@@ -82,7 +82,7 @@ def shown_interval(bounds: tuple[float, float]) -> str:
 
 
 def shown_bound(bounds: tuple[float, float], side: int) -> str:
-    """Return one of two bounds as a number, ``"0, which it must stay above"`` of one that is not allowed itself.
+    """Return one of two bounds as text: a number, or ``"0, which it must stay above"`` for an open lower end.
 
     Args:
         bounds: lowest and highest value allowed.
@@ -92,10 +92,10 @@ def shown_bound(bounds: tuple[float, float], side: int) -> str:
 
 
 def out_of_bounds(bounds: tuple[float, float]) -> str:
-    """Return what is wrong with a value out of bounds, and what to do.
+    """Return the end of an error message for a value out of bounds: the problem and the remedy.
 
     Args:
-        bounds: that it is out of.
+        bounds: lowest and highest value allowed.
     """
     if bounds == POSITIVE:
         return "is not positive; choose a value above 0"

@@ -1,4 +1,4 @@
-"""Paths in a tree of parameters: ``closure.0.weight`` is one array, ``closure`` a branch, all that lies below it."""
+"""Paths in a tree of parameters: ``closure.0.weight`` is one array, ``closure`` a branch with all arrays below it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from simkit.errors import UserError, nearest
 type Tree = Any
 """Nested dictionaries, lists, tuples, named tuples and other pytrees of arrays."""
 
-# More names than these are not listed in an error; the first steps of the paths are.
+# Names listed in an error message at most; of more paths, only their first steps are listed.
 MOST_NAMES = 12
 
 
@@ -21,13 +21,13 @@ def mapped(
     """Return a tree with each leaf replaced by ``function(path, leaf)``; dictionaries keep the order of their keys.
 
     Args:
-        function: of the path and the leaf.
+        function: function of the path and the leaf.
         tree: any; ``None`` is a leaf.
-        path: of the tree itself.
-        is_leaf: whether a node counts as a leaf, by its path and itself.
+        path: path of the tree itself.
+        is_leaf: ``(path, node) -> bool``, whether a node counts as a leaf.
 
     Raises:
-        UserError: if a key contains a dot, is neither a word nor an integer, or stands for the same step as another.
+        UserError: if a key contains a dot, is neither a word nor an integer, or reads the same as another.
     """
     children = None if is_leaf(path, tree) else _children(tree, path)
     if children is None:
@@ -50,28 +50,28 @@ def replaced(tree: Tree, values: Mapping[str, Any]) -> Tree:
 
     Args:
         tree: any.
-        values: new leaves by path; those of other paths stay.
+        values: new leaves by path; all other leaves are kept.
     """
     return mapped(lambda path, leaf: values.get(path, leaf), tree)
 
 
 def axes(tree: Tree, over: Collection[str]) -> Tree:
-    """Return the ``in_axes`` of `jax.vmap` for a tree some of whose leaves have a leading axis.
+    """Return the ``in_axes`` of `jax.vmap` for a tree in which some leaves have a leading member axis.
 
     Args:
-        tree: of parameters.
-        over: paths of the leaves that have it.
+        tree: parameters.
+        over: paths of the leaves with a member axis.
     """
     return mapped(lambda path, _: 0 if path in over else None, tree)
 
 
 def selected(names: str | Sequence[str] | Collection[str], known: Collection[str], owner: str = "") -> list[str]:
-    """Return the paths of the leaves that names stand for: a leaf for itself, a branch for every leaf below it.
+    """Return the paths of the leaves that are named, a branch standing for every leaf below it.
 
     Args:
-        names: paths of leaves and of branches, or one.
+        names: paths of leaves and branches, or a single path.
         known: paths of all leaves.
-        owner: whose they are, for the error.
+        owner: name of what has these parameters, for the error.
 
     Raises:
         UserError: if a name is unknown, with the nearest, or a leaf is named twice.
@@ -80,20 +80,20 @@ def selected(names: str | Sequence[str] | Collection[str], known: Collection[str
     for name in [names] if isinstance(names, str) else names:
         if not isinstance(name, str):
             raise UserError(f"{name!r:.80} is not the name of a parameter; give a word")
-        if not (here := _at(name, known)):
-            words = f"'{name}' is not a parameter of {owner}" if owner else f"unknown parameter '{name}'"
-            raise UserError(f"{words}{hint(name, known)}")
-        if again := next((leaf for leaf in here if leaf in found), None):
-            raise UserError(f"parameter '{again}' is named twice; name each parameter once")
-        found += here
+        if not (below_name := _at(name, known)):
+            problem = f"'{name}' is not a parameter of {owner}" if owner else f"unknown parameter '{name}'"
+            raise UserError(f"{problem}{hint(name, known)}")
+        if twice := next((leaf for leaf in below_name if leaf in found), None):
+            raise UserError(f"parameter '{twice}' is named twice; name each parameter once")
+        found += below_name
     return found
 
 
 def given(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """Return values by the paths of leaves, where those of branches may be given as trees.
+    """Return values by the path of each leaf, from values of leaves and trees of values of branches.
 
     Args:
-        values: by paths of leaves or branches.
+        values: ``{path of a leaf or branch: value or tree of values}``.
         known: paths of all leaves.
 
     Raises:
@@ -101,32 +101,32 @@ def given(values: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, value in values.items():
-        wanted = selected(name, known)
-        told = {name: value} if wanted == [name] else leaves(value, name, lambda path, _: path in known)
-        if name in told and wanted != [name]:
-            raise UserError(f"'{name}' is a branch of parameters; give it a tree of values, or name {_some(wanted)}")
-        if odd := next((path for path in told if path not in wanted), None):
-            raise UserError(f"'{odd}' is no parameter of the branch '{name}'; name {_some(wanted)}")
-        if missing := next((path for path in wanted if path not in told), None):
+        expected = selected(name, known)
+        entries = {name: value} if expected == [name] else leaves(value, name, lambda path, _: path in known)
+        if name in entries and expected != [name]:
+            raise UserError(f"'{name}' is a branch of parameters; give it a tree of values, or name {_some(expected)}")
+        if unknown := next((path for path in entries if path not in expected), None):
+            raise UserError(f"'{unknown}' is no parameter of the branch '{name}'; name {_some(expected)}")
+        if missing := next((path for path in expected if path not in entries), None):
             raise UserError(f"the values of '{name}' lack '{missing}'; give all of them, or name those that change")
-        if again := next((path for path in told if path in found), None):
-            raise UserError(f"parameter '{again}' is given twice; keep one of them")
-        found |= told
+        if twice := next((path for path in entries if path in found), None):
+            raise UserError(f"parameter '{twice}' is given twice; keep one of them")
+        found |= entries
     return found
 
 
 def is_branch(name: str, known: Collection[str]) -> bool:
-    """Return whether a name is that of a branch.
+    """Return whether a name is the path of a branch.
 
     Args:
-        name: of anything.
+        name: any text.
         known: paths of all leaves.
     """
     return name not in known and bool(_at(name, known))
 
 
 def hint(name: str, known: Collection[str]) -> str:
-    """Return the nearest of the leaves and branches, or the names there are, see `simkit.errors.nearest`.
+    """Return the end of an error message: the nearest leaf or branch, or the known names, see `simkit.errors.nearest`.
 
     Args:
         name: what the user wrote.
@@ -134,8 +134,8 @@ def hint(name: str, known: Collection[str]) -> str:
     """
     if (plain := name.removeprefix("params.")) != name and _at(plain, known):
         return f"; write {plain}"
-    if here := _at(name, known):
-        return f", it is a branch; name {_some(here)}"
+    if below_name := _at(name, known):
+        return f", it is a branch; name {_some(below_name)}"
     parts = [path.split(".") for path in known]
     branches = dict.fromkeys(".".join(steps[:depth]) for steps in parts for depth in range(1, len(steps)))
     near = nearest(name[:64], [*known, *branches])
@@ -144,21 +144,21 @@ def hint(name: str, known: Collection[str]) -> str:
     return nearest("", list(known) if len(known) <= MOST_NAMES else list({steps[0] for steps in parts}))
 
 
-def below(path: str, step: str) -> str:
+def below(path: str, step: object) -> str:
     """Return the path of a child.
 
     Args:
-        path: of the node; empty for the whole tree.
-        step: key, index or name of a field.
+        path: path of the node; empty for the whole tree.
+        step: key, index or field name of the child.
     """
-    return f"{path}.{step}" if path else step
+    return f"{path}.{step}" if path else str(step)
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested dictionaries of what is given by paths.
+    """Return nested dictionaries from values by path.
 
     Args:
-        values: by path.
+        values: ``{path: value}``.
     """
     found: dict[str, Any] = {}
     for path, value in values.items():
@@ -171,7 +171,7 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return a choice of names in words."""
+    """Return names as text: one name, or ``one of a, b, ...``."""
     shown = ", ".join(names[:MOST_NAMES])
     return shown if len(names) == 1 else f"one of {shown}{', ...' if len(names) > MOST_NAMES else ''}"
 
@@ -181,7 +181,7 @@ def _at(name: str, known: Collection[str]) -> list[str]:
 
 
 def _children(tree: Tree, path: str) -> tuple[list[tuple[str, Any]], Callable[[list[Any]], Tree]] | None:
-    """Return the steps to the children of a node, with these, and what makes a node of new ones; of a leaf nothing."""
+    """Return ``(step, child)`` of a node's children, and a function that rebuilds the node; ``None`` for a leaf."""
     if isinstance(tree, Mapping):
         steps = [_step(key, path) for key in tree]
         if twice := next((step for step in steps if steps.count(step) > 1), None):
@@ -198,7 +198,7 @@ def _children(tree: Tree, path: str) -> tuple[list[tuple[str, Any]], Callable[[l
 
 
 def _named(key: Any) -> str:
-    """Return the step that a key of `jax.tree_util` stands for: a field, an index or a key."""
+    """Return a key of `jax.tree_util` (field name, index or dictionary key) as a step of a path."""
     return str(next(getattr(key, kind) for kind in ("name", "idx", "key") if hasattr(key, kind)))
 
 

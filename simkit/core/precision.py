@@ -1,4 +1,4 @@
-"""Floating-point precision of computations, and conversion of states to another."""
+"""Floating-point precision of computations, and conversion of states between precisions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,16 +22,16 @@ def precision(name: str) -> Iterator[None]:
 
 
 def in_precision_of(simulation: "Simulation", state: "State") -> "State":
-    """Return a state in the precision of a simulation that was built like the one it comes from.
+    """Return a state converted to the dtypes of a simulation built with the same configuration.
 
-    A relaxation takes the numbers it kept for those of other parameters, forgets them, and evaluates where it stands.
+    A relaxation discards the energies and forces stored in the state and evaluates them again.
 
     Args:
-        simulation: whose step is to go on from there, in the precision that JAX runs in now.
-        state: of the same simulation in another precision.
+        simulation: the simulation that continues from the state, built in the present precision of JAX.
+        state: state of the same simulation in another precision.
 
     Raises:
-        ValueError: if the state is of another kind of simulation.
+        ValueError: if the state has another structure than the states of the simulation.
     """
     import jax
 

@@ -17,9 +17,9 @@ def pytree[T](cls: type[T]) -> type[T]:
 
 
 def size_in_bytes(tree: Any) -> int:
-    """Return how much memory the arrays of a tree take, in bytes.
+    """Return the memory of the arrays of a pytree in bytes.
 
     Args:
-        tree: of arrays or of their shapes.
+        tree: pytree of arrays or of their shapes.
     """
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

@@ -10,11 +10,11 @@ from simkit.core.simulation import Quantity, Simulation
 def described[**P](
     *declared: Mapping[str, Quantity], **own: tuple[str, str]
 ) -> Callable[[Callable[P, Simulation]], Callable[P, Simulation]]:
-    """Return a decorator of a factory: its simulations know the unit and the meaning of their quantities.
+    """Return a decorator of a factory that adds unit and meaning of quantities to its simulations.
 
     Args:
-        *declared: quantities that several factories share; later ones win.
-        **own: ``(unit, doc)`` by name of what this factory adds; these win.
+        *declared: tables of quantities shared by several factories; later tables take precedence.
+        **own: ``(unit, doc)`` of this factory's further quantities by name, which take precedence over the tables.
     """
     quantities = {name: quantity for table in declared for name, quantity in table.items()}
     quantities |= {name: Quantity(unit, doc) for name, (unit, doc) in own.items()}
@@ -31,11 +31,11 @@ def described[**P](
 
 
 def over(numerator: str, denominator: str) -> str:
-    """Return the unit of a quotient in words, such as ``"U/h"`` of ``("U", "h")`` or ``"1/(H^2/kappa)"``.
+    """Return the unit of a quotient as text, such as ``"U/h"`` of ``("U", "h")`` or ``"1/(H^2/kappa)"``.
 
     Args:
-        numerator: a unit.
-        denominator: another.
+        numerator: unit of the numerator.
+        denominator: unit of the denominator.
     """
     if denominator == "1":
         return numerator
@@ -43,17 +43,17 @@ def over(numerator: str, denominator: str) -> str:
 
 
 def times(one: str, other: str) -> str:
-    """Return the unit of a product in words, such as ``"U^2 D"`` of ``("U^2", "D")``.
+    """Return the unit of a product as text, such as ``"U^2 D"`` of ``("U^2", "D")``.
 
     Args:
-        one: a unit.
-        other: another.
+        one: unit of one factor.
+        other: unit of the other factor.
     """
     return " ".join(unit for unit in (one, other) if unit != "1") or "1"
 
 
 def raised(unit: str, power: int) -> str:
-    """Return a power of a unit in words, such as ``"U^2"`` or ``"(kappa/H)^2"``.
+    """Return a power of a unit as text, such as ``"U^2"`` or ``"(kappa/H)^2"``.
 
     Args:
         unit: a unit.

@@ -1,4 +1,4 @@
-"""Random keys among the arrays of a state, as plain numbers and back."""
+"""Conversion of the random keys in a state to plain arrays and back."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 
 def plain(leaf: Any) -> Any:
-    """Return the numbers of a random key, uint32; any other array as it is.
+    """Return the data of a random key, uint32; any other array unchanged.
 
     Args:
         leaf: an array, or a random key.
@@ -16,11 +16,11 @@ def plain(leaf: Any) -> Any:
 
 
 def keyed(like: Any, leaf: Any) -> Any:
-    """Return numbers as a random key where a template has one; as they are elsewhere.
+    """Return the inverse of `plain`: a random key where the template has one, any other array unchanged.
 
     Args:
-        like: an array, a random key, or the shape of one.
-        leaf: what `plain` returns.
+        like: template, an array or random key, or the shape of one.
+        leaf: result of `plain`.
     """
     return jax.random.wrap_key_data(jnp.asarray(leaf)) if _is_key(like) else leaf
 

@@ -1,4 +1,4 @@
-"""Bounds of parameters, checked on the host before a run."""
+"""Check of parameters against their declared bounds, on the host before a run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +11,14 @@ from simkit.errors import UserError
 
 
 def check_bounds(declared: Mapping[str, Parameter], params: Mapping[str, Any]) -> None:
-    """Refuse parameters that are out of their declared bounds, or not a number.
+    """Refuse parameters that are out of their declared bounds or NaN.
 
     Args:
-        declared: parameters by name; those without bounds are not looked at.
-        params: values by name, of any shape.
+        declared: parameters by path; those without bounds are not checked.
+        params: values by path, of any shape.
 
     Raises:
-        UserError: that names the first one.
+        UserError: that names the first such parameter.
     """
     for name, parameter in declared.items():
         low, high = parameter.bounds

@@ -1,4 +1,4 @@
-"""Misfit between a simulation and the noisy recording of another, for parameter estimation."""
+"""Misfit between a simulation and a noisy recording of a reference simulation, for parameter estimation."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -12,18 +12,18 @@ from simkit.core.parameter import Parameter
 from simkit.core.pytree import pytree
 from simkit.core.rollout import trajectory
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import Status, asked_at_every_step, status_of, stops
+from simkit.core.status import Status, checks_every_step, status_of, stops
 from simkit.errors import UserError
 
 
 @pytree
 class Recording:
-    """A simulation and the one that it is compared with.
+    """State of the trial simulation and of the true one.
 
     Attributes:
-        pair: states with the parameters that are tried and with the true ones, stacked.
+        pair: states with the trial parameters and with the true ones, stacked along a leading axis of 2.
         key: data of the random key of the noise, uint32.
-        steps: int32, taken so far.
+        steps: int32, number of steps taken.
     """
 
     pair: State
@@ -41,43 +41,44 @@ def beside_recording(
     start: Callable[[jax.Array], jax.Array] = lambda key: key,
     fixed: Collection[str] = (),
 ) -> Simulation:
-    """Return a simulation that runs beside one with the true parameters, of which noisy measurements are recorded.
+    """Return a simulation that runs a trial simulation beside one with the true parameters, which is recorded.
 
-    Both start from the same key and share all parameters but those named in ``true``. One step is ``every`` steps of
-    the given simulation and one recorded frame: every number ``y*`` that ``measure`` returns for the true one, with a
-    normal error of standard deviation ``noise`` (a parameter). The misfit of what is tried, y,
+    Both start from the same key and share all parameters except those named in ``true``. One step is ``every`` steps of
+    the given simulation and one recorded frame: each number y* that ``measure`` returns for the true simulation, plus
+    a normal error of standard deviation ``noise`` (a parameter). With y the same numbers of the trial simulation,
 
         misfit = mean over frames and numbers of ((y - y*) / noise)^2
 
-    is about 1 where it explains the frames. Its minimum is the estimate of greatest likelihood.
+    is about 1 where the trial parameters explain the frames. Its minimum is the maximum-likelihood estimate.
 
-    It observes, besides what the tried simulation does, ``recorded_NAME`` for every name that ``measure`` returns, and
-    diagnoses ``misfit``, and ``distance``: root of the mean square of ``y - y*`` now, without the errors.
+    Frames hold the observed arrays of the trial simulation and ``recorded_NAME`` for every name of ``measure``;
+    diagnostics are those of the trial simulation, ``misfit``, and ``distance``, the root mean square of y - y* at
+    present without the errors.
 
     Args:
         simulation: one that runs a fixed number of steps.
-        true: parameters of the recorded one, by path.
+        true: parameters of the recorded simulation, by path.
         measure: ``(state, params) -> {name: array}``.
         every: steps between recorded frames.
         noise: the parameter ``noise``.
-        start: key of the run -> key that both start from; the noise has the run's own.
-        fixed: names of parameters (or of whole branches) at the top that keep their defaults and are not parameters of
-            what is returned.
+        start: ``key of the run -> key of both initial states``; the noise is drawn from the key of the run.
+        fixed: names of parameters (or whole branches) at the top level that keep their defaults and are not parameters
+            of the result.
 
     Raises:
         UserError: if the parameters are not in a dictionary.
     """
     if not isinstance(simulation.params, dict):
-        raise UserError("what is recorded needs params in a dictionary, to which 'noise' is added; put them in one")
+        raise UserError("a recording needs params in a dictionary, to which 'noise' is added; put them in one")
 
     def both(params: Params) -> Params:
-        """Return the parameters of the two, stacked."""
-        tried = paths.leaves(every_one(params))
-        recorded = tried | {name: jnp.asarray(value, tried[name].dtype) for name, value in true.items()}
-        return paths.mapped(lambda name, value: jnp.stack([value, recorded[name]]), every_one(params))
+        """Return the trial and the true parameters, stacked."""
+        trial = paths.leaves(with_fixed(params))
+        recorded = trial | {name: jnp.asarray(value, trial[name].dtype) for name, value in true.items()}
+        return paths.mapped(lambda name, value: jnp.stack([value, recorded[name]]), with_fixed(params))
 
-    def every_one(params: Params) -> Params:
-        """Return the parameters of the tried one, those included that are fixed."""
+    def with_fixed(params: Params) -> Params:
+        """Return the trial parameters, the fixed ones included."""
         return simulation.params | {name: params[name] for name in simulation.params if name in params}
 
     def init(params: Params, key: jax.Array) -> Recording:
@@ -89,7 +90,7 @@ def beside_recording(
         return Recording(pair=pair, key=state.key, steps=state.steps + 1)
 
     def measured(state: Recording, params: Params) -> tuple[Arrays, Arrays, Arrays]:
-        """Return what is measured of the tried one and of the true one, and the errors."""
+        """Return the measured numbers of the trial and of the true simulation, and the errors."""
         values = jax.vmap(measure)(state.pair, both(params))
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key, impl="threefry2x32"), state.steps)
         errors = {
@@ -103,33 +104,33 @@ def beside_recording(
         return sum((jnp.sum(difference**2) for difference in differences.values()), jnp.zeros(())) / count
 
     def sample(state: Recording, params: Params) -> Arrays:
-        tried, exact, errors = measured(state, params)
-        return {"misfit": mean_square({n: (tried[n] - exact[n] - errors[n]) / params["noise"] for n in tried})}
+        trial, exact, errors = measured(state, params)
+        return {"misfit": mean_square({n: (trial[n] - exact[n] - errors[n]) / params["noise"] for n in trial})}
 
-    def own(state: Recording, params: Params) -> tuple[State, Params]:
+    def of_trial(state: Recording, params: Params) -> tuple[State, Params]:
         return jax.tree.map(lambda leaf: leaf[0], (state.pair, both(params)))
 
     def observe(state: Recording, params: Params) -> Arrays:
         _, exact, errors = measured(state, params)
         recorded = {f"recorded_{name}": exact[name] + errors[name] for name in exact}
-        return simulation.observe(*own(state, params)) | recorded
+        return simulation.observe(*of_trial(state, params)) | recorded
 
     def diagnose(state: Recording, params: Params) -> Arrays:
-        tried, exact, _ = measured(state, params)
-        square = mean_square({name: tried[name] - exact[name] for name in tried})
-        moved = square > 0
-        distance = jnp.where(moved, jnp.sqrt(jnp.where(moved, square, 1)), 0)
-        return simulation.diagnose(*own(state, params)) | {"distance": distance}
+        trial, exact, _ = measured(state, params)
+        square = mean_square({name: trial[name] - exact[name] for name in trial})
+        is_positive = square > 0
+        distance = jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, square, 1)), 0)
+        return simulation.diagnose(*of_trial(state, params)) | {"distance": distance}
 
     def check(params: Params, key: jax.Array) -> None:
-        for shown in (every_one(params), jax.tree.map(lambda value: value[1], both(params))):
-            simulation.check_values(shown, start(key))
+        for values in (with_fixed(params), jax.tree.map(lambda value: value[1], both(params))):
+            simulation.check_values(values, start(key))
 
     status_of_one = status_of(simulation)
 
     def status(state: Recording, params: Params) -> jax.Array:
         codes = jax.vmap(status_of_one)(state.pair, both(params))
-        # What stops one of the two stops both; a caution of the other must not hide it.
+        # A code that stops one of the two stops both, and takes precedence over a caution of the other.
         stopping = jnp.max(jnp.where(stops(codes), codes, Status.OK))
         return jnp.where(stopping == Status.OK, jnp.max(codes), stopping)
 
@@ -141,11 +142,11 @@ def beside_recording(
         diagnose=diagnose,
         params={**free, "noise": noise},
         status=status,
-        watched=asked_at_every_step(simulation),
+        watched=checks_every_step(simulation),
         check=check,
         dimensions=simulation.dimensions,
         coordinates=simulation.coordinates,
-        parameters={name: told for name, told in simulation.parameters.items() if name.split(".")[0] in free},
+        parameters={path: declared for path, declared in simulation.parameters.items() if path.split(".")[0] in free},
     )
     return averaged(pair, sample, every=every, skip=0, diagnose=lambda mean, params: dict(mean))
 
@@ -153,25 +154,25 @@ def beside_recording(
 def standard_errors(
     simulation: Simulation, params: Params, frames: int, wrt: Sequence[str], names: Sequence[str]
 ) -> dict[str, float]:
-    """Return how far from the truth the parameters of least misfit may be expected, one standard deviation each.
+    """Return the standard errors of the parameters estimated by the least misfit.
 
         F_ij = sum over frames and numbers of (dy/dp_i) (dy/dp_j) / noise^2,   errors = sqrt(diag(inverse(F)))
 
-    F is Fisher's information; no unbiased estimate scatters less (Cramer and Rao).
+    F is the Fisher information; no unbiased estimate has a smaller variance (Cramer and Rao).
 
     Args:
-        simulation: as `beside_recording` returns it.
-        params: where to evaluate, near the minimum; ``noise`` among them.
+        simulation: a result of `beside_recording`.
+        params: parameters near the minimum, ``noise`` among them.
         frames: number of recorded frames.
-        wrt: paths of the single numbers that are estimated together.
-        names: of what is recorded, y, as the simulation observes it for the tried parameters.
+        wrt: paths of the scalar parameters that are estimated together.
+        names: names of the recorded numbers y among the observed arrays.
     """
     record = trajectory(simulation, frames, 1)
 
     def measured(values: jax.Array) -> jax.Array:
-        tried = paths.replaced(params, dict(zip(wrt, values, strict=True)))
-        observed = record(tried, jax.random.key(0))[1]
-        # The first frame is the start, of which nothing is recorded.
+        trial = paths.replaced(params, dict(zip(wrt, values, strict=True)))
+        observed = record(trial, jax.random.key(0))[1]
+        # The first frame, the initial state, is not recorded.
         return jnp.concatenate([observed[name][1:].ravel() for name in names])
 
     known = paths.leaves(params)

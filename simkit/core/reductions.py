@@ -1,4 +1,4 @@
-"""A series of numbers, one for each frame of a run, reduced to one."""
+"""Reductions of a series over the frames of a run to one number."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -16,8 +16,8 @@ def _mean(series: jax.Array, stored: jax.Array) -> jax.Array:
 def _root_mean_square(series: jax.Array, stored: jax.Array) -> jax.Array:
     """Return sqrt(mean(x^2)), whose derivative is zero where the whole series is zero."""
     square = _mean(series**2, stored)
-    moved = square > 0
-    return jnp.where(moved, jnp.sqrt(jnp.where(moved, square, 1)), square)
+    is_positive = square > 0
+    return jnp.where(is_positive, jnp.sqrt(jnp.where(is_positive, square, 1)), square)
 
 
 REDUCTIONS: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
@@ -36,8 +36,8 @@ def reduced(reduce: Reduce, series: jax.Array, stored: jax.Array | None = None) 
     Args:
         reduce: final, mean, root_mean_square, maximum, minimum or sum.
         series: ``(frames, ...)``.
-        stored: which frames count, ``(frames,)`` booleans, the last of them and those that repeat it left out; ``None``
-            counts all.
+        stored: ``(frames,)`` booleans, False for frames after a stop, which only repeat the last one; ``None`` for a
+            run that does not stop.
     """
     counted = jnp.ones(len(series), bool) if stored is None else stored
     return REDUCTIONS[reduce](series, counted.reshape(-1, *[1] * (series.ndim - 1)))

@@ -1,4 +1,4 @@
-"""Rematerialization: the states of a loop that reverse mode stores, and those that it recomputes."""
+"""Rematerialization: which states of a loop reverse mode stores and which it recomputes."""
 
 import dataclasses
 import math
@@ -12,27 +12,27 @@ from jax.ad_checkpoint import checkpoint_name
 from simkit.core.pytree import size_in_bytes
 
 type Memory = Literal["balanced", "smallest"] | int
-"""About the square root of the states, a constant number of them per level, or so many bytes of states."""
+"""States stored: about the square root of their number, a constant number per level, or a number of bytes."""
 
-# Values that a step marks with this name are stored instead of recomputed in reverse mode: see `stored`.
+# Name of values that reverse mode stores instead of recomputing, see `stored`.
 STORED = "stored"
 # Four children per level keep the deepest recursion short (log4 of the steps) and hold few states at each level.
 SMALLEST_WIDTH = 4
 
-# All states of a loop are held, at any width, if they take no more bytes than this: each level of rematerialization
-# would compile the step once more (a third of the program) and run it once more, to save less than compiling takes.
-# A `jax.vmap` around a derivative multiplies what is held: a thousand members hold a thousand times as much.
-LITTLE = 1_200_000
+# Bytes of states up to which a loop stores all of them: a level of rematerialization compiles the step once more (a
+# third of the program) and runs it once more. The size is that of one member; `jax.vmap` around a derivative multiplies
+# it by the number of members.
+SMALL_BYTES = 1_200_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Nesting:
-    """How loops are cut for reverse mode.
+    """Rematerialization of nested loops.
 
     Attributes:
-        width: how many states each level of rematerialization may hold.
-        levels: how often every step is computed in all, besides its derivative.
-        states: how many states are held at once, at most.
+        width: largest number of states stored per level.
+        levels: how often each step is computed in all, besides its derivative.
+        states: largest number of states stored at once.
     """
 
     width: int
@@ -43,76 +43,76 @@ class Nesting:
 def checkpointed_scan[Carry, Y](
     body: Callable[[Carry], tuple[Carry, Y]], carry: Carry, length: int, width: int
 ) -> tuple[Carry, Y]:
-    """Scan ``body`` ``length`` times, holding at most ``width`` carries per level of recursion in reverse mode.
+    """Scan ``body`` ``length`` times, storing at most ``width`` carries per level of recursion in reverse mode.
 
     Nested rematerialization after Griewank, Optimization Methods and Software 1, 35 (1992),
     doi:10.1080/10556789208805505, with a fixed fan-out so that every level is one scan.
 
     Args:
         body: ``carry -> (carry, y)``.
-        carry: at the start.
-        length: number of turns.
+        carry: initial carry.
+        length: number of iterations.
         width: see above.
 
     Returns:
-        The last carry, and what the turns return, stacked.
+        The last carry, and the stacked ``y`` of all iterations.
     """
 
     def scan[C, R](inner: Callable[[C], tuple[C, R]], carry: C, length: int) -> tuple[C, R]:
         checkpointed = jax.checkpoint(inner, prevent_cse=False)
         return jax.lax.scan(lambda carry, _: checkpointed(carry), carry, None, length=length)
 
-    if _held_whole(length, width, size_in_bytes(carry)):
+    if _stores_all(length, width, size_in_bytes(carry)):
         return jax.lax.scan(lambda carry, _: recomputed(body)(carry), carry, None, length=length)
-    chunk, count = _cut(length, width)
-    carry, head = scan(lambda carry: checkpointed_scan(body, carry, chunk, width), carry, count)
-    head = jax.tree.map(lambda y: y.reshape((count * chunk, *y.shape[2:])), head)
-    if count * chunk == length:
+    inner, count = _split(length, width)
+    carry, head = scan(lambda carry: checkpointed_scan(body, carry, inner, width), carry, count)
+    head = jax.tree.map(lambda y: y.reshape((count * inner, *y.shape[2:])), head)
+    if count * inner == length:
         return carry, head
-    carry, tail = checkpointed_scan(body, carry, length - count * chunk, width)
+    carry, tail = checkpointed_scan(body, carry, length - count * inner, width)
     return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), head, tail)
 
 
-def _held_whole(length: int, width: int, size: int) -> bool:
-    return length <= width or length * size <= LITTLE
+def _stores_all(length: int, width: int, size: int) -> bool:
+    return length <= width or length * size <= SMALL_BYTES
 
 
-def _cut(length: int, width: int) -> tuple[int, int]:
-    """Return the turns below each turn of the top level, and the turns of that level."""
-    # Powers of the fan-out nest exactly, so only the top level leaves a remainder and the program stays small.
-    chunk = width
-    while chunk * width < length:
-        chunk *= width
-    return chunk, length // chunk
+def _split(length: int, width: int) -> tuple[int, int]:
+    """Return the length of each inner loop, and the number of iterations of the outermost level."""
+    # Powers of the fan-out nest exactly, so only the outermost level leaves a remainder and the program stays small.
+    inner = width
+    while inner * width < length:
+        inner *= width
+    return inner, length // inner
 
 
 def stored[T](tree: T) -> T:
-    """Return arrays as they are, marked to be stored and not recomputed in reverse mode.
+    """Return arrays unchanged, marked to be stored instead of recomputed in reverse mode.
 
-    A step that marks what is long to compute and short to keep (the outcome of a search) is not searched again; the
-    innermost level of rematerialization alone stores it.
+    Mark values that are costly to compute but small, such as the result of a root search: they are saved as residuals
+    at the innermost level of rematerialization.
 
     Args:
-        tree: of arrays.
+        tree: pytree of arrays.
     """
     return jax.tree.map(lambda array: checkpoint_name(array, STORED), tree)
 
 
 def recomputed[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Return the same function, of which reverse mode keeps its arguments and what is `stored`, and no more.
+    """Return the same function, of which reverse mode stores only the arguments and values marked by `stored`.
 
     Args:
-        function: of arrays.
+        function: function of arrays.
     """
     return jax.checkpoint(function, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names(STORED))
 
 
 def width_for(steps: int, memory: Literal["balanced", "smallest"]) -> int:
-    """Return how many states each level of rematerialization holds.
+    """Return how many states each level of rematerialization stores.
 
     Args:
-        steps: number of steps in all.
-        memory: ``"balanced"`` holds about the square root of ``steps``, ``"smallest"`` a constant number.
+        steps: total number of steps.
+        memory: ``"balanced"`` stores about the square root of ``steps``, ``"smallest"`` a constant number.
 
     Raises:
         ValueError: if ``memory`` is neither.
@@ -121,21 +121,21 @@ def width_for(steps: int, memory: Literal["balanced", "smallest"]) -> int:
         return SMALLEST_WIDTH
     if memory != "balanced":
         raise ValueError(f"memory = {memory!r} is unknown; choose 'balanced', 'smallest' or a number of bytes")
-    # A divisor near the square root leaves no remainder to compile apart.
+    # A divisor near the square root leaves no remainder, which would be compiled separately.
     root = max(math.isqrt(max(steps - 1, 0)) + 1, 2)
     return next((width for width in range(root, 2 * root + 1) if steps % width == 0), root)
 
 
 def width_of(loops: Sequence[int], size: int, memory: Memory) -> int:
-    """Return how many states each level of rematerialization holds in loops within one another.
+    """Return how many states each level of rematerialization stores in nested loops.
 
     Args:
-        loops: the turns of each, the outermost first.
-        size: of a state, in bytes.
+        loops: iteration counts of the loops, the outermost first.
+        size: size of a state in bytes.
         memory: see `Memory`.
 
     Raises:
-        ValueError: if ``memory`` is none.
+        ValueError: if ``memory`` is unknown.
     """
     if isinstance(memory, int):
         return nesting_within(loops, size, memory).width
@@ -143,25 +143,25 @@ def width_of(loops: Sequence[int], size: int, memory: Memory) -> int:
 
 
 def nesting_of(loops: Sequence[int], size: int, width: int) -> Nesting:
-    """Return what a width comes to.
+    """Return the nesting of loops with a given width.
 
     Args:
         loops: as for `width_of`.
         size: likewise.
-        width: how many states each level of rematerialization may hold.
+        width: largest number of states stored per level.
     """
-    found = [_nest(length, width, size) for length in loops if length > 1]
-    # The steps within a frame belong to the turn of the loop around them, which computes them as often as it is run.
+    found = [_levels_and_states(length, width, size) for length in loops if length > 1]
+    # The loop over the steps of a frame is recomputed with each iteration of the loop over frames, so levels add up.
     return Nesting(width, sum(levels for levels, _ in found) + 1, sum(states for _, states in found))
 
 
 def nesting_within(loops: Sequence[int], size: int, memory: int) -> Nesting:
-    """Return the nesting that computes steps least often while its states fit in memory; if none fits, the smallest.
+    """Return the nesting with the fewest levels whose states fit in memory; if none fits, the smallest nesting.
 
     Args:
         loops: as for `width_of`.
         size: likewise.
-        memory: bytes that the states may take together.
+        memory: largest size of all stored states in bytes.
     """
     candidates = [nesting_of(loops, size, width) for width in sorted(set(_widths(loops)))]
     fitting = [nesting for nesting in candidates if nesting.states * size <= memory]
@@ -178,14 +178,14 @@ def _widths(loops: Sequence[int]) -> Iterator[int]:
             yield width
             levels += 1
             width = max(math.ceil(length ** (1 / levels)), SMALLEST_WIDTH)
-            # One that leaves no remainder, which would be compiled apart.
+            # The next width that leaves no remainder, which would be compiled separately.
             yield from [w for w in range(width, 2 * width) if length % w ** (levels - 1) == 0][:1]
 
 
-def _nest(length: int, width: int, size: int) -> tuple[int, int]:
-    """Return levels and states of one loop."""
-    if _held_whole(length, width, size):
+def _levels_and_states(length: int, width: int, size: int) -> tuple[int, int]:
+    """Return the number of levels and of stored states of one loop."""
+    if _stores_all(length, width, size):
         return 1, length
-    chunk, count = _cut(length, width)
-    parts = [_nest(part, width, size) for part in (chunk, length - count * chunk) if part]
+    inner, count = _split(length, width)
+    parts = [_levels_and_states(part, width, size) for part in (inner, length - count * inner) if part]
     return 1 + max(levels for levels, _ in parts), count + max(states for _, states in parts)

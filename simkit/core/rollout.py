@@ -10,22 +10,21 @@ from simkit.core.compilation import compiled
 from simkit.core.pytree import pytree, size_in_bytes
 from simkit.core.rematerialization import Memory, checkpointed_scan, width_for, width_of
 from simkit.core.simulation import Arrays, Params, Simulation, State
-from simkit.core.status import asked_at_every_step, status_of, stops
+from simkit.core.status import checks_every_step, status_of, stops
 
 
 def segment(simulation: Simulation, steps: int, *, width: int | None = None) -> Callable[[State, Params], State]:
     """Return ``(state, params) -> state`` that advances ``steps`` steps in one scan, as one compiled program.
 
-    A simulation whose status stops it (`simkit.core.status.stops`) stays as it is from that step on, so the result
-    does not depend on how a run is cut into segments. Where the status is asked
-    at frames only (`simkit.core.status.asked_at_every_step`), every step is taken: what comes after numbers that are
-    not finite is not finite either.
+    After a step whose status stops the simulation (`simkit.core.status.stops`) the state does not change, so the result
+    does not depend on how a run is divided into segments. Where the status is evaluated at frames only
+    (`simkit.core.status.checks_every_step`), every step is taken: a state that is not finite stays so.
 
     Args:
-        simulation: what to advance.
+        simulation: simulation to advance.
         steps: number of steps, a Python integer.
-        width: how many states each level of rematerialization may hold in reverse mode; ``None`` holds about the
-            square root of ``steps``.
+        width: largest number of states stored per level of rematerialization in reverse mode; ``None`` stores about
+            the square root of ``steps``.
 
     Raises:
         ValueError: if ``steps`` is negative.
@@ -50,11 +49,11 @@ def trajectory(
 
     Frames and diagnostics are stacked along a leading axis of ``steps // every + 1``, the initial state first. In
     reverse mode each segment is recomputed instead of stored: memory grows like the square root of ``steps``
-    (``"balanced"``, about two extra forward runs) or like its logarithm (``"smallest"``, one extra run per level), or
-    the states take no more than so many bytes, with as few extra runs as that allows.
+    (``"balanced"``, about two extra forward runs), like its logarithm (``"smallest"``, one extra run per level), or
+    stays within a number of bytes of states, with as few extra runs as that allows.
 
     Args:
-        simulation: what to run.
+        simulation: simulation to run.
         steps: total number of steps, a multiple of ``every``.
         every: steps between frames.
         memory: ``"balanced"``, ``"smallest"``, or a number of bytes.
@@ -74,10 +73,10 @@ def trajectory(
 def recorded(
     simulation: Simulation, steps: int, every: int, *, memory: Memory = "balanced"
 ) -> "Callable[[Params, jax.Array], tuple[State, Frames]]":
-    """Return ``(params, key) -> (state, Frames)``, a whole run likewise, with the status of every frame.
+    """Return ``(params, key) -> (state, Frames)``, like `trajectory` with the status of every frame.
 
     Args:
-        simulation: what to run.
+        simulation: simulation to run.
         steps: total number of steps, a multiple of ``every``.
         every: steps between frames.
         memory: as for `trajectory`.
@@ -88,7 +87,7 @@ def recorded(
     if every < 1 or steps < every or steps % every:
         raise ValueError(f"steps = {steps} is not a positive multiple of every = {every}")
     if isinstance(memory, str):
-        width_for(steps, memory)  # refused now and not when it is traced
+        width_for(steps, memory)  # refuses an unknown name here instead of when the run is traced
     count, status = steps // every, status_of(simulation)
 
     def run(params: Params, key: jax.Array) -> tuple[State, Frames]:
@@ -103,14 +102,14 @@ def recorded(
 
 
 def initial(simulation: Simulation) -> Callable[[Params, jax.Array], State]:
-    """Return ``(params, key) -> state``, the initial state to the same last bit in every program that asks for it.
+    """Return ``(params, key) -> state``, the initial state with the same bits in every program that computes it.
 
     Args:
-        simulation: whose.
+        simulation: simulation with the ``init`` to call.
     """
 
     def run(params: Params, key: jax.Array) -> State:
-        # Fused with what follows in one program or another, the same numbers would be rounded in different ways.
+        # Without barriers, ``init`` is fused with different operations in different programs and rounded differently.
         params, key = computed_once((params, key))
         return computed_once(simulation.init(params, key))
 
@@ -119,11 +118,11 @@ def initial(simulation: Simulation) -> Callable[[Params, jax.Array], State]:
 
 @pytree
 class Frames:
-    """What a run stores, each stacked along a leading frame axis.
+    """Frames of a run, stacked along a leading frame axis.
 
     Attributes:
-        observed: what ``observe`` returns.
-        diagnosed: what ``diagnose`` returns.
+        observed: results of ``observe``.
+        diagnosed: results of ``diagnose``.
         status: int32 codes of `simkit.core.status.Status`.
     """
 
@@ -133,7 +132,7 @@ class Frames:
 
     @property
     def stored(self) -> jax.Array:
-        """Which frames a run stores, ``(frames,)`` booleans: all but those that repeat the one in which it stopped."""
+        """Frames that a stored run holds, ``(frames,)`` booleans; False for those after the frame in which it stops."""
         ended = stops(self.status)
         ended = jnp.all(ended, axis=tuple(range(1, ended.ndim)))
         return jnp.cumsum(ended) - ended == 0
@@ -142,10 +141,10 @@ class Frames:
 def frames(
     simulation: Simulation, every: int, count: int, *, width: int | None = None
 ) -> Callable[[State, Params], tuple[State, Frames]]:
-    """Return ``(state, params) -> (state, Frames)`` that takes ``count`` frames, ``every`` steps apart.
+    """Return ``(state, params) -> (state, Frames)`` that computes ``count`` frames, ``every`` steps apart.
 
     Args:
-        simulation: what to advance.
+        simulation: simulation to advance.
         every: steps before each frame.
         count: number of frames.
         width: as for `segment`.
@@ -164,10 +163,10 @@ def frames(
 def frame(
     simulation: Simulation, every: int, *, width: int | None = None
 ) -> Callable[[State, Params], tuple[State, Frames]]:
-    """Return ``(state, params) -> (state, Frames)`` that advances to the next frame and takes it (without an axis).
+    """Return ``(state, params) -> (state, Frames)`` that advances to the next frame (a single one, no frame axis).
 
     Args:
-        simulation: what to advance.
+        simulation: simulation to advance.
         every: steps before the frame.
         width: as for `segment`.
     """
@@ -182,12 +181,12 @@ def frame(
 
 
 def _advance(simulation: Simulation) -> Callable[[State, Params], State]:
-    if not asked_at_every_step(simulation):
+    if not checks_every_step(simulation):
         return simulation.step
     status = status_of(simulation)
 
     def advance(state: State, params: Params) -> State:
-        # Of an ensemble, whose step leaves alone the members that stopped, until all have.
+        # An ensemble has one status per member; its own step leaves stopped members unchanged until all have stopped.
         stopped = jnp.all(stops(status(state, params)))
         return jax.lax.cond(stopped, lambda state, _: state, simulation.step, state, params)
 

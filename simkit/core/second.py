@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from simkit.core import paths
 from simkit.core.bounded import Bounds
 from simkit.core.differences import Difference, differences
-from simkit.core.gradient import FEW, Function, Mode, differentiable, with_derivative
+from simkit.core.gradient import FORWARD_NUMBERS, Function, Mode, check_mode, differentiable, with_derivative
 from simkit.core.simulation import Arrays, Params
 from simkit.errors import UserError
 
@@ -21,29 +21,29 @@ def hessian_vector_product(
 ) -> Callable[[Params, jax.Array, Arrays], tuple[jax.Array, Arrays, Arrays]]:
     """Return ``(params, key, vector) -> (value, derivative, product)``, the product H v of the Hessian with a vector.
 
-    Forward mode over reverse mode: it takes about the time of three derivatives, whatever the number of parameters.
+    Forward over reverse mode: about the time of three derivatives, independent of the number of parameters.
 
         H v = d/de grad f(p + e v) at e = 0
 
     Args:
         objective: ``(params, key) -> scalar``, a `simkit.core.objective.Objective` or any such function.
-        wrt: paths of parameters; a branch stands for all below it. ``vector`` has an array for each of them, of its
-            shape.
+        wrt: paths of parameters; a branch stands for all below it. ``vector`` is ``{path: array}`` of the parameters'
+            shapes.
 
     Raises:
-        UserError: if a name is not a parameter, or the vector does not fit (when called).
+        UserError: when called, if a name is not a parameter, or the vector has other names or shapes.
 
     Reference: Pearlmutter, Neural Computation 6, 147 (1994), doi:10.1162/neco.1994.6.1.147.
     """
 
     def run(params: Params, key: jax.Array, vector: Arrays) -> tuple[jax.Array, Arrays, Arrays]:
         chosen = _chosen(params, wrt)
-        along = _like(vector, chosen)
+        tangent = _like(vector, chosen)
 
         def derive(chosen: Arrays) -> tuple[jax.Array, Arrays]:
             return jax.value_and_grad(lambda chosen: objective(paths.replaced(params, chosen), key))(chosen)
 
-        (value, derivative), (_, product) = jax.jvp(derive, (chosen,), (along,))
+        (value, derivative), (_, product) = jax.jvp(derive, (chosen,), (tangent,))
         return value, derivative, product
 
     return run
@@ -54,31 +54,31 @@ def gauss_newton_product(
 ) -> Callable[[Params, jax.Array, Arrays], tuple[jax.Array, Arrays, Arrays]]:
     """Return ``(params, key, vector) -> (value, derivative, product)`` of half a sum of squares, f = |r(p)|^2 / 2.
 
-    The product is that with J^T J, J = dr/dp, which is the Hessian without the second derivatives of the residuals: it
-    is positive semidefinite, and equal to the Hessian where the residuals vanish.
+    The product is J^T J v with J = dr/dp, the Hessian without the second derivatives of the residuals: positive
+    semidefinite, and equal to the Hessian where the residuals vanish.
 
     Args:
         residuals: ``(params, key) -> array``.
         wrt: as for `hessian_vector_product`.
 
     Raises:
-        UserError: if a name is not a parameter, or the vector does not fit (when called).
+        UserError: as `hessian_vector_product`.
 
     Reference: Schraudolph, Neural Computation 14, 1723 (2002), doi:10.1162/08997660260028683.
     """
 
     def run(params: Params, key: jax.Array, vector: Arrays) -> tuple[jax.Array, Arrays, Arrays]:
         chosen = _chosen(params, wrt)
-        along = _like(vector, chosen)
+        tangent = _like(vector, chosen)
 
-        def remain(chosen: Arrays) -> jax.Array:
+        def residual(chosen: Arrays) -> jax.Array:
             return residuals(paths.replaced(params, chosen), key)
 
-        # One tangent of the function, and one transpose that serves the derivative and the product.
-        _, change = jax.jvp(remain, (chosen,), (along,))
-        found, transpose = jax.vjp(remain, chosen)
-        (derivative,), (product,) = transpose(found), transpose(change)
-        return 0.5 * jnp.sum(found**2), derivative, product
+        # The same transpose J^T gives the derivative J^T r and the product J^T J v.
+        _, change = jax.jvp(residual, (chosen,), (tangent,))
+        r, transpose = jax.vjp(residual, chosen)
+        (derivative,), (product,) = transpose(r), transpose(change)
+        return 0.5 * jnp.sum(r**2), derivative, product
 
     return run
 
@@ -94,16 +94,17 @@ def hessian(
         objective: ``(params, key) -> (scalar, code)``, such as `simkit.core.objective.Objective.with_status`.
         wrt: paths of parameters; a branch stands for all below it. The matrix is (n, n), n numbers in the order of
             `entries`.
-        mode: ``"forward"`` takes n * n runs and holds no states, ``"reverse"`` n products of about three derivatives;
-            ``"shortest"`` is forward mode for up to three numbers.
+        mode: ``"forward"`` costs about n * n runs and stores no states, ``"reverse"`` n Hessian-vector products of
+            about three derivatives each; ``"shortest"`` is forward mode for up to three numbers.
 
     Raises:
-        UserError: if a name is not a parameter (when called).
+        UserError: if the mode is unknown; when called, if a name is not a parameter.
     """
+    check_mode(mode)
 
     def run(params: Params, key: jax.Array) -> tuple[jax.Array, jax.Array, Arrays, jax.Array]:
         flat, unravel = ravel_pytree(_chosen(params, wrt))
-        forward = mode == "forward" or (mode == "shortest" and flat.size <= FEW)
+        forward = mode == "forward" or (mode == "shortest" and flat.size <= FORWARD_NUMBERS)
 
         def measure(flat: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
             value, status = objective(paths.replaced(params, unravel(flat)), key)
@@ -125,21 +126,21 @@ def entries(params: Params, wrt: str | Sequence[str]) -> list[str]:
     """Return the names of the rows of a Hessian: ``"gravity"``, or ``"force[0, 1]"`` for an entry of an array.
 
     Args:
-        params: whose.
+        params: parameters.
         wrt: as for `hessian`.
     """
-    return [f"{row.name}[{', '.join(map(str, row.place))}]" if row.place else row.name for row in _rows(params, wrt)]
+    return [f"{row.name}[{', '.join(map(str, row.entry))}]" if row.entry else row.name for row in _rows(params, wrt)]
 
 
 class _Row(NamedTuple):
     name: str
-    place: tuple[int, ...]
+    entry: tuple[int, ...]
 
 
 def _rows(params: Params, wrt: str | Sequence[str]) -> list[_Row]:
-    # In the order of `ravel_pytree`: a dictionary's arrays by their names.
+    # In the order of `ravel_pytree`, which sorts the keys of a dictionary.
     chosen = sorted(_chosen(params, wrt).items())
-    return [_Row(name, place) for name, array in chosen for place in np.ndindex(jnp.shape(array))]
+    return [_Row(name, entry) for name, array in chosen for entry in np.ndindex(jnp.shape(array))]
 
 
 def hessian_differences(
@@ -149,14 +150,14 @@ def hessian_differences(
 
     Args:
         objective: ``(params, key) -> scalar``.
-        params: where.
+        params: parameters at which to differentiate.
         key: random key of the initial state.
         wrt: as for `hessian`.
         bounds: ``{path: (low, high)}``, where known.
     """
     derive = with_derivative(objective, wrt)
     rows = [
-        differences(lambda params, row=row: derive(params, key)[1][row.name][row.place], params, wrt, bounds)
+        differences(lambda params, row=row: derive(params, key)[1][row.name][row.entry], params, wrt, bounds)
         for row in _rows(params, wrt)
     ]
     order = sorted(_chosen(params, wrt))

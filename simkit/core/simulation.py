@@ -1,4 +1,4 @@
-"""The record every domain returns and every transformation takes."""
+"""The `Simulation` record: pure functions, default parameters and their descriptions."""
 
 import dataclasses
 import html
@@ -15,21 +15,21 @@ from simkit.core.parameter import Parameter
 from simkit.core.ranges import check_bounds
 from simkit.errors import UserError
 
-# Coordinates and columns that data sets of runs and sweeps add: no quantity has their names.
+# Names of coordinates and columns that data sets of runs and sweeps add, which no quantity may have.
 TAKEN = ("frame", "seed", "member", "status", "failed", "message")
 
 type State = Any
 type Params = Any
-"""Any pytree of float arrays: a dictionary of them by name, or nested ones, see `simkit.core.paths`."""
+"""Any pytree of float arrays, usually a (nested) dictionary by name, see `simkit.core.paths`."""
 type Arrays = dict[str, jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
 class Equilibrium:
-    """What a converged state satisfies: ``residual(unknowns(state), params) = 0``.
+    """Equations of a converged state: ``residual(unknowns(state), params) = 0``.
 
-    With it the derivative of a converged state follows from one linear solve at the solution (the implicit
-    function theorem), whatever the iteration that led there.
+    From them the derivative of a converged state follows by one linear solve at the solution (implicit function
+    theorem), independent of the iterations.
 
     Attributes:
         unknowns: ``state -> x``, the part of the state that solves the equations (any pytree of float arrays).
@@ -47,11 +47,11 @@ class Equilibrium:
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-    """What an observed array or a diagnostic is.
+    """Unit and meaning of an observed array or a diagnostic.
 
     Attributes:
         unit: physical unit; ``"1"`` for a pure number.
-        doc: what it means, in a few words.
+        doc: its meaning in a few words.
     """
 
     unit: str
@@ -65,33 +65,32 @@ class Simulation:
     Attributes:
         init: ``(params, key) -> state``. Time, iteration count and random key live in the state.
         step: ``(state, params) -> state``, one time step or one minimizer iteration; shapes and dtypes preserved.
-        observe: ``(state, params) -> {name: array}``, what a frame stores and a renderer draws.
+        observe: ``(state, params) -> {name: array}``, the arrays that a frame stores and a renderer draws.
         diagnose: ``(state, params) -> {name: scalar}``; has ``time`` (or ``iteration``) among its names.
-        params: default parameters: exactly what may be swept or differentiated. A dictionary of float arrays by name,
-            or any pytree of them, each addressed by its path: ``"closure.0.weight"``, and ``"closure"`` for the whole
-            branch. Given as plain numbers, nested lists of plain numbers, or as `Parameter` with unit, meaning and
-            bounds, they become arrays of the working precision.
-        converges: whether it runs until its ``status`` is ``CONVERGED``, and steps are only a limit.
-        equilibrium: what holds once it has converged; ``None`` where no implicit derivative exists.
+        params: default parameters, exactly those that may be swept or differentiated: a dictionary of float arrays by
+            name, or any pytree of them, each addressed by its path, ``"closure.0.weight"``, or ``"closure"`` for the
+            whole branch. Plain numbers, nested lists of plain numbers and `Parameter` (with unit, meaning and bounds)
+            become arrays of the working precision.
+        converges: whether it runs until its ``status`` is ``CONVERGED``, and the number of steps is only a limit.
+        equilibrium: equations of a converged state; ``None`` where no implicit derivative exists.
         status: ``(state, params) -> int32``, a `simkit.core.status.Status` code or one per member, see
-            `simkit.core.status.converged_when`; ``None`` tells only whether the state is finite.
-        watched: whether ``status`` is asked after every step; otherwise at frames only, as where there is none: for a
-            simulation whose steps cost less than a look at all of its state.
-        sized_like: ``state -> simulation``, on the host, where the state holds a `simkit.core.buffers.Buffer`: the same
-            simulation, whose ``init`` and ``equilibrium`` make buffers as large as those of the state. All other
+            `simkit.core.status.converged_when`; ``None`` checks only whether the state is finite.
+        watched: whether ``status`` is evaluated after every step, or only at frames, as without a ``status``: for
+            simulations whose step costs less than a check of the whole state.
+        sized_like: ``state -> simulation``, on the host, where the state contains a `simkit.core.buffers.Buffer`: the
+            same simulation, whose ``init`` and ``equilibrium`` make buffers as large as those of the state. All other
             functions take buffers of any size. Called by `with_buffers_of`.
-        check: ``(params, key) -> None``, on the host before a run, with what ``init`` will get; raises `UserError` for
-            values, or a start that the key draws, which it could not run with. Called by `check_values`.
+        check: ``(params, key) -> None``, on the host before a run, with the arguments of ``init``; raises `UserError`
+            for values, or an initial state drawn from the key, with which it cannot run. Called by `check_values`.
         step_members: ``(states, params) -> states``, the step of many members at once, every array of states and params
-            with a leading member axis; ``None`` maps ``step``. For kernels that know a better layout for a batch.
-        second_derivatives: what has to be said of second derivatives, in one line; empty where they are as good as the
-            first.
+            with a leading member axis, for kernels with a better layout for a batch; ``None`` uses `jax.vmap`.
+        second_derivatives: limits of second derivatives in one line; empty where they are as accurate as the first.
         dimensions: ``{observed name: dimension names}``, one name per array axis, for labeled data sets.
-        coordinates: ``{dimension name: values}``, for the dimensions that have a physical coordinate; and what else a
-            renderer may draw: the kinds of the ``sides``, and as ``NAME_names`` those of whole numbers; as
-            ``NAME_widths`` the widths of unequal cells, by which means along the axis NAME are weighed.
-        quantities: ``{name: Quantity}``, unit and meaning of what is observed and diagnosed and of the coordinates;
-            may describe names that this configuration does not have. See `simkit.core.quantities.described`.
+        coordinates: ``{dimension name: values}`` of dimensions with a physical coordinate, and further data for
+            renderers: the kinds of the ``sides``; names of integer values as ``NAME_names``; widths of unequal cells as
+            ``NAME_widths``, which are also the weights of means along the axis NAME.
+        quantities: ``{name: Quantity}``, unit and meaning of observed arrays, diagnostics and coordinates; may describe
+            names that this configuration does not have. See `simkit.core.quantities.described`.
         parameters: ``{path: Parameter}``, those of ``params`` that were given with unit, meaning and bounds.
     """
 
@@ -117,18 +116,18 @@ class Simulation:
         """Make arrays, in the working precision, of parameters that are plain numbers or `Parameter`.
 
         Raises:
-            UserError: if a parameter is not made of real numbers, if nothing tells when it has converged, or if it has
-                an equilibrium and does not converge.
+            UserError: if a parameter is not made of real numbers, if it converges without a ``status``, or has an
+                ``equilibrium`` and does not converge.
         """
         if self.converges and self.status is None:
             raise UserError(
-                "converges = True needs a status that tells when; give status=converged_when(test), of "
+                "converges = True needs a status that becomes CONVERGED; give status=converged_when(test), see "
                 "simkit.converged_when"
             )
         if self.equilibrium is not None and not self.converges:
             raise UserError(
-                "equilibrium is what holds once a simulation has converged; set converges=True with a status that "
-                "tells when, or leave equilibrium out"
+                "an equilibrium holds in a converged state only; set converges=True with a status that becomes "
+                "CONVERGED, or leave equilibrium out"
             )
         object.__setattr__(self, "params", as_arrays(params := self.params))
         given = paths.leaves(params, is_leaf=_is_array)
@@ -138,9 +137,9 @@ class Simulation:
             if isinstance(value, Parameter)
             for path, default in paths.leaves(value.default, name, _is_array).items()
         }
-        # Those of a record that had other params, of which this one is made, are gone with them.
+        # `dataclasses.replace` with other params passes on declarations of parameters that no longer exist.
         known = paths.leaves(self.params)
-        kept = {path: told for path, told in self.parameters.items() if path in known}
+        kept = {path: parameter for path, parameter in self.parameters.items() if path in known}
         object.__setattr__(self, "parameters", kept | declared)
 
     def __repr__(self) -> str:
@@ -157,14 +156,14 @@ class Simulation:
         return f"<table><tr><th>parameter</th><th>default</th></tr>{rows}</table>"
 
     def check_values(self, params: Params, key: jax.Array) -> None:
-        """Refuse values that the simulation cannot run with: out of declared bounds, or refused by its own ``check``.
+        """Refuse values that are out of declared bounds or refused by the simulation's ``check``.
 
         Args:
-            params: as ``init`` will get them, not traced.
-            key: likewise.
+            params: the parameters that ``init`` will get, not traced.
+            key: the random key that ``init`` will get, not traced.
 
         Raises:
-            UserError: that names the first parameter out of bounds; and whatever ``check`` raises.
+            UserError: that names the first parameter out of bounds, or raised by ``check``.
         """
         check_bounds(self.parameters, paths.leaves(params))
         if self.check is not None:
@@ -175,7 +174,7 @@ class Simulation:
 
         Args:
             values: new values by path, ``{"closure.0.weight": array}``, or a tree of them all like ``params``.
-            **named: likewise, by name: a leaf, of the default's shape and cast to its dtype, or a branch as a tree.
+            **named: likewise, by name: a leaf of the default's shape, cast to its dtype, or a branch as a tree.
 
         Raises:
             UserError: if a name is unknown, or a value is not made of real numbers of that shape.
@@ -190,24 +189,24 @@ class Simulation:
         return dataclasses.replace(self, params=paths.replaced(self.params, arrays))
 
     def with_buffers_of(self, state: State) -> "Simulation":
-        """Return the same simulation, which begins with buffers as large as those of a state.
+        """Return the same simulation with initial buffers as large as those of a state.
 
         Args:
-            state: of this simulation; only the sizes of its buffers matter.
+            state: state of this simulation; only the sizes of its buffers matter.
         """
         assert self.sized_like is not None  # without it no buffer is limited
         sized = self.sized_like(state)
         return dataclasses.replace(self, init=sized.init, equilibrium=sized.equilibrium, sized_like=sized.sized_like)
 
     def with_quantities(self, **functions: "Callable[[State, Params], jax.Array]") -> "Simulation":
-        """Return the same simulation, which also tells further quantities.
+        """Return the same simulation with further quantities.
 
         Args:
-            **functions: ``(state, params) -> array`` by name. Single numbers join the diagnostics, of which objectives
-                are made; arrays join what frames store. One that is there already is replaced.
+            **functions: ``(state, params) -> array`` by name. Scalars are added to the diagnostics, from which
+                objectives are made; arrays are added to the frames. A quantity of the same name is replaced.
 
         Raises:
-            UserError: if a function does not give one array.
+            UserError: if a function does not return one array.
         """
         key = jax.eval_shape(jax.random.key, 0)
         state = jax.eval_shape(self.init, self.params, key)
@@ -219,11 +218,11 @@ class Simulation:
             (arrays if found.shape else scalars)[name] = function
 
         def joined(own: Callable[[State, Params], Arrays], added: Mapping[str, Callable]) -> Callable:
-            def told(state: State, params: Params) -> Arrays:
+            def quantities(state: State, params: Params) -> Arrays:
                 kept = {name: array for name, array in own(state, params).items() if name not in functions}
                 return kept | {name: jnp.asarray(function(state, params)) for name, function in added.items()}
 
-            return told
+            return quantities
 
         return dataclasses.replace(self, observe=joined(self.observe, arrays), diagnose=joined(self.diagnose, scalars))
 
@@ -232,11 +231,11 @@ def as_arrays(params: Any) -> Params:
     """Return parameters as arrays of the working precision.
 
     Args:
-        params: numbers, nested lists of plain numbers, arrays or `Parameter`, whose default counts, in a dictionary by
-            name or in any other pytree.
+        params: numbers, nested lists of plain numbers, arrays or `Parameter` (of which the default is taken), in a
+            dictionary by name or in any other pytree.
 
     Raises:
-        UserError: if one is not made of real numbers, or has no name.
+        UserError: if one is not made of real numbers, or ``params`` is a single number or array without a name.
     """
 
     def array(name: str, value: Any) -> Any:
@@ -251,7 +250,7 @@ def as_arrays(params: Any) -> Params:
 
 
 def _is_array(_: str, value: Any) -> bool:
-    """Return whether a list or tuple is an array, of plain numbers, and not a branch."""
+    """Return whether a list or tuple is an array of plain numbers instead of a branch."""
     if type(value) not in (list, tuple):
         return False
     return all(isinstance(entry, int | float | np.generic) or _is_array(_, entry) for entry in value)
@@ -260,7 +259,7 @@ def _is_array(_: str, value: Any) -> bool:
 def _like(name: str, value: Any, default: Any) -> jax.Array:
     """Return a parameter's value as an array of its default's shape and type."""
     _check_real(name, value)
-    # In the precision that the simulation was made in, also where JAX now runs in another.
+    # In the precision of the simulation, which may differ from the present one of JAX.
     with jax.enable_x64(jax.config.jax_enable_x64 or default.dtype.itemsize > 4):
         array = jnp.asarray(value, dtype=default.dtype)
     if array.shape != default.shape:
@@ -269,10 +268,10 @@ def _like(name: str, value: Any, default: Any) -> jax.Array:
 
 
 def draws(simulation: Simulation) -> bool:
-    """Return whether a simulation's start depends on its random key.
+    """Return whether the initial state of a simulation depends on its random key.
 
     Args:
-        simulation: whose ``init`` is traced; nothing is computed.
+        simulation: simulation of which ``init`` is traced; nothing is computed.
     """
     traced = jax.make_jaxpr(lambda key: simulation.init(simulation.params, key))(jax.random.key(0)).jaxpr
     (key,) = traced.invars
@@ -303,7 +302,7 @@ def _kind(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a number, or the kind of an array."""
+    """Return a scalar as text, or dtype and shape of an array."""
     if value.shape or isinstance(value, Tracer | jax.ShapeDtypeStruct):
         return f"{value.dtype.name}{list(value.shape)}"
     return f"{value.item():.6g}"

@@ -1,4 +1,4 @@
-"""Status codes of a simulation: failures are values, each with one message and a remedy."""
+"""Status codes of a simulation: failures as values, each with a message and a remedy."""
 
 import enum
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from simkit.errors import UserError
 
 
 class Status(enum.IntEnum):
-    """Codes that compiled code returns, one per simulation (one per member for an ensemble)."""
+    """Status codes returned by compiled code, one per simulation (one per member for an ensemble)."""
 
     OK = 0
     CONVERGED = 1
@@ -54,9 +54,9 @@ MESSAGES = {
     Status.STOPPED: "stopped where its condition held",
     Status.BODY_TOO_NEAR: "moved a body to within two cells of a side or of another body, where the flow between is "
     "not resolved; let it turn back sooner, or use smaller cells",
-    Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them were others "
-    "at its end, as from a start that overlaps; reduce the time step, relax the start first, or place particles "
-    "farther apart and from walls",
+    Status.UNRESOLVED: "ran all its steps, but moved particles so far in one step that the forces on them changed "
+    "too much within it, as from a start that overlaps; reduce the time step, relax the start first, or place "
+    "particles farther apart and from walls",
     Status.CELL_TOO_SMALL: "shrank its cell to less than twice the cut-off of its forces, where pairs would be missed; "
     "take a larger cell of more particles, a shorter cut-off, or a lower pressure",
     Status.VISCOSITY_OUT_OF_RANGE: "has a viscosity that became negative, or too large for its time step with explicit "
@@ -78,25 +78,25 @@ FAILURES = (
     Status.CELL_TOO_SMALL,
     Status.VISCOSITY_OUT_OF_RANGE,
 )
-# The run goes on, but it, or derivatives of it, may not be those of the physics.
+# Statuses that do not stop a run, whose result or derivatives may deviate from the physics.
 CAUTIONS = (Status.BRIEF_CONTACT, Status.STEPPED_IMPACT, Status.BOXES_MET, Status.UNRESOLVED)
-# Of these, what a run that is not differentiated need not be warned of: its motion is as good as without.
+# Cautions about derivatives only: the run itself is as accurate as without them.
 ONLY_DERIVATIVES = (Status.STEPPED_IMPACT,)
 
 
 def failed(status: jax.Array | np.ndarray) -> Any:
-    """Tell which statuses are failures: compiled code, tables, messages, exit codes, charts and data sets all ask here.
+    """Return which statuses are failures, for compiled code, tables, messages, exit codes, charts and data sets.
 
     Args:
         status: codes of `Status`, of any shape, in compiled code or on the host; or, on the host, their names in lower
-            case as a sweep's data set holds them.
+            case as in the data set of a sweep.
 
     Returns:
-        Booleans of the same shape, of JAX or NumPy as the statuses are.
+        Booleans of the same shape, a JAX or NumPy array like ``status``.
     """
     if status.dtype.kind in "OU":
         return np.isin(status, [code.name.lower() for code in FAILURES])
-    # One bit for each code: comparisons with all of them would be repeated in each array that a failure holds.
+    # One bit per code: XLA would repeat a comparison with every code in each loop that uses the result.
     bits = np.int32(sum(1 << failure for failure in FAILURES))
     return (bits >> status) & 1 == 1
 
@@ -109,16 +109,16 @@ def stops(status: jax.Array | np.ndarray) -> Any:
             does not stop.
 
     Returns:
-        Booleans of the same shape, of JAX or NumPy as the codes are.
+        Booleans of the same shape, a JAX or NumPy array like ``status``.
     """
-    goes_on = status == Status.OK
+    continues = status == Status.OK
     for caution in CAUTIONS:
-        goes_on = goes_on | (status == caution)
-    return ~goes_on
+        continues = continues | (status == caution)
+    return ~continues
 
 
-def asked_at_every_step(simulation: Simulation) -> bool:
-    """Return whether a run asks for the status after every step, so that it stops there, or at frames only.
+def checks_every_step(simulation: Simulation) -> bool:
+    """Return whether a run evaluates the status after every step, and may stop there, or at frames only.
 
     Args:
         simulation: any.
@@ -130,7 +130,7 @@ def is_finite(tree: State) -> jax.Array:
     """Return whether every floating-point number in ``tree`` is finite.
 
     Args:
-        tree: any pytree of arrays; integers and random keys do not count.
+        tree: any pytree of arrays; integers and random keys are ignored.
 
     Returns:
         A boolean scalar.
@@ -140,22 +140,22 @@ def is_finite(tree: State) -> jax.Array:
 
 
 def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
-    """Return ``(state, params) -> int32`` with the simulation's `Status`; without one, whether its state is finite.
+    """Return ``(state, params) -> int32``, the `Status` of a simulation, with the checks common to all simulations.
 
-    A `simkit.core.buffers.Buffer` in the state that overflowed comes before all else: what follows from it may be NaN
-    on purpose, and more room is the remedy.
+    ``BUFFER_OVERFLOW`` of a `simkit.core.buffers.Buffer` in the state takes precedence: numbers that follow from it may
+    be NaN on purpose. A simulation without ``status`` is ``NON_FINITE`` or ``OK``. All functions that advance a
+    simulation stop by this status and `stops`, and so at the same step.
 
     Args:
-        simulation: any simulation; an ensemble reports a status per member. Every function that advances a simulation
-            stops by this and `stops`, and so at the same step.
+        simulation: any simulation; an ensemble returns one status per member.
 
     Raises:
-        UserError: if it gives anything but integers (when called).
+        UserError: if its ``status`` does not return an integer (when called).
     """
-    told = simulation.status or converged_when(lambda state, params: jnp.bool_(False))
+    own = simulation.status or converged_when(lambda state, params: jnp.bool_(False))
 
     def status(state: State, params: Params) -> jax.Array:
-        code = told(state, params)
+        code = own(state, params)
         kind = jnp.result_type(code) if hasattr(code, "dtype") or isinstance(code, int | float) else type(code).__name__
         if isinstance(kind, str) or not jnp.issubdtype(kind, jnp.integer):
             raise UserError(
@@ -165,7 +165,7 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
         code, overflowed = jnp.asarray(code, jnp.int32), overflow_of(state)
         if overflowed is None:
             return code
-        # One status for a state that holds several buffers of a kind.
+        # A state may hold an array of buffers; its status is one code.
         if overflowed.ndim > code.ndim:
             overflowed = overflowed.any(axis=tuple(range(code.ndim, overflowed.ndim)))
         return jnp.where(overflowed, jnp.int32(Status.BUFFER_OVERFLOW), code)
@@ -174,7 +174,7 @@ def status_of(simulation: Simulation) -> Callable[[State, Params], jax.Array]:
 
 
 def converged_when(test: Callable[[State, Params], jax.Array]) -> Callable[[State, Params], jax.Array]:
-    """Return a ``status`` for a simulation that converges: ``CONVERGED`` once the test is true, if all is finite.
+    """Return a ``status`` function: ``CONVERGED`` once the test is true, ``NON_FINITE`` if the state is not finite.
 
     Args:
         test: ``(state, params) -> bool`` scalar.

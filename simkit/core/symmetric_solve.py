@@ -1,4 +1,4 @@
-"""Linear systems with a symmetric operator given by its products with vectors, such as a Hessian at a minimum."""
+"""Conjugate gradients for symmetric operators given by matrix-vector products, such as a Hessian at a minimum."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,21 +11,21 @@ from jax.flatten_util import ravel_pytree
 def solve_symmetric(matvec: Callable[[Any], Any], b: Any, project: Callable[[Any], Any]) -> Any:
     """Solve ``A x = b`` on the complement of the zero modes that ``project`` removes.
 
-    By conjugate gradients, which need A positive definite on that complement: the solution is NaN where a direction
-    of no or negative curvature turns up, or the residual stays above round-off. Differentiable, forward and reverse.
+    By conjugate gradients, which need A positive definite on that complement: the solution is NaN if a direction of
+    zero or negative curvature occurs, or the residual stays above round-off. Differentiable, forward and reverse.
 
     Args:
         matvec: ``x -> A x``, linear and symmetric.
-        b: the right-hand side, a pytree of float arrays; its part along the zero modes is ignored.
-        project: ``x -> x`` without its part along the zero modes, an orthogonal projection.
+        b: right-hand side, a pytree of float arrays; its component along the zero modes is ignored.
+        project: ``x -> x``, orthogonal projection that removes the zero modes.
 
     Returns:
-        x, like ``b``, without a part along the zero modes.
+        x, like ``b``, without a component along the zero modes.
     """
 
     def regular(x: Any) -> Any:
         inside = project(x)
-        # The identity on the zero modes makes the operator definite without touching the rest of the spectrum.
+        # The identity on the zero modes makes the operator definite without changing the rest of the spectrum.
         return jax.tree.map(lambda a, x, i: a + (x - i), project(matvec(inside)), x, inside)
 
     return jax.lax.custom_linear_solve(regular, project(b), _conjugate_gradients, symmetric=True)
@@ -37,16 +37,16 @@ def preconditioned(
     precondition: Callable[[jax.Array], jax.Array],
     wanted: jax.Array,
 ) -> jax.Array:
-    """Solve ``A x = b`` by preconditioned conjugate gradients, or do nothing; not differentiable.
+    """Solve ``A x = b`` by preconditioned conjugate gradients where requested; not differentiable.
 
     Args:
         matvec: ``x -> A x``, symmetric and positive definite.
         b: (n,).
-        precondition: ``r -> x``, about the inverse of A, symmetric and positive definite.
-        wanted: whether to solve at all; otherwise not a single product is computed.
+        precondition: ``r -> x``, approximate inverse of A, symmetric and positive definite.
+        wanted: whether to solve; if False, no product with A is computed.
 
     Returns:
-        x, (n,); NaN if the residual stays above round-off. Zero where it is not wanted.
+        x, (n,); NaN if the residual stays above round-off; zero if not ``wanted``.
 
     Reference: Hestenes and Stiefel, J. Res. NBS 49, 409 (1952), doi:10.6028/jres.049.044.
     """
@@ -71,12 +71,12 @@ def preconditioned(
 
 
 def _conjugate_gradients(matvec: Callable[[Any], Any], b: Any) -> Any:
-    """Solve ``A x = b`` for a positive definite ``A``; NaN if a direction of no or negative curvature turns up.
+    """Solve ``A x = b`` for a positive definite ``A``; NaN if a direction of zero or negative curvature occurs.
 
     Hestenes and Stiefel, J. Res. NBS 49, 409 (1952), doi:10.6028/jres.049.044.
     """
     flat, unflatten = ravel_pytree(b)
-    # Far below the accuracy asked of a derivative (1e-5), far above what round-off lets the residual reach.
+    # Far below the accuracy required of a derivative (1e-5), far above the round-off of the residual.
     tolerance = jnp.finfo(flat.dtype).eps ** 0.75 * jnp.linalg.norm(flat)
 
     def apply(x: jax.Array) -> jax.Array:
@@ -98,9 +98,9 @@ def _conjugate_gradients(matvec: Callable[[Any], Any], b: Any) -> Any:
 
     start = (jnp.zeros_like(flat), flat, flat, flat @ flat, jnp.int32(0), jnp.bool_(True))
     x, _, _, square, _, definite = jax.lax.while_loop(unfinished, step, start)
-    # The residual above is updated, not computed. Where a zero mode was left in, round-off may give its direction a
-    # small positive curvature, and x grows to 1/eps of what it should be: only the residual itself shows that.
-    left = jnp.linalg.norm(flat - apply(x))
-    exact = left <= jnp.sqrt(jnp.finfo(flat.dtype).eps) * jnp.linalg.norm(flat)
+    # The residual above is updated recursively. If ``project`` leaves a zero mode in, round-off may give it a small
+    # positive curvature, and x becomes 1/eps times too large: only the true residual shows that.
+    true_residual = jnp.linalg.norm(flat - apply(x))
+    exact = true_residual <= jnp.sqrt(jnp.finfo(flat.dtype).eps) * jnp.linalg.norm(flat)
     solved = definite & (jnp.sqrt(square) <= tolerance) & exact
     return unflatten(jnp.where(solved, x, jnp.nan))

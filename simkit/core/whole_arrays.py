@@ -1,4 +1,4 @@
-"""Context that marks programs traced for runtimes without fusion of operations, such as those of ONNX."""
+"""Context for tracing programs for runtimes that do not fuse operations, such as those of ONNX."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,28 +6,27 @@ from contextvars import ContextVar
 
 from jax.experimental.xla_metadata import set_xla_metadata
 
-_ASKED = ContextVar("simkit_whole_arrays", default=False)
+_IS_ACTIVE = ContextVar("simkit_whole_arrays", default=False)
 
 
 def prefers_whole_arrays() -> bool:
     """Return whether few operations on whole arrays are faster than loops over their rows.
 
-    So it is in programs that are traced inside `whole_arrays`: their runtime takes each operation of each turn of a
-    loop for itself, where XLA makes one function of them. Methods that give the same numbers but for rounding are
-    chosen by this while they are traced.
+    True in programs traced inside `whole_arrays`: their runtime dispatches every operation of every loop iteration
+    separately, while XLA fuses them. Used at trace time to choose between methods that differ in round-off only.
     """
-    return _ASKED.get()
+    return _IS_ACTIVE.get()
 
 
 @contextmanager
 def whole_arrays() -> Iterator[None]:
-    """Trace programs inside the block for a runtime that computes one operation after the other.
+    """Trace programs inside the block for a runtime that executes one operation after the other.
 
-    JAX keeps what it has traced; metadata of the block tell it that these programs are others.
+    JAX caches traced programs; the metadata set here keep these apart from those traced outside.
     """
-    token = _ASKED.set(True)
+    token = _IS_ACTIVE.set(True)
     try:
         with set_xla_metadata(simkit_whole_arrays="1"):
             yield
     finally:
-        _ASKED.reset(token)
+        _IS_ACTIVE.reset(token)

@@ -107,7 +107,9 @@ def differentiate(
     compiling = gradient.jitted if limit is None else partial(budget.fitted, memory=limit)
     with prepared(scenario, objective) as (function, params, key):
         try:
-            call, _, value, status, derivative = gradient.roomy(function, names, mode, params, key, compiling)
+            call, _, value, status, derivative = gradient.derivative_with_growth(
+                function, names, mode, params, key, compiling
+            )
         except budget.NoRoomError as error:
             raise UserError(_no_room(scenario, error.needed, limit or 0)) from None
         exact = {name: np.asarray(derivative[name]) for name in names}

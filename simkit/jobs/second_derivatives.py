@@ -116,7 +116,7 @@ def curvature(
         value, status, derivative, matrix = derive(params, key)
         difference = None
         if check:
-            near, bounds = function.near(params, key), {n: p.bounds for n, p in scenario.parameters.items()}
+            near, bounds = function.continuation(params, key), {n: p.bounds for n, p in scenario.parameters.items()}
             difference = second.hessian_differences(lambda params, _: near(params), params, key, names, bounds)
         flat = np.concatenate([np.ravel(derivative[name]) for name in sorted(names)])
         notes = (note_of(scenario, int(status)), function.simulation.second_derivatives)

@@ -61,11 +61,11 @@ def objective_values(
     """
     import jax
 
-    from simkit.core.status import asked_at_every_step, stops
+    from simkit.core.status import checks_every_step, stops
 
     if not objectives:
         return {}, []
-    counted = _stored(diagnosed, stops(status)) if diagnosed and asked_at_every_step(simulation) else None
+    counted = _stored(diagnosed, stops(status)) if diagnosed and checks_every_step(simulation) else None
     values, left_out = {}, []
     for name, settings in objectives.items():
         seen = [one for one in settings.made_of if one in observed and one not in diagnosed]

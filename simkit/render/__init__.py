@@ -1,4 +1,4 @@
-"""Pictures and animations from stored frames; knows no simulation and needs no JAX."""
+"""Pictures and animations from stored frames, independent of simulations and of JAX."""
 
 from simkit.render.animate import parse_size, render
 

@@ -1,4 +1,4 @@
-"""Rendering of stored frames to a file: the entry point of this package."""
+"""Rendering of stored frames to a picture or animation file."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from simkit.errors import UserError, nearest
-from simkit.render.figure import USUAL, Size
+from simkit.render.figure import DEFAULT_PIXELS, Size
 from simkit.render.pace import choose_pace
 from simkit.render.video import write_gif, write_mp4, write_png
 from simkit.render.views import Pictures, new_painter
@@ -19,13 +19,13 @@ FORMATS = (*_ANIMATIONS, "png")
 
 
 def parse_size(text: str | None) -> Size:
-    """Return (width, height) in pixels from ``"1280x720"``; the usual number of pixels, of any shape, from ``None``.
+    """Return (width, height) in pixels from ``"1280x720"``; from ``None`` the default number of pixels, of any shape.
 
     Raises:
         UserError: if the text is not of that form or a side is outside 64 ... 4096.
     """
     if text is None:
-        return USUAL
+        return DEFAULT_PIXELS
     match = re.fullmatch(r"\s*([0-9]{1,6})\s*[xX]\s*([0-9]{1,6})\s*", text)
     if not match:
         raise UserError(f"size '{text}' is not WIDTHxHEIGHT in pixels; write for instance 1280x720")
@@ -56,28 +56,28 @@ def render(
     settings: RenderSettings,
     output: Path,
     format: str = "gif",
-    size: Size = USUAL,
+    size: Size = DEFAULT_PIXELS,
     frame: int = -1,
     maximum_frames: int = 150,
     units: Mapping[str, str] | None = None,
     report: Callable[[float], None] = lambda fraction: None,
 ) -> Path:
-    """Draw a run into a file; the same input gives the same bytes, and the file is whole or not there.
+    """Draw a run into a file, written atomically; the same input gives the same bytes.
 
     Args:
         frames: observed arrays by name, frame axis first.
         diagnostics: scalars by name, frame axis first, with ``time`` or ``iteration``.
         coordinates: physical coordinates by name; a field needs its cell centers ``x`` and ``y``.
-        title: shown upper left.
+        title: title at the upper left.
         settings: view, quantity, label, unit, color map, limits and speed.
         output: the file to write; an existing one is replaced.
         format: ``"gif"``, ``"mp4"`` or ``"png"``.
-        size: width and height in pixels, 64 to 4096 each; or their product, for a picture whose shape suits what it
-            shows.
-        frame: which frame a png shows; negative ones count from the end.
-        maximum_frames: an animation of more frames is thinned, keeping the first and the last; see ``choose_pace``.
-        units: of diagnostics and coordinates by name, as far as they are known.
-        report: told the fraction of an animation that is drawn.
+        size: width and height in pixels, 64 to 4096 each; or their product, for a picture of the aspect ratio of its
+            content.
+        frame: index of the frame of a png; negative ones count from the end.
+        maximum_frames: largest number of frames; more are thinned, keeping the first and the last, see ``choose_pace``.
+        units: units of diagnostics and coordinates by name, as far as they are known.
+        report: called with the fraction of the animation that has been drawn.
 
     Returns:
         ``output``.

@@ -1,4 +1,4 @@
-"""The color bar."""
+"""Color bar of a picture."""
 
 import re
 
@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from simkit.render.color import ColorScale
 from simkit.render.labels import drawable, fit, shown_unit, with_unit
-from simkit.render.layout import Box, tick_places
+from simkit.render.layout import Box, tick_locator
 
 # Lengths of the design at 640 x 360 pixels.
 _THICKNESS = 11
@@ -17,14 +17,14 @@ class ColorBar:
     """A color bar at the right of a window, or below it and its labels.
 
     Args:
-        figure: the figure it is drawn on.
-        scale: its colors.
-        label: what they mean.
-        unit: of the numbers.
-        below: whether it lies below the window.
+        figure: figure of the bar.
+        scale: color scale.
+        label: name of the quantity.
+        unit: unit of the quantity.
+        below: whether the bar is below the window.
 
     Attributes:
-        axes: its Matplotlib axes.
+        axes: Matplotlib axes of the bar.
     """
 
     def __init__(self, figure: Figure, scale: ColorScale, label: str, unit: str, below: bool) -> None:
@@ -39,17 +39,17 @@ class ColorBar:
             self.axes.tick_params(length=0)
         bar.minorticks_off()
         bar.outline.set_visible(False)
-        self._meaning = label, unit
+        self._label = label, unit
         bar.set_label("", labelpad=2 if below else 5)
 
     def place(self, window: Box, wall: int, reach: int, size: tuple[int, int], unit: float) -> None:
-        """Put it beside the window, as long as that is.
+        """Place the bar beside the window, with the length of the window.
 
         Args:
             window: pixels of the window.
             wall: thickness of the wall at the right of the window, in pixels.
-            reach: how far the window's labels reach below it, in pixels.
-            size: of the page in pixels.
+            reach: extent of the labels below the window, in pixels.
+            size: width and height of the page in pixels.
             unit: pixels per pixel of the design.
         """
         gap, thickness = round(_GAP * unit), max(round(_THICKNESS * unit), 1)
@@ -60,13 +60,13 @@ class ColorBar:
         length = place.width if self.below else place.height
         self.axes.set_position(place.fractions(size))
         if self._ticks_move:
-            self._axis.set_major_locator(tick_places(length / unit))
-        self._axis.set_label_text(drawable(self._words()))
+            self._axis.set_major_locator(tick_locator(length / unit))
+        self._axis.set_label_text(drawable(self._label_text()))
         fit(self._axis.label, length)
 
-    def _words(self) -> str:
-        """Return the label; a power of ten that all numbers share is part of it: above the bar it meets the title."""
-        label, unit = self._meaning
+    def _label_text(self) -> str:
+        """Return the label with the common power of ten of the numbers, which above the bar would meet the title."""
+        label, unit = self._label
         formatter = self._axis.get_major_formatter()
         formatter.set_locs(self._axis.get_majorticklocs().tolist())
         power = re.search(r"10\^\{(-?[0-9]+)\}", formatter.get_offset().replace("\N{MINUS SIGN}", "-"))

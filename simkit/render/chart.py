@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.render.figure import USUAL, Size, drawn, new_figure, scale_of
+from simkit.render.figure import DEFAULT_PIXELS, Size, drawn, new_figure, scale_of
 from simkit.render.labels import drawable, fit
 from simkit.render.panels import finite, frame_values, new_panels, write
 from simkit.render.style import BODIES, INK, house_style
@@ -15,7 +15,7 @@ from simkit.render.video import write_png
 from simkit.render.views import new_painter
 from simkit.scenario.sections import RenderSettings
 
-# Pixels before enlargement.
+# Height of a caption and width of the gap, in pixels of the design at 640 x 360.
 _CAPTION = 30
 _GAP = 10
 
@@ -26,9 +26,9 @@ def history_chart(path: Path, x_label: str, x: np.ndarray, series: Mapping[str, 
     Args:
         path: PNG file to write.
         x_label: name of the horizontal axis.
-        x: its values (points,).
-        series: quantities by name, (points,); positive ones that span over three decades get a logarithmic axis.
-        title: shown above; empty for none.
+        x: values along it (points,).
+        series: quantities by name, (points,); positive ones over more than three decades get a logarithmic axis.
+        title: title above the panels; empty for none.
 
     Raises:
         UserError: if there is nothing to draw or shapes disagree.
@@ -50,7 +50,7 @@ def comparison(
     settings: RenderSettings,
     title: str,
     captions: tuple[str, str],
-    size: Size = USUAL,
+    size: Size = DEFAULT_PIXELS,
     frame: int = -1,
 ) -> Path:
     """Draw one frame of each of two runs under its caption, with the same colors and window for both.
@@ -59,12 +59,12 @@ def comparison(
         path: PNG file to write.
         before: the first run: its ``frames``, ``diagnostics``, ``coordinates`` and ``units``, as for ``render``.
         after: the second run.
-        settings: what to draw.
-        title: shown in both pictures.
-        captions: a line for each.
-        size: width and height of each picture in pixels, or their product; wide ones are stacked, others stand side
-            by side.
-        frame: which frame; negative ones count from the end of each run.
+        settings: view, quantity and colors.
+        title: title of both pictures.
+        captions: caption of each picture.
+        size: width and height of each picture in pixels, or their product; wide pictures are stacked, others are placed
+            side by side.
+        frame: index of the frame; negative ones count from the end of each run.
 
     Raises:
         UserError: if a run has no such frame or lacks what the view needs.
@@ -83,7 +83,7 @@ def comparison(
         np.concatenate([_caption(caption, width, scale), image])
         for caption, image in zip(captions, pictures, strict=True)
     ]
-    # Two 2:1 pictures make a square when stacked and a narrow band when not.
+    # Two 2:1 pictures form a square when stacked and a narrow band side by side.
     axis = 0 if width > 2 * height else 1
     gap = round(_GAP * scale)
     space = np.full((gap, width, 3) if axis == 0 else (len(panels[0]), gap, 3), 255, np.uint8)

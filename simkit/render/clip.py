@@ -1,4 +1,4 @@
-"""Arguments of painters: frames, diagnostics, coordinates, title and settings of a run."""
+"""Input of painters: frames, diagnostics, coordinates, title and settings of a run."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,16 @@ type Arrays = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Clip:
-    """A run as painters take it.
+    """Input of a painter.
 
     Attributes:
         frames: observed arrays by name, frame axis first.
         diagnostics: scalars by name, frame axis first; ``time`` or ``iteration`` gives the time stamp.
         coordinates: physical coordinates by name; a field needs its cell centers ``x`` and ``y``.
-        title: shown upper left.
+        title: title at the upper left.
         settings: view, quantity, label, unit, color map, limits, speed and camera.
-        units: by name of a diagnostic or a coordinate, as far as they are known.
-        alongside: frames of other runs to be compared with: colors and window then suit all of them.
+        units: units of diagnostics and coordinates by name, as far as they are known.
+        alongside: frames of other runs drawn for comparison, which share colors and window.
     """
 
     frames: Arrays
@@ -34,5 +34,5 @@ class Clip:
 
     @property
     def runs(self) -> list[Arrays]:
-        """The frames of this run, and of those that it is compared with."""
+        """Frames of this run and of those drawn for comparison."""
         return [self.frames, *self.alongside]

@@ -1,4 +1,4 @@
-"""Mapping of values to colors: limits, color maps and the scale of the color bar."""
+"""Color scales: limits, color maps and the mapping of values to colors."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class ColorScale:
         low: value of the first color.
         high: value of the last color.
         levels: the integers shown, or ``None`` for a continuous scale.
-        names: of the integers from 0 on, where they have names.
+        names: names of the integers from 0 on; empty for none.
     """
 
     colormap: Colormap
@@ -37,11 +37,11 @@ class ColorScale:
     names: tuple[str, ...] = ()
 
     def word(self, level: int) -> str:
-        """Return what stands beside an integer's color."""
+        """Return the label of an integer's color: its name or the number."""
         return self.names[level] if 0 <= level < len(self.names) else str(level)
 
     def position(self, values: np.ndarray) -> np.ndarray:
-        """Return where values lie in the table of 256 colors, ``[0, 256)`` inside the limits; not finite stays so."""
+        """Return positions of values in the table of 256 colors, ``[0, 256)`` inside the limits; NaN and inf stay."""
         if self.levels is not None:
             values = np.rint(values)
         # Halving keeps the range finite for limits near the largest float.
@@ -76,28 +76,28 @@ class ColorScale:
         return self.colormap(np.linspace(0, 1, count) if count > 1 else np.array([0.5]))
 
     def mappable(self) -> ScalarMappable:
-        """Return what Matplotlib's color bar is drawn from."""
+        """Return the Matplotlib mappable of a color bar."""
         if self.levels is None:
             return ScalarMappable(Normalize(self.low, self.high), self.colormap)
         edges = np.linspace(self.low, self.high, len(self.levels) + 1)
         return ScalarMappable(BoundaryNorm(edges, len(self.levels)), ListedColormap(self._distinct))
 
 
-# Of a quantity with two signs, such as vorticity.
+# Color map of a quantity with two signs, such as vorticity.
 DIVERGING = "RdBu_r"
-# Less of one sign than this share of the other is noise or undershoot.
+# Smallest ratio of the two extremes of a quantity with two signs; below it one sign is noise or undershoot.
 LEAST_SHARE = 0.05
 
 
 def check_colormap(name: str, where: str) -> str:
-    """Return the name of a color map.
+    """Return the name of a color map if Matplotlib has it.
 
     Args:
-        name: as it was given.
+        name: name of the color map.
         where: file and key, for the message.
 
     Raises:
-        UserError: if Matplotlib has none of that name.
+        UserError: if it is unknown.
     """
     if name not in matplotlib.colormaps:
         hint = nearest(name, ("inferno", "viridis", "magma", "cividis", "plasma"))
@@ -106,10 +106,10 @@ def check_colormap(name: str, where: str) -> str:
 
 
 def check_scenario(scenario: Scenario) -> None:
-    """Refuse a scenario that names a color map that there is not, before anything runs.
+    """Refuse a scenario with an unknown color map, before anything runs.
 
     Args:
-        scenario: any.
+        scenario: any scenario.
 
     Raises:
         UserError: that names file and key.
@@ -130,13 +130,13 @@ def color_scale(
     """Choose the color scale for a quantity over all frames.
 
     Args:
-        values: the quantity, any shape; values that are not finite are left out.
+        values: the quantity, any shape; values that are not finite are ignored.
         colormap: name of a Matplotlib color map, or ``None`` for ``default``.
         limits: ``(low, high)``, or ``None`` for the range of the data, from zero if it nearly reaches zero.
         default: name of the color map used when none is given.
-        whole: use one flat color per integer if all values are whole numbers with few levels.
-        names: of these integers from 0 on; those without one are shown as they are.
-        signed: give what has two signs a diverging map with zero in its middle, if none is named.
+        whole: use one flat color per integer if all values are integers with few levels.
+        names: names of these integers from 0 on; others are shown as numbers.
+        signed: use a diverging map with zero in its middle for values of both signs, if no color map is given.
 
     Raises:
         UserError: if the color map is unknown or the limits are not two increasing finite numbers.
@@ -150,7 +150,7 @@ def color_scale(
             raise UserError(f"render limits are [{low:g}, {high:g}]; give two finite numbers, the smaller first")
     elif values.size:
         low, high = float(values.min()), float(values.max())
-        # A speed that nearly vanishes at a wall is read against a scale that starts at zero.
+        # A speed that nearly vanishes at a wall gets a scale from zero.
         if 0 < low < 0.02 * high:
             low = 0.0
     else:
@@ -158,7 +158,7 @@ def color_scale(
     if whole and values.size and np.array_equal(values, np.rint(values)) and round(high) - round(low) < MOST_LEVELS:
         levels = tuple(range(round(low), round(high) + 1))
         return ColorScale(chosen, levels[0] - 0.5, levels[-1] + 0.5, levels, tuple(names))
-    # A range within float32 round-off of the values is a constant: do not color noise.
+    # A range within the float32 round-off of the values is a constant, whose noise is not colored.
     if high - low <= 1e-6 * max(abs(low), abs(high)):
         spread = max(abs(low), abs(high)) or 1.0
         low, high = (low - spread / 2, high + spread / 2) if low or high else (0.0, 1.0)
@@ -169,5 +169,5 @@ def color_scale(
 
 
 def _has_two_signs(low: float, high: float) -> bool:
-    """Return whether a range goes well below zero and well above it."""
+    """Return whether a range extends well below and well above zero."""
     return low < 0 < high and min(-low, high) > LEAST_SHARE * max(-low, high)

@@ -1,4 +1,4 @@
-"""Many disks of true size as one artist that is moved from frame to frame."""
+"""Disks of true size as one Matplotlib artist, updated from frame to frame."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,10 +9,10 @@ from simkit.render.style import INK
 
 
 class Disks:
-    """Disks with a thin edge drawn inside them, so that the visible disk has exactly the diameter asked for.
+    """Disks with a thin edge inside them, so that the visible disk has exactly the given diameter.
 
     Args:
-        sheet: the page they are drawn on, in its data units.
+        sheet: the page, in whose data units disks are placed.
         edge: line width in points; 0 for none.
     """
 
@@ -35,7 +35,7 @@ class Disks:
             centers: (N, 2), in data units.
             diameters: (N,), in data units.
             colors: (N, 3) or (N, 4), in [0, 1].
-            edges: colors of the edges, if they differ from disk to disk.
+            edges: colors of the edges, like ``colors``, if they differ between disks.
         """
         inner = np.maximum(diameters - self._edge, 0.0)
         self.artist.set_offsets(centers)

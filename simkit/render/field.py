@@ -12,7 +12,7 @@ from simkit.render.figure import Size
 from simkit.render.labels import stamps, with_unit
 from simkit.render.layout import Window
 from simkit.render.resample import cell_edges, resample, samples
-from simkit.render.select import observed, together
+from simkit.render.select import all_values, observed
 from simkit.render.sheet import Sheet
 from simkit.render.style import WALL
 from simkit.render.walls import read_sides
@@ -26,12 +26,12 @@ class FieldPainter:
     Args:
         clip: its ``settings.quantity`` has shape (frames, nx, ny); cells that are not finite are drawn in gray. Its
             coordinates hold the cell centers ``x`` (nx,) and ``y`` (ny,), increasing, evenly spaced or not, and
-            ``sides`` or ``walls`` as for ``read_sides``. Where the frames have a ``body_distance``, in the shape of the
-            quantity and negative inside a solid body, they show that body; where they have a ``side_velocity``
-            (frames, 4), the walls of which it is not zero show where they go. Pictures of several planes beside one
-            another have their own ``x_ticks`` or ``y_ticks`` (n, 2), places and the numbers there, ``axis_labels``
-            (2,), and an ``x_gap`` or ``y_gap`` (2,) left blank.
-        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
+            ``sides`` or ``walls`` as for ``read_sides``. Optional frames: ``body_distance`` (frames, nx, ny), signed
+            distance from a solid body that is drawn, negative inside; ``side_velocity`` (frames, 4), tangential
+            velocity of each side, drawn as chevrons on moving walls. Optional coordinates, for several planes side by
+            side: ``x_ticks`` or ``y_ticks`` (n, 2), positions of ticks and the numbers there; ``axis_labels`` (2,);
+            ``x_gap`` or ``y_gap`` (2,), an interval left blank.
+        size: width and height in pixels; or their product, for a picture of the aspect ratio of its content.
 
     Raises:
         UserError: if the quantity or a coordinate is missing or has another shape.
@@ -48,7 +48,7 @@ class FieldPainter:
                     f"the field view needs the {cells} cell centers of '{settings.quantity}' as coordinate '{name}'; "
                     f"found an array of shape {centers[-1].shape}"
                 )
-        values = together(clip.runs, settings.quantity, axes=3)
+        values = all_values(clip.runs, settings.quantity, axes=3)
         self._scale = color_scale(values, settings.colormap, settings.limits, default="inferno", signed=True)
         edges = [cell_edges(line) for line in centers]
         whole = Window(edges[0][0], edges[0][-1], edges[1][0], edges[1][-1])
@@ -75,7 +75,7 @@ class FieldPainter:
 
     def image(self, index: int) -> np.ndarray:
         """Return frame ``index`` as an array (height, width, 3) of uint8."""
-        # Positions in the color table, not values, are interpolated: single precision is then always enough.
+        # Interpolating positions in the color table instead of values makes single precision sufficient.
         position = self._scale.position(self._values[index].T).astype(np.float32)
         pixels = self._scale.packed(resample(position, self._rows, self._columns))
         if self._distance is not None:
@@ -101,7 +101,7 @@ def _axis_labels(coordinates: Mapping[str, np.ndarray], units: Mapping[str, str]
 
 
 def _pairs(coordinates: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
-    """Return a coordinate that consists of pairs of numbers (n, 2), or ``None`` where there is none."""
+    """Return a coordinate of pairs of numbers (n, 2), or ``None`` if it is absent."""
     if name not in coordinates:
         return None
     values = np.atleast_2d(np.asarray(coordinates[name]))
@@ -111,7 +111,7 @@ def _pairs(coordinates: Mapping[str, np.ndarray], name: str) -> np.ndarray | Non
 
 
 def _motion(frames: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Return the mean velocity (4,) of each side along itself."""
+    """Return the tangential velocity (4,) of each side, averaged over frames."""
     if "side_velocity" not in frames:
         return None
     velocity = observed(frames, "side_velocity", axes=2).astype(float)
@@ -121,7 +121,7 @@ def _motion(frames: Mapping[str, np.ndarray]) -> np.ndarray | None:
 
 
 def _with_body(pixels: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Return packed colors with a body drawn over them, its edge as fine as a pixel; distances are in pixels."""
+    """Return packed colors with a body drawn over them, antialiased over one pixel; distances are in pixels."""
     cover = np.clip(0.5 - distance, 0, 1)[..., None]
     colors = pixels[..., None].view(np.uint8)
     body = np.array(to_rgba(WALL)) * 255

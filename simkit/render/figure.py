@@ -1,4 +1,4 @@
-"""Figures of an exact size in pixels, made without pyplot, and what is drawn on them as arrays."""
+"""Matplotlib figures of an exact size in pixels, without pyplot, and their pixels as arrays."""
 
 from typing import cast
 
@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-# Pixels of a picture whose shape suits what it shows.
-USUAL = 640 * 360
-# The whole design is drawn at this size and scaled, fonts and lines included, to any other.
+# Default number of pixels of a picture of free aspect ratio.
+DEFAULT_PIXELS = 640 * 360
+# Reference size of the design; fonts and lines are scaled with the picture.
 _REFERENCE = (640, 360)
 _REFERENCE_DPI = 100.0
 
@@ -17,15 +17,13 @@ type Size = tuple[int, int] | int
 
 
 def scale_of(size: Size) -> float:
-    """Return how much larger than at 640 x 360 fonts and lines are drawn in a picture of ``size`` pixels.
+    """Return the scale of fonts and lines in a picture of ``size`` pixels, relative to 640 x 360.
 
-    The size is width and height, or their product for a picture whose shape is yet to be chosen.
-
-    The square root of the area ratio keeps the balance of text and picture for any shape; the other two terms keep
-    margins from eating up very flat or very tall pictures.
+    The size is width and height, or their product for a picture of free aspect ratio. The scale is the square root of
+    the ratio of areas, limited by width / 320 and height / 180 so that margins do not fill very flat or tall pictures.
     """
     if isinstance(size, int):
-        return (size / USUAL) ** 0.5
+        return (size / DEFAULT_PIXELS) ** 0.5
     width, height = size
     area = width * height / (_REFERENCE[0] * _REFERENCE[1])
     return min(area**0.5, width / 320, height / 180)
@@ -46,8 +44,8 @@ def new_figure(size: tuple[int, int], scale: float | None = None) -> Figure:
 
 
 def resize(figure: Figure, size: tuple[int, int]) -> None:
-    """Give a figure a size in pixels, met exactly; fonts and lines stay as they are."""
-    # Agg truncates inches * dpi to pixels: a thousandth of a pixel more keeps rounding from losing a whole one.
+    """Set the size of a figure in pixels exactly, without scaling fonts and lines."""
+    # Agg truncates inches * dpi to integers: a thousandth of a pixel more compensates for round-off.
     width, height = ((side + 1e-3) / figure.dpi for side in size)
     figure.set_size_inches(width, height)
 
@@ -58,7 +56,7 @@ def canvas_of(figure: Figure) -> FigureCanvasAgg:
 
 
 def page_of(figure: Figure) -> np.ndarray:
-    """Return the pixels of a figure, RGBA (height, width, 4) of uint8, as a view that may be written to."""
+    """Return the pixels of a figure, RGBA (height, width, 4) of uint8, as a writable view."""
     return np.asarray(canvas_of(figure).get_renderer().buffer_rgba())
 
 
@@ -69,9 +67,9 @@ def drawn(figure: Figure) -> np.ndarray:
 
 
 def rgb_copy(page: np.ndarray) -> np.ndarray:
-    """Return a copy of RGBA pixels without their opacity."""
+    """Return a copy of RGBA pixels without the alpha channel."""
     picture = np.empty((*page.shape[:2], 3), np.uint8)
-    # Channel by channel: copying page[..., :3] at once takes six times as long.
+    # Copying page[..., :3] at once takes six times as long as channel by channel.
     for channel in range(3):
         picture[..., channel] = page[..., channel]
     return picture

@@ -1,4 +1,4 @@
-"""Atomic writing of picture files."""
+"""Atomic writes of picture files."""
 
 import fcntl
 import glob
@@ -13,15 +13,15 @@ from simkit.storage.regular_files import check_regular, open_new, open_to_lock
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary name to write to; on success the file gets its real name, on any error it is removed.
+    """Yield a temporary name to write to; the file is renamed to ``path`` on success and removed on any error.
 
-    What writers of the same file left when they were killed is removed too.
+    Temporary files of killed writers of the same file are removed as well.
 
     Args:
-        path: where the file will be; an existing file is replaced, and its folder must exist.
+        path: path of the file; an existing file is replaced, and its folder must exist.
 
     Raises:
-        UserError: if the file cannot be written, or a link, folder, pipe or device is in its place.
+        UserError: if the file cannot be written, or ``path`` is a link, folder, pipe or device.
     """
     path = Path(path)
     check_regular(path)
@@ -32,11 +32,11 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         with open_new(partial) as held:
             try:
-                # The system lets go of it when this process ends, however it ends.
+                # The operating system releases the lock when this process ends, even if it is killed.
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 yield partial
                 if not partial.is_file() or partial.stat().st_size == 0:
-                    raise UserError(f"cannot write {path.name}: nothing came out")
+                    raise UserError(f"cannot write {path.name}: no data was written")
                 os.fsync(held.fileno())
                 partial.replace(path)
             finally:
@@ -46,14 +46,14 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(folder: Path, name: str = "*") -> None:
-    """Remove what `whole_file` leaves when its process is killed; what a living one writes stays.
+    """Remove temporary files of killed writers; those of running writers, which are locked, are kept.
 
     Args:
-        folder: where files were being written.
-        name: pattern of what the file was to be called.
+        folder: folder of the files.
+        name: glob pattern of the final file name.
     """
     for partial in folder.glob(f".{name}.*.partial"):
-        # A file that cannot be opened or removed belongs to another user, and one that is gone needs no more.
+        # A file that cannot be opened or removed belongs to another user, or has been removed by another process.
         with suppress(OSError, UserError), open_to_lock(partial) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             partial.unlink()

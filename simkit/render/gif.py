@@ -1,7 +1,7 @@
-"""The GIF89a container: one palette, and of each frame only the rectangle that changed.
+"""Writer of GIF89a animations with one palette and, per frame, the rectangle that changed.
 
-Written here because Pillow's own animation writer maps colors inexactly, repeats the palette in every frame and drops
-repeated frames; Pillow still does the LZW compression.
+Pillow's own animation writer maps colors inexactly, repeats the palette in every frame and drops repeated frames; only
+its LZW compression is used.
 
 Reference: Graphics Interchange Format, Version 89a, CompuServe Incorporated, 1990.
 """
@@ -18,21 +18,19 @@ _TRANSPARENT = 255
 
 
 def gif_blocks(frames: Iterable[np.ndarray], colors: np.ndarray, delays: Iterable[int]) -> Iterator[bytes]:
-    """Yield the bytes of an animation that repeats for ever: the header, one block per frame, the trailer.
+    """Yield the bytes of an endlessly repeated animation: the header, one block per frame, the trailer.
 
     Args:
         frames: palette indices below 255, (height, width) of uint8.
         colors: palette (n, 3) of uint8, n <= 255.
-        delays: how long each frame stays, in hundredths of a second.
+        delays: duration of each frame in hundredths of a second.
     """
-    shown = None
+    before = None
     for frame, delay in zip(frames, delays, strict=True):
-        if shown is None:
+        if before is None:
             yield _header(frame.shape, colors)
-            yield frame_block(frame, None, delay)
-        else:
-            yield frame_block(frame, shown, delay)
-        shown = frame
+        yield frame_block(frame, before, delay)
+        before = frame
     yield b";"
 
 
@@ -42,15 +40,15 @@ def size_of_gif(path: Path) -> tuple[int, int]:
         return struct.unpack("<6xHH", file.read(10))
 
 
-def frame_block(frame: np.ndarray, shown: np.ndarray | None, delay: int) -> bytes:
-    """Return one frame as drawn over the frame ``shown`` before it, in whichever of two ways is shorter.
+def frame_block(frame: np.ndarray, before: np.ndarray | None, delay: int) -> bytes:
+    """Return the block of one frame drawn over the frame before it, in the shorter of two encodings.
 
-    Unchanged pixels inside the changed rectangle are either repeated or left transparent: the first suits smooth
-    fields, the second small things that move on a page.
+    Unchanged pixels inside the changed rectangle are either repeated, which is shorter for smooth fields, or
+    transparent, which is shorter for small moving objects.
     """
-    if shown is None:
+    if before is None:
         return _image_block(frame, 0, 0, delay, transparent=False)
-    changed = frame != shown
+    changed = frame != before
     rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
     if not rows.size:
         rows = columns = np.zeros(1, int)
@@ -64,30 +62,30 @@ def _header(shape: tuple[int, int], colors: np.ndarray) -> bytes:
     height, width = shape
     table = np.zeros((256, 3), np.uint8)
     table[: len(colors)] = colors
-    # 0xF7: a global table of 256 colors. The application block asks for endless repetition.
+    # 0xF7: a global table of 256 colors. The application block requests endless repetition.
     screen = struct.pack("<6sHHBBB", b"GIF89a", width, height, 0xF7, 0, 0)
     return screen + table.tobytes() + b"!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
 
 
 def _image_block(part: np.ndarray, left: int, top: int, delay: int, transparent: bool) -> bytes:
-    # Disposal 1 keeps the frame on the page for the next one to draw over.
+    # Disposal 1: the next frame is drawn over this one.
     control = struct.pack("<BBBBHBB", 0x21, 0xF9, 4, 1 << 2 | transparent, delay, _TRANSPARENT * transparent, 0)
     height, width = part.shape
     return control + struct.pack("<BHHHHB", 0x2C, left, top, width, height, 0) + _compressed(part)
 
 
 def _compressed(part: np.ndarray) -> bytes:
-    """Return the LZW data of one image, taken out of a single-frame GIF made by Pillow."""
+    """Return the LZW data of one image, extracted from a single-frame GIF made by Pillow."""
     image = Image.fromarray(part)
     image.putpalette(bytes(768))
     file = io.BytesIO()
     image.save(file, "GIF", optimize=False, interlace=False)
     data = file.getvalue()
     # Logical screen (13 bytes), color table, extensions (until a zero-length sub-block), image descriptor (10 bytes).
-    place = 13 + 3 * 2 ** ((data[10] & 7) + 1)
-    while data[place] == 0x21:
-        place += 2
-        while data[place]:
-            place += data[place] + 1
-        place += 1
-    return data[place + 10 : -1]
+    offset = 13 + 3 * 2 ** ((data[10] & 7) + 1)
+    while data[offset] == 0x21:
+        offset += 2
+        while data[offset]:
+            offset += data[offset] + 1
+        offset += 1
+    return data[offset + 10 : -1]

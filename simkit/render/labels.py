@@ -1,4 +1,4 @@
-"""The words and numbers on a picture: time stamps, units, titles that fit."""
+"""Text on pictures: time stamps, labels with units, titles shortened to fit."""
 
 import re
 import unicodedata
@@ -19,7 +19,7 @@ _SYMBOLS = {unicodedata.name(letter).split()[-1].lower(): letter for letter in "
     "angstrom": "Å",
 }
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-# Points of a formula, at 72 per inch, beyond which it is not drawn as one.
+# Resolution, and largest width and height in points of a formula that is drawn as mathematics.
 _DPI, _WIDEST, _HIGHEST = 72, 2000.0, 100.0
 
 
@@ -29,10 +29,10 @@ def with_unit(label: str, unit: str) -> str:
 
 
 def shown_unit(unit: str) -> str:
-    """Return a unit as it is printed: ``"u_tau^2"`` becomes ``"u_τ²"``, and that of no dimension is empty.
+    """Return a unit as printed: ``"u_tau^2"`` becomes ``"u_τ²"``; ``"1"`` becomes empty.
 
     Args:
-        unit: in words, as simulations and scenario files declare it; one with mathematics stays as it is.
+        unit: unit as declared by simulations and scenario files; one with ``$`` mathematics is unchanged.
     """
     if unit == "1":
         return ""
@@ -48,7 +48,7 @@ def plain(name: str) -> str:
 
 
 def stamps(diagnostics: Mapping[str, np.ndarray], count: int, unit: str = "") -> list[str]:
-    """Return one time stamp per frame, with as many decimals as even steps need.
+    """Return one time stamp per frame, with as many decimals as evenly spaced frames need.
 
     Args:
         diagnostics: per-frame scalars; ``time`` is preferred, then ``iteration``, then the frame number.
@@ -69,8 +69,8 @@ def _fixed(values: np.ndarray) -> list[str]:
     largest = float(np.abs(finite).max(initial=0.0))
     if largest and not 1e-3 <= largest < 1e6:
         return [f"{value:.3e}" for value in values]
-    # Evenly spaced frames must look so: rounding stays below a twentieth of the shortest interval, if four decimals
-    # (about what a float32 time is good for) allow it.
+    # Rounding stays below a twentieth of the shortest interval, so that evenly spaced frames look so, with at most four
+    # decimals (about the precision of a float32 time).
     intervals = np.diff(np.unique(finite))
     shortest = float(intervals.min()) if intervals.size else 1.0
     errors = {decimals: np.abs(np.round(finite, decimals) - finite).max(initial=0.0) for decimals in range(1, 4)}
@@ -79,13 +79,13 @@ def _fixed(values: np.ndarray) -> list[str]:
 
 
 def drawable(text: str) -> str:
-    """Return a text as one line that can be drawn whatever it says.
+    """Return any text as one line that Matplotlib can draw.
 
-    Characters that cannot be printed become spaces, those that the font lacks a replacement sign. Mathematics that
-    does not parse, or asks for far more room than a page has, is shown as it was written.
+    Unprintable characters become spaces, characters that the font lacks a replacement sign. Mathematics that does not
+    parse, or is far larger than a page, is shown as written.
 
     Args:
-        text: what a scenario file says.
+        text: text from a scenario file.
     """
     words = " ".join("".join(_visible(character) for character in text).split())
     if words.count("$") < 2 or _is_mathematics(words):
@@ -98,22 +98,22 @@ def _visible(character: str) -> str:
         return "" if unicodedata.category(character) == "Cf" else " "
     if ord(character) in _characters():
         return character
-    # A mark on the character before it is no character of its own.
+    # A combining mark is dropped without a replacement sign.
     return "" if unicodedata.category(character).startswith("M") else "\N{REPLACEMENT CHARACTER}"
 
 
 @cache
 def _characters() -> frozenset[int]:
-    """Return the characters of the font."""
+    """Return the code points in the font."""
     return frozenset(get_font(findfont(FontProperties(family=FONT))).get_charmap())
 
 
 def _is_mathematics(text: str) -> bool:
-    """Return whether Matplotlib can draw the mathematics in a text, or finds none in it."""
+    """Return whether a text has no mathematics, or Matplotlib can draw it."""
     if not is_math_text(text):
         return True
     try:
-        # The outlines alone: for the pixels, memory would be taken for whatever size the text asks for.
+        # Parse to outlines only: pixels would take memory for any size that the text demands.
         with house_style():
             shape = MathTextParser("path").parse(text, _DPI, FontProperties(size=10))
     except (ValueError, RecursionError):
@@ -122,7 +122,7 @@ def _is_mathematics(text: str) -> bool:
 
 
 def fit(text: Text, length: float) -> None:
-    """Shorten ``text`` to ``length`` pixels along its line: first the font, to three quarters, then the words."""
+    """Shorten ``text`` to ``length`` pixels: reduce the font size to at least three quarters, then cut the text."""
     actual = _length(text)
     if actual <= length:
         return
@@ -139,7 +139,7 @@ def fit(text: Text, length: float) -> None:
 
 
 def _beginning(words: str, count: int) -> str:
-    """Return the first letters of a text and an ellipsis; mathematics that would be cut through is left out."""
+    """Return the first characters of a text and an ellipsis, dropping mathematics that would be cut."""
     begin = words[:count]
     dollars = [match.start() for match in re.finditer(r"(?<!\\)\$", begin)]
     if is_math_text(words) and len(dollars) % 2:

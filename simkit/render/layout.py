@@ -1,4 +1,4 @@
-"""Rectangles on the page and on the plane, and how densely axes are labeled."""
+"""Page layout: rectangles in pixels and in data units, page sizes, and tick positions."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from simkit.errors import UserError
 
-# Bounds of a page that suits its content, in pixels of the design: titles need room, and bands are hard to place.
+# Limits of width and height of a page of free aspect ratio, in pixels of the design.
 _NARROWEST, _WIDEST, _MOST_FOR_HEADER = 420, 960, 620
 _LOWEST, _HIGHEST = 180, 640
 
@@ -32,18 +32,18 @@ class Window(NamedTuple):
         return self.y_high - self.y_low
 
     def cut(self, chosen: Mapping[str, tuple[float, float]]) -> "Window":
-        """Return the part of it that is chosen.
+        """Return a part of the window.
 
         Args:
-            chosen: lowest and highest coordinate by axis, ``"x"`` or ``"y"``.
+            chosen: lowest and highest coordinate by axis, ``"x"`` or ``"y"``; an absent axis is kept whole.
 
         Raises:
-            UserError: if that is not within this window.
+            UserError: if it is not within this window.
         """
         ends: list[float] = []
         for name, low, high in (("x", self.x_low, self.x_high), ("y", self.y_low, self.y_high)):
             begin, end = chosen.get(name, (low, high))
-            # A window that ends with the field may miss its ends by the rounding of stored coordinates.
+            # Ends of the field may differ from the given ones by the rounding of stored coordinates.
             if begin < low - 1e-6 * (high - low) or end > high + 1e-6 * (high - low):
                 raise UserError(
                     f"render.window.{name} = [{begin:g}, {end:g}] is not within the field; choose from {low:g} to "
@@ -54,7 +54,7 @@ class Window(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A rectangle of whole pixels, counted from the lower left corner of the page."""
+    """A rectangle in pixels, from the lower left corner of the page."""
 
     left: int
     bottom: int
@@ -75,14 +75,14 @@ class Margins(NamedTuple):
     above: int
 
 
-def larger_scale(pixels: float, window: Window, across: float, up: float) -> float:
-    """Return pixels per data unit of a window that, with what surrounds it, fills a page of that many pixels.
+def filling_scale(pixels: float, window: Window, across: float, up: float) -> float:
+    """Return the pixels per data unit with which a window and its margins fill a page of a given area.
 
     Args:
         pixels: width times height of the page.
-        window: what is shown.
-        across: pixels left and right of the window.
-        up: pixels below and above it.
+        window: the window.
+        across: sum of the left and right margins in pixels.
+        up: sum of the margins below and above in pixels.
     """
     # The positive root of (width s + across) (height s + up) = pixels.
     a, b = window.width * window.height, window.width * up + window.height * across
@@ -91,23 +91,23 @@ def larger_scale(pixels: float, window: Window, across: float, up: float) -> flo
 
 
 def page_for(pixels: int, window: Window, margins: Margins, unit: float, header: float = 0.0) -> tuple[int, int]:
-    """Return the even width and height of a page that suits a window.
+    """Return the even width and height of a page with the aspect ratio of a window.
 
     Args:
-        pixels: about how many it has; fewer where it would become a narrow band.
-        window: what is shown.
-        margins: around the window.
+        pixels: approximate area of the page; smaller where it would become a narrow band.
+        window: the window.
+        margins: margins around the window.
         unit: pixels per pixel of the design.
-        header: width that title and time stamp ask for.
+        header: width required by title and time stamp.
     """
     across, up = margins.left + margins.right, margins.below + margins.above
-    scale = larger_scale(pixels, window, across, up)
+    scale = filling_scale(pixels, window, across, up)
     scale = min(scale, (_WIDEST * unit - across) / window.width, (_HIGHEST * unit - up) / window.height)
     width = max(window.width * scale + across, min(max(header, _NARROWEST * unit), _MOST_FOR_HEADER * unit))
     height = max(window.height * scale + up, _LOWEST * unit)
     return 2 * round(width / 2), 2 * round(height / 2)
 
 
-def tick_places(length: float) -> MaxNLocator:
-    """Return round numbers for the ticks of an axis of ``length`` pixels at 640 x 360, far enough apart to read."""
+def tick_locator(length: float) -> MaxNLocator:
+    """Return a locator of ticks at round numbers for an axis of ``length`` pixels at 640 x 360."""
     return MaxNLocator(int(np.clip(length / 45, 1, 8)), steps=[1, 2, 5, 10])

@@ -1,4 +1,4 @@
-"""View of one number over time: a line that grows as the run goes on."""
+"""View of one diagnostic over time, as a line that grows with the run."""
 
 import numpy as np
 from matplotlib.transforms import IdentityTransform
@@ -9,7 +9,7 @@ from simkit.render.figure import Size, new_figure, page_of, rgb_copy, scale_of
 from simkit.render.labels import drawable, fit, stamps, with_unit
 from simkit.render.style import BODIES, INK, MUTED, drawing_style, house_style
 
-# Part of the height above and below the line.
+# Margin above and below the line, as a fraction of its range.
 _MARGIN = 0.08
 # Lengths of the design at 640 x 360 pixels.
 _PADDING, _BASELINE = 14, 28
@@ -18,14 +18,14 @@ _AXES = (0.12, 0.15, 0.965, 0.85)
 
 
 class LinePainter:
-    """Draws a diagnostic over time, or over iterations or frames, up to the frame shown; what is to come is pale.
+    """Draws a diagnostic over time, iterations or frames up to the present frame, and the rest of the curve pale.
 
     Args:
-        clip: its diagnostics are drawn, ``settings.quantity`` over ``time`` or ``iteration``.
+        clip: its diagnostics hold ``settings.quantity`` (frames,), and ``time`` or ``iteration``.
         size: width and height in pixels; or their product, for a page of 16:9.
 
     Raises:
-        UserError: if there is no such diagnostic, or not one number of it per frame.
+        UserError: if there is no such diagnostic, or it is not one number per frame.
     """
 
     def __init__(self, clip: Clip, size: Size) -> None:
@@ -94,7 +94,7 @@ def _page(pixels: int) -> tuple[int, int]:
 
 
 def _limits(values: np.ndarray, margin: float) -> tuple[float, float]:
-    """Return the range of what is finite with a margin; round-off around a constant is not a curve."""
+    """Return the range of the finite values with a margin; a wider one where they are constant but for round-off."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     if high - low <= 1e-6 * max(abs(low), abs(high)):

@@ -1,26 +1,26 @@
-"""One palette for all frames of an animation, and the exact mapping of pixels to it."""
+"""Palette of an animation, and the exact mapping of pixels to its colors."""
 
 from collections.abc import Iterable
 
 import numpy as np
 
-# Index 255 is left free: the GIF writer uses it for unchanged pixels, the mapping for colors not yet seen.
+# Index 255 is reserved: the GIF writer uses it for unchanged pixels, the mapping for colors not yet mapped.
 MOST_COLORS = 255
 _UNSEEN = 255
-# Steps of 255 in each channel by which a pixel may miss its color: less than the eye tells apart in motion.
+# Largest error of a color channel, of 255, for pixels kept from the frame before; not visible in motion.
 TOLERANCE = 4
 
 
 def rank_colors(images: Iterable[np.ndarray], most: int = MOST_COLORS) -> np.ndarray:
-    """Return the colors of ``images`` in an order whose every beginning is a good palette, (n, 3) of uint8.
+    """Return colors of ``images`` ordered so that the first k are a good palette for any k, (n, 3) of uint8.
 
-    Each next color is the one worst served by those before it: the largest distance squared times the square root of
-    how often it occurs, so that thin lines and color-bar ends keep their colors beside large areas. Only colors that
-    really occur are chosen: paper stays exactly white.
+    The next color is the one with the largest squared distance to the colors before it, times the square root of its
+    count, so that thin lines and the ends of color bars keep their colors beside large areas. Only colors that occur
+    are chosen: paper stays exactly white.
 
     Args:
         images: uint8 arrays (height, width, 3).
-        most: how many colors at most.
+        most: largest number of colors.
     """
     found, counts = np.unique(np.concatenate([_packed(image).ravel() for image in images]), return_counts=True)
     colors, weight = _unpacked(found).astype(np.float32), np.sqrt(counts)
@@ -37,10 +37,10 @@ class Palette:
 
     Args:
         colors: (n, 3) of uint8.
-        tolerance: steps of 255 in each channel by which pixels that stay as they are may miss their color.
+        tolerance: largest error of a color channel, of 255, for pixels kept from the frame before.
 
     Attributes:
-        colors: the same.
+        colors: the first 255 of them.
     """
 
     def __init__(self, colors: np.ndarray, tolerance: int = 0) -> None:
@@ -48,21 +48,21 @@ class Palette:
         self._tolerance = tolerance
         self._index = np.full(1 << 24, _UNSEEN, np.uint8)
 
-    def after(self, image: np.ndarray, shown: np.ndarray | None) -> np.ndarray:
-        """Return indices for a picture that follows another, where pixels that hardly change stay as they are.
+    def after(self, image: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+        """Return palette indices of a picture, keeping those of the picture before where they are within tolerance.
 
-        Smooth fields that change slowly then take a fraction of the bytes with any number of colors. Each pixel stays
-        within the tolerance of the picture, however slowly it changes.
+        Smooth fields that change slowly then take a fraction of the bytes, with any number of colors. Errors do not
+        accumulate: each pixel is within the tolerance of its own picture.
 
         Args:
             image: (height, width, 3) of uint8.
-            shown: indices (height, width) of the picture before it, or ``None``.
+            before: indices (height, width) of the picture before it, or ``None``.
         """
         found = self.indices(image)
-        if shown is None or not self._tolerance:
+        if before is None or not self._tolerance:
             return found
-        away = np.maximum(image, self.colors[shown]) - np.minimum(image, self.colors[shown])
-        return np.where((away <= self._tolerance).all(axis=-1), shown, found)
+        error = np.maximum(image, self.colors[before]) - np.minimum(image, self.colors[before])
+        return np.where((error <= self._tolerance).all(axis=-1), before, found)
 
     def indices(self, image: np.ndarray) -> np.ndarray:
         """Return the index of the nearest color for each pixel of ``image``, (height, width) of uint8."""
@@ -71,7 +71,7 @@ class Palette:
         unseen = packed[index == _UNSEEN]
         if unseen.size:
             new = np.unique(unseen)
-            # |new|^2 is the same for every candidate; all terms are whole numbers that float32 holds exactly.
+            # |new|^2 is the same for every candidate; all terms are integers that float32 represents exactly.
             candidates = self.colors.astype(np.float32)
             distance = (candidates**2).sum(axis=1) - 2 * _unpacked(new).astype(np.float32) @ candidates.T
             self._index[new] = distance.argmin(axis=1)

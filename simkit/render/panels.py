@@ -1,4 +1,4 @@
-"""Panels of charts: where they stand, their axes, and what is drawn where there are no values."""
+"""Panels of charts: layout, axes and scales."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from simkit.render.labels import drawable, fit, plain, with_unit
 from simkit.render.style import MUTED
 from simkit.render.video import write_png
 
-# Pixels before enlargement.
+# Sizes of a panel and height of the title in pixels, before scaling by SCALE.
 PANEL = (300, 210)
 TITLE = 30
 SCALE = 1.6
@@ -22,7 +22,7 @@ COLUMNS = 3
 
 
 def is_geometric(values: np.ndarray) -> bool:
-    """Return whether positive ``values`` are spaced by a factor, over a range wide enough to tell that from a step."""
+    """Return whether positive ``values`` are spaced geometrically rather than evenly, over a factor of at least 3."""
     values = np.sort(np.asarray(values, dtype=float))
     if len(values) < 3 or values[0] <= 0 or values[-1] < 3 * values[0]:
         return False
@@ -30,16 +30,16 @@ def is_geometric(values: np.ndarray) -> bool:
     return bool(np.std(factors) / np.mean(factors) < np.std(steps) / np.mean(steps))
 
 
-def space_by_factors(axes: Axes, values: np.ndarray) -> None:
-    """Give an axis of values that are spaced by a factor a logarithmic scale with enough numbers on it.
+def use_log_scale(axes: Axes, values: np.ndarray) -> None:
+    """Set a logarithmic horizontal scale with enough tick labels.
 
     Args:
-        axes: whose horizontal axis it is.
-        values: along it.
+        axes: axes of the panel.
+        values: geometrically spaced values along the horizontal axis.
     """
     axes.set_xscale("log")
     if values.max() < 30 * values.min():
-        # Powers of ten alone would leave such an axis with hardly a number.
+        # Powers of ten alone would give such an axis one or two labels.
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -57,16 +57,16 @@ def new_panels(
     """Return a figure with a panel for each quantity.
 
     Args:
-        names: of the quantities.
-        title: of the figure; empty for none.
-        x_label: of the horizontal axes.
-        units: of the quantities by name, as far as they are known.
-        panel: width and height of one in pixels, before enlargement.
-        most_columns: that stand side by side.
-        shares_x: whether all have one horizontal axis.
+        names: names of the quantities.
+        title: title of the figure; empty for none.
+        x_label: label of the horizontal axes.
+        units: units of the quantities by name, as far as they are known.
+        panel: width and height of a panel in pixels, before scaling.
+        most_columns: largest number of panels side by side.
+        shares_x: whether the panels share one horizontal axis.
 
     Raises:
-        UserError: if there are none.
+        UserError: if there is no quantity.
     """
     if not names:
         raise UserError("there is nothing to chart; name at least one diagnostic")
@@ -78,22 +78,22 @@ def new_panels(
     if title:
         fit(figure.suptitle(drawable(title), x=0.02, ha="left", weight="bold", size=12), 0.96 * SCALE * size[0])
     panels, width = [], 0.8 * SCALE * panel[0]
-    for place, name in enumerate(names):
-        axes = figure.add_subplot(rows, columns, place + 1, sharex=panels[0] if panels and shares_x else None)
+    for number, name in enumerate(names):
+        axes = figure.add_subplot(rows, columns, number + 1, sharex=panels[0] if panels and shares_x else None)
         fit(axes.set_title(drawable(with_unit(plain(name), units.get(name, ""))), loc="left"), width)
         axes.grid(True)
-        if place + columns >= len(names):
+        if number + columns >= len(names):
             fit(axes.set_xlabel(drawable(x_label)), width)
         panels.append(axes)
     return figure, panels
 
 
 def note(figure: Figure, words: list[str]) -> None:
-    """Explain the marks of all panels beside the title.
+    """Write a legend of the marks beside the title.
 
     Args:
-        figure: of the panels.
-        words: to be said, one after another.
+        figure: figure of the panels.
+        words: entries of the legend.
     """
     if words:
         figure.text(0.985, 0.985, "; ".join(words), ha="right", va="top", size=7, color=MUTED)
@@ -103,27 +103,27 @@ def finite(name: str, values: np.ndarray, count: int, axes: int) -> np.ndarray:
     """Return values with NaN for those that are not finite.
 
     Args:
-        name: of the quantity, for the error.
-        values: of it.
-        count: how many there are along the first axis.
-        axes: how many axes they have.
+        name: name of the quantity, for the error.
+        values: its values.
+        count: required length of the first axis.
+        axes: required number of axes, 1 or 2.
 
     Raises:
-        UserError: if their shape is another one.
+        UserError: if they have another shape.
     """
     data = np.asarray(values, dtype=float)
     if data.ndim != axes or len(data) != count:
-        wanted = f"({count}, seeds)" if axes == 2 else f"({count},)"
-        raise UserError(f"'{name}' has shape {data.shape}; the chart needs {wanted}")
+        required = f"({count}, seeds)" if axes == 2 else f"({count},)"
+        raise UserError(f"'{name}' has shape {data.shape}; the chart needs {required}")
     return np.where(np.isfinite(data), data, np.nan)
 
 
 def frame_values(axes: Axes, data: np.ndarray) -> None:
-    """Choose the vertical scale of a panel for its values, or say that there are none.
+    """Set the vertical scale of a panel for its values, or write that there is no finite value.
 
     Args:
-        axes: of the panel.
-        data: what is drawn in it; NaN where there is nothing.
+        axes: axes of the panel.
+        data: values drawn in it; NaN is ignored.
     """
     data = data[~np.isnan(data)]
     if not data.size:
@@ -133,7 +133,7 @@ def frame_values(axes: Axes, data: np.ndarray) -> None:
     if low > 0 and high > 1e3 * low:
         axes.set_yscale("log")
     elif high - low <= 1e-6 * max(abs(low), abs(high)):
-        # Round-off around a constant is not a curve.
+        # A constant but for round-off: a wider range, so that the round-off is not magnified.
         spread = 0.1 * max(abs(low), abs(high)) or 1.0
         axes.set_ylim(low - spread, high + spread)
 

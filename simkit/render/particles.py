@@ -23,7 +23,7 @@ class ParticlePainter:
     Args:
         clip: its frames hold ``position`` (frames, N, 2), ``diameter`` (frames, N), ``settings.quantity`` (frames, N),
             and ``box`` (frames, 2), which may be missing, zero or infinite for free space.
-        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
+        size: width and height in pixels; or their product, for a picture of the aspect ratio of its content.
 
     Raises:
         UserError: if an array is missing or has another shape.
@@ -79,23 +79,23 @@ def particle_painter(clip: Clip, size: Size) -> "ParticlePainter | SpherePainter
     """Return the painter of disks in the plane, or of spheres in space; arguments are those of the painters.
 
     Raises:
-        UserError: if an array is missing or misshapen.
+        UserError: if an array is missing or has another shape.
     """
-    solid = observed(clip.frames, "position", axes=3).shape[2] == 3
-    painter = SpherePainter if solid else ParticlePainter
+    is_spatial = observed(clip.frames, "position", axes=3).shape[2] == 3
+    painter = SpherePainter if is_spatial else ParticlePainter
     return painter(clip, size)
 
 
 def periodic_images(position: np.ndarray, diameter: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centers of every disk seen in a periodic box, images across its edges included.
+    """Return the centers of all disks visible in a periodic box, images across its edges included.
 
     Args:
-        position: centers (N, 2), anywhere.
+        position: centers (N, 2), inside or outside the box.
         diameter: diameters (N,).
         box: edge lengths (2,); the box starts at the origin.
 
     Returns:
-        Centers (M, 2) with M >= N, and for each the index (M,) of its particle.
+        Centers (M, 2) with M >= N, and the index (M,) of the particle of each.
     """
     inside = position % box
     centers, sources = [], []
@@ -110,7 +110,7 @@ def periodic_images(position: np.ndarray, diameter: np.ndarray, box: np.ndarray)
 
 
 def _window(runs: Sequence[Mapping[str, np.ndarray]], dimension: int) -> Window:
-    """Return the largest box of all runs, or in free space what holds all particles."""
+    """Return the largest box of all runs, or in free space a window that holds all particles."""
     boxes = [box for frames in runs if (box := periodic_box(frames, len(frames["position"]), dimension)) is not None]
     if len(boxes) == len(runs):
         across, up = np.concatenate(boxes)[:, :2].max(axis=0)

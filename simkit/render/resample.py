@@ -1,4 +1,4 @@
-"""From cell values to pixels: separable interpolation on any grid, stretched ones included."""
+"""Interpolation of cell values to pixels, separable in x and y, on even or stretched grids."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """Where the pixels of one axis read a line of cell centers.
+    """Linear interpolation from a line of cell centers to the pixels of one axis.
 
     Sample ``s`` reads ``(1 - weight[s]) value[lower[s]] + weight[s] value[lower[s] + 1]``; each pixel is the mean
     of ``per_pixel`` consecutive samples.
@@ -16,7 +16,7 @@ class Samples:
     Attributes:
         lower: index of the cell center at or below each sample.
         weight: weight of the next cell center, in [0, 1].
-        per_pixel: samples per pixel; more than one where cells are smaller than pixels, so that none is skipped.
+        per_pixel: samples per pixel; more than one where cells are smaller than pixels, so that no cell is skipped.
     """
 
     lower: np.ndarray
@@ -33,18 +33,18 @@ def cell_edges(centers: np.ndarray) -> np.ndarray:
 
 
 def samples(centers: np.ndarray, pixels: int, low: float, high: float) -> Samples:
-    """Return how ``pixels`` pixels read a line of cells; constant in the outer half of the end cells.
+    """Return the interpolation from a line of cells to pixels, constant in the outer half of the end cells.
 
     Args:
-        centers: of the cells, increasing, (n,).
-        pixels: how many there are.
-        low: where the first begins, within the cells.
-        high: where the last ends, likewise.
+        centers: centers of the cells, increasing, (n,).
+        pixels: number of pixels.
+        low: coordinate of the start of the first pixel, within the cells.
+        high: coordinate of the end of the last pixel, within the cells.
     """
     edges = cell_edges(centers)
     shown = np.diff(edges)[(edges[1:] > low) & (edges[:-1] < high)]
     per_pixel = max(1, int(np.ceil((high - low) / pixels / shown.min())))
-    # Finely clustered walls would ask for hundreds of samples per pixel that the eye cannot tell apart.
+    # Cells clustered at walls would need hundreds of samples per pixel, without a visible difference.
     count = pixels * min(per_pixel, 8)
     points = low + (high - low) * (np.arange(count) + 0.5) / count
     index = np.interp(points, centers, np.arange(len(centers), dtype=float))
@@ -55,8 +55,7 @@ def samples(centers: np.ndarray, pixels: int, low: float, high: float) -> Sample
 def resample(image: np.ndarray, rows: Samples, columns: Samples) -> np.ndarray:
     """Interpolate ``image`` (cells in y, cells in x) to pixels.
 
-    Cells that are not finite keep their shape: the pixels inside them are not a number, and those around them average
-    over their finite neighbors only.
+    Pixels inside cells that are not finite are NaN; those around average over finite neighbors only.
     """
     finite = np.isfinite(image)
     if finite.all():

@@ -1,4 +1,4 @@
-"""Picking what a view needs out of stored frames, with errors that say what is there."""
+"""Selection of the arrays of a view from stored frames, with checks of their shapes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,8 +23,8 @@ def observed(frames: Mapping[str, np.ndarray], name: str, axes: int) -> np.ndarr
     return array
 
 
-def together(runs: Sequence[Mapping[str, np.ndarray]], name: str, axes: int) -> np.ndarray:
-    """Return all values of the observed array ``name`` in several runs, in one line."""
+def all_values(runs: Sequence[Mapping[str, np.ndarray]], name: str, axes: int) -> np.ndarray:
+    """Return all values of the observed array ``name`` in several runs, flattened."""
     return np.concatenate([observed(frames, name, axes).ravel() for frames in runs])
 
 

@@ -1,4 +1,4 @@
-"""The page every view draws on: margins, title, axes and color bar drawn once; each frame adds only what moves."""
+"""Page of a picture: margins, title, axes and color bar, drawn once; each frame adds only its moving parts."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -13,7 +13,7 @@ from simkit.render.bar import ColorBar
 from simkit.render.color import ColorScale
 from simkit.render.figure import Size, canvas_of, new_figure, page_of, resize, rgb_copy, scale_of
 from simkit.render.labels import drawable, fit
-from simkit.render.layout import Box, Margins, Window, larger_scale, page_for, tick_places
+from simkit.render.layout import Box, Margins, Window, filling_scale, page_for, tick_locator
 from simkit.render.style import INK, MUTED, drawing_style, house_style
 from simkit.render.walls import Sides, draw_sides
 
@@ -21,12 +21,12 @@ from simkit.render.walls import Sides, draw_sides
 _PADDING = 14
 _HEADER = 44
 _BAND = 6
-# Room that header, labels and color bar usually take, across and up, with the bar at the right or below.
+# Estimated sums of margins for header, labels and color bar, horizontal and vertical, with the bar right or below.
 _BAR_RIGHT = (150, 128)
 _BAR_BELOW = (90, 175)
-# How much larger a bar below must make the window of a page of any shape.
+# Factor by which a bar below must enlarge the window of a page of free aspect ratio, to be preferred.
 _WIDE = 1.15
-# Widths over heights between which a page follows what is stretched to fill it.
+# Range of the aspect ratio of a page whose window is stretched to fill it.
 _STRETCHED = (0.9, 3.0)
 
 
@@ -34,22 +34,22 @@ class Sheet:
     """A page showing a window of the plane at equal scale in x and y.
 
     Args:
-        size: width and height of the picture in pixels; or their product, and the page's shape suits the window.
-        title: upper left, shortened where it does not fit.
-        stamps: upper right, one per frame.
-        window: what to show.
+        size: width and height of the picture in pixels; or their product, for a page of the window's aspect ratio.
+        title: title at the upper left, shortened where it does not fit.
+        stamps: time stamps at the upper right, one per frame.
+        window: part of the plane to show.
         axis_labels: names of the two axes; ``None`` draws neither labels nor ticks.
-        bar: the color scale of the color bar, its label and unit, or ``None``.
-        stretch: widen the window to fill the page instead of centering it.
+        bar: color scale, label and unit of the color bar, or ``None``.
+        stretch: whether to widen the window to fill the page instead of centering it.
         sides: kinds of the sides of the window.
-        motion: velocity of each side along itself.
-        ticks: for x and y, places (n, 2) of the ticks and the numbers there; ``None`` chooses them.
+        motion: tangential velocity (4,) of the sides.
+        ticks: for x and y, positions of ticks and the numbers there (n, 2); ``None`` chooses them.
 
     Attributes:
         size: width and height of the picture in pixels.
         axes: Matplotlib axes in data units. Artists added before the first picture are drawn once, unless animated.
-        box: the pixels of the window.
-        window: the window shown; wider than asked for if ``stretch``.
+        box: pixels of the window.
+        window: the window shown; wider than requested if ``stretch``.
         stamp: the time stamp, a Matplotlib text.
         bar: the color bar, or ``None``.
     """
@@ -93,9 +93,9 @@ class Sheet:
         """Return frame ``index`` as an array (height, width, 3) of uint8.
 
         Args:
-            index: which frame; picks the time stamp.
+            index: index of the frame, for the time stamp.
             artists: animated artists of ``axes``, drawn in this order.
-            pixels: packed colors (box height, box width) that fill the window, first row at the bottom.
+            pixels: packed colors (box height, box width) of the window, first row at the bottom.
         """
         page = page_of(self.figure)
         np.copyto(page, self._background)
@@ -123,11 +123,11 @@ class Sheet:
         def scale(taken: tuple[int, int]) -> float:
             across, up = (self._pixels(length) for length in taken)
             if self._free:
-                return larger_scale(self._free, window, across, up)
+                return filling_scale(self._free, window, across, up)
             width, height = (max(side - used, 1) for side, used in zip(self.size, (across, up), strict=True))
             return min(width / window.width, height / window.height)
 
-        # A page that may have any shape had better be wide.
+        # A page of free aspect ratio is preferably wide.
         return scale(_BAR_BELOW) > scale(_BAR_RIGHT) * (_WIDE if self._free else 1.0)
 
     def _label_axes(self, labels: tuple[str, str] | None) -> None:
@@ -143,7 +143,7 @@ class Sheet:
                 spine.set_position(("outward", band * 72 / self.figure.dpi))
 
     def _place(self, window: Window, stretch: bool) -> None:
-        """Fit the window between the labels around it, which are measured: their width differs from case to case."""
+        """Fit the window between its labels, whose measured sizes depend on the ticks and so on the window."""
         reach = self._pixels(40)
         labels = [self._pixels(length) for length in (40, 56, 40)]
         for _ in range(3):
@@ -157,27 +157,27 @@ class Sheet:
             self.axes.set(xlim=self.window[:2], ylim=self.window[2:])
             for axis, length in ((self.axes.xaxis, self.box.width), (self.axes.yaxis, self.box.height)):
                 if not isinstance(axis.get_major_locator(), NullLocator | FixedLocator):
-                    axis.set_major_locator(tick_places(length / self._unit))
+                    axis.set_major_locator(tick_locator(length / self._unit))
             if self.bar:
                 self.bar.place(self.box, self._bands[1], reach, self.size, self._unit)
             reach, labels = self._measure()
 
     def _margins(self, labels: Sequence[int]) -> Margins:
-        """Return what lies around the window.
+        """Return the margins around the window.
 
         Args:
-            labels: how far labels and color bar reach to the left, right and below, or the walls if those do farther.
+            labels: extents of labels and color bar to the left, right and below; walls may extend farther.
         """
         padding = self._pixels(_PADDING)
         left, right, below = (padding + max(label, band) for label, band in zip(labels, self._bands[:3], strict=True))
         return Margins(left, right, below, self._pixels(_HEADER) + self._bands[3])
 
     def _measure(self) -> tuple[int, list[int]]:
-        """Return how far labels reach below the window, and they and the bar to the left, right and below it."""
+        """Return the extent of labels below the window, and of labels and bar to the left, right and below it."""
         renderer = canvas_of(self.figure).get_renderer()
         drawn = [self.axes, self.bar.axes] if self.bar else [self.axes]
         around = (axes.get_tightbbox(renderer) for axes in drawn)
-        extents = np.array([place.extents for place in around if place])
+        extents = np.array([bounds.extents for bounds in around if bounds])
         box = self.box
         reach = max(0, int(np.ceil(box.bottom - extents[0, 1])))
         left, below = (np.array([box.left, box.bottom]) - extents[:, :2].min(axis=0)).tolist()
@@ -204,14 +204,14 @@ class Sheet:
         self._heading = self.figure.text(0, 0, drawable(title), color=INK, size=12, weight="bold", **style)
 
     def _header_width(self) -> float:
-        """Return the width of a page on which title and stamp have room."""
+        """Return the width of a page that title and time stamp fit on."""
         return 4 * self._pixels(_PADDING) + sum(text.get_window_extent().width for text in (self._heading, self.stamp))
 
     def _place_header(self) -> None:
         width, height = self.size
         padding = self._pixels(_PADDING)
         baseline = height - self._pixels(_PADDING + 14)
-        # Left-aligned where the longest stamp still fits: a stamp that gains a digit then stays in place.
+        # Left-aligned at the start of the longest stamp, so that a stamp that gains a digit does not move.
         start = width - padding - int(np.ceil(self.stamp.get_window_extent().width))
         self.stamp.set_position((start, baseline))
         self._heading.set_position((padding, baseline))
@@ -219,7 +219,7 @@ class Sheet:
 
 
 def _limited(window: Window) -> Window:
-    """Return a window of nearly the same shape that makes no page too tall or too wide to look at."""
+    """Return a window of the same aspect ratio, limited to that of a page."""
     low, high = _STRETCHED
     ratio = float(np.clip(window.width / window.height, low, high))
     return Window(0.0, ratio, 0.0, 1.0)

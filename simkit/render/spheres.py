@@ -1,4 +1,4 @@
-"""View of particles in space as shaded spheres in perspective, with bonds between those that touch."""
+"""View of particles in space as shaded spheres in perspective, with bonds between neighbors."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -8,7 +8,7 @@ import numpy as np
 from simkit.errors import UserError
 from simkit.render.bodies.camera import fitted, seen_window
 from simkit.render.bodies.ground import linear
-from simkit.render.bodies.light import lamp, shade
+from simkit.render.bodies.light import lamp, shadow_of
 from simkit.render.bodies.lines import Line, draw_lines
 from simkit.render.bodies.raster import packed, shaded, visible
 from simkit.render.bodies.solids import BALL, Solid, rod
@@ -16,24 +16,24 @@ from simkit.render.clip import Clip
 from simkit.render.color import ColorScale, color_scale
 from simkit.render.figure import Size, scale_of
 from simkit.render.labels import stamps
-from simkit.render.select import observed, periodic_box, together
+from simkit.render.select import all_values, observed, periodic_box
 from simkit.render.sheet import Sheet
 from simkit.render.style import INK, WALL
 
-# Direction of the camera in degrees.
+# Azimuth and elevation of the camera in degrees.
 _DIRECTION = (-68.0, 20.0)
-# Diameters between particles that are bonded: between first neighbors, at 1.1 to 1.15, and second ones, from 1.6.
+# Largest distance of bonded particles, in diameters: first neighbors are at 1.1 to 1.15, second ones from 1.6.
 _BOND = 1.3
-# Bonds are drawn, and particles small enough to show them, where each has at most so many on average.
+# Largest mean number of bonds per particle with which bonds are drawn, and particles smaller.
 _MOST_BONDS = 7.0
-# Radius of particles with and without bonds, and of bonds, in diameters.
+# Radius of particles with bonds, of particles without, and of bonds, in diameters.
 _SMALL, _FULL, _STICK = 0.29, 0.5, 0.07
-# More particles hide each other anyway, and go without cast shadows and with fewer samples.
+# Largest number of particles with cast shadows and full sampling; more hide each other.
 _MOST_SHADOWS = 150
-# How much of the color of the farthest particles is lost in the paper.
+# Fraction of paper white mixed into the color of the farthest particles.
 _HAZE = 0.35
 _EDGE_WIDTH = 1.1
-# Part of the box within which a particle is on its side.
+# Distance from a side of the box, as a fraction of its length, within which a particle counts as on that side.
 _ON_SIDE = 0.004
 
 
@@ -43,7 +43,7 @@ class SpherePainter:
     Args:
         clip: its frames hold ``position`` (frames, N, 3), ``diameter`` (frames, N), ``settings.quantity`` (frames, N),
             and ``box`` (frames, 3), which may be missing, zero or infinite for free space.
-        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
+        size: width and height in pixels; or their product, for a picture of the aspect ratio of its content.
 
     Raises:
         UserError: if an array is missing or has another shape.
@@ -62,9 +62,9 @@ class SpherePainter:
             self._position = _in_box(self._position, self._box, steady="time" not in clip.diagnostics)
         runs = clip.runs
         self._scale = particle_colors(clip)
-        # Of particles that move in time neighbors change all the time.
-        few = len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
-        self._bonds = few and "time" not in clip.diagnostics
+        # No bonds in dynamics, where neighbors keep changing.
+        is_sparse = len(_pairs(self._position[-1], self._diameter[-1])) * 2 <= _MOST_BONDS * number
+        self._bonds = is_sparse and "time" not in clip.diagnostics
         self._samples = 3 if number <= _MOST_SHADOWS else 2
         points, radii = (np.concatenate(parts) for parts in zip(*map(_extent, runs), strict=True))
         self.sheet = Sheet(
@@ -89,7 +89,7 @@ class SpherePainter:
         camera, samples = self._camera, self._samples
         solids = self._solids(index)
         seen = visible(solids, camera, samples)
-        shadows = [shade(body, self._light) for body in solids] if len(solids) <= _MOST_SHADOWS else []
+        shadows = [shadow_of(body, self._light) for body in solids] if len(solids) <= _MOST_SHADOWS else []
         light, cover = shaded(solids, shadows, camera, self._light, seen, samples)
         image = 1 - cover[..., None] + light
         width = _EDGE_WIDTH * scale_of(self.sheet.size)
@@ -98,13 +98,13 @@ class SpherePainter:
 
     def _solids(self, index: int) -> list[Solid]:
         position, diameter = self._position[index], self._diameter[index]
-        here = np.isfinite(position).all(axis=1)
+        is_finite = np.isfinite(position).all(axis=1)
         colors = self._scale.colors(self._scale.position(self._values[index]))[..., :3] / 255
         colors = self._hazy(linear(colors), position)
-        size, nowhere = _SMALL if self._bonds else _FULL, np.zeros(3)
+        size, no_lengths = _SMALL if self._bonds else _FULL, np.zeros(3)
         found = [
-            Solid(BALL, position[k], np.eye(3), nowhere, size * diameter[k], colors[k], plain=True)
-            for k in np.flatnonzero(here & (diameter > 0))
+            Solid(BALL, position[k], np.eye(3), no_lengths, size * diameter[k], colors[k], plain=True)
+            for k in np.flatnonzero(is_finite & (diameter > 0))
         ]
         if self._bonds:
             gray = linear(WALL)
@@ -114,7 +114,7 @@ class SpherePainter:
         return found
 
     def _hazy(self, colors: np.ndarray, position: np.ndarray) -> np.ndarray:
-        """Return colors (..., 3) that are paler the farther away they are."""
+        """Return colors (..., 3) that become paler with the distance from the camera."""
         near, far = self._depths
         depth = self._camera.project(position)[2]
         share = _HAZE * np.clip((depth - near) / (far - near), 0.0, 1.0)[..., None]
@@ -130,13 +130,13 @@ class SpherePainter:
 
 
 def particle_colors(clip: Clip) -> ColorScale:
-    """Return the colors of particles: one for each whole number, whose names are the coordinate ``QUANTITY_names``.
+    """Return the color scale of particles: one color per integer, named by the coordinate ``QUANTITY_names``.
 
     Args:
         clip: the run.
     """
     name, settings = clip.settings.quantity, clip.settings
-    values, names = together(clip.runs, name, axes=2), [str(n) for n in clip.coordinates.get(f"{name}_names", ())]
+    values, names = all_values(clip.runs, name, axes=2), [str(n) for n in clip.coordinates.get(f"{name}_names", ())]
     return color_scale(values, settings.colormap, settings.limits, default="viridis", whole=True, names=names)
 
 
@@ -144,12 +144,12 @@ def _in_box(position: np.ndarray, box: np.ndarray, steady: bool) -> np.ndarray:
     """Return positions (frames, N, 3) inside periodic boxes (frames, 3).
 
     Args:
-        position: anywhere.
+        position: positions inside or outside the box.
         box: edge lengths.
-        steady: whether particles stay near their last places: they then pass the sides of the box without a jump.
+        steady: whether to show each particle near its last position, so that it crosses a side without a jump.
     """
     box = box[:, None]
-    # A site on a side of the box is met from both; all are shown on the same.
+    # Particles on a side of the box, which round-off puts on either end, are all shown at the same end.
     shift = _ON_SIDE * box
     wrapped = (position + shift) % box - shift
     if not steady:
@@ -159,7 +159,7 @@ def _in_box(position: np.ndarray, box: np.ndarray, steady: bool) -> np.ndarray:
 
 
 def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:
-    """Return the pairs (n, 2) of particles so near that they are bonded, not counting images in a periodic box."""
+    """Return the pairs (n, 2) of bonded particles, without periodic images."""
     found = []
     for i in range(len(position) - 1):
         distance = np.linalg.norm(position[i + 1 :] - position[i], axis=1)
@@ -169,13 +169,13 @@ def _pairs(position: np.ndarray, diameter: np.ndarray) -> np.ndarray:
 
 
 def _extent(frames: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return centers and radii of spheres that hold the largest box of a run, or in free space its particles."""
+    """Return centers and radii of spheres around the corners of the largest box, or the particles in free space."""
     box = periodic_box(frames, len(frames["position"]), 3)
     if box is not None:
         corners = np.array(list(product((0.0, 1.0), repeat=3))) * box.max(axis=0)
         return corners, np.full(len(corners), 0.5 * float(np.max(frames["diameter"])))
     center, diameter = np.asarray(frames["position"], float), np.asarray(frames["diameter"], float)
-    here = np.isfinite(center).all(axis=-1) & np.isfinite(diameter)
-    if not here.any():
+    is_finite = np.isfinite(center).all(axis=-1) & np.isfinite(diameter)
+    if not is_finite.any():
         return np.zeros((1, 3)), np.ones(1)
-    return center[here], diameter[here] / 2
+    return center[is_finite], diameter[is_finite] / 2

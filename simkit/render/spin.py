@@ -1,4 +1,4 @@
-"""Marks that show a ball's orientation from the side: a seam around it and a dot on the seam."""
+"""Marks of a ball's orientation in the side view: a seam around it and a dot on the seam."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 _ANGLES = np.linspace(0.0, 2 * np.pi, 73)
 _CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES), np.zeros_like(_ANGLES)], axis=-1)
-# On the seam, halfway between the rim and the middle as first seen: it stays in sight however the ball rolls.
+# On the seam, halfway between rim and middle in the initial orientation: it stays visible when the ball rolls.
 _DOT = np.array([1.0, -1.0, 0.0]) / np.sqrt(2)
 
 
@@ -14,8 +14,8 @@ class Seam(NamedTuple):
     """The visible part of a ball's seam, in units of its radius around its center, seen along +y.
 
     Attributes:
-        line: points (n, 2) of (x, z); empty where nothing is visible.
-        dot: place of the dot (2,); not a number where it is hidden.
+        line: points (n, 2) of (x, z); empty if the seam is hidden.
+        dot: (x, z) of the dot (2,); NaN if it is hidden.
     """
 
     line: np.ndarray
@@ -26,17 +26,17 @@ def seam(quaternion: np.ndarray) -> Seam:
     """Return the visible half of the great circle around the body's z axis.
 
     Args:
-        quaternion: orientation (w, x, y, z), which turns body into world coordinates.
+        quaternion: orientation (w, x, y, z), from body to world coordinates.
     """
     turned = rotation(quaternion)
     circle, dot = _CIRCLE @ turned.T, turned @ _DOT
-    # The viewer sits at negative y. A circle seen face on lies in the rim and counts as visible.
+    # The viewer is at negative y. A circle that coincides with the rim counts as visible.
     visible = circle[:-1, 1] <= 1e-9
     begins = np.flatnonzero(visible & ~np.roll(visible, 1))
     if visible.all():
         line = circle
     elif begins.size:
-        # Counted from where it comes into sight, the visible half is one piece.
+        # Starting at the first visible point, the visible half is contiguous.
         line = np.roll(circle[:-1], -begins[0], axis=0)[: visible.sum()]
     else:
         line = circle[:0]
@@ -44,7 +44,7 @@ def seam(quaternion: np.ndarray) -> Seam:
 
 
 def rotation(quaternion: np.ndarray) -> np.ndarray:
-    """Return matrices (..., 3, 3) that turn body into world coordinates, for quaternions (..., 4) of (w, x, y, z)."""
+    """Return rotation matrices (..., 3, 3) from body to world coordinates of quaternions (..., 4) in (w, x, y, z)."""
     w, x, y, z = np.moveaxis(quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True), -1, 0)
     rows = (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),

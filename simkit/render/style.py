@@ -1,10 +1,11 @@
-"""One typographic style for every picture: colors, fonts and line widths."""
+"""Style of all pictures: colors, fonts and line widths."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 import matplotlib
+import numpy as np
 
 PAPER = "#ffffff"
 INK = "#1d2733"
@@ -15,6 +16,8 @@ HOT, COLD = "#b40426", "#3b4cc0"
 MISSING = "#b9bec5"
 ACCENT = "#d1495b"
 FONT = "DejaVu Sans"
+# Weights of red, green and blue in the luminance of a color.
+LUMINANCE = np.array([0.299, 0.587, 0.114])
 BODIES = ("#1f6fb2", "#e0793a", "#3a9a6d", "#8b5fbf", "#c2a11c", "#c14d7d", "#2a9aa8", "#7a6a5d")
 
 _OURS = {
@@ -58,7 +61,7 @@ _OURS = {
     "axes.facecolor": PAPER,
 }
 
-# Settings that no picture depends on, and that must not be touched from here.
+# Matplotlib settings that do not affect pictures and are left unchanged.
 _FOREIGN = (
     "backend",
     "date",
@@ -73,18 +76,18 @@ _FOREIGN = (
 )
 
 
-# What Matplotlib looks up again whenever it draws a text.
+# Settings that Matplotlib reads again whenever it draws a text.
 _DRAWING = {name: _OURS[name] for name in ("font.family", "font.sans-serif", "text.hinting")}
 
 
 def house_style() -> AbstractContextManager[None]:
-    """Return a context in which figures are made in this style, whatever the user's own configuration says."""
+    """Return a context in which figures are made in this style, independent of the user's Matplotlib configuration."""
     defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith(_FOREIGN)}
     return _context(defaults | _OURS)
 
 
 def drawing_style() -> AbstractContextManager[None]:
-    """Return the context for drawing again what was made in ``house_style``; entering it is three times faster."""
+    """Return a context for redrawing artists made in ``house_style``; entering it is three times faster."""
     return _context(_DRAWING)
 
 

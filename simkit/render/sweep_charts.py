@@ -1,4 +1,4 @@
-"""Charts of sweeps: over one parameter, over two, and over more."""
+"""Charts of sweeps over one, two or more parameters."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,35 +19,35 @@ from simkit.render.panels import (
     is_geometric,
     new_panels,
     note,
-    space_by_factors,
+    use_log_scale,
     write,
 )
 from simkit.render.style import ACCENT, BODIES, FAINT, INK, MISSING, MUTED, house_style
 
 WIDE = (640, 250)
-# Of quantities that are drawn with one panel each, and of lines that can be told apart.
+# Largest numbers of panels, of wide panels, and of lines in a panel.
 MOST_PANELS = 6
 MOST_WIDE = 3
 MOST_LINES = 400
-# Seeds that are drawn as points besides their quantiles.
+# Largest number of seeds drawn as points besides their quantiles.
 MOST_POINTS = 12
-# Of a name below one of several parallel axes.
+# Largest number of letters of the label of a parallel axis.
 MOST_LETTERS = 24
 _COLORS = "viridis"
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepData:
-    """What of a sweep is charted.
+    """Data of a sweep chart.
 
     Attributes:
-        points: values of what was swept by name, (points,) each, of one parameter or more.
-        series: diagnostics at the end by name, (points, seeds); values that are not finite are left out.
-        failed: members that failed, (points, seeds) of booleans.
-        units: of parameters and diagnostics by name, as far as they are known.
-        is_grid: whether every combination of values is a point.
-        indices: of diagnostics by name, the share of variance by parameter; empty without.
-        title: shown above.
+        points: values of the swept parameters by name, (points,) each; at least one parameter.
+        series: final diagnostics by name, (points, seeds); values that are not finite are ignored.
+        failed: whether each member failed, (points, seeds) of booleans.
+        units: units of parameters and diagnostics by name, as far as they are known.
+        is_grid: whether the points are all combinations of the values.
+        indices: first-order variance share by diagnostic and parameter; empty if unknown.
+        title: title above the panels.
     """
 
     points: Mapping[str, np.ndarray]
@@ -60,16 +60,15 @@ class SweepData:
 
 
 def sweep_chart(path: Path, data: SweepData) -> Path:
-    """Draw the diagnostics of a sweep against what was swept, one panel each.
+    """Draw the diagnostics of a sweep against its parameters, one panel each.
 
-    Over one parameter: the median over seeds as a line, with bands from the quartiles and from the 5 % and 95 %
-    quantiles. Over two: a heat map of the mean over seeds. Over more: parallel coordinates, a line for each point,
-    colored by the mean over seeds, with the shares of variance where they are known. Members that failed are crosses,
-    or broken lines.
+    Over one parameter: the median over seeds as a line, with bands of the quartiles and of the 5 % and 95 % quantiles.
+    Over two: a heat map of the mean over seeds. Over more: parallel coordinates, one line per point, colored by the
+    mean over seeds, with the variance shares if known. Failed members are crosses, or broken lines.
 
     Args:
         path: PNG file to write.
-        data: what is drawn.
+        data: points, diagnostics and failures of the sweep.
 
     Raises:
         UserError: if there is nothing to draw or shapes disagree.
@@ -101,13 +100,13 @@ def _over_one(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
             median = good[:, 0]
         if bad.any():
             axes.plot(x, np.where(bad, array[order], np.nan), "x", ms=4, color=ACCENT)
-            # A member without a finite value has no height: it is marked at the foot of the panel.
-            nowhere = (bad & ~np.isfinite(array[order])).any(axis=1)
-            foot = axes.get_xaxis_transform()
-            axes.plot(x[nowhere], np.full(nowhere.sum(), 0.02), "x", ms=4, color=ACCENT, transform=foot, clip_on=False)
+            # A failed member without a finite value is marked at the bottom of the panel.
+            no_value = (bad & ~np.isfinite(array[order])).any(axis=1)
+            style = {"ms": 4, "color": ACCENT, "transform": axes.get_xaxis_transform(), "clip_on": False}
+            axes.plot(x[no_value], np.full(no_value.sum(), 0.02), "x", **style)
         axes.plot(x, median, color=BODIES[0], marker="o" if len(x) <= 60 else None, ms=3.5)
         if is_geometric(x):
-            space_by_factors(axes, x)
+            use_log_scale(axes, x)
         frame_values(axes, np.where(bad, np.nan, array[order]))
     seeds = data.failed.shape[1]
     note(figure, [f"median of {seeds} seeds, bands 25-75 % and 5-95 %"] * (seeds > 1) + _crosses(bad))
@@ -119,7 +118,7 @@ def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
     (across, x), (up, y) = ((name, np.asarray(values, float)) for name, values in data.points.items())
     figure, panels = new_panels(list(series), data.title, _label(data, across), data.units, (PANEL[0], 230))
     bad = data.failed.any(axis=1)
-    for place, (axes, array) in enumerate(zip(panels, series.values(), strict=True)):
+    for number, (axes, array) in enumerate(zip(panels, series.values(), strict=True)):
         axes.grid(False)
         mean = _mean(np.where(data.failed, np.nan, array))
         scale = color_scale(mean, None, None, _COLORS, signed=True)
@@ -133,12 +132,12 @@ def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
         else:
             drawn = axes.scatter(x, y, c=mean, s=14, lw=0, **color)
         if is_geometric(np.unique(x)):
-            space_by_factors(axes, x)
+            use_log_scale(axes, x)
         if is_geometric(np.unique(y)):
             axes.set_yscale("log")
         if bad.any():
             axes.plot(x[bad], y[bad], "x", ms=4, color=INK)
-        if place % min(len(panels), COLUMNS) == 0 or len(panels) == 4:
+        if number % min(len(panels), COLUMNS) == 0 or len(panels) == 4:
             fit(axes.set_ylabel(drawable(_label(data, up))), 0.8 * SCALE * PANEL[1])
         bar = figure.colorbar(drawn, ax=axes, pad=0.02)
         bar.outline.set_visible(False)  # type: ignore[operator]
@@ -148,7 +147,7 @@ def _over_two(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
 
 
 def _over_many(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
-    """Draw a line for each point over the parameters, side by side, to the mean over seeds."""
+    """Draw parallel coordinates: one line per point through the parameters to the mean over seeds."""
     names, count = list(data.points), len(data.failed)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_LINES)).round().astype(int))
     figure, panels = new_panels(list(series), data.title, "", data.units, WIDE, most_columns=1, shares_x=False)
@@ -179,7 +178,7 @@ def _over_many(data: SweepData, series: Mapping[str, np.ndarray]) -> Figure:
 
 
 def _draw_lines(axes: Axes, heights: np.ndarray, mean: np.ndarray, failed: np.ndarray, scale: ColorScale) -> None:
-    """Draw parallel coordinates, those of large values last but for points that failed, which end before it."""
+    """Draw parallel coordinates in the order of their values, failed points last and without the last segment."""
     share = (mean - scale.low) / (scale.high - scale.low)
     for index in np.argsort(np.where(failed, np.inf, np.nan_to_num(share)), kind="stable"):
         if failed[index] or not np.isfinite(mean[index]):
@@ -189,7 +188,7 @@ def _draw_lines(axes: Axes, heights: np.ndarray, mean: np.ndarray, failed: np.nd
 
 
 def _height(values: np.ndarray) -> np.ndarray:
-    """Return values as heights from 0 to 1, evenly in the logarithm where they are spaced by factors."""
+    """Return values scaled to heights from 0 to 1, logarithmically if they are spaced geometrically."""
     shown = np.log(values) if is_geometric(np.unique(values[np.isfinite(values)])) else values
     if not np.isfinite(shown).any():
         return np.full(shown.shape, np.nan)
@@ -210,7 +209,7 @@ def _crosses(bad: np.ndarray) -> list[str]:
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Return the borders of cells around values, half way between them, of geometric ones in the logarithm."""
+    """Return the edges of cells around values, at midpoints, in the logarithm if values are spaced geometrically."""
     if len(values) == 1:
         half = 0.5 * abs(values[0]) or 0.5
         return np.array([values[0] - half, values[0] + half])
@@ -221,16 +220,16 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 
 def _mean(data: np.ndarray) -> np.ndarray:
-    """Return the mean over seeds, leaving out those that are not a number."""
+    """Return the mean over seeds, ignoring NaN, (points,)."""
     valid = ~np.isnan(data)
     count = valid.sum(axis=1)
     return np.where(count, np.where(valid, data, 0).sum(axis=1) / np.maximum(count, 1), np.nan)
 
 
 def _quantiles(data: np.ndarray, fractions: tuple[float, ...]) -> np.ndarray:
-    """Return quantiles over seeds, leaving out those that are not a number, (fractions, points)."""
+    """Return quantiles over seeds, ignoring NaN, (fractions, points)."""
     found = np.full((len(fractions), len(data)), np.nan)
-    some = np.isfinite(data).any(axis=1)
-    if some.any():
-        found[:, some] = np.nanquantile(data[some], fractions, axis=1)
+    has_values = np.isfinite(data).any(axis=1)
+    if has_values.any():
+        found[:, has_values] = np.nanquantile(data[has_values], fractions, axis=1)
     return found

@@ -1,4 +1,4 @@
-"""Writing animations and pictures: the same images always give the same bytes, and a file is whole or not there."""
+"""Writers of PNG, GIF and MP4 files, with reproducible bytes and atomic writes."""
 
 import subprocess
 import tempfile
@@ -10,29 +10,31 @@ import numpy as np
 from PIL import Image
 
 from simkit.errors import UserError
-from simkit.render.figure import USUAL
+from simkit.render.figure import DEFAULT_PIXELS
 from simkit.render.files import whole_file
 from simkit.render.gif import frame_block, gif_blocks
 from simkit.render.pace import choose_frames
 from simkit.render.palette import TOLERANCE, Palette, rank_colors
 
-# Turbulent fields do not compress: fewer colors (contour bands) keep animations of 640 x 360 pixels near this.
+# Target size of animations of 640 x 360 pixels in bytes, and numbers of colors tried to reach it: turbulent fields do
+# not compress, except with few colors (contour bands).
 _BYTES = 1.8e6
 _FEWER_COLORS = (160, 112, 80, 64, 52, 44, 38, 32)
+# Frames per second above which players of GIF do not follow.
 _GIF_FASTEST = 50
-# How many frames before one those lie that its cost is measured after: pixels at rest miss their color by then.
+# Offsets of the frames before one that are encoded to estimate its size, so that kept pixels have their usual error.
 _BEFORE = (32, 16, 8, 4, 2, 1, 0)
 
 
 class Images(Protocol):
-    """Pictures of one size, (height, width, 3) of uint8, that are asked for one at a time; a list is one."""
+    """Sequence of images of one size, (height, width, 3) of uint8, read one at a time, such as a list."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of images."""
         ...
 
-    def __getitem__(self, place: int, /) -> np.ndarray:
-        """Return one of them."""
+    def __getitem__(self, index: int, /) -> np.ndarray:
+        """Return one image."""
         ...
 
 
@@ -43,19 +45,19 @@ def write_png(path: Path, image: np.ndarray) -> None:
 
 
 def write_gif(path: Path, images: Images, frames_per_second: float, hold: float = 0.0) -> None:
-    """Write an animation that repeats, with one palette for all frames.
+    """Write an endlessly repeated GIF animation with one palette for all frames.
 
     Args:
         path: the file.
         images: (height, width, 3) of uint8, all of one size; read one at a time, a few of them twice.
-        frames_per_second: at most 50, which is where players stop following.
-        hold: seconds for which the last image stays longer.
+        frames_per_second: at most 50, above which players do not follow.
+        hold: additional seconds for which the last image is shown.
 
     Raises:
         UserError: if there is no image or the speed is out of range.
     """
     _check(images, frames_per_second, _GIF_FASTEST, "; write mp4 for more")
-    # Frames last whole hundredths of a second: round the running time, not each delay, to keep the speed.
+    # Durations are integers in 0.01 s: rounding the time of each frame instead of its duration keeps the speed.
     times = np.rint(np.arange(len(images) + 1) * 100 / frames_per_second).astype(int)
     times[-1] += round(100 * hold)
     palette = _affordable_palette(images)
@@ -65,20 +67,20 @@ def write_gif(path: Path, images: Images, frames_per_second: float, hold: float 
 
 
 def _indices(images: Images, palette: Palette) -> Iterator[np.ndarray]:
-    shown = None
-    for place in range(len(images)):
-        shown = palette.after(images[place], shown)
-        yield shown
+    indices = None
+    for number in range(len(images)):
+        indices = palette.after(images[number], indices)
+        yield indices
 
 
 def _affordable_palette(images: Images) -> Palette:
-    """Return the largest palette with which a few frames, each drawn over those before, stay within the budget."""
+    """Return the largest palette with which sampled frames, encoded after those before them, fit in the budget."""
     ends = choose_frames(len(images), 4)
     runs = [[images[max(int(end) - step, 0)] for step in _BEFORE] for end in ends]
     colors = rank_colors(run[-1] for run in runs)
-    budget = _BYTES * runs[0][0][..., 0].size / USUAL / len(images) * (len(runs) - 1)
+    budget = _BYTES * runs[0][0][..., 0].size / DEFAULT_PIXELS / len(images) * (len(runs) - 1)
     palette = Palette(colors)
-    # First all colors, then with pixels that hardly change at rest, then fewer.
+    # First all colors exactly, then with the tolerance for kept pixels, then fewer colors.
     for count in (len(colors), *_FEWER_COLORS):
         if sum(_cost(palette, run) for run in runs[1:]) <= budget:
             break
@@ -87,15 +89,15 @@ def _affordable_palette(images: Images) -> Palette:
 
 
 def _cost(palette: Palette, run: Sequence[np.ndarray]) -> int:
-    """Return the bytes of the last of several frames."""
-    shown = None
+    """Return the size in bytes of the last of several frames."""
+    before = None
     for image in run[:-1]:
-        shown = palette.after(image, shown)
-    return len(frame_block(palette.after(run[-1], shown), shown, 0))
+        before = palette.after(image, before)
+    return len(frame_block(palette.after(run[-1], before), before, 0))
 
 
 def write_mp4(path: Path, images: Images, frames_per_second: float, hold: float = 0.0) -> None:
-    """Write an H.264 video that every browser plays; an odd width or height is filled up by one white line.
+    """Write an H.264 video that all browsers play; an odd width or height is padded by one white line.
 
     Args:
         path: the file.
@@ -111,10 +113,10 @@ def write_mp4(path: Path, images: Images, frames_per_second: float, hold: float 
     _check(images, frames_per_second, 240)
     height, width = images[0].shape[:2]
     source = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {frames_per_second:.6g} -i -"
-    # yuv420p halves the color resolution, hence even sizes; without the matrix named, players guess the colors.
+    # yuv420p halves the color resolution, hence even sizes; without a declared color matrix, players guess it.
     even = "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white,scale=out_color_matrix=bt709:out_range=tv,format=yuv420p"
     named = "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
-    # One thread and no metadata: the bytes then depend on the images alone.
+    # One thread and no metadata, so that the bytes depend on the images only.
     coding = "-c:v libx264 -preset medium -tune animation -crf 18 -threads 1 -an"
     plain = "-map_metadata -1 -fflags +bitexact -flags:v +bitexact -movflags +faststart -f mp4"
     options = " ".join(["-loglevel error -y", source, f"-vf {even},{named}", coding, plain]).split()
@@ -127,9 +129,9 @@ def _pipe(command: list[str], images: Images, repeated: int) -> None:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors)
         try:
             with cast(IO[bytes], process.stdin) as pipe:
-                for place in range(len(images)):
-                    image = np.ascontiguousarray(images[place])
-                    for _ in range(1 + repeated * (place == len(images) - 1)):
+                for number in range(len(images)):
+                    image = np.ascontiguousarray(images[number])
+                    for _ in range(1 + repeated * (number == len(images) - 1)):
                         pipe.write(image.data)
         except BrokenPipeError:
             pass

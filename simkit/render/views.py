@@ -1,4 +1,4 @@
-"""The ways to look at a run: one painter per view, found by its name."""
+"""Views of a run: painters by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -7,13 +7,13 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.render.clip import Clip
-from simkit.render.figure import USUAL, Size
+from simkit.render.figure import DEFAULT_PIXELS, Size
 from simkit.scenario.registry import VIEWS
 from simkit.scenario.sections import RenderSettings
 
 
 class Painter(Protocol):
-    """Turns stored frames into pictures, drawing only once what stays the same; made by ``view(clip, size)``."""
+    """Draws stored frames as images, with static parts drawn once; made by ``view(clip, size)``."""
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -30,7 +30,7 @@ def new_painter(
     coordinates: Mapping[str, np.ndarray],
     title: str,
     settings: RenderSettings,
-    size: Size = USUAL,
+    size: Size = DEFAULT_PIXELS,
     units: Mapping[str, str] | None = None,
     alongside: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> Painter:
@@ -40,20 +40,20 @@ def new_painter(
         frames: observed arrays by name, frame axis first.
         diagnostics: scalars by name, frame axis first; ``time`` or ``iteration`` gives the time stamp.
         coordinates: cell centers ``x`` and ``y`` for fields.
-        title: upper left.
+        title: title at the upper left.
         settings: view, quantity, label, unit, color map and limits.
-        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
-        units: of diagnostics and coordinates by name, as far as they are known.
-        alongside: frames of other runs to be compared with: colors and window then suit all of them.
+        size: width and height in pixels; or their product, for a picture of the aspect ratio of its content.
+        units: units of diagnostics and coordinates by name, as far as they are known.
+        alongside: frames of other runs drawn for comparison, which share colors and window.
 
     Raises:
         UserError: if the view is unknown, there is no frame, or the frames lack what the view needs.
     """
     view = VIEWS.resolve(settings.view)
     drawn = diagnostics if settings.view == "chart" else frames
-    if settings.view not in VIEWS.own:  # which may draw either
+    if settings.view not in VIEWS.own:  # a view of a package may draw either
         drawn = frames or diagnostics
-    # A chart says itself that there is nothing to draw.
+    # The painter of a chart has its own message for no diagnostics.
     if not (drawn or settings.view == "chart") or not all(len(array) for array in drawn.values()):
         raise UserError("there are no frames to draw; run at least one frame interval")
     clocks = {name: diagnostics[name] for name in ("time", "iteration") if name in diagnostics}
@@ -65,7 +65,7 @@ def new_painter(
 
 
 class _Checked:
-    """A painter of a package, whose images are checked."""
+    """A painter from another package, with checks of its images."""
 
     def __init__(self, painter: Painter) -> None:
         self._painter = painter
@@ -78,7 +78,7 @@ class _Checked:
         """Return a frame.
 
         Raises:
-            UserError: if it is no image, or of another size than the first.
+            UserError: if it is not an image, or has another size than the first.
         """
         image = self._painter.image(index)
         found = f"{image.dtype}{list(image.shape)}" if isinstance(image, np.ndarray) else type(image).__name__
@@ -91,12 +91,12 @@ class _Checked:
 
 
 class Pictures:
-    """Some of a painter's frames, each painted when it is asked for.
+    """Selected frames of a painter, each drawn when it is read.
 
     Args:
-        painter: what paints them.
-        indices: which frames, in order.
-        report: told the fraction painted after each; one that is painted twice counts once more.
+        painter: painter of the run.
+        indices: indices of the frames, in order.
+        report: called after each frame with the fraction drawn; frames drawn twice count twice.
     """
 
     def __init__(
@@ -111,8 +111,8 @@ class Pictures:
     def __len__(self) -> int:
         return len(self._indices)
 
-    def __getitem__(self, place: int) -> np.ndarray:
-        image = self._painter.image(int(self._indices[place]))
+    def __getitem__(self, number: int) -> np.ndarray:
+        image = self._painter.image(int(self._indices[number]))
         self._painted += 1
         self._report(min(self._painted / len(self), 1.0))
         return image

@@ -1,4 +1,4 @@
-"""Sides of a flow in pictures: walls at rest, moving walls, and free-slip sides."""
+"""Sides of a flow in pictures: walls, moving walls and free-slip sides."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from simkit.errors import UserError, nearest
 from simkit.render.layout import Box, Window
 from simkit.render.style import COLD, HOT, MUTED, PAPER, WALL
 
-# Color of the walls of each kind; what is not listed is no wall.
+# Color of each kind of wall.
 _WALLS = {"wall": WALL, "hot": HOT, "cold": COLD}
-# Those at which nothing is drawn.
+# Kinds of sides that are not drawn.
 _OPEN = ("inflow", "outflow", "pressure", "periodic")
 KINDS = (*_WALLS, "free_slip", *_OPEN)
-# Chevrons on a moving wall, in its thicknesses: distance between them, and how far their points reach.
+# Distance between chevrons on a moving wall and length of their points, in wall thicknesses.
 _APART, _POINT = 9.0, 0.75
 
 
@@ -31,30 +31,30 @@ class Sides(NamedTuple):
     above: str = "periodic"
 
     def are_walls(self) -> tuple[bool, bool, bool, bool]:
-        """Return which of the four are solid."""
+        """Return which of the four sides are walls."""
         return tuple(kind in _WALLS for kind in self)  # type: ignore[return-value]
 
     def have_bands(self) -> tuple[bool, bool, bool, bool]:
-        """Return at which of the four something is drawn: a wall, or a dashed line at the same distance."""
+        """Return which of the four sides are drawn: as a wall, or as a dashed line at the same distance."""
         return tuple(kind not in _OPEN for kind in self)  # type: ignore[return-value]
 
     def of_part(self, whole: Window, part: Window) -> "Sides":
-        """Return the sides of a part of the window: nothing is drawn where it ends within the whole.
+        """Return the sides of a part of the window; ends inside the whole window are not drawn.
 
         Args:
             whole: the window of these sides.
-            part: of it.
+            part: a window within it.
         """
-        pairs = zip(self, whole, part, strict=True)
-        return Sides(*(kind if end == other else "periodic" for kind, end, other in pairs))
+        triples = zip(self, whole, part, strict=True)
+        return Sides(*(kind if end == other else "periodic" for kind, end, other in triples))
 
 
 def read_sides(coordinates: Mapping[str, np.ndarray]) -> Sides:
-    """Return the sides that a run tells of.
+    """Return the sides of a run.
 
     Args:
         coordinates: with an entry ``sides``, the kinds of the left, right, lower and upper side; or with an entry
-            ``walls``, of any value, which stands for solid walls below and above; or with neither.
+            ``walls``, of any value, which means walls below and above; or with neither.
 
     Raises:
         UserError: if there are not four kinds, or one is unknown.
@@ -71,26 +71,26 @@ def read_sides(coordinates: Mapping[str, np.ndarray]) -> Sides:
 
 
 def draw_sides(figure: Figure, box: Box, band: int, sides: Sides, motion: np.ndarray) -> None:
-    """Draw the sides of a window just outside it: bands for walls, dashed lines where the flow slips.
+    """Draw the sides of a window just outside it: bands for walls, dashed lines for free slip.
 
     Args:
         figure: the figure.
         box: pixels of the window.
         band: thickness of walls in pixels.
-        sides: their kinds.
-        motion: velocity (4,) of each along itself; a wall that moves has chevrons that point to where it goes.
+        sides: kinds of the sides.
+        motion: tangential velocity (4,) of the sides; chevrons on moving walls point in its direction.
     """
     left, right, _, _ = (band * solid for solid in sides.are_walls())
     top, end = box.bottom + box.height, box.left + box.width
-    # Walls below and above reach around the corners.
-    around = (box.left - left, box.width + left + right)
-    places = (
+    # Walls below and above extend around the corners.
+    start, length = box.left - left, box.width + left + right
+    bands = (
         (box.left - band, box.bottom, band, box.height),
         (end, box.bottom, band, box.height),
-        (around[0], box.bottom - band, around[1], band),
-        (around[0], top, around[1], band),
+        (start, box.bottom - band, length, band),
+        (start, top, length, band),
     )
-    for index, (kind, (x, y, width, height)) in enumerate(zip(sides, places, strict=True)):
+    for index, (kind, (x, y, width, height)) in enumerate(zip(sides, bands, strict=True)):
         along = 1 if index < 2 else 0
         if kind in _WALLS:
             _add_wall(figure, Rectangle((x, y), width, height, color=_WALLS[kind], lw=0))

@@ -127,11 +127,11 @@ def _with_defaults(scenario: Scenario, simulation: "Simulation") -> "Simulation"
 def _with_expressions(scenario: Scenario, simulation: "Simulation", mistakes: Mistakes) -> "Simulation":
     """Return the simulation with the quantities and the stop condition of the scenario."""
     if scenario.quantities:
-        from simkit.core.expressions.quantities import Expressed, with_expressions
+        from simkit.core.expressions.quantities import ExpressedQuantity, with_expressions
         from simkit.core.simulation import Quantity
 
         expressed = {
-            name: Expressed(
+            name: ExpressedQuantity(
                 quantity.expression,
                 Quantity(quantity.unit, quantity.doc),
                 f"{scenario.file}: quantities.{name}.expression",

@@ -115,7 +115,7 @@ def expression(value: Any, where: str, *, is_truth: bool = False) -> str:
     """Return ``value`` if it is text of an expression; names in it are checked when the simulation is built."""
     if not isinstance(value, str):
         refuse(value, where, f"is {kind(value)}; write an expression in quotes")
-    parse(value, where, is_truth=is_truth)
+    parse(value, where, is_condition=is_truth)
     return value
 
 

@@ -132,7 +132,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--particles", type=int, default=38)
     parser.add_argument("--starts", type=int, default=256)
-    parser.add_argument("--slots", type=int, default=64)
+    parser.add_argument("--lanes", type=int, default=64)
     parser.add_argument("--stragglers", type=float, default=0.0, help="share of starts far from each other")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--without-rivals", action="store_true")
@@ -153,7 +153,7 @@ def main():
 
     print(f"{arguments.starts} starts of {arguments.particles} atoms on {jax.devices()[0].device_kind}")
     print(f"{'':34s} {'calls':>8s} {'ms/start':>10s} {'x ours':>9s} {'lost':>6s}")
-    ours = jax.jit(in_flight(simulation, slots=arguments.slots, max_steps=5000))
+    ours = jax.jit(in_flight(simulation, lanes=arguments.lanes, max_steps=5000))
     result, seconds = least_time(lambda: ours(states, simulation.params), arguments.repeats)
     each = seconds / arguments.starts
     iterations = np.asarray(result.iterations)
@@ -162,7 +162,7 @@ def main():
     )
     print(f"{'':34s} iterations from {iterations.min()} to {iterations.max()}")
 
-    for width in (arguments.slots, arguments.starts):
+    for width in (arguments.lanes, arguments.starts):
         plain = jax.jit(plain_batch(simulation, 5000))
         chunks = [jax.tree.map(lambda a, i=i, w=width: a[i : i + w], states) for i in range(0, arguments.starts, width)]
         ended, seconds = least_time(

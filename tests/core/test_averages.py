@@ -1,4 +1,4 @@
-"""Running means are the means of the samples, however a run is cut."""
+"""Running means: values, derivatives, independence of the division into segments."""
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ def test_means_are_those_of_the_samples_after_the_skipped_ones(x64):
     np.testing.assert_allclose(found["time"], expected["time"], rtol=1e-13)
     np.testing.assert_allclose(frames["position"], positions["position"], rtol=0, atol=1e-13)
     squares = np.asarray(positions["position"])[:, 0] ** 2 * 1.3
-    # A mean of no samples is no number, in what is diagnosed and in what is observed; the state stays finite.
+    # A mean of no samples is NaN, in diagnostics and in observed arrays; the state stays finite.
     assert np.isnan(found["mean_square"][: SKIP + 1]).all() and np.isnan(frames["mean_position"][: SKIP + 1]).all()
     for number in range(SKIP + 1, samples + 1):
         mean = squares[SKIP + 1 : number + 1].mean()

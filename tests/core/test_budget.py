@@ -1,4 +1,4 @@
-"""Derivatives that fit in so much memory."""
+"""Derivatives within a memory limit."""
 
 import jax
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 from simkit.core import budget, gradient
 from simkit.core.objective import Objective
 from simkit.core.pytree import size_in_bytes
-from simkit.core.rematerialization import LITTLE, nesting_of, nesting_within
+from simkit.core.rematerialization import SMALL_BYTES, nesting_of, nesting_within
 from simkit.core.rollout import trajectory
 from tests.core.toys import descent, oscillator
 
@@ -28,14 +28,14 @@ def compiled_size(steps, memory, **how):
 
 
 @pytest.mark.parametrize(("steps", "memory"), [(1000, 40_000_000), (1000, 3_000_000), (100_000, 2_000_000)])
-def test_predicted_states_are_those_of_the_compiled_program(steps, memory):
+def test_predicted_number_of_states_matches_the_compiled_program(steps, memory):
     nesting = nesting_within((steps,), state_size(), memory)
     assert nesting.states * state_size() <= memory
     # A few arrays of one step are no states.
     assert 0 <= compiled_size(steps, memory) - nesting.states * state_size() <= 8 * state_size()
 
 
-def test_predicted_states_of_frames_are_those_of_the_compiled_program():
+def test_predicted_number_of_states_of_frames_matches_the_compiled_program():
     nesting = nesting_within((200, 50), state_size(), 2_000_000)
     frames = 8 * SIZE * 200  # bytes that no nesting changes: what is observed need not be held, diagnostics are small
     found = compiled_size(10_000, 2_000_000, every=50, reduce="mean")
@@ -54,9 +54,9 @@ def test_more_memory_computes_steps_less_often():
 
 
 @pytest.mark.parametrize("loops", [(1,), (7,), (97,), (1000,), (100, 10), (13, 17), (1, 4096)])
-@pytest.mark.parametrize("memory", [0, 10 * LITTLE, 50 * LITTLE, 10**12])
+@pytest.mark.parametrize("memory", [0, 10 * SMALL_BYTES, 50 * SMALL_BYTES, 10**12])
 def test_the_nesting_chosen_fits_wherever_one_does(loops, memory):
-    size = LITTLE  # so that no loop of two turns is held whole for being little
+    size = SMALL_BYTES  # so that no loop of two turns is held whole for being little
     found = nesting_within(loops, size, memory)
     widths = range(4, max(loops) + 5)
     best = min((nesting_of(loops, size, width) for width in widths), key=lambda nesting: nesting.states)
@@ -82,7 +82,7 @@ def test_a_derivative_within_a_budget_is_the_same(x64):
         np.testing.assert_allclose(derivative["frequency"], expected[2]["frequency"], rtol=1e-11)
 
 
-def test_what_does_not_fit_says_how_much_it_needs():
+def test_the_error_of_a_small_budget_has_the_memory_needed():
     simulation, key = oscillator(SIZE), jax.random.key(KEY)
     objective = Objective(simulation, "energy", 1000)
     with pytest.raises(budget.NoRoomError) as caught:

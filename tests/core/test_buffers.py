@@ -1,4 +1,4 @@
-"""A simulation with a buffer of its own: a run whose buffer overflows is the run that always had room."""
+"""Buffers: a run whose buffer overflows equals the run with a large buffer from the start."""
 
 import dataclasses
 
@@ -93,7 +93,7 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(found[name], array)
 
 
-def test_a_run_that_overflows_is_bit_for_bit_the_run_that_always_had_room(x64):
+def test_a_run_that_overflows_equals_the_run_with_large_buffers_bit_for_bit(x64):
     grown, pieces = recorded(swing())
     roomy, _ = recorded(swing(64))
     assert pieces[0].state.passages.capacity == 1 < PASSAGES < pieces[-1].state.passages.capacity < 64
@@ -102,13 +102,13 @@ def test_a_run_that_overflows_is_bit_for_bit_the_run_that_always_had_room(x64):
     assert_same(grown, roomy)
 
 
-def test_a_start_that_overflows_begins_again(x64):
+def test_an_initial_state_that_overflows_is_repeated_with_larger_buffers(x64):
     _, pieces = recorded(swing(early=3), stop=1)
     assert pieces[0].state.passages.capacity >= 3
     assert (pieces[0].status == Status.OK).all()
 
 
-def test_without_a_driver_an_overflow_is_a_status_that_stops(x64):
+def test_without_a_driver_an_overflow_stops_the_run(x64):
     simulation = swing()
     status = jax.jit(status_of(simulation))
     start = simulation.init(simulation.params, jax.random.key(0))
@@ -119,7 +119,7 @@ def test_without_a_driver_an_overflow_is_a_status_that_stops(x64):
     assert int(segment(watched, 200)(start, simulation.params).passages.needed) == 2
 
 
-def test_members_of_an_ensemble_and_averages_grow(x64):
+def test_buffers_of_ensembles_and_averages_grow(x64):
     keys, frequency = jax.random.split(jax.random.key(0), 3), jnp.asarray([0.5, 4.0, 2.0])
     for wrap in (
         lambda member: ensemble(member, ["frequency"]),
@@ -133,7 +133,7 @@ def test_members_of_an_ensemble_and_averages_grow(x64):
         assert_same(grown, roomy)
 
 
-def test_a_run_stopped_after_it_grew_is_resumed(x64, tmp_path):
+def test_a_run_interrupted_after_its_buffers_grew_is_resumed(x64, tmp_path):
     whole, _ = recorded(swing())
     _, pieces = recorded(swing(), store=Store(tmp_path), stop=20)
     assert pieces[-1].state.passages.capacity > 1
@@ -154,7 +154,7 @@ def test_several_buffers_of_one_state_have_one_status(x64):
     assert int(code(dataclasses.replace(state, passages=full), two.params)) == Status.BUFFER_OVERFLOW
 
 
-def test_a_status_that_no_buffer_explains_is_told_and_not_repeated_for_ever(x64):
+def test_an_overflow_status_without_an_overflowed_buffer_ends_the_run(x64):
     told = dataclasses.replace(swing(8), status=lambda state, params: jnp.int32(Status.BUFFER_OVERFLOW))
     _, pieces = recorded(told)
     assert pieces[-1].finished
@@ -198,7 +198,7 @@ def search(capacity=2):
     )
 
 
-def test_what_was_added_to_a_simulation_stays_when_it_grows(x64):
+def test_added_quantities_are_kept_when_buffers_grow(x64):
     bare = search()
     simulation = bare.with_quantities(square=lambda state, params: state.x**2).with_params(target=3.0)
     grown, end = converge_with_growth(simulation, 100)(simulation.params, jax.random.key(0))
@@ -206,12 +206,12 @@ def test_what_was_added_to_a_simulation_stays_when_it_grows(x64):
     assert end.state.trials.capacity >= 22
     assert float(grown.params["target"]) == 3.0
     assert float(grown.diagnose(end.state, grown.params)["square"]) == pytest.approx(9, rel=1e-6)
-    near = Objective(simulation, "square", steps=100).near(simulation.params, jax.random.key(0))
+    near = Objective(simulation, "square", steps=100).continuation(simulation.params, jax.random.key(0))
     assert float(jax.grad(near)(simulation.params)["target"]) == pytest.approx(6, rel=1e-6)
 
 
 @pytest.mark.parametrize("objective", ["last", "time_mean(last, after=1)"])
-def test_a_derivative_is_that_of_the_run_with_room(objective, x64, recwarn):
+def test_a_derivative_is_that_of_the_run_with_large_buffers(objective, x64, recwarn):
     def timed(capacity):
         def last(state, params):
             return jnp.max(state.passages.times) / params["frequency"]
@@ -228,7 +228,7 @@ def test_a_derivative_is_that_of_the_run_with_room(objective, x64, recwarn):
         assert checked.value == expected[0] and checked.verdict == {"frequency": "agrees"}
 
 
-def test_an_optimization_goes_by_runs_with_room(x64):
+def test_an_optimization_evaluates_runs_with_large_buffers(x64):
     def found(capacity):
         timed = swing(capacity)
         timed = timed.with_quantities(misfit=lambda state, params: (jnp.max(state.passages.times) - 7.0) ** 2)

@@ -1,4 +1,4 @@
-"""Transformations compile themselves, once for all calls of the same shapes, and not inside of compiled code."""
+"""Compilation: transformations compile themselves once per shape, and not inside traced code."""
 
 import dataclasses
 
@@ -44,14 +44,14 @@ def test_bare_calls_are_compiled_once(x64):
             assert jnp.array_equal(one, other)
 
 
-def test_what_converges_is_compiled_once(x64):
+def test_runs_to_convergence_are_compiled_once(x64):
     simulation, traced = counted(descent(tolerance=1e-6))
     params = simulation.params
     states = jax.vmap(simulation.init, (None, 0))(params, jax.random.split(jax.random.key(0), 3))
     one = jax.tree.map(lambda leaf: leaf[0], states)
     for function, start in (
         (converge(simulation, 5000), one),
-        (in_flight(simulation, slots=2, max_steps=5000), states),
+        (in_flight(simulation, lanes=2, max_steps=5000), states),
     ):
         function(start, params)
         traced.clear()
@@ -65,7 +65,7 @@ def test_compiled_code_holds_no_program_of_its_own():
     np.testing.assert_allclose(jax.grad(run)(0.5), np.cos(0.5), rtol=1e-6)
 
 
-def test_programs_are_kept_from_when_it_is_asked_for(tmp_path, monkeypatch):
+def test_programs_are_cached_once_the_cache_is_switched_on(tmp_path, monkeypatch):
     before = jax.config.jax_compilation_cache_dir
     monkeypatch.setenv("SIMKIT_COMPILATION_CACHE", str(tmp_path / "kept"))
     try:

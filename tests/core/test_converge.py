@@ -119,7 +119,7 @@ def test_converge_refuses_a_simulation_without_equilibrium():
         converge(oscillator(), 10)
 
 
-def test_derivative_through_iterations_that_did_not_end_is_told(x64):
+def test_derivative_through_unfinished_iterations_has_the_status_max_steps(x64):
     simulation = dataclasses.replace(descent(tolerance=1e-10), equilibrium=None)
     key = jax.random.key(0)
     for steps, expected in ((3, Status.MAX_STEPS), (5000, Status.CONVERGED)):

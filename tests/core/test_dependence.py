@@ -1,4 +1,4 @@
-"""What a function depends on is found by tracing it."""
+"""Dependence of a function on its arguments."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import pytest
 from simkit.core.dependence import depends, without_effect
 
 
-def test_what_depends_on_no_argument_is_told():
+def test_dependence_on_arguments_is_found():
     weight = jnp.float32(9.81)
     assert not depends(lambda x, time: weight * jnp.ones_like(x), jnp.zeros(3), jnp.float32(0))
     assert depends(lambda x, time: weight * time * jnp.ones_like(x), jnp.zeros(3), jnp.float32(0))

@@ -1,4 +1,4 @@
-"""Finite differences with their own error: right derivatives pass and wrong ones do not, at any scale of parameters."""
+"""Finite differences with their error: correct derivatives pass and wrong ones fail, at any scale of parameters."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def weights():
 
 def network(params):
     w = params["w"]
-    # A large value beside small slopes: what round-off makes of steps of 1e-9.
+    # A large value with small slopes: round-off dominates for steps of 1e-9.
     return 100.0 + jnp.sum(jnp.tanh(w * jnp.array([0.3, 2.0, 1.0, 5.0]) + params["shift"])) + jnp.sin(params["gain"])
 
 
@@ -38,7 +38,7 @@ class Wrong:
     def with_status(self, params, key):
         return self(params, key), jnp.int32(Status.OK)
 
-    def near(self, params, key):
+    def continuation(self, params, key):
         return network
 
 
@@ -46,7 +46,7 @@ class Wrong:
 def test_small_and_zero_entries_beside_large_ones_pass(bounds):
     checked = gradient.check_gradient(Wrong(1.0), weights(), jax.random.key(0), list(weights()), bounds=bounds)
     if bounds:
-        # Where nothing tells the scale of a parameter of 2e-8, its own size does, which no step can resolve.
+        # Without bounds, the scale of a parameter of 2e-8 is its own size, which no step can resolve.
         assert set(checked.verdict.values()) == {"agrees"}
     assert checked.verdict["w"] == checked.verdict["shift"] == "agrees"
     assert checked.relative_difference["w"] < 1e-8
@@ -60,7 +60,7 @@ def test_a_wrong_derivative_of_a_small_entry_is_caught(factor):
 
 
 def test_noise_above_the_derivative_is_uncertain_and_not_wrong():
-    # A hash of the bits of x, far larger than what the slope does in any step.
+    # Noise from a hash of the bits of x, far larger than the change by the slope in any step.
     def noisy(params):
         return 1e-9 * params["x"] + jnp.sin(1e12 * params["x"])
 
@@ -69,7 +69,7 @@ def test_noise_above_the_derivative_is_uncertain_and_not_wrong():
 
 
 def test_differences_stay_within_the_bounds():
-    # NaN beyond its bounds; asked for at one of them, a hair away from one, and in between.
+    # NaN beyond its bounds; differentiated at a bound, next to a bound, and in between.
     def inside(params):
         x = params["x"]
         return jnp.where((x >= 0) & (x <= 4), jnp.exp(x), jnp.nan)
@@ -79,14 +79,14 @@ def test_differences_stay_within_the_bounds():
         assert abs(found.value - np.exp(at)) <= 3 * found.error < 1e-4
 
 
-def test_the_error_tells_how_far_a_difference_is_off():
+def test_the_estimated_error_of_a_difference_bounds_its_error():
     for x in (0.3, 1.0, 7.0):
         found = differences(lambda p: jnp.sin(30 * p["x"]), {"x": jnp.array(x)}, ["x"])["x"]
         exact = 30 * np.cos(30 * x)
         assert abs(found.value - exact) <= found.error < 1e-3 * 30
 
 
-def test_what_cancels_in_a_function_counts_as_its_noise(x64):
+def test_cancellation_inside_a_function_counts_as_noise(x64):
     # Zero but for the rounding of terms of size 10: no difference of it says anything.
     def function(params):
         return (10.0 * params["p"] / 3.0) * 3.0 - 10.0 * params["p"]

@@ -31,7 +31,7 @@ def test_an_ensemble_over_any_subset_of_params_equals_a_loop(x64, over):
         np.testing.assert_allclose(diagnostics["energy"][:, i], alone[2]["energy"], rtol=1e-12)
 
 
-def test_members_that_are_done_stay_as_they_are(x64):
+def test_members_that_have_stopped_keep_their_state(x64):
     simulation = descent(tolerance=1e-6)
     many = ensemble(simulation)
     keys = jax.random.split(jax.random.key(1), 4)

@@ -1,4 +1,4 @@
-"""Quantities said by expressions: in runs, sweeps, derivatives and ensembles, for every kind of simulation."""
+"""Quantities defined by expressions: in runs, sweeps, derivatives and ensembles, for every kind of simulation."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import simkit
-from simkit.core.expressions.quantities import Expressed, with_expressions
+from simkit.core.expressions.quantities import ExpressedQuantity, with_expressions
 from simkit.core.simulation import Quantity
 from simkit.errors import UserError
 from tests.differences import central_difference
@@ -16,7 +16,7 @@ UNIT = Quantity("1", "a measure")
 
 
 def measured(simulation, **texts):
-    said = {name: Expressed(text, UNIT, f"file.toml: quantities.{name}") for name, text in texts.items()}
+    said = {name: ExpressedQuantity(text, UNIT, f"file.toml: quantities.{name}") for name, text in texts.items()}
     return with_expressions(simulation, said)
 
 
@@ -25,7 +25,7 @@ def channel():
     return simkit.flow.channel(cells=(8, 6))
 
 
-def test_numbers_and_fields_join_what_is_there(channel):
+def test_numbers_and_fields_are_added_to_diagnostics_and_frames(channel):
     told = measured(
         channel,
         fluctuation='u - mean(u, axis="x")',
@@ -44,7 +44,7 @@ def test_numbers_and_fields_join_what_is_there(channel):
     assert run["share"].attrs == {"units": "1", "long_name": "a measure"}
 
 
-def test_means_weigh_unequal_cells_with_their_size():
+def test_means_are_weighted_by_the_widths_of_unequal_cells():
     stretched = simkit.flow.channel(cells=(8, 12), stretching=2.0)
     told = measured(
         stretched,
@@ -73,7 +73,7 @@ def test_means_weigh_unequal_cells_with_their_size():
     np.testing.assert_allclose([value, slope["forcing"]], [again, rate["forcing"]], rtol=1e-6)
 
 
-def test_a_sweep_and_an_ensemble_tell_it_of_every_member(channel):
+def test_a_sweep_and_an_ensemble_have_the_quantity_of_every_member(channel):
     told = measured(channel, energy="mean(u**2 + v**2) / 2")
     swept = simkit.sweep(told, {"reynolds": [20.0, 80.0]}, steps=10, perturbation=0.1)
     for reynolds in (20.0, 80.0):
@@ -83,7 +83,7 @@ def test_a_sweep_and_an_ensemble_tell_it_of_every_member(channel):
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
-def test_its_derivative_is_the_central_difference(mode, x64):
+def test_derivative_of_an_expressed_quantity_equals_the_central_difference(mode, x64):
     told = measured(simkit.flow.channel(cells=(8, 6)), norm='norm(u - reynolds*mean(v, axis="y"))')
     params = told.params | {"perturbation": np.float64(0.1)}
     objective = simkit.Objective(told, "norm", 10)
@@ -93,7 +93,7 @@ def test_its_derivative_is_the_central_difference(mode, x64):
     assert derivative["reynolds"] == pytest.approx(float(difference), rel=1e-6)
 
 
-def test_the_derivative_of_something_converged_is_implicit(x64):
+def test_the_derivative_of_a_converged_quantity_is_implicit(x64):
     # Every bond of a pair at rest has the length at which its potential is least.
     told = measured(
         simkit.molecular.cluster(particles=2, force_tolerance=1e-12),
@@ -104,7 +104,7 @@ def test_the_derivative_of_something_converged_is_implicit(x64):
     assert derivative["sigma"] == pytest.approx(2 ** (1 / 6), rel=1e-7)
 
 
-def test_a_name_of_a_parameter_and_a_quantity_is_the_quantity(channel):
+def test_a_name_of_a_parameter_and_a_quantity_means_the_quantity(channel):
     def pressure(state, params):
         return 2 * params["reynolds"]
 
@@ -113,7 +113,7 @@ def test_a_name_of_a_parameter_and_a_quantity_is_the_quantity(channel):
     np.testing.assert_allclose(run["ratio"], 2.0)
 
 
-def test_a_name_that_is_observed_and_diagnosed_is_the_number(channel):
+def test_a_name_that_is_observed_and_diagnosed_means_the_diagnostic(channel):
     both = dataclasses.replace(
         channel, observe=lambda state, params: {"bulk_velocity": channel.observe(state, params)["u"]}
     )
@@ -128,10 +128,10 @@ def test_a_name_that_is_observed_and_diagnosed_is_the_number(channel):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("u", "'u' is there already; choose another name"),
-        ("x", "'x' is there already; choose another name"),
-        ("frame", "data sets have a 'frame' of their own; choose another name"),
-        ("status", "data sets have a 'status' of their own; choose another name"),
+        ("u", "'u' is already a quantity or coordinate; choose another name"),
+        ("x", "'x' is already a quantity or coordinate; choose another name"),
+        ("frame", "'frame' is a name used by data sets; choose another name"),
+        ("status", "'status' is a name used by data sets; choose another name"),
     ],
 )
 def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
@@ -144,8 +144,8 @@ def test_a_quantity_needs_a_name_of_its_own(channel, name, message):
     ("text", "message"),
     [
         ("u + w", "column 5 of 'u + >>>w': 'w' is not known here"),
-        ("time_mean(u)", "reduces frames, and a quantity is of one; make it an objective"),
-        ('mean(u, axis="z")', "reduces along 'z': it has x, y"),
+        ("time_mean(u)", "reduces frames, and a quantity has one; make it an objective"),
+        ('mean(u, axis="z")', "reduces along 'z'; the array has x, y"),
         ("profile + side_velocity + u[-1]", "'u[-1]' is no entry of an array"),
         ("u[8, 0]", "is beyond the 8 entries along 'x'; write a number up to 7"),
         ("u[0, 0, 0]", "has 3 numbers, and the array has 2 axes"),
@@ -173,28 +173,28 @@ def nameless():
     )
 
 
-def test_axes_without_names_are_those_of_one_array_alone(x64):
+def test_unnamed_axes_are_not_aligned_between_arrays(x64):
     told = measured(nameless(), off="a - mean(a)", again="off*a*2")
     run = simkit.run(told, steps=1)
     assert run["off"].dims == run["again"].dims == run["a"].dims
     np.testing.assert_allclose(run["again"][-1], 2 * np.array([-1, 0, 1]) * run["a"][-1])
     value, _ = simkit.value_and_grad(told, "step", objective="sum(off*a)", steps=1)
     assert value == pytest.approx(2.0)
-    remedy = "joins arrays of which 'a_0' is an axis without a name; name it in 'dimensions'"
+    remedy = "combines arrays, and 'a_0' is an axis without a name; name it in 'dimensions'"
     with pytest.raises(UserError, match=remedy):
         measured(nameless(), product="sum(a*b)")
     with pytest.raises(UserError, match=remedy):
         simkit.value_and_grad(nameless(), "step", objective="sum(a*b)", steps=1)
 
 
-def test_a_time_that_is_a_sum_of_steps_begins_with_its_frame(x64):
+def test_after_includes_a_frame_whose_time_is_short_by_round_off(x64):
     # In float64, ten times 0.1 add up to less than 1.
     value, _ = simkit.value_and_grad(nameless(), "step", objective="smallest(time, after=1)", steps=20, every=1)
     assert value == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("text", ["first(energy)", "time_mean(energy)", "final(energy) - largest(energy)"])
-def test_the_way_to_something_converged_has_no_frames(text):
+def test_reductions_of_frames_are_refused_for_simulations_that_converge(text):
     pair = simkit.molecular.cluster(particles=2)
     with pytest.raises(UserError, match="has no meaning for a simulation that runs until it converges; use final"):
         simkit.value_and_grad(pair, ["sigma"], objective=text, steps=500)

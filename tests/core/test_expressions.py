@@ -1,4 +1,4 @@
-"""Expressions: what they are worth, their derivatives, and mistakes in them."""
+"""Expressions: values, derivatives and error messages."""
 
 import math
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core.expressions.evaluation import Named, Spaced
+from simkit.core.expressions.evaluation import Named, SpatialAxis
 from simkit.core.expressions.expression import constant, expression
 from simkit.core.expressions.measures import measure
 from simkit.core.expressions.names import FUNCTIONS
@@ -189,18 +189,18 @@ def test_axes_of_one_name_are_taken_together(text, axes, value):
     [
         ("at(u, x=3)", "'3' is beyond the values along x, from 0 to 2"),
         ("at(u, y=-0.6)", "'-0.6' is beyond the values along y, from 0 to 3"),
-        ("at(u, x=x)", "'x' has one place for each x; give one place"),
-        ("at(at(u, x=1), x=1)", "asks for a place along 'x': it has y"),
-        ("at(at(u, x=1, y=2), x=1)", "asks for a place along 'x': it has no axis with coordinates"),
+        ("at(u, x=x)", "'x' has one number for each x; give one coordinate"),
+        ("at(at(u, x=1), x=1)", "needs the axis 'x'; the array has y"),
+        ("at(at(u, x=1, y=2), x=1)", "needs the axis 'x'; the array has no axis with coordinates"),
     ],
 )
-def test_a_place_that_a_field_does_not_have_is_refused(text, phrase):
+def test_a_coordinate_outside_of_the_field_is_refused(text, phrase):
     with pytest.raises(UserError) as caught:
         expression(text)(FIELD)
     assert phrase in str(caught.value)
 
 
-def test_a_value_at_a_place_has_its_derivative_and_none_beyond_the_field(x64):
+def test_an_interpolated_value_has_a_derivative_and_is_nan_beyond_the_field(x64):
     field = {"u": Named(jnp.asarray(U), ("x", "y"))} | {
         axis: Named(jnp.arange(n, dtype=float), (axis,)) for axis, n in (("x", 3), ("y", 4))
     }
@@ -216,7 +216,7 @@ def test_a_value_at_a_place_has_its_derivative_and_none_beyond_the_field(x64):
     np.testing.assert_allclose(jax.vmap(value)(places), [value(0.25), value(1.5)], rtol=1e-12)
 
 
-def test_a_place_may_move_from_frame_to_frame():
+def test_an_interpolation_coordinate_may_depend_on_the_frame():
     moving = Named(jnp.asarray([0.0, 1.5, 2.0]), ("frame",))
     frames = Named(jnp.stack([jnp.asarray(U), 2 * U, 3 * U]), ("frame", "x", "y"))
     found = expression("at(u, x=here, y=0)")({**FIELD, "u": frames, "here": moving})
@@ -227,7 +227,7 @@ def test_a_place_may_move_from_frame_to_frame():
 LINE = np.array([0.0, 0.1, 0.3, 0.7, 1.0, 1.2])
 
 
-def test_a_cubic_is_exact_at_places_between_unequal_points(x64):
+def test_cubic_interpolation_is_exact_between_unequal_points(x64):
     line = {"x": Named(jnp.asarray(LINE), ("x",))}
     field = line | {"u": Named(jnp.asarray(LINE**3 - LINE), ("x",))}
 
@@ -246,7 +246,7 @@ def test_a_cubic_is_exact_at_places_between_unequal_points(x64):
 
 
 def test_a_cubic_along_two_axes_keeps_the_frames(x64):
-    x, y = Spaced("x", LINE), Spaced("y", np.linspace(0, 1, 5))
+    x, y = SpatialAxis("x", LINE), SpatialAxis("y", np.linspace(0, 1, 5))
     field = np.outer(LINE**2, y.points**3)
     values = {axis: Named(jnp.asarray(axis.points), (axis,)) for axis in (x, y)}
     values["u"] = Named(jnp.asarray([field, 2 * field]), ("frame", x, y))
@@ -266,7 +266,7 @@ def test_lowest_point_of_a_parabola_is_found_between_the_points(x64):
 
     def place(x, y):
         f = (points[:, None] - x) ** 2 + 2 * (points - y) ** 2 - 3
-        return lowest(jnp.asarray(f), (Spaced("x", points), Spaced("y", points)))
+        return lowest(jnp.asarray(f), (SpatialAxis("x", points), SpatialAxis("y", points)))
 
     # Exact for parabolas, and so are the derivatives.
     np.testing.assert_allclose(place(0.42, 0.67), [0.42, 0.67, -3], rtol=0, atol=1e-13)
@@ -281,7 +281,7 @@ def test_lowest_point_of_a_parabola_is_found_between_the_points(x64):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e-30])
 def test_lowest_point_of_a_constant_field_is_finite_and_has_derivatives(x64, dtype, size):
-    axes = (Spaced("x", np.linspace(0, 1, 6)), Spaced("y", np.linspace(0, 1, 4)))
+    axes = (SpatialAxis("x", np.linspace(0, 1, 6)), SpatialAxis("y", np.linspace(0, 1, 4)))
     # Constant but for the last bits.
     bits = np.random.default_rng(1).integers(-1, 2, (6, 4)) * np.finfo(dtype).eps
 
@@ -294,7 +294,7 @@ def test_lowest_point_of_a_constant_field_is_finite_and_has_derivatives(x64, dty
 
 
 def test_lowest_point_of_every_frame(x64):
-    x = Spaced("x", LINE)
+    x = SpatialAxis("x", LINE)
     frames = jnp.asarray([(LINE - 0.4) ** 2, 1 + (LINE - 0.8) ** 2])
     values = {"u": Named(frames, ("frame", x))}
     np.testing.assert_allclose(expression('parabola_min_at(u, axis="x")')(values).array, [0.4, 0.8], rtol=1e-13)
@@ -304,15 +304,15 @@ def test_lowest_point_of_every_frame(x64):
 @pytest.mark.parametrize(
     ("text", "phrase"),
     [
-        ('parabola_min_at(u, axis="z")', "asks for a place along 'z': it has x, y"),
-        ("parabola_min_at(u)", 'says no axis; write parabola_min_at(u, axis="x")'),
-        ("parabola_min(3)", "looks along axes: there are none"),
-        ("parabola_min(bare)", "looks along axes: 'k' has no coordinates"),
-        ("parabola_min(short)", "puts parabolas through three points, and 's' has fewer"),
+        ('parabola_min_at(u, axis="z")', "needs the axis 'z'; the array has x, y"),
+        ("parabola_min_at(u)", 'needs an axis; write parabola_min_at(u, axis="x")'),
+        ("parabola_min(3)", "needs axes with coordinates; there is no axis"),
+        ("parabola_min(bare)", "needs axes with coordinates; 'k' has none"),
+        ("parabola_min(short)", "fits parabolas through three points; 's' has fewer"),
     ],
 )
 def test_a_field_without_a_lowest_point_is_refused(text, phrase):
-    x, y, short = Spaced("x", LINE), Spaced("y", LINE), Spaced("s", LINE[:2])
+    x, y, short = SpatialAxis("x", LINE), SpatialAxis("y", LINE), SpatialAxis("s", LINE[:2])
     values = {"u": Named(jnp.ones((6, 6)), (x, y)), "bare": Named(jnp.ones(4), ("k",))}
     with pytest.raises(UserError) as caught:
         expression(text)(values | {"short": Named(jnp.ones(2), (short,))})
@@ -357,8 +357,11 @@ def test_no_frame_after_a_time_is_not_a_number(name):
     assert jnp.isnan(inverse({}, NUMBERS))
 
 
-def test_an_objective_without_frames_is_marked_where_it_was_written():
-    with pytest.raises(UserError, match="objective: column 1 of '>>>2\\*3': '2\\*3' is the same in every run"):
+def test_an_objective_without_frames_is_refused_with_its_column():
+    with pytest.raises(
+        UserError,
+        match="objective: column 1 of '>>>2\\*3': '2\\*3' is a constant; use an observed",
+    ):
         measure("2*3", "objective", {}, {"lift"})({}, NUMBERS)
     with pytest.raises(UserError, match=r"objective: column 1 of '>>>a \+ b'"):
         measure("a + b", "objective", {"a": ("x",), "b": ("x",)}, {"a", "b"})(
@@ -378,10 +381,10 @@ MISTAKES = {
     "x + yy": "column 5 of 'x + >>>yy': 'yy' is not known here; did you mean 'y'?",
     "  x + zz": "column 7 of '  x + >>>zz'",
     "sin + 1": "'sin' is a function; write sin(...)",
-    "x < y": "'x < y' is true or false where a number is wanted; write where(condition, 1, 0)",
-    "where(x, 1, 2)": "'x' is a number where true or false is wanted",
-    "not x": "is a number where true or false is wanted",
-    "x and y": "is a number where true or false is wanted",
+    "x < y": "'x < y' is a condition where a number is needed; write where(condition, 1, 0)",
+    "where(x, 1, 2)": "'x' is a number where a condition is needed",
+    "not x": "is a number where a condition is needed",
+    "x and y": "is a number where a condition is needed",
     "x^2": "has ^, which is no power; write **",
     "x if x > 1 else y": "write where(condition, one, other)",
     "max()": "has 0 arguments",
@@ -392,16 +395,16 @@ MISTAKES = {
     "mean(x, axis=3)": "is no name of an axis",
     "mean(x, axis='x', axis='y')": "has the option 'axis' twice",
     "max(x, y, axis='x')": "takes an axis of one array only",
-    "mean(x, axis='y')": "reduces along 'y': it has no axis",
-    "at(x)": "says no place; write at(u, x=0.5)",
+    "mean(x, axis='y')": "reduces along 'y'; the array has no axis",
+    "at(x)": "needs a coordinate; write at(u, x=0.5)",
     "at(x, 1)": "has 2 arguments; write at(u, x=0.5)",
     "at(x, q=1)": "names 'q', which is no axis with coordinates here; known names: x, y",
     "at(x, x=1, x=2)": "has the option 'x' twice",
-    "cubic_at(x)": "says no place; write cubic_at(u, x=0.5)",
-    "at(3, x=1)": "asks for a place along 'x': it has no axis with coordinates",
-    "final(x)": "reduces frames, and what it is given has none",
-    "x in y": "compares in a way that numbers do not",
-    "x is y": "compares in a way that numbers do not",
+    "cubic_at(x)": "needs a coordinate; write cubic_at(u, x=0.5)",
+    "at(3, x=1)": "needs the axis 'x'; the array has no axis with coordinates",
+    "final(x)": "reduces frames, and its argument has none",
+    "x in y": "is not a comparison of numbers",
+    "x is y": "is not a comparison of numbers",
     "x // y": "is not arithmetic",
     "x % y": "is not arithmetic",
     "x[0]": "has 1 numbers, and the array has 0 axes",
@@ -419,8 +422,8 @@ MISTAKES = {
     "'word'": "is not a number",
     "True": "is not a number",
     "1j": "is not a number",
-    "1e999": "is beyond what a number can hold",
-    "9" * 400: "is beyond what a number can hold",
+    "1e999": "is too large for a floating-point number",
+    "9" * 400: "is too large for a floating-point number",
     "1/0": "has no value (float division by zero)",
     "9**9**9": "has no value",
     "(-1)**0.5": "a root of a negative number",
@@ -434,8 +437,8 @@ MISTAKES = {
     "\x1b[31mx": "column 1: a character that cannot be printed",
     "x" * 1001: "an expression of 1001 characters; write at most 1000",
     "(" * 300 + "x" + ")" * 300: "not an expression",
-    "-" * 200 + "x": "goes beyond",
-    "+".join(["x"] * 300): "goes beyond",
+    "-" * 200 + "x": "exceeds",
+    "+".join(["x"] * 300): "exceeds",
     "x + µ": "'µ' is not known here" if "µ".isidentifier() else "not an expression",
 }
 
@@ -452,7 +455,7 @@ def test_a_mistake_is_one_line_that_marks_its_column(text):
 
 
 def test_axes_of_different_lengths_are_refused():
-    with pytest.raises(UserError, match="joins 3 and 4 values along 'x'; they must be as many"):
+    with pytest.raises(UserError, match="combines 3 and 4 values along 'x'; give as many"):
         expression("a + b")({"a": Named(jnp.ones(3), ("x",)), "b": Named(jnp.ones(4), ("x",))})
 
 

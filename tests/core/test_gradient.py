@@ -93,7 +93,7 @@ def test_forward_mode_of_one_number_adds_no_axis():
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="the option is for processors")
-def test_little_runs_are_compiled_without_optimizing_machine_code(monkeypatch):
+def test_small_runs_are_compiled_without_optimizing_machine_code(monkeypatch):
     asked = []
     # What compiles itself gives no options.
     monkeypatch.setattr(jax, "jit", lambda function, **options: asked.extend(options.values()) or function)
@@ -106,7 +106,7 @@ def test_little_runs_are_compiled_without_optimizing_machine_code(monkeypatch):
 @pytest.mark.parametrize(
     ("steps", "numbers", "expected"), [(10, 16, "forward"), (10, 17, "reverse"), (10**6, 4, "reverse")]
 )
-def test_the_shortest_mode_of_a_little_run_is_forward_for_more_numbers(steps, numbers, expected):
+def test_the_shortest_mode_of_a_small_run_is_forward_for_more_numbers(steps, numbers, expected):
     simulation, key = oscillator(), jax.random.key(0)
     params = {**simulation.params, "push": jnp.zeros(numbers)}
 

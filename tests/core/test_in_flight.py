@@ -1,4 +1,4 @@
-"""Ensembles brought to rest through few slots."""
+"""In-flight batching: ensembles converged in a few lanes."""
 
 import dataclasses
 
@@ -34,11 +34,11 @@ def countdown():
     )
 
 
-@pytest.mark.parametrize(("count", "slots"), [(1, 4), (7, 3), (20, 8), (20, 64), (70, 9)])
-def test_every_member_takes_the_steps_it_would_take_alone(x64, count, slots):
+@pytest.mark.parametrize(("count", "lanes"), [(1, 4), (7, 3), (20, 8), (20, 64), (70, 9)])
+def test_every_member_takes_the_same_steps_as_alone(x64, count, lanes):
     simulation = descent()
     states = members(simulation, count)
-    together = jax.jit(in_flight(simulation, slots=slots, max_steps=MAX_STEPS))(states, simulation.params)
+    together = jax.jit(in_flight(simulation, lanes=lanes, max_steps=MAX_STEPS))(states, simulation.params)
     alone = jax.jit(converge(simulation, MAX_STEPS))
     for index in range(count):
         one = alone(jax.tree.map(lambda a, i=index: a[i], states), simulation.params)
@@ -51,7 +51,7 @@ def test_every_member_takes_the_steps_it_would_take_alone(x64, count, slots):
 
 def test_results_are_bit_identical_where_arithmetic_is_exact(x64):
     lengths = jnp.array([5.0, 1.0, 300.0, 2.0, 2.0, 77.0, 8.0, 9.0, 16.0, 1.0, 1.0, 40.0])
-    result = jax.jit(in_flight(countdown(), slots=3, max_steps=1000))(lengths, countdown().params)
+    result = jax.jit(in_flight(countdown(), lanes=3, max_steps=1000))(lengths, countdown().params)
     np.testing.assert_array_equal(result.state, 0)
     np.testing.assert_array_equal(result.iterations, lengths)
     np.testing.assert_array_equal(result.status, Status.CONVERGED)
@@ -61,16 +61,16 @@ def test_results_are_bit_identical_where_arithmetic_is_exact(x64):
 def test_exchanging_more_or_less_often_changes_nothing(x64, steps_per_round):
     simulation = descent()
     states = members(simulation, 12)
-    reference = jax.jit(in_flight(simulation, slots=4, max_steps=MAX_STEPS))(states, simulation.params)
-    run = in_flight(simulation, slots=4, max_steps=MAX_STEPS, steps_per_round=steps_per_round)
+    reference = jax.jit(in_flight(simulation, lanes=4, max_steps=MAX_STEPS))(states, simulation.params)
+    run = in_flight(simulation, lanes=4, max_steps=MAX_STEPS, steps_per_round=steps_per_round)
     result = jax.jit(run)(states, simulation.params)
     np.testing.assert_array_equal(result.iterations, reference.iterations)
     np.testing.assert_allclose(result.state.position, reference.state.position, rtol=0, atol=1e-13)
 
 
-def test_failures_are_reported_by_member_and_hold_nobody_up(x64):
+def test_failures_are_reported_by_member_and_do_not_delay_others(x64):
     lengths = jnp.array([3.0, -1.0, 4.0, 2000.0, 0.5, 6.0, jnp.nan, 1.0])
-    result = jax.jit(in_flight(countdown(), slots=2, max_steps=100))(lengths, countdown().params)
+    result = jax.jit(in_flight(countdown(), lanes=2, max_steps=100))(lengths, countdown().params)
     done, late, bad = Status.CONVERGED, Status.MAX_STEPS, Status.NON_FINITE
     # 0.5 steps over zero, goes negative and then turns into NaN.
     assert list(result.status) == [done, bad, done, late, bad, done, bad, done]
@@ -83,7 +83,7 @@ def test_a_member_that_stalls_leaves_with_that_status(x64):
         return jnp.where(state == 0, Status.CONVERGED, jnp.where(state == 7, Status.STALLED, Status.OK)).astype(int)
 
     simulation = dataclasses.replace(countdown(), status=lambda state, params: status(state, params).astype(jnp.int32))
-    result = jax.jit(in_flight(simulation, slots=2, max_steps=100))(jnp.array([3.0, 9.0, 5.0, 20.0]), simulation.params)
+    result = jax.jit(in_flight(simulation, lanes=2, max_steps=100))(jnp.array([3.0, 9.0, 5.0, 20.0]), simulation.params)
     assert list(result.status) == [Status.CONVERGED, Status.STALLED, Status.CONVERGED, Status.STALLED]
     assert list(result.iterations) == [3, 2, 5, 13]
 
@@ -92,7 +92,7 @@ def test_parameters_may_differ_between_members(x64):
     simulation = descent()
     states = members(simulation, 9)
     params = {**simulation.params, "stiffness": jnp.linspace(1.0, 3.0, 9)}
-    run = in_flight(simulation, slots=4, max_steps=MAX_STEPS, over=["stiffness"])
+    run = in_flight(simulation, lanes=4, max_steps=MAX_STEPS, over=["stiffness"])
     together = jax.jit(run)(states, params)
     alone = jax.jit(converge(simulation, MAX_STEPS))
     for index in range(9):
@@ -102,14 +102,14 @@ def test_parameters_may_differ_between_members(x64):
         np.testing.assert_allclose(together.state.position[index], one.state.position, rtol=0, atol=1e-13)
 
 
-def test_derivative_is_the_implicit_one_of_every_member(x64):
+def test_derivative_of_every_member_is_implicit(x64):
     simulation = descent()
     states = members(simulation, 6)
     alone = converge(simulation, MAX_STEPS)
 
     def lengths_together(stiffness):
         params = {**simulation.params, "stiffness": stiffness}
-        run = in_flight(simulation, slots=2, max_steps=MAX_STEPS, over=["stiffness"])
+        run = in_flight(simulation, lanes=2, max_steps=MAX_STEPS, over=["stiffness"])
         state = run(states, params).state
         return state.position[:, -1] - state.position[:, 0]
 
@@ -128,12 +128,12 @@ def test_derivative_is_the_implicit_one_of_every_member(x64):
 def test_derivative_of_a_failed_member_alone_is_nan(x64):
     simulation = descent()
     states = members(simulation, 6)
-    iterations = jax.jit(in_flight(simulation, slots=3, max_steps=MAX_STEPS))(states, simulation.params).iterations
+    iterations = jax.jit(in_flight(simulation, lanes=3, max_steps=MAX_STEPS))(states, simulation.params).iterations
     limit = int(jnp.sort(iterations)[3])
 
     def lengths(rest):
         params = {**simulation.params, "rest": rest}
-        state = in_flight(simulation, slots=3, max_steps=limit, over=["rest"])(states, params).state
+        state = in_flight(simulation, lanes=3, max_steps=limit, over=["rest"])(states, params).state
         return (state.position[:, -1] - state.position[:, 0]).sum()
 
     gradient = jax.jit(jax.grad(lengths))(jnp.full(6, simulation.params["rest"]))
@@ -145,7 +145,7 @@ def test_random_keys_in_the_state_survive_the_exchange(x64):
         oscillator(), status=converged_when(lambda state, params: state.time >= 1), converges=True
     )
     states = members(simulation, 5)
-    result = jax.jit(in_flight(simulation, slots=2, max_steps=1000))(states, simulation.params)
+    result = jax.jit(in_flight(simulation, lanes=2, max_steps=1000))(states, simulation.params)
     np.testing.assert_array_equal(jax.random.key_data(result.state.key), jax.random.key_data(states.key))
     assert list(result.status) == [Status.CONVERGED] * 5
 
@@ -153,7 +153,7 @@ def test_random_keys_in_the_state_survive_the_exchange(x64):
 def test_the_program_exports_without_host_callbacks(x64):
     simulation = descent()
     states = members(simulation, 5)
-    run = jax.jit(in_flight(simulation, slots=2, max_steps=100))
+    run = jax.jit(in_flight(simulation, lanes=2, max_steps=100))
     assert "callback" not in run.lower(states, simulation.params).as_text()
     exported = jax.export.export(run)(states, simulation.params)
     np.testing.assert_array_equal(
@@ -161,8 +161,8 @@ def test_the_program_exports_without_host_callbacks(x64):
     )
 
 
-def test_impossible_requests_are_refused():
+def test_invalid_requests_are_refused():
     with pytest.raises(ValueError, match="converges=True"):
-        in_flight(oscillator(), slots=2, max_steps=10)
+        in_flight(oscillator(), lanes=2, max_steps=10)
     with pytest.raises(ValueError, match="below 1"):
-        in_flight(descent(), slots=0, max_steps=10)
+        in_flight(descent(), lanes=0, max_steps=10)

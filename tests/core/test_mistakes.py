@@ -1,4 +1,4 @@
-"""Mistakes in the use of the transformations are refused by name."""
+"""Error messages of the transformations."""
 
 import dataclasses
 import math
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from simkit.core import gradient
+from simkit.core import gradient, second
 from simkit.core.ensemble import ensemble
 from simkit.core.objective import Objective
 from simkit.core.optimization import optimization
@@ -20,18 +20,18 @@ from simkit.errors import UserError
 from tests.core.toys import oscillator
 
 
-def test_members_that_differ_in_what_is_no_parameter():
+def test_members_that_differ_in_an_unknown_parameter_are_refused():
     with pytest.raises(UserError, match="unknown parameter 'frequenzy'; did you mean 'frequency'"):
         ensemble(oscillator(), ["frequenzy"])
 
 
-def test_objective_of_what_is_not_diagnosed():
+def test_objective_of_an_unknown_diagnostic_is_refused():
     objective = Objective(oscillator(), "enrgy", 10)
     with pytest.raises(UserError, match="'enrgy' is not a diagnostic; did you mean 'energy'"):
         objective(objective.simulation.params, jax.random.key(0))
 
 
-def test_an_objective_traces_nothing_when_it_is_made():
+def test_making_an_objective_traces_nothing():
     def init(params, key):
         raise AssertionError("traced")
 
@@ -39,19 +39,21 @@ def test_an_objective_traces_nothing_when_it_is_made():
 
 
 @pytest.mark.parametrize("steps", [0, -1])
-def test_objective_of_no_step(steps):
+def test_objective_without_a_step_is_refused(steps):
     with pytest.raises(ValueError, match=f"steps = {steps} takes no step"):
         Objective(oscillator(), "energy", steps)
 
 
-def test_segment_of_less_than_no_step():
+def test_segment_of_negative_length_is_refused():
     with pytest.raises(ValueError, match="steps = -3 is negative"):
         segment(oscillator(), -3)
 
 
-def test_unknown_ways_to_differentiate_and_to_hold_states():
-    with pytest.raises(UserError, match="mode = 'revers' is unknown; choose one of reverse, forward, shortest"):
-        gradient.with_derivative(Objective(oscillator(), "energy", 10), ["frequency"], "revers")
+def test_unknown_modes_and_kinds_of_memory_are_refused():
+    objective = Objective(oscillator(), "energy", 10)
+    for derive in (gradient.with_derivative, lambda *given: second.hessian(objective.with_status, *given[1:])):
+        with pytest.raises(UserError, match="mode = 'revers' is unknown; choose one of reverse, forward, shortest"):
+            derive(objective, ["frequency"], "revers")
     with pytest.raises(
         ValueError, match="memory = 'tiny' is unknown; choose 'balanced', 'smallest' or a number of bytes"
     ):
@@ -68,33 +70,33 @@ def test_unknown_ways_to_differentiate_and_to_hold_states():
         ((-3.0, 2.0), [-3.0, 2.0], [-3.5], r"x = -3.5 is outside \[-3, 2\]; choose one within"),
     ],
 )
-def test_bounds_name_the_parameter(bounds, good, bad, told):
+def test_a_value_out_of_bounds_is_refused_by_name(bounds, good, bad, told):
     declared = {"free": Parameter(0.0), "x": Parameter(1.0, bounds)}
     check_bounds(declared, {"free": np.asarray(math.nan), "x": np.asarray(good)})
     with pytest.raises(UserError, match=told):
         check_bounds(declared, {"free": np.asarray(0.0), "x": np.asarray(bad)})
 
 
-def test_what_converges_needs_a_status_that_tells_when():
-    with pytest.raises(UserError, match="converges = True needs a status that tells when; give status=converged_when"):
+def test_a_simulation_that_converges_needs_a_status():
+    with pytest.raises(UserError, match="converges = True needs a status that becomes CONVERGED; give status="):
         dataclasses.replace(oscillator(), status=None, converges=True)
 
 
-def test_an_equilibrium_is_of_what_converges():
+def test_an_equilibrium_needs_a_simulation_that_converges():
     balance = Equilibrium(lambda state: state, lambda x, params: x, lambda state, x: x)
-    with pytest.raises(UserError, match="holds once a simulation has converged; set converges=True"):
+    with pytest.raises(UserError, match="an equilibrium holds in a converged state only; set converges=True"):
         dataclasses.replace(oscillator(), equilibrium=balance)
 
 
 @pytest.mark.parametrize("value", [3, np.int32(3), jnp.arange(3)])
 @pytest.mark.parametrize("mode", gradient.MODES)
-def test_derivative_by_integers(value, mode):
+def test_derivative_with_respect_to_integers_is_refused(value, mode):
     derive = gradient.with_derivative(lambda params, key: jnp.sum(params["n"] * 1.5), "n", mode)
     with pytest.raises(UserError, match=r"parameter 'n' is of type int.*, which has no derivative; give real numbers"):
         derive({"n": value, "x": 1.0}, jax.random.key(0))
 
 
-def test_derivative_by_nothing_and_by_one_name():
+def test_wrt_may_be_one_name_and_must_not_be_empty():
     key = jax.random.key(0)
     with pytest.raises(UserError, match="wrt names no parameter; name each parameter once"):
         gradient.with_derivative(lambda params, key: params["x"], [])({"x": 1.0}, key)
@@ -111,7 +113,7 @@ def test_derivative_by_nothing_and_by_one_name():
         (["loss"], "parameter 'loss' has the name of a diagnostic of an optimization; rename it"),
     ],
 )
-def test_optimization_of_what_is_no_parameter(wrt, message):
+def test_optimization_of_an_unknown_parameter_is_refused(wrt, message):
     params = oscillator().params | {"loss": jnp.ones(())}
     with pytest.raises(UserError, match=message):
         optimization(lambda params, key: params["frequency"], params, wrt, {})
@@ -127,13 +129,13 @@ def test_optimization_of_what_is_no_parameter(wrt, message):
         (lambda state, params: (0, 1), "status gives tuple"),
     ],
 )
-def test_status_that_is_no_integer(code, message):
+def test_status_that_is_not_an_integer_is_refused(code, message):
     simulation = dataclasses.replace(oscillator(), status=code)
     with pytest.raises(UserError, match=message):
         trajectory(simulation, 4, 2)(simulation.params, jax.random.key(0))
 
 
-def test_ensemble_that_starts_from_one_key():
+def test_ensemble_with_a_single_key_is_refused():
     simulation = ensemble(oscillator())
     with pytest.raises(UserError, match="an ensemble starts from one key per member and was given one key"):
         trajectory(simulation, 4, 2)(simulation.params, jax.random.key(0))

@@ -1,4 +1,4 @@
-"""Optimization finds what it should, within bounds, as a simulation."""
+"""Optimization as a simulation, with and without bounds."""
 
 import math
 
@@ -69,7 +69,7 @@ def test_an_objective_that_falls_for_ever_does_not_converge(slope, x64):
 
 
 @pytest.mark.parametrize("mode", ["forward", "shortest"])
-def test_derivatives_of_either_mode_lead_the_same_way(x64, mode):
+def test_optimization_by_forward_and_reverse_mode_agrees(x64, mode):
     start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
     ways = []
     for each in ("reverse", mode):
@@ -80,7 +80,7 @@ def test_derivatives_of_either_mode_lead_the_same_way(x64, mode):
 
 
 @pytest.mark.parametrize("method", ["adam", "lbfgs"])
-def test_value_and_gradient_are_those_of_the_position(x64, method):
+def test_value_and_gradient_belong_to_the_position(x64, method):
     start = {"x": jnp.asarray(-1.2), "y": jnp.asarray(1.0)}
     simulation = optimization(rosenbrock, start, ["x", "y"], BOUNDS, method=method)
     state = jax.jit(segment(simulation, 7))(simulation.init(start, jax.random.key(0)), start)
@@ -131,7 +131,7 @@ def test_optimization_that_begins_at_a_bound_leaves_it(bounds, x64):
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 10.0), (0.0, np.inf)])
-def test_optimization_whose_best_is_a_bound_converges_there(bounds, x64):
+def test_optimization_with_its_optimum_at_a_bound_converges_there(bounds, x64):
     start = {"x": jnp.asarray(3.0)}
     simulation = optimization(lambda params, key: params["x"] + 1.0, start, ["x"], {"x": bounds})
     state = jax.jit(segment(simulation, 200))(simulation.init(start, jax.random.key(0)), start)
@@ -172,7 +172,7 @@ def test_bound_that_holds_the_best_value_is_named(bounds, wanted, side, x64):
     ],
 )
 @pytest.mark.parametrize("wide", [False, True])
-def test_a_start_near_a_bound_is_kept_and_one_at_it_is_moved(value, bounds, start, wide):
+def test_a_start_near_a_bound_is_kept_and_a_start_at_a_bound_is_moved(value, bounds, start, wide):
     with jax.enable_x64(wide):
         limits = {"x": bounds}
         found = to_bounded(to_unbounded({"x": jnp.asarray(value, dtype=float)}, limits), limits)["x"]
@@ -192,7 +192,7 @@ def test_a_start_near_a_bound_is_kept_and_one_at_it_is_moved(value, bounds, star
         ((-1e7, 3.5), True),
     ],
 )
-def test_optimum_inside_of_wide_bounds_is_not_said_to_be_held(bounds, begin, method, wide):
+def test_optimum_inside_of_wide_bounds_has_no_active_bound(bounds, begin, method, wide):
     with jax.enable_x64(wide):
         begin = begin if bounds[0] == 0 else 3.5 - begin
         start = {"x": jnp.asarray(begin, dtype=float)}
@@ -206,7 +206,7 @@ def test_optimum_inside_of_wide_bounds_is_not_said_to_be_held(bounds, begin, met
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("bounds", [(0.0, 1e7), (-1e7, 3.5), (0.0, math.inf), (1000.0, 1e7)])
 @pytest.mark.parametrize("power", [1, 2])
-def test_optimum_outside_of_wide_bounds_is_said_to_be_held(bounds, power, wide):
+def test_optimum_outside_of_wide_bounds_has_an_active_bound(bounds, power, wide):
     with jax.enable_x64(wide):
         low, high = bounds
         begin, side = (low + 4.0, -1) if low >= 0 else (high - 4.0, 1)

@@ -1,4 +1,4 @@
-"""Paths name the leaves and branches of any tree of parameters."""
+"""Paths of leaves and branches in trees of parameters."""
 
 import collections
 import dataclasses
@@ -103,7 +103,7 @@ def test_mistakes_are_named(act, message):
     assert "\n" not in str(error.value)
 
 
-def test_dictionaries_of_any_kind_become_plain_ones():
+def test_mappings_become_plain_dictionaries():
     tree = collections.OrderedDict(b=1.0, a=2.0)
     assert paths.replaced(tree, {}) == {"b": 1.0, "a": 2.0} and type(paths.replaced(tree, {})) is dict
 
@@ -158,7 +158,7 @@ def test_a_parameter_of_a_tree_declares_every_leaf_of_it():
         simulation.check_values({"swing": [Layer(jnp.ones(()), jnp.full((), 7.0))]}, jax.random.key(0))
 
 
-def test_other_params_leave_no_declaration_of_those_that_are_gone():
+def test_declarations_of_removed_parameters_are_dropped():
     simulation = nested(params={"swing": Parameter([Layer(1.3, 0.01)], (0.0, 5.0))})
     other = dataclasses.replace(simulation, params={"swing": [{"bias": 9.0}], "more": Parameter(1.0, (0.0, 2.0))})
     assert list(other.parameters) == ["swing.0.bias", "more"]
@@ -174,13 +174,13 @@ def test_other_params_leave_no_declaration_of_those_that_are_gone():
         {"swing.0": Layer(np.float64(2.0), jnp.float32(0.02))},
     ],
 )
-def test_other_values_are_given_by_leaf_or_branch(values):
+def test_new_values_are_given_by_leaf_or_branch(values):
     for found in (nested().with_params(values), nested().with_params(**values)):
         assert isinstance(found.params["swing"][0], Layer)
         assert found.params["swing"][0].weight == 2.0 and found.params["swing"][0].bias == np.float32(0.02)
 
 
-def test_other_values_may_be_the_whole_tree():
+def test_new_values_may_be_the_whole_tree():
     class Root(NamedTuple):
         swing: Any
 

@@ -1,4 +1,4 @@
-"""A relaxation that float32 can bring no further goes on in float64."""
+"""Conversion of states between precisions."""
 
 import jax
 import pytest
@@ -15,7 +15,7 @@ def relaxed(start, tolerance):
     return simulation, state, jax.jit(converge(simulation, 20_000))(state, simulation.params)
 
 
-def test_float64_polishes_what_float32_relaxed():
+def test_float64_continues_a_relaxation_of_float32():
     with jax.enable_x64(False):
         _, _, rough = relaxed(lambda simulation: simulation.init(simulation.params, jax.random.key(0)), 1e-4)
     assert rough.status == Status.CONVERGED

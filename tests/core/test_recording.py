@@ -1,4 +1,4 @@
-"""A recording is the true run with its noise, and its misfit is least at the truth."""
+"""Recordings: noise, misfit and standard errors."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ def made():
     )
 
 
-def test_at_the_truth_what_is_left_is_the_noise():
+def test_the_misfit_of_the_true_parameters_is_the_noise():
     simulation = made()
     assert set(simulation.params) == {"frequency", "noise"}
     run = jax.jit(trajectory(simulation, FRAMES, 1))
@@ -40,7 +40,7 @@ def test_at_the_truth_what_is_left_is_the_noise():
     assert float(found["distance"][-1]) == 0
 
 
-def test_the_recorded_run_is_the_true_one_whatever_is_tried():
+def test_the_recording_does_not_depend_on_the_trial_parameters():
     run = jax.jit(trajectory(made(), FRAMES, 1))
     truth, other = (
         run(made().params | {"frequency": jnp.asarray(value)}, jax.random.key(1))[1] for value in (TRUTH, 1.0)

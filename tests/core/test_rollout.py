@@ -20,7 +20,7 @@ def equal(a, b):
 @pytest.mark.parametrize("steps", [1, 7, 12, 97, 100, 1000])
 @pytest.mark.parametrize("memory", ["balanced", "smallest"])
 def test_trajectory_equals_a_host_loop_over_segments_bit_for_bit(steps, memory, monkeypatch):
-    monkeypatch.setattr(rematerialization, "LITTLE", 0)
+    monkeypatch.setattr(rematerialization, "SMALL_BYTES", 0)
     simulation, key = oscillator(), jax.random.key(KEY)
     every = next(e for e in (10, 4, 1) if steps % e == 0)
     state, frames, diagnostics = jax.jit(trajectory(simulation, steps, every, memory=memory))(simulation.params, key)
@@ -50,7 +50,7 @@ def temporary_bytes(steps, memory, size=4096):
 
 
 def test_reverse_mode_memory_grows_like_the_square_root_of_the_steps():
-    # sqrt(10000 / 100) = 10; 12 leaves room for what does not depend on the number of steps being small.
+    # sqrt(10000 / 100) = 10; 12 allows for memory that does not depend on the number of steps.
     assert temporary_bytes(10_000, "balanced") <= 12 * temporary_bytes(100, "balanced")
 
 
@@ -71,9 +71,9 @@ def test_reverse_mode_memory_of_a_reduced_series_grows_like_the_square_root():
 
 
 @pytest.mark.parametrize("memory", ["balanced", "smallest"])
-@pytest.mark.parametrize("little", [0, rematerialization.LITTLE])
+@pytest.mark.parametrize("little", [0, rematerialization.SMALL_BYTES])
 def test_rematerialization_does_not_change_the_derivative(x64, memory, little, monkeypatch):
-    monkeypatch.setattr(rematerialization, "LITTLE", little)
+    monkeypatch.setattr(rematerialization, "SMALL_BYTES", little)
     simulation, key = oscillator(), jax.random.key(KEY)
 
     def plain(params):
@@ -89,7 +89,7 @@ def test_rematerialization_does_not_change_the_derivative(x64, memory, little, m
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-12)
 
 
-def test_little_states_are_held_in_one_loop():
+def test_small_states_are_stored_in_one_loop():
     def loops(size, steps):
         simulation = oscillator(size)
         state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(KEY))

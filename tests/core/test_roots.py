@@ -1,4 +1,4 @@
-"""Roots have derivatives of every order, in every mode, and cost nothing where none is asked for."""
+"""Roots: derivatives of every order in every mode, at no cost in programs without derivatives."""
 
 import itertools
 

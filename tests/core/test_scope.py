@@ -1,4 +1,4 @@
-"""Formulas of a system: of its parameters, of derived values, and of what a place adds."""
+"""Formulas of a system: parameters, derived values and local names."""
 
 import jax
 import jax.numpy as jnp
@@ -7,32 +7,34 @@ import pytest
 
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import refuse_non_finite, scope
-from simkit.core.settings import Said
+from simkit.core.settings import FormulaText
 from simkit.errors import UserError
 
 PARAMS = {"reynolds": jnp.asarray(100.0), "speed": jnp.asarray(2.0), "table": jnp.ones((2, 2))}
 
 
 def made(**derived):
-    return scope(PARAMS, {name: Said(text, f"derived.{name}") for name, text in derived.items()}, ("time", "x", "y"))
+    return scope(
+        PARAMS, {name: FormulaText(text, f"derived.{name}") for name, text in derived.items()}, ("time", "x", "y")
+    )
 
 
 def test_derived_values_are_found_through_one_another():
     found = made(viscosity="speed/reynolds", wave="sin(time)*viscosity")
-    wave = found.formula(Said("2*wave", "force"), ("time",))
+    wave = found.formula(FormulaText("2*wave", "force"), ("time",))
     assert wave.taken == ("time", "speed", "reynolds") and wave.takes("time") and not wave.takes("x")
     assert float(wave.number(PARAMS, time=1.0)) == pytest.approx(0.04 * np.sin(1.0))
     slope = jax.grad(lambda params: wave.number(params, time=1.0))(PARAMS)
     assert float(slope["reynolds"]) == pytest.approx(-0.0004 * np.sin(1.0))
 
 
-def test_fields_have_the_axes_asked_for():
+def test_fields_have_the_requested_axes():
     x, y = Named(jnp.arange(3.0), ("x",)), Named(jnp.arange(4.0), ("y",))
     found = made()
-    field = found.formula(Said("speed*y + x", "initial"), ("x", "y")).on(("x", "y"), PARAMS, x=x, y=y)
+    field = found.formula(FormulaText("speed*y + x", "initial"), ("x", "y")).on(("x", "y"), PARAMS, x=x, y=y)
     assert np.array_equal(field, 2 * np.arange(4.0) + np.arange(3.0)[:, None])
-    assert found.formula(Said("y", "initial"), ("x", "y")).on(("x", "y"), PARAMS, x=x, y=y).shape == (1, 4)
-    assert found.formula(Said("3", "initial")).on(("x", "y"), PARAMS).shape == (1, 1)
+    assert found.formula(FormulaText("y", "initial"), ("x", "y")).on(("x", "y"), PARAMS, x=x, y=y).shape == (1, 4)
+    assert found.formula(FormulaText("3", "initial")).on(("x", "y"), PARAMS).shape == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -41,13 +43,13 @@ def test_fields_have_the_axes_asked_for():
         ("x + 1", ("time",), "force: column 1 of '>>>x + 1': 'x' is not known here"),
         ("renolds", (), "did you mean 'reynolds'?"),
         ("table", (), "'table' is not known here"),
-        ("wave", (), "force: 'wave' is derived of 'time', which is not known here; known: parameters only"),
-        ("final(speed)", (), "reduces the frames of a run"),
+        ("wave", (), "force: 'wave' depends on 'time', which is not known here; known: parameters only"),
+        ("final(speed)", (), "reduces frames, and a formula has the present one only"),
     ],
 )
-def test_names_that_a_place_does_not_know_are_refused(text, names, message):
+def test_unknown_local_names_are_refused(text, names, message):
     with pytest.raises(UserError) as refused:
-        made(wave="sin(time)").formula(Said(text, "force"), names)
+        made(wave="sin(time)").formula(FormulaText(text, "force"), names)
     assert message in str(refused.value)
 
 
@@ -62,14 +64,14 @@ def test_a_parameter_with_the_name_of_a_coordinate_is_refused():
         scope({"x": 1.0}, {}, ("x",))
 
 
-def test_one_number_is_told_from_a_field():
-    field = made().formula(Said("x", "radius"), ("x",))
-    with pytest.raises(UserError, match="radius: one number is wanted, and there is one for each x"):
+def test_a_field_is_refused_where_one_number_is_needed():
+    field = made().formula(FormulaText("x", "radius"), ("x",))
+    with pytest.raises(UserError, match="radius: must be one number, and is one for each x"):
         field.number(PARAMS, x=Named(jnp.ones(3), ("x",)))
 
 
-def test_what_is_not_finite_at_the_start_is_refused():
-    formula = made().formula(Said("1/x", "initial"), ("x",))
+def test_a_formula_that_is_not_finite_at_the_start_is_refused():
+    formula = made().formula(FormulaText("1/x", "initial"), ("x",))
     value = formula(PARAMS, x=Named(jnp.arange(-1.0, 2.0), ("x",)))
-    with pytest.raises(UserError, match=r"initial: '1/x' is inf at the place \[1\] of \[3\] at the start"):
+    with pytest.raises(UserError, match=r"initial: '1/x' is inf at index \[1\] of \[3\] at the start"):
         refuse_non_finite(formula, value)

@@ -24,7 +24,7 @@ def test_hessian_equals_differences_of_derivatives(x64, case):
     make, wrt = CASES[case]
     objective = make()
     params = objective.simulation.params
-    near = objective.near(params, KEY)
+    near = objective.continuation(params, KEY)
     expected = hessian_differences(lambda params, _: near(params), params, KEY, wrt).value
     for mode in ("forward", "reverse", "shortest"):
         _, _, derivative, matrix = jax.jit(hessian(objective.with_status, wrt, mode))(params, KEY)
@@ -69,7 +69,7 @@ def test_gauss_newton_product_is_that_with_the_jacobian_and_its_transpose(x64):
     np.testing.assert_allclose([product[name] for name in wrt], expected, rtol=1e-10)
 
 
-def test_rows_of_arrays_are_named_by_their_places(x64):
+def test_rows_of_array_entries_are_named_by_their_index(x64):
     params = {"b": jnp.zeros((2, 2)), "a": jnp.asarray(1.0), "deep": {"c": jnp.zeros(2)}}
     assert entries(params, ["deep", "b", "a"]) == [
         "a",
@@ -97,7 +97,7 @@ def test_rows_of_arrays_are_named_by_their_places(x64):
         ({"frequency": [1.0], "time_step": 1.0}, r"'frequency' has shape \(1,\); expected \(\)"),
     ],
 )
-def test_vectors_that_do_not_fit_are_refused(vector, message):
+def test_vectors_of_other_names_or_shapes_are_refused(vector, message):
     objective = Objective(oscillator(), "energy", 3)
     with pytest.raises(UserError, match=message):
         hessian_vector_product(objective, ["frequency", "time_step"])(objective.simulation.params, KEY, vector)

@@ -1,4 +1,4 @@
-"""Settings of a system as data: every key is checked, and all mistakes of a table are told at once."""
+"""Settings of a system: checks of every key, all mistakes of a table in one error."""
 
 import math
 
@@ -29,13 +29,13 @@ KEYS = {
 def test_absent_keys_have_their_defaults():
     read = settings.read({"cells": 4}, KEYS, "axes.x")
     assert read["length"] == 1.0 and read["lower"]["kind"] == "wall" and read["bodies"] == {} and read["marks"] == ()
-    assert read["lower"]["velocity"][1] == settings.Said("0.0", "axes.x.lower.velocity[1]")
-    assert read.said == {"cells"}
+    assert read["lower"]["velocity"][1] == settings.FormulaText("0.0", "axes.x.lower.velocity[1]")
+    assert read.given == {"cells"}
 
 
 def test_formulas_know_where_they_stand():
     read = settings.read({"cells": 4, "bodies": {"rod": {"radius": "1/2"}}, "start": ["x", 2]}, KEYS)
-    assert read["bodies"]["rod"]["radius"] == settings.Said("1/2", "bodies.rod.radius")
+    assert read["bodies"]["rod"]["radius"] == settings.FormulaText("1/2", "bodies.rod.radius")
     assert [each.where for each in read["start"]] == ["start[0]", "start[1]"]
 
 
@@ -81,7 +81,7 @@ def test_all_mistakes_are_told():
     assert starts == ["cells", "length", "lower.colour", "lower.kind", "bodies.a.radius", "bodies.b.radius"]
 
 
-def test_the_schema_accepts_what_is_read_and_refuses_what_is_not():
+def test_the_schema_accepts_exactly_what_is_read():
     schema = settings.schema_of(KEYS)
     sound = {"cells": 4, "length": 2.0, "lower": {"velocity": [1, "x"]}, "bodies": {"a": {"radius": 1}}, "start": ["x"]}
     jsonschema.validate(sound, schema)

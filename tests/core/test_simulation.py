@@ -1,4 +1,4 @@
-"""The record: what its parameters may be given as."""
+"""The `Simulation` record: conversion and check of its parameters."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ def test_plain_numbers_become_parameters_of_the_working_precision(precision, one
         jax.eval_shape(trajectory(simulation, 2, 1), simulation.params, jax.random.key(0))
 
 
-def test_arrays_stay_what_they_are():
+def test_arrays_of_parameters_are_unchanged():
     given = {"frequency": jnp.ones(3), "time_step": jnp.asarray(0.01, jnp.bfloat16)}
     kept = dataclasses.replace(oscillator(), params=given).params
     assert all(kept[name] is given[name] for name in given)
@@ -35,6 +35,6 @@ def test_arrays_stay_what_they_are():
 
 
 @pytest.mark.parametrize("value", ["fast", None, True, 1j, [[1.0], [2.0, 3.0]]])
-def test_what_is_no_real_number_is_refused_by_name(value):
+def test_parameters_that_are_not_real_are_refused_by_name(value):
     with pytest.raises(UserError, match=r"parameter 'frequency' is .*; give a number, or an array of real numbers"):
         dataclasses.replace(oscillator(), params={"frequency": value})

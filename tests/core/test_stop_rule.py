@@ -1,4 +1,4 @@
-"""One stop rule: a run ends at the step at which its status stops it, however it is carried out and cut."""
+"""Stop rule: a run ends at the step at which its status stops it, in every driver and division into segments."""
 
 import dataclasses
 
@@ -80,7 +80,7 @@ def test_a_simulation_without_a_status_pays_for_none():
     assert "is_finite" not in jax.jit(segment(many, STEPS)).lower(states, simulation.params).as_text()
 
 
-def test_a_stalled_relaxation_ends_at_one_iteration_however_it_is_run():
+def test_a_stalled_relaxation_ends_at_the_same_iteration_in_every_driver():
     from simkit.molecular import cluster
 
     # Single precision cannot bring the force below some 1e-5.
@@ -100,7 +100,7 @@ def test_a_stalled_relaxation_ends_at_one_iteration_however_it_is_run():
     keys = jnp.stack([key, jax.random.key(KEY + 1)])
     states = jax.jit(jax.vmap(simulation.init, (None, 0)))(params, keys)
     together = jax.jit(segment(ensemble(simulation), steps))(states, params)
-    flown = jax.jit(in_flight(simulation, slots=2, max_steps=steps))(states, params)
+    flown = jax.jit(in_flight(simulation, lanes=2, max_steps=steps))(states, params)
     np.testing.assert_array_equal(flown.status, Status.STALLED)
     np.testing.assert_array_equal(together.descent.iteration, flown.iterations)
     np.testing.assert_array_equal(together.descent.position, flown.state.descent.position)

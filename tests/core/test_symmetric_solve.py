@@ -1,4 +1,4 @@
-"""Solving with a symmetric operator: right on the complement of the zero modes, NaN where there is no minimum."""
+"""Symmetric linear solves: correct on the complement of the zero modes, NaN where there is no minimum."""
 
 import jax
 import jax.numpy as jnp

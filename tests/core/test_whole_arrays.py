@@ -1,4 +1,4 @@
-"""Programs traced for whole arrays are apart from those for loops."""
+"""Programs traced for runtimes without fusion are separate from others."""
 
 import jax
 import jax.numpy as jnp

@@ -143,7 +143,7 @@ def test_a_function_of_frames_and_diagnostics_is_an_objective():
     assert spread[1]["rest"] == pytest.approx(length[1]["rest"], rel=1e-9)
     with pytest.raises(simkit.UserError, match=r"returns float64 of shape \(\d+,\); return one real number"):
         simkit.value_and_grad(toy(), "frequency", objective=lambda frames, numbers: numbers["energy"])
-    with pytest.raises(simkit.UserError, match="asks for 'enrgy'; did you mean 'energy'"):
+    with pytest.raises(simkit.UserError, match="reads 'enrgy', which is unknown; did you mean 'energy'"):
         simkit.value_and_grad(toy(), "frequency", objective=lambda frames, numbers: numbers["enrgy"][-1])
     with pytest.raises(
         simkit.UserError, match=r"objective is of type function, .* declare a diagnostic as an objective"

@@ -183,8 +183,12 @@ def test_the_schema_of_files_knows_them():
     ("before", "after", "message"),
     [
         ("rms(fluctuation) /", "rms(fluctation) /", "quantities.intensity.expression: column 5 of 'rms(>>>fluctation)"),
-        ("rms(fluctuation) /", "final(fluctuation) /", "reduces frames, and a quantity is of one"),
-        ("[quantities.intensity]", "[quantities.speed]", "quantities.speed.expression: 'speed' is there already"),
+        ("rms(fluctuation) /", "final(fluctuation) /", "reduces frames, and a quantity has one"),
+        (
+            "[quantities.intensity]",
+            "[quantities.speed]",
+            "expression: 'speed' is already a quantity or coordinate",
+        ),
         ('doc = "how much of the flow fluctuates"', "", "quantities.intensity.doc is missing"),
         ('unit = "U"', "unit = 3", "quantities.fluctuation.unit"),
         ('"time_mean(intensity, after=0.15)"', '"fluctuation"', "has one number for each x and y; reduce it by mean"),
@@ -216,7 +220,7 @@ def test_mistakes_in_a_file_are_one_line(eddies, before, after, message, capsys)
         ("final(at(u, x=2, y=3))", "'3' is beyond the values along y, from -0.83"),
         ("final(at(u, z=2))", "names 'z', which is no axis with coordinates here"),
         ("late_intensit", "did you mean 'late_intensity'?"),
-        ("final(bulk_velocity) > 3", "is true or false where a number is wanted"),
+        ("final(bulk_velocity) > 3", "is a condition where a number is needed"),
     ],
 )
 def test_mistakes_in_an_objective_are_one_line(eddies, objective, message, capsys):

@@ -345,8 +345,8 @@ def test_what_converges_is_differentiated_and_goes_in_flight_by_branch(x64):
     stiffness = jnp.asarray([1.0, 2.0, 3.0])
     states = jax.vmap(simulation.init, (None, 0))(simulation.params, jax.random.split(key, 3))
     params = {"rest": simulation.params["rest"], "spring": (stiffness,)}
-    together = in_flight(simulation, slots=2, max_steps=5000, over=["spring"])(states, params)
-    again = in_flight(simple, slots=2, max_steps=5000, over=["stiffness"])(
+    together = in_flight(simulation, lanes=2, max_steps=5000, over=["spring"])(states, params)
+    again = in_flight(simple, lanes=2, max_steps=5000, over=["stiffness"])(
         states, {"rest": params["rest"], "stiffness": stiffness}
     )
     assert (together.status == Status.CONVERGED).all() and (together.iterations == again.iterations).all()

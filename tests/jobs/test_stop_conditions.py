@@ -105,9 +105,9 @@ def test_derivatives_are_those_of_the_steps_taken(file):
 @pytest.mark.parametrize(
     ("stop", "message"),
     [
-        ("height", "is a number where true or false is wanted; compare it with another"),
+        ("height", "is a number where a condition is needed; compare it with another"),
         ("hight < 1", "'hight' is not known here; did you mean 'height'?"),
-        ("final(height) < 1", "reduces frames, and the condition is asked of one"),
+        ("final(height) < 1", "reduces frames, and a stop condition has the present one only"),
         ("height <", "run.stop"),
     ],
 )

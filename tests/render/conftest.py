@@ -1,4 +1,4 @@
-"""Small runs to draw, and ways to look at the pictures."""
+"""Fixtures: small runs to draw, render settings, and parts of pictures."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Bodies for pictures in perspective."""
+"""Bodies, cameras and frames for pictures in perspective."""
 
 import numpy as np
 

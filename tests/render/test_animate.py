@@ -1,4 +1,4 @@
-"""The one entry point: frames in, a file out."""
+"""Rendering of frames to a file."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def test_every_view_renders_to_every_format_with_the_same_bytes(
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_a_png_shows_the_frame_asked_for(field_run, settings, tmp_path):
+def test_a_png_shows_the_requested_frame(field_run, settings, tmp_path):
     run, chosen = field_run(5), settings("field", "speed")
     painter = new_painter(*run, "Title", chosen, (160, 120))
     for frame, index in ((-1, 4), (-5, 0), (2, 2)):
@@ -47,7 +47,7 @@ def test_long_runs_are_thinned(field_run, settings, tmp_path):
         assert file.n_frames == 4
 
 
-def test_what_cannot_be_rendered_is_refused_in_one_line(field_run, settings, tmp_path):
+def test_invalid_requests_are_refused_in_one_line(field_run, settings, tmp_path):
     frames, diagnostics, coordinates = field_run(2)
     chosen, file = settings("field", "speed"), tmp_path / "a.gif"
     with pytest.raises(UserError, match="unknown format 'gfi'; did you mean 'gif'"):
@@ -82,7 +82,7 @@ def test_sizes_are_read():
             parse_size(text)
 
 
-def test_time_stamps_tell_frames_apart():
+def test_time_stamps_distinguish_frames():
     assert stamps({"time": np.arange(3) * 0.15}, 3, "s") == ["t = 0.00 s", "t = 0.15 s", "t = 0.30 s"]
     assert stamps({"time": np.float32([0, 0.1, 0.2])}, 3) == ["t = 0.0", "t = 0.1", "t = 0.2"]
     assert stamps({"time": np.array([0, 1e-6])}, 2) == ["t = 0.000e+00", "t = 1.000e-06"]

@@ -1,4 +1,4 @@
-"""Bodies from the side: true size, spin, path, apexes, target."""
+"""Side view of bodies: true size, spin, path, apexes, target."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_the_ball_is_round_and_of_true_size(body_run, settings, window_of, rgb):
         assert pixels - 2 * 0.8 * 100 / 72 - 2 <= length <= pixels + 1
 
 
-def test_the_window_holds_the_whole_motion(body_run, settings):
+def test_the_window_contains_the_whole_motion(body_run, settings):
     frames, diagnostics, coordinates = body_run()
     window = new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "position")).sheet.window
     x, z = frames["position"][:, 0, 0], frames["position"][:, 0, 2]
@@ -54,7 +54,7 @@ def test_jitter_is_not_flight():
     assert apexes(height).tolist() == [[0, 0]]
 
 
-def test_an_apex_leaves_its_ghost_only_once_it_is_passed(body_run, settings):
+def test_a_ghost_at_an_apex_appears_after_the_apex(body_run, settings):
     frames, diagnostics, coordinates = body_run()
     painter = new_painter(frames, diagnostics, coordinates, "ball", settings("bodies", "position"))
     frame = apexes(frames["position"][..., 2])[1, 0]
@@ -131,7 +131,7 @@ def test_the_target_is_marked(body_run, settings, rgb):
     assert not (without.image(0) == rgb(ACCENT)).all(axis=-1).any()
 
 
-def test_there_is_a_floor_unless_bodies_hang_below_it(body_run, settings, rgb):
+def test_a_floor_is_drawn_unless_bodies_hang_below_it(body_run, settings, rgb):
     frames, diagnostics, coordinates = body_run()
     for lift, floor in ((0.0, True), (-0.5, False)):
         moved = frames | {"position": frames["position"] + [0, 0, lift]}

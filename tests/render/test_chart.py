@@ -1,4 +1,4 @@
-"""Charts that compare: histories, before and after."""
+"""Charts of histories, and pictures before and after."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Scalar fields: what is large is bright, lengths are equal in x and y, cells that are not finite are gray."""
+"""Scalar fields: colors, equal scales in x and y, gray for cells that are not finite."""
 
 import dataclasses
 
@@ -99,7 +99,7 @@ def test_a_body_is_drawn_where_its_distance_is_negative(field_run, settings, win
     assert solid[solid.shape[0] // 2, solid.shape[1] // 2] and not solid[0].any()
 
 
-def test_the_color_bar_says_what_and_in_which_unit(field_run, settings):
+def test_the_color_bar_has_label_and_unit(field_run, settings):
     painter = new_painter(*field_run(1), "channel", settings("field", "speed", "streamwise speed", "m/s"))
     assert painter.sheet.bar.axes.get_ylabel() == "streamwise speed (m/s)"
     dimensionless = new_painter(*field_run(1), "channel", settings("field", "speed", "speed"))
@@ -167,7 +167,7 @@ def test_no_cell_is_skipped_where_cells_are_smaller_than_pixels():
     assert pixels[0].sum() == pytest.approx(0.25, rel=1e-6)
 
 
-def test_what_is_missing_is_named(field_run, settings):
+def test_missing_arrays_are_named(field_run, settings):
     frames, diagnostics, coordinates = field_run(2)
     with pytest.raises(UserError, match=r"no 'speeed'.*did you mean 'speed'"):
         new_painter(frames, diagnostics, coordinates, "channel", settings("field", "speeed"))

@@ -1,4 +1,4 @@
-"""The view of one number over time."""
+"""View of one diagnostic over time."""
 
 import numpy as np
 import pytest
@@ -30,14 +30,14 @@ def test_any_numbers_are_drawn(values, settings):
     assert painter.image(len(values) - 1).shape[2] == 3
 
 
-def test_page_has_the_pixels_asked_for(settings):
+def test_page_has_the_requested_pixels(settings):
     chosen = settings("chart", "energy")
     assert new_painter(*run_of([1, 2]), "Title", chosen, (322, 200)).image(0).shape == (200, 322, 3)
     height, width, _ = new_painter(*run_of([1, 2]), "Title", chosen, 640 * 360).image(0).shape
     assert (width, height) == (640, 360)
 
 
-def test_what_is_no_number_over_time_is_refused(settings, tmp_path):
+def test_quantities_that_are_not_one_number_per_frame_are_refused(settings, tmp_path):
     with pytest.raises(UserError, match="no diagnostic is 'enrgy'; did you mean 'energy'"):
         new_painter(*run_of([1, 2]), "Title", settings("chart", "enrgy"), (320, 180))
     with pytest.raises(UserError, match="'energy' has 1 axes per frame"):

@@ -1,4 +1,4 @@
-"""Which frames an animation shows: even in time, or in what is seen to change."""
+"""Selection of frames of animations: even in time, or in visible change."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from PIL import Image
 
 from simkit.errors import UserError
 from simkit.render.animate import render
-from simkit.render.pace import choose_pace, seen_changes
+from simkit.render.pace import choose_pace, visible_changes
 from simkit.render.video import write_mp4
 
 
@@ -19,7 +19,7 @@ def relaxation(count=200, rate=0.1, number=20):
     return frames | {"contacts": np.zeros((count, number))}, {"iteration": np.arange(count)}
 
 
-def test_a_relaxation_spends_no_frames_on_standing_still():
+def test_a_relaxation_is_shown_without_frames_at_rest():
     frames, diagnostics = relaxation()
     pace = choose_pace(frames, diagnostics, "contacts", 20.0, 60)
     assert pace.indices[0] == 0 and pace.indices[-1] == 199 and np.all(np.diff(pace.indices) > 0)
@@ -28,16 +28,16 @@ def test_a_relaxation_spends_no_frames_on_standing_still():
     assert pace.hold == 1.0 and len(pace.indices) / pace.frames_per_second >= 3.0
 
 
-def test_who_leaves_a_periodic_box_did_not_jump():
+def test_crossing_a_periodic_box_is_not_a_jump():
     frames, _ = relaxation()
     free = {name: array for name, array in frames.items() if name != "box"}
-    steps = seen_changes(frames, "contacts")
-    assert steps.max() < 0.2 < seen_changes(free, "contacts").max()
+    steps = visible_changes(frames, "contacts")
+    assert steps.max() < 0.2 < visible_changes(free, "contacts").max()
     # Each is exp(-rate) times the one before.
     np.testing.assert_allclose(steps[1:] / steps[:-1], np.exp(-0.1), rtol=1e-3)
 
 
-def test_colors_that_change_count_as_well():
+def test_changes_of_color_count_as_visible():
     frames, diagnostics = relaxation()
     frames["position"][:] = frames["position"][0]
     frames["contacts"] = np.tile(np.minimum(np.arange(200), 40)[:, None], (1, 20))
@@ -53,14 +53,14 @@ def test_a_jump_takes_no_more_frames_than_one():
     assert np.sum(pace.indices < 46) > 20
 
 
-def test_runs_in_time_keep_their_time():
+def test_frames_of_runs_in_time_are_evenly_spaced():
     frames, diagnostics = relaxation(rate=1e-3)
     pace = choose_pace(frames, {"time": diagnostics["iteration"] * 0.1}, "contacts", 20.0, 50)
     assert np.ptp(np.diff(pace.indices)) <= 1 and len(pace.indices) == 50 and pace.indices[-1] == 199
     assert pace.frames_per_second == 20.0 and pace.hold == 0.0
 
 
-def test_runs_in_time_end_where_they_have_come_to_rest():
+def test_animations_of_runs_in_time_end_at_rest():
     frames, diagnostics = relaxation()
     pace = choose_pace(frames, {"time": diagnostics["iteration"] * 0.1}, "contacts", 10.0, 1000)
     # 1 % of a diameter is left of displacements of 1.4 after ln(140)/0.1 = 49 frames.
@@ -70,14 +70,14 @@ def test_runs_in_time_end_where_they_have_come_to_rest():
     assert len(choose_pace(still, {"time": diagnostics["iteration"]}, "contacts", 10.0, 1000).indices) == 30
 
 
-def test_what_swings_is_not_at_rest_when_it_passes_where_it_ends():
+def test_an_oscillation_that_passes_its_last_state_is_not_at_rest():
     angle = np.linspace(0, 6 * np.pi, 121)
     position = np.stack([np.cos(angle), 0 * angle, np.sin(angle)], axis=-1)[:, None]
     pace = choose_pace({"position": position}, {"time": angle}, "position", 10.0, 1000)
     assert pace.indices.tolist() == list(range(121)) and pace.hold == 0.0
 
 
-def test_what_turns_in_its_place_is_not_at_rest():
+def test_a_rotating_body_is_not_at_rest():
     angle = np.linspace(0, 6, 121)
     orientation = np.stack([np.cos(angle), 0 * angle, 0 * angle, np.sin(angle)], axis=-1)[:, None]
     frames = {"position": np.zeros((121, 1, 3)), "orientation": orientation}
@@ -93,10 +93,10 @@ def test_there_are_never_more_frames_than_allowed(maximum):
         choose_pace(frames, diagnostics, "contacts", 20.0, 0)
 
 
-def test_what_is_lost_counts_as_at_rest():
+def test_particles_with_nan_count_as_at_rest():
     frames, diagnostics = relaxation()
     frames["position"][50:, 3] = np.nan
-    assert np.isfinite(seen_changes(frames, "contacts")).all()
+    assert np.isfinite(visible_changes(frames, "contacts")).all()
     frames["position"][:] = np.nan
     assert choose_pace(frames, diagnostics, "contacts", 20.0, 60).indices.tolist() == [0, 199]
 

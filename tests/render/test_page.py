@@ -1,11 +1,11 @@
-"""Pages whose shape suits what they show, and the walls around it."""
+"""Pages of the aspect ratio of their content, and the sides of a flow around it."""
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
 from simkit.errors import UserError
-from simkit.render.figure import USUAL
+from simkit.render.figure import DEFAULT_PIXELS
 from simkit.render.style import COLD, HOT, PAPER, WALL
 from simkit.render.views import new_painter
 
@@ -24,7 +24,7 @@ def test_a_field_fills_most_of_its_page(width, height, share, settings):
     sheet = new_painter(*field(width, height), "Field", settings("field", "speed")).sheet
     assert sheet.box.width * sheet.box.height / np.prod(sheet.size) > share
     assert sheet.box.width / sheet.box.height == pytest.approx(width / height, rel=0.02)
-    assert np.prod(sheet.size) == pytest.approx(USUAL, rel=0.3) and not np.any(np.mod(sheet.size, 2))
+    assert np.prod(sheet.size) == pytest.approx(DEFAULT_PIXELS, rel=0.3) and not np.any(np.mod(sheet.size, 2))
 
 
 def test_a_size_that_is_given_is_met(settings):
@@ -33,11 +33,13 @@ def test_a_size_that_is_given_is_met(settings):
 
 
 def test_a_smaller_picture_has_the_same_shape(settings):
-    large, small = (new_painter(*field(3, 2), "Field", settings("field", "speed"), USUAL // k).sheet for k in (1, 4))
+    large, small = (
+        new_painter(*field(3, 2), "Field", settings("field", "speed"), DEFAULT_PIXELS // k).sheet for k in (1, 4)
+    )
     assert large.size[0] / large.size[1] == pytest.approx(small.size[0] / small.size[1], rel=0.04)
 
 
-def test_a_long_title_has_room(settings):
+def test_a_long_title_fits_on_the_page(settings):
     title = "A four-bar linkage that nearly draws a straight line"
     painter = new_painter(*field(1, 1), title, settings("field", "speed"))
     assert any(text.get_text() == title for text in painter.sheet.figure.texts)
@@ -72,7 +74,7 @@ def test_each_side_is_drawn_by_its_kind(settings):
         assert all(is_color(strip(painter, side), PAPER).mean() > 0.9 for side in ("right", "above"))
 
 
-def test_a_wall_that_moves_points_to_where_it_goes(settings):
+def test_chevrons_of_a_moving_wall_point_along_its_velocity(settings):
     frames, diagnostics, coordinates = field(1, 1, sides=np.array(["wall"] * 4))
     images = []
     for velocity in (1.0, -1.0, 0.0):

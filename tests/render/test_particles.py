@@ -29,7 +29,7 @@ def covered(painter, window_of):
 
 
 def test_a_disk_has_its_true_area(settings, window_of):
-    # Large enough for the edge line, 0.5 points or 1.6 pixels here, to be told from the disk itself.
+    # Large enough for the edge line, 0.5 points or 1.6 pixels here, to be distinguished from the disk.
     painter = new_painter(*one_disk((4, 4)), "disk", settings("particles", "contacts"), (1280, 960))
     area = covered(painter, window_of)
     # The rim is decided to half a pixel: its length times half a pixel, in units of the box.
@@ -47,7 +47,7 @@ def test_a_disk_on_a_corner_is_seen_in_all_four(settings, window_of):
     assert covered(painter, window_of) == pytest.approx(np.pi / 64, abs=margin)
 
 
-def test_images_are_exactly_those_that_reach_into_the_box():
+def test_periodic_images_are_exactly_those_that_overlap_the_box():
     generator = np.random.default_rng(0)
     position, diameter = generator.uniform(-9, 9, (40, 2)), generator.uniform(0.2, 1.5, 40)
     box = np.array([3.0, 4.0])

@@ -1,4 +1,4 @@
-"""Bodies in space, from the frames of a run to pictures."""
+"""Perspective view of bodies."""
 
 import dataclasses
 
@@ -46,7 +46,7 @@ def near(image, color, within=30):
     return (np.abs(image.astype(int) - color) <= within).all(axis=-1)
 
 
-def test_the_camera_suits_what_moves(body_run, heap, settings, perspective):
+def test_the_default_camera_depends_on_the_bodies(body_run, heap, settings, perspective):
     plain = settings("bodies", "position")
     assert isinstance(new_painter(*body_run(3), "t", plain, SMALL), SidePainter)
     assert isinstance(new_painter(*body_run(3), "t", perspective(), SMALL), PerspectivePainter)
@@ -62,7 +62,7 @@ def test_the_camera_suits_what_moves(body_run, heap, settings, perspective):
     assert isinstance(new_painter(*level, "t", plain, SMALL, alongside=[other]), PerspectivePainter)
 
 
-def test_what_cannot_be_drawn_is_refused_in_one_line(heap, settings, perspective):
+def test_invalid_bodies_are_refused_in_one_line(heap, settings, perspective):
     frames, times, _ = heap()
     side = dataclasses.replace(settings("bodies", "position"), camera="side")
     with pytest.raises(UserError, match='shows balls only; use camera = "perspective" for boxes and capsules'):
@@ -163,7 +163,7 @@ def test_a_ball_that_turns_about_any_axis_shows_it(axis, perspective):
     assert changed.sum() > 10
 
 
-def test_the_floor_is_there_unless_bodies_reach_below_it(heap, perspective):
+def test_the_floor_is_drawn_unless_bodies_extend_below_it(heap, perspective):
     frames, times, _ = heap()
     for lift, floor in ((0.0, True), (-0.2, True), (-1.0, False)):
         moved = frames | {"position": frames["position"] + [0, 0, lift]}

@@ -1,4 +1,4 @@
-"""A field with two signs gets a diverging color map with zero in its middle, unless the scenario names another."""
+"""Signed fields: a diverging color map with zero in its middle, unless the scenario names another."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ def scale(values, colormap=None, limits=None, signed=True):
     return color_scale(np.array(values), colormap, limits, default="inferno", signed=signed)
 
 
-def test_zero_is_in_the_middle_of_what_has_two_signs():
+def test_zero_is_in_the_middle_of_a_signed_color_scale():
     found = scale([-1.0, 0.0, 3.0])
     assert (found.colormap.name, found.low, found.high) == ("RdBu_r", -3.0, 3.0)
 

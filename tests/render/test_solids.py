@@ -1,10 +1,10 @@
-"""Lines of sight meet balls, capsules and boxes where they are; shading and shadows follow."""
+"""Ray intersections, shading and shadows of balls, capsules and boxes."""
 
 import numpy as np
 import pytest
 
 from simkit.render.bodies.ground import Ground, Plane, stripes
-from simkit.render.bodies.light import Casters, covered, lamp, shade
+from simkit.render.bodies.light import Casters, covered, lamp, shadow_of
 from simkit.render.bodies.lines import Line, draw_lines, edges
 from simkit.render.bodies.raster import shaded, visible
 from simkit.render.bodies.solids import depths, surface
@@ -15,7 +15,7 @@ FLOOR = Plane(np.array([0.0, 0.0, 1.0]), 0.0, np.zeros(3), 50.0, 1.0)
 TURNED = np.array([0.5, -0.3, 0.7, 0.2])
 
 
-def test_surfaces_in_the_same_place_show_the_first_of_them():
+def test_coincident_surfaces_show_the_first_body():
     """A ball that is the end of a capsule, as the foot of a leg: rounding of the frames must not mix their colors."""
     camera = looking(9.0, -60, 30)
     leg = capsule((0.1, 0, 0.2), orientation=TURNED)
@@ -52,7 +52,7 @@ def test_lines_of_sight_end_on_the_near_side_of_the_surface(body):
     # A step along the normal leaves the body by as much: it is the direction in which the distance grows.
     np.testing.assert_allclose(gap(body, points + 1e-3 * normal), 1e-3, atol=2e-6)
     assert ((normal * (camera.eye[:, None] - points)).sum(axis=0) > -1e-5).all()
-    # Where no line ends, none comes near: a thousand points along each stay outside.
+    # Lines that miss the body stay outside of it at a thousand points.
     r, c = (part[::7] for part in np.nonzero(np.isinf(depth)))
     lines = camera.forward[:, None] + np.outer(camera.right, across[c]) + np.outer(camera.up, upward[r])
     for far in np.linspace(6, 12, 1000):
@@ -64,7 +64,7 @@ def test_silhouettes_have_the_areas_of_perspective():
 
     def area(body):
         seen = visible([body], camera)
-        return shaded([body], [shade(body, lamp(-90))], camera, lamp(-90), seen)[1].sum()
+        return shaded([body], [shadow_of(body, lamp(-90))], camera, lamp(-90), seen)[1].sum()
 
     # A ball is seen under sin(angle) = r / d, hence as a disk of radius f tan(angle); a face at the distance d - h.
     # 9 samples per pixel miss the border of n pixels by about sqrt(n) / 9 of one: 0.2 % of these areas.
@@ -97,7 +97,7 @@ def test_a_turned_box_has_its_corners_where_they_project():
         np.testing.assert_allclose([rows.min() / 3, rows.max() / 3], [row.min(), row.max()], atol=1.5)
 
 
-def test_the_nearer_body_is_seen_whatever_the_order():
+def test_the_nearer_body_is_visible_in_any_order():
     camera, near, far = looking(10.0), ball((0, -2, 0), 0.5), ball((0, 2, 0), 1.0)
     for bodies, index in (([near, far], 0), ([far, near], 1)):
         seen = visible(bodies, camera)
@@ -106,7 +106,7 @@ def test_the_nearer_body_is_seen_whatever_the_order():
 
 
 def picture(bodies, camera, light):
-    return shaded(bodies, [shade(body, light) for body in bodies], camera, light, visible(bodies, camera))[0]
+    return shaded(bodies, [shadow_of(body, light) for body in bodies], camera, light, visible(bodies, camera))[0]
 
 
 def test_the_side_that_faces_the_lamp_is_brighter():
@@ -122,17 +122,17 @@ def test_a_body_between_another_and_the_lamp_shades_it():
     light, lower = lamp(-90), ball()
     upper = ball(2.5 * light.toward, 0.5)
     points = np.stack([light.toward, -light.toward, light.toward + 0.9 * light.across[0]], axis=1)
-    hidden = Casters([shade(lower, light), shade(upper, light)], light).hidden(0, points)
+    hidden = Casters([shadow_of(lower, light), shadow_of(upper, light)], light).hidden(0, points)
     assert hidden[0] > 0.5
     assert hidden[2] == 0
-    # Nothing is hidden by what lies on the far side.
-    assert Casters([shade(upper, light), shade(lower, light)], light).hidden(0, 3 * points[:, :1])[0] == 0
+    # Bodies on the far side hide nothing.
+    assert Casters([shadow_of(upper, light), shadow_of(lower, light)], light).hidden(0, 3 * points[:, :1])[0] == 0
 
 
 @pytest.mark.parametrize("body", [ball(), capsule(orientation=TURNED), box(half=(0.3, 0.9, 0.6), orientation=TURNED)])
 def test_the_middle_of_the_edge_of_a_shadow_is_the_outline_of_the_body(body):
     light, generator = lamp(-90), np.random.default_rng(0)
-    shadow = shade(body, light)
+    shadow = shadow_of(body, light)
     far = -6.0
     middle = covered(shadow, shadow.place[:, None], np.array([far]))[0]
     for angle in generator.uniform(0, 2 * np.pi, 20):
@@ -155,7 +155,7 @@ def test_a_shadow_falls_where_the_light_through_a_body_meets_the_floor():
     camera, light = looking(12.0, -70, 30, size=(160, 120)), lamp(-70)
     ground = Ground([FLOOR], camera, light, 1.0)
     for body in (ball((0.3, 0.2, 1.5), 0.4), box((-0.5, 0.6, 1.2), (0.4, 0.3, 0.2), TURNED)):
-        darker = ground.color.sum(axis=-1) / ground.shadowed([shade(body, light)]).sum(axis=-1)
+        darker = ground.color.sum(axis=-1) / ground.shadowed([shadow_of(body, light)]).sum(axis=-1)
         fall = body.center - body.center[2] / light.toward[2] * light.toward
         column, row, _ = camera.project(fall)
         place = np.unravel_index(darker.argmax(), darker.shape)
@@ -192,7 +192,7 @@ def test_a_line_passes_behind_nearer_bodies_only():
         assert (image[44:46, 30] < 0.1).all()
 
 
-def test_the_edges_of_a_box_are_those_of_its_near_faces():
+def test_edges_of_a_box_are_drawn_on_its_near_faces():
     # Face on, the four edges of one face; seen from a corner, all but the three at the far one.
     assert len(edges(box(), 0, looking(10.0))) == 4
     assert len(edges(box(), 0, looking(10.0, -45, 35))) == 9

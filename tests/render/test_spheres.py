@@ -1,4 +1,4 @@
-"""Particles in space: shaded spheres that hide one another, with bonds between those that touch."""
+"""Particles in space: shaded spheres with bonds between neighbors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Charts of sweeps over one parameter, two, and more."""
+"""Charts of sweeps over one, two and more parameters."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def words_of(axes):
     return " ".join(text.get_text() for text in axes.figure.texts)
 
 
-def test_geometric_values_are_told_from_even_ones():
+def test_geometric_spacing_is_distinguished_from_even_spacing():
     assert is_geometric(np.geomspace(1, 1000, 7))
     assert is_geometric(np.array([100.0, 200.0, 400.0, 800.0]))
     assert not is_geometric(np.linspace(1, 1000, 7))

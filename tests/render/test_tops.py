@@ -1,11 +1,11 @@
-"""Disks, pivots and traced points: what a spinning top and a linkage look like."""
+"""Disks, pivots and traced points, as of spinning tops and linkages."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 
-from simkit.render.bodies.light import covered, lamp, shade
+from simkit.render.bodies.light import covered, lamp, shadow_of
 from simkit.render.bodies.raster import shaded, visible
 from simkit.render.bodies.solids import depths, solid, surface
 from simkit.render.views import new_painter
@@ -44,7 +44,7 @@ def test_a_disk_seen_along_its_axis_is_a_circle_and_from_aside_a_rectangle():
     camera, light = looking(10.0, elevation=0.0), lamp(-90)
 
     def area(body):
-        return shaded([body], [shade(body, light)], camera, light, visible([body], camera))[1].sum()
+        return shaded([body], [shadow_of(body, light)], camera, light, visible([body], camera))[1].sum()
 
     half = np.sqrt(0.5)
     # The near face at 9.8; of the rectangle the nearest edge, at 9 to 10, is seen largest.
@@ -54,7 +54,7 @@ def test_a_disk_seen_along_its_axis_is_a_circle_and_from_aside_a_rectangle():
 
 def test_the_shadow_of_a_disk_is_as_wide_as_the_disk_in_every_direction():
     body, light = disk(TURNED), lamp(-90)
-    shadow = shade(body, light)
+    shadow = shadow_of(body, light)
     angle = np.linspace(0, 2 * np.pi, 721)
     rim = np.stack([np.cos(angle), np.sin(angle), 0 * angle + 0.2])
     points = light.across @ body.axes @ np.concatenate([rim, rim * [[1], [1], [-1]]], axis=1)

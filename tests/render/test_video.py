@@ -1,4 +1,4 @@
-"""Files: right frames, size and speed, the same bytes every time, whole or not there."""
+"""Picture and animation files: frames, size, speed, reproducible bytes, atomic writes."""
 
 import matplotlib
 import numpy as np
@@ -34,7 +34,7 @@ def decoded(path):
 
 
 @pytest.mark.parametrize(("write", "name"), [(write_gif, "a.gif"), (write_mp4, "a.mp4")])
-def test_frames_size_and_speed_are_as_asked_for(images, tmp_path, write, name):
+def test_frames_size_and_speed_are_as_requested(images, tmp_path, write, name):
     write(tmp_path / name, images, 25.0)
     found, frames_per_second = decoded(tmp_path / name)
     assert len(found) == len(images)
@@ -80,7 +80,7 @@ def test_a_gif_keeps_frames_in_which_nothing_changes(images, tmp_path):
     assert len(decoded(tmp_path / "a.gif")[0]) == 4
 
 
-def test_a_gif_keeps_its_speed_though_frames_last_whole_hundredths(images, tmp_path):
+def test_a_gif_keeps_its_speed_with_durations_in_hundredths(images, tmp_path):
     write_gif(tmp_path / "a.gif", images * 3, 30.0)
     lasts = []
     with Image.open(tmp_path / "a.gif") as file:
@@ -193,7 +193,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(images, tmp_path):
 
 
 def test_a_file_that_got_nothing_is_refused(tmp_path):
-    with pytest.raises(UserError, match="nothing came out"), whole_file(tmp_path / "a.gif") as partial:
+    with pytest.raises(UserError, match="no data was written"), whole_file(tmp_path / "a.gif") as partial:
         partial.touch()
     assert not list(tmp_path.iterdir())
 
@@ -205,7 +205,7 @@ def test_an_encoder_that_fails_says_why(images, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_cannot_be_written_is_refused_in_one_line(images, tmp_path):
+def test_invalid_paths_and_speeds_are_refused_in_one_line(images, tmp_path):
     with pytest.raises(UserError, match="no folder"):
         write_gif(tmp_path / "absent" / "a.gif", images, 20.0)
     with pytest.raises(UserError, match=r"choose a value in \(0, 50\]; write mp4 for more"):

@@ -1,4 +1,4 @@
-"""Text of scenario files on pictures: whatever it says, it is drawn, quickly and without warnings."""
+"""Text on pictures: any text of a scenario file is drawn, quickly and without warnings."""
 
 import itertools
 
@@ -32,7 +32,7 @@ def test_mathematics_that_parses_and_lone_dollars_stay_as_they_are():
         assert drawable(text) == text
 
 
-def test_what_the_font_lacks_or_cannot_be_printed_is_replaced_without_a_warning(field_run, settings, recwarn):
+def test_characters_that_cannot_be_drawn_are_replaced_without_a_warning(field_run, settings, recwarn):
     text = "emoji \U0001f9ea, \u6f22\u5b57, \u05d0\u05d1, tab\there\nnext\x1b[31m\u202e"
     assert drawable(text) == "emoji \ufffd, \ufffd\ufffd, \u05d0\u05d1, tab here next [31m"
     run, chosen = field_run(2), settings("field", "speed", label=text, unit=text)
@@ -82,7 +82,7 @@ def test_units_are_printed_with_their_symbols(unit, shown):
     assert stamps({"time": np.array([0.0, 2.0])}, 2, unit)[1] == f"t = 2.0 {shown}".rstrip()
 
 
-def test_a_declared_unit_of_time_and_place_is_on_the_picture(field_run, settings):
+def test_declared_units_of_time_and_coordinates_are_on_the_picture(field_run, settings):
     units = {"time": "h/U", "x": "h", "y": "1"}
     sheet = new_painter(*field_run(2), "t", settings("field", "speed"), units=units).sheet
     assert sheet.stamp.get_text() == "t = 10.0 h/U"

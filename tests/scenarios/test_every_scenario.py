@@ -181,7 +181,7 @@ def check_derivatives(scenario, objective):
     wrt = [parameter for parameter, value in params.items() if value.ndim == 0]
     function = objective_of(scenario, simulation, objective)
     value, _, reverse = gradient.jitted(function, wrt, "reverse", params, key)(params, key)
-    near = jax.jit(function.near(params, key))
+    near = jax.jit(function.continuation(params, key))
     # A central difference with step h = eps^(1/3) |p| rounds off by eps |f| / h.
     rounding = {
         parameter: np.finfo(float).eps ** (2 / 3) * abs(value) / (abs(float(params[parameter])) or 1.0)

@@ -1,8 +1,8 @@
-"""Arithmetic of expressions, with derivatives that stay finite where the mathematics is.
+"""Arithmetic of expressions with derivatives that are finite where the mathematical derivative is.
 
-Reverse mode multiplies slopes by cotangents. Where a branch of ``where(r > 0, 1/r, 0)`` is not chosen its cotangent is
-zero, and its slope may be infinite: their product, NaN in plain arithmetic, is zero here, as is that of a zero slope
-and an infinite cotangent, for instance of ``sqrt(x**2 + y**2)`` at the origin.
+Reverse mode multiplies slopes by cotangents. In the branch of ``where(r > 0, 1/r, 0)`` that is not chosen, the
+cotangent is zero and the slope may be infinite. Their product is NaN in plain arithmetic and zero here; so is that of a
+zero slope and an infinite cotangent, as of ``sqrt(x**2 + y**2)`` at the origin.
 """
 
 import functools
@@ -17,7 +17,7 @@ type Unary = Callable[[jax.Array], jax.Array]
 
 
 def product(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Return ``a * b``, and zero where either is zero, whatever the other is."""
+    """Return ``a * b``; zero where either factor is zero, even if the other is infinite or NaN."""
     a, b = jnp.broadcast_arrays(a, b)
     dtype = jnp.result_type(a, b)
     return _primitive().bind(a.astype(dtype), b.astype(dtype))
@@ -31,13 +31,13 @@ def _primitive() -> Any:
     def plain(a: jax.Array, b: jax.Array) -> jax.Array:
         return jnp.where((a == 0) | (b == 0), jnp.zeros_like(a), a * b)
 
-    def batched(factors: Any, places: Any) -> Any:
-        size = next(factor.shape[place] for factor, place in zip(factors, places, strict=True) if place is not None)
-        whole = [
-            jnp.broadcast_to(factor, (size, *factor.shape)) if place is None else jnp.moveaxis(factor, place, 0)
-            for factor, place in zip(factors, places, strict=True)
+    def batched(factors: Any, axes: Any) -> Any:
+        size = next(factor.shape[axis] for factor, axis in zip(factors, axes, strict=True) if axis is not None)
+        with_batch = [
+            jnp.broadcast_to(factor, (size, *factor.shape)) if axis is None else jnp.moveaxis(factor, axis, 0)
+            for factor, axis in zip(factors, axes, strict=True)
         ]
-        return primitive.bind(*whole), 0
+        return primitive.bind(*with_batch), 0
 
     primitive = Primitive("product_or_zero")
     primitive.def_impl(jax.jit(plain))
@@ -74,7 +74,7 @@ def divide(a: jax.Array, b: jax.Array) -> jax.Array:
 def _(values: Any, tangents: Any) -> Any:
     (a, b), (da, db) = map(jnp.asarray, values), tangents
     quotient, inverse = a / b, 1 / b
-    # Not a / b**2: one division less, which costs as much as all the rest of a pair energy.
+    # quotient * inverse instead of a / b**2 saves a division, which costs as much as the rest of a pair energy.
     return quotient, product(inverse, da) - product(quotient * inverse, db)
 
 
@@ -105,7 +105,7 @@ def _(values: Any, tangents: Any) -> Any:
 
 @functools.cache
 def integer_power(exponent: int) -> Unary:
-    """Return ``x -> x ** exponent`` for a whole number that is known when the program is compiled."""
+    """Return ``x -> x ** exponent`` for an integer that is known when the program is compiled."""
     return _with_slope(
         lambda x: x**exponent, lambda x: exponent * x ** (exponent - 1) if exponent else jnp.zeros_like(x)
     )

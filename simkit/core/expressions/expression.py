@@ -1,4 +1,4 @@
-"""An expression: its text, checked once, as a pure function of arrays by name."""
+"""Expressions: checked text as a pure function of named values."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ class Expression:
     """A checked expression.
 
     Attributes:
-        syntax: its checked tree.
+        syntax: the checked syntax tree.
         where: file and key, for messages.
     """
 
@@ -27,7 +27,7 @@ class Expression:
         """Return its value.
 
         Args:
-            values: of all names that it takes; plain arrays are numbers without axes.
+            values: values of all its names; plain arrays are scalars without axes.
 
         Raises:
             UserError: if axes do not fit.
@@ -42,28 +42,28 @@ class Expression:
 
 
 def expression(
-    text: str, where: str = "expression", known: Collection[str] | None = None, *, is_truth: bool = False
+    text: str, where: str = "expression", known: Collection[str] | None = None, *, is_condition: bool = False
 ) -> Expression:
-    """Return the expression that a text says.
+    """Return the expression written in a text.
 
     Args:
         text: numbers, names, ``+ - * / **``, comparisons, ``and or not`` and functions, such as
             ``"where(r < 1, (1 - r)**2, 0)"``.
         where: file and key, for messages.
-        known: names that it may take; ``None`` leaves that open until it is evaluated.
-        is_truth: whether it is a comparison, true or false, and not a number.
+        known: names that it may contain; ``None`` checks them only when it is evaluated.
+        is_condition: whether it is a condition, true or false, instead of a number.
 
     Raises:
         UserError: that marks the column of a mistake.
     """
-    return Expression(parse(text, where, known, is_truth=is_truth), where)
+    return Expression(parse(text, where, known, is_condition=is_condition), where)
 
 
 def constant(text: str, where: str) -> float:
-    """Return the number that an expression without names is, such as 200 of ``"2*100"``, in double precision.
+    """Return the value of an expression without names, such as 200 for ``"2*100"``, in double precision.
 
     Raises:
-        UserError: if it is no such expression, or its value is not finite.
+        UserError: if it is not such an expression, or its value is not finite.
     """
     with jax.enable_x64(True):
         value = float(expression(text, where, known=())({}).array)

@@ -6,19 +6,19 @@ import numpy as np
 
 type Points = jax.Array | np.ndarray
 
-# Of a distance between points: how far beyond the side of the outermost cell rounding may put a place on that side.
+# Round-off of a coordinate on the side of the outermost cell, as a fraction of the distance between points.
 ROUNDING = 1e-3
 
 
 def weights(points: jax.Array, place: jax.Array) -> jax.Array:
-    """Return the weight of each point of a line in the value at a place, by straight lines between neighbors.
+    """Return the weights of the points of a line in linear interpolation.
 
-    The outermost lines go on for half their length, so that a field known at the centers of cells has values up to the
-    sides. Farther out the weights are NaN. Those of one point are 1.
+    The outermost intervals are extrapolated by half their length, so that a field at cell centers has values up to the
+    sides. Farther out the weights are NaN. The weight of a single point is 1.
 
     Args:
         points: increasing coordinates, (n,).
-        place: coordinates, of any shape.
+        place: coordinates at which to interpolate, of any shape.
 
     Returns:
         Weights that sum to 1, (n, ...).
@@ -33,16 +33,16 @@ def weights(points: jax.Array, place: jax.Array) -> jax.Array:
 
 
 def cubic_weights(points: jax.Array, place: jax.Array) -> jax.Array:
-    """Return the weight of each point of a line in the value at a place, by the cubic through the four around it.
+    """Return the weights of the points of a line in cubic (Lagrange) interpolation through the four nearest points.
 
         w_i = product over the other three points j of (place - x_j)/(x_i - x_j)
 
-    The four are two on either side, or the outermost ones; of fewer points the polynomial goes through all. Farther out
-    than half a distance of neighbors the weights are NaN.
+    Two points are on either side, or the four outermost near an end; with fewer points the polynomial goes through all.
+    Farther out than half an interval beyond the ends the weights are NaN.
 
     Args:
         points: increasing coordinates, (n,).
-        place: coordinates, of any shape.
+        place: coordinates at which to interpolate, of any shape.
 
     Returns:
         Weights that sum to 1, (n, ...).
@@ -54,22 +54,22 @@ def cubic_weights(points: jax.Array, place: jax.Array) -> jax.Array:
     inside = is_within(points, place)
     found = jnp.zeros((len(points), *place.shape), place.dtype)
     for k, own in enumerate(near):
-        share = jnp.ones((), place.dtype)
+        weight = jnp.ones((), place.dtype)
         for other in near[:k] + near[k + 1 :]:
-            share = share * (place - other) / (own - other)
-        found = found + jnp.where(number == first + k, jnp.where(inside, share, jnp.nan), 0)
+            weight = weight * (place - other) / (own - other)
+        found = found + jnp.where(number == first + k, jnp.where(inside, weight, jnp.nan), 0)
     return found
 
 
 def is_within(points: Points, place: Points) -> Points:
-    """Tell which places are on a line of points, or at most half a distance of neighbors beyond its ends.
+    """Return whether coordinates lie on a line of points, or at most half an interval beyond its ends.
 
     Args:
-        points: increasing coordinates, (n,); of one point alone the line has no ends.
+        points: increasing coordinates, (n,); a single point allows any coordinate but NaN.
         place: coordinates, of any shape.
     """
     if len(points) == 1:
         return place == place
-    room = 0.5 + ROUNDING
-    before, behind = room * (points[1] - points[0]), room * (points[-1] - points[-2])
+    margin = 0.5 + ROUNDING
+    before, behind = margin * (points[1] - points[0]), margin * (points[-1] - points[-2])
     return (place >= points[0] - before) & (place <= points[-1] + behind)

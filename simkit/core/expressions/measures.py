@@ -26,18 +26,18 @@ def measure(
     """Return an objective, ``(frames, diagnostics, stored=None) -> number``, from an expression that reduces frames.
 
     Args:
-        text: such as ``"time_mean(lift_coefficient**2, after=20)"``; one that reduces no frames is taken of the last.
-        where: for messages.
-        axes: names of the axes of observed arrays.
-        known: names of all that is observed and diagnosed.
-        coordinates: of the points of axes, by the names of these.
+        text: such as ``"time_mean(lift_coefficient**2, after=20)"``; without a reduction of frames, of the last frame.
+        where: file and key, for messages.
+        axes: names of the axes of observed arrays, by name of the array.
+        known: names of all observed arrays and diagnostics.
+        coordinates: coordinates of the points along axes, by name of the axis.
 
     Raises:
-        UserError: if it is no expression of these, or more than one number.
+        UserError: if it is not an expression of these, or its value is not one number.
     """
     points = {name: line for name, line in (coordinates or {}).items() if name not in known}
-    said = expression(text, where, {*known, *points})
-    said = said if said.syntax.over_frames else _of_last_frame(said)
+    formula = expression(text, where, {*known, *points})
+    formula = formula if formula.syntax.over_frames else _of_last_frame(formula)
 
     def measured(frames: Arrays, diagnostics: Arrays, stored: jax.Array | None = None) -> jax.Array:
         named = points | {
@@ -47,7 +47,7 @@ def measure(
         named |= {
             name: Named(array, (FRAME, *axes_of(name, array.ndim - 1, ()))) for name, array in diagnostics.items()
         }
-        value = said(named | ({} if stored is None else {STORED: Named(stored, (FRAME,))}))
+        value = formula(named | ({} if stored is None else {STORED: Named(stored, (FRAME,))}))
         if value.axes:
             remedy = "final(...) or time_mean(...)" if FRAME in value.axes else "mean(...), max(...) or rms(...)"
             raise UserError(
@@ -58,20 +58,20 @@ def measure(
     return measured
 
 
-def _of_last_frame(said: Expression) -> Expression:
-    tree = said.syntax.tree
-    if not said.syntax.names:
-        refuse(said.syntax.text, said.where, tree, "is the same in every run; name what is observed or diagnosed")
+def _of_last_frame(formula: Expression) -> Expression:
+    syntax, tree = formula.syntax, formula.syntax.tree
+    if not syntax.names:
+        refuse(syntax.text, formula.where, tree, "is a constant; use an observed array or a diagnostic")
     final = ast.Call(func=ast.Name("final"), args=[tree], keywords=[])
-    return dataclasses.replace(said, syntax=dataclasses.replace(said.syntax, tree=ast.copy_location(final, tree)))
+    return dataclasses.replace(formula, syntax=dataclasses.replace(syntax, tree=ast.copy_location(final, tree)))
 
 
 def measure_of(simulation: Simulation, text: str, where: str) -> Callable[[Arrays, Arrays], jax.Array]:
-    """Return `measure` of what a simulation observes and diagnoses.
+    """Return `measure` of the observed arrays and diagnostics of a simulation.
 
     Raises:
-        UserError: if the text is no expression of these, or more than one number; or if it reduces frames of a
-            simulation that converges, of which there is the last alone.
+        UserError: if the text is not an expression of these, or its value is not one number; or if it reduces frames of
+            a simulation that converges, which has its last frame only.
     """
     observed, diagnosed = _shapes(simulation)
     axes = axes_with_widths(simulation)
@@ -90,11 +90,11 @@ def _refuse_series(syntax: Syntax, where: str) -> None:
 
 
 def _shapes(simulation: Simulation) -> tuple[Arrays, Arrays]:
-    """Return two frames of what a simulation tells, without computing them."""
+    """Return the shapes of two frames of a simulation, without computing them."""
     state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
 
     def frames(state: object) -> tuple[Arrays, Arrays]:
-        told = simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
-        return jax.tree.map(lambda array: jnp.stack([array, array]), told)
+        one = simulation.observe(state, simulation.params), simulation.diagnose(state, simulation.params)
+        return jax.tree.map(lambda array: jnp.stack([array, array]), one)
 
     return jax.eval_shape(frames, state)

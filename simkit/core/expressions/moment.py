@@ -1,4 +1,4 @@
-"""Values of one state by the names in expressions: quantities, parameters and coordinates."""
+"""Values of the names in expressions at one state: quantities, parameters and coordinates."""
 
 from collections.abc import Collection
 
@@ -7,85 +7,88 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core import paths
-from simkit.core.expressions.evaluation import Named, Spaced, axes_of
+from simkit.core.expressions.evaluation import Named, SpatialAxis, axes_of
 from simkit.core.simulation import Params, Simulation, State
 
 PARAMETER = "params."
 
 
 class Moment:
-    """What expressions of a simulation may take, and its values at a state.
+    """Names that expressions of a simulation may contain, and their values at a state.
 
-    A parameter that has the name of a quantity, too, is ``params.NAME``; those that are arrays are not taken.
+    A parameter with the name of a quantity is written ``params.NAME``. Parameters that are arrays are not available.
 
     Attributes:
-        quantities: names that are observed or diagnosed.
-        coordinates: those that are numbers along an axis of something observed.
-        parameters: names of the parameters that are one number.
+        quantities: names of observed arrays and diagnostics.
+        coordinates: coordinates along the axes of observed arrays, by name of the axis.
+        parameters: paths of the scalar parameters.
+        shapes: shapes of the state and of the parameters.
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        """Trace what the simulation tells; nothing is computed."""
-        self._tells = {"observed": simulation.observe, "diagnosed": simulation.diagnose}
+        """Trace the quantities of the simulation; nothing is computed."""
+        self._functions = {"observed": simulation.observe, "diagnosed": simulation.diagnose}
         state = jax.eval_shape(simulation.init, simulation.params, jax.eval_shape(jax.random.key, 0))
-        self._shapes = {kind: jax.eval_shape(tell, state, simulation.params) for kind, tell in self._tells.items()}
+        self._shapes = {
+            kind: jax.eval_shape(function, state, simulation.params) for kind, function in self._functions.items()
+        }
         names = axes_with_widths(simulation)
         self._axes = {
             name: axes_of(name, array.ndim, names.get(name, ())) for name, array in self._shapes["observed"].items()
         }
         self.shapes = state, jax.eval_shape(lambda params: params, simulation.params)
-        self.quantities = tuple(name for told in self._shapes.values() for name in told)
+        self.quantities = tuple(name for arrays in self._shapes.values() for name in arrays)
         self.parameters = [name for name, value in paths.leaves(simulation.params).items() if jnp.ndim(value) == 0]
         self.coordinates = coordinates_of(simulation, {axis for axes in self._axes.values() for axis in axes})
 
     @property
     def known(self) -> set[str]:
-        """All names that an expression may take."""
+        """All names that an expression may contain."""
         own = (*self.parameters, *(PARAMETER + name for name in self.parameters))
         return {*self.quantities, *own, *self.coordinates}
 
     def values(self, state: State, params: Params, names: Collection[str]) -> dict[str, Named]:
-        """Return the values of some names at a state; what none of them needs is not computed.
+        """Return the values of names at a state, calling ``observe`` and ``diagnose`` only if needed.
 
         Args:
-            state: of the simulation.
-            params: its parameters.
-            names: which.
+            state: state of the simulation.
+            params: parameters of the simulation.
+            names: names to evaluate.
         """
         values: dict[str, Named] = dict(self.coordinates)
         numbers = paths.leaves(params)
         for name in self.parameters:
             values[name] = values[PARAMETER + name] = Named(numbers[name])
-        for kind, tell in self._tells.items():
+        for kind, function in self._functions.items():
             if any(name in self._shapes[kind] for name in names):
-                told, axes = tell(state, params), self._axes if kind == "observed" else {}
-                values |= {name: Named(array, axes.get(name, ())) for name, array in told.items()}
+                arrays, axes = function(state, params), self._axes if kind == "observed" else {}
+                values |= {name: Named(array, axes.get(name, ())) for name, array in arrays.items()}
         return {name: values[name] for name in names if name in values}
 
 
 def axes_with_widths(simulation: Simulation) -> dict[str, tuple[str, ...]]:
-    """Return the names of the axes of observed arrays, with the points of those that have coordinates.
+    """Return the names of the axes of observed arrays, as `SpatialAxis` where they have coordinates or widths.
 
     Args:
-        simulation: whose ``coordinates`` may hold ``NAME_widths`` for the axis NAME of unequal cells.
+        simulation: a simulation; its ``coordinates`` may hold ``NAME_widths`` for the axis NAME of unequal cells.
     """
-    found = simulation.coordinates
+    coordinates = simulation.coordinates
 
     def axis(name: str) -> str:
-        points = np.asarray(found.get(name, ()))
+        points = np.asarray(coordinates.get(name, ()))
         is_line = points.ndim == 1 and points.dtype.kind == "f" and len(points) > 0
-        widths = found.get(f"{name}_widths")
-        return Spaced(name, points if is_line else None, widths) if is_line or widths is not None else name
+        widths = coordinates.get(f"{name}_widths")
+        return SpatialAxis(name, points if is_line else None, widths) if is_line or widths is not None else name
 
     return {name: tuple(map(axis, axes)) for name, axes in simulation.dimensions.items()}
 
 
 def coordinates_of(simulation: Simulation, used: Collection[str]) -> dict[str, Named]:
-    """Return the coordinates of the points along axes that have them, by the names of the axes.
+    """Return the coordinates of the points along axes, by name of the axis, for the axes that have them.
 
     Args:
-        simulation: whose coordinates.
-        used: names of the axes, as `axes_with_widths` gives them.
+        simulation: simulation with the coordinates.
+        used: names of the axes, as returned by `axes_with_widths`.
     """
     axes = {str(axis): axis for axis in used}
     arrays = {name: np.asarray(values) for name, values in simulation.coordinates.items() if name in used}

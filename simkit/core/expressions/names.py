@@ -1,4 +1,4 @@
-"""Names that every expression knows: constants and functions, without their arithmetic."""
+"""Constants and functions of expressions: names, usage and documentation."""
 
 import dataclasses
 import math
@@ -8,17 +8,17 @@ CONSTANTS = {"pi": math.pi, "e": math.e}
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """How a function of expressions is called.
+    """Signature of a function of expressions.
 
     Attributes:
         usage: an example of a call.
-        doc: what it returns.
-        least: number of arguments at least.
-        most: number of arguments at most.
-        keywords: options by name.
+        doc: its result in a few words.
+        least: smallest number of arguments.
+        most: largest number of arguments.
+        keywords: names of its options.
         over_frames: whether it reduces the frames of a run to one.
-        by_axis: whether its options are coordinates, by the names of their axes.
-        along: whether the option ``axis`` has to be given.
+        by_axis: whether its options are coordinates by name of their axis.
+        needs_axis: whether the option ``axis`` is required.
     """
 
     usage: str
@@ -28,7 +28,7 @@ class Function:
     keywords: tuple[str, ...] = ()
     over_frames: bool = False
     by_axis: bool = False
-    along: bool = False
+    needs_axis: bool = False
 
 
 def _elementwise() -> dict[str, Function]:
@@ -55,17 +55,17 @@ def _elementwise() -> dict[str, Function]:
 
 def _over_space() -> dict[str, Function]:
     docs = {
-        "mean": "mean of all numbers of a frame, or along one axis, of unequal cells by their size",
-        "sum": "their sum",
-        "rms": "square root of the mean of their squares",
-        "norm": "square root of the sum of their squares",
+        "mean": "mean of all numbers of a frame, or along one axis, weighted by the widths of unequal cells",
+        "sum": "sum of all numbers of a frame, or along one axis",
+        "rms": "square root of the mean of squares",
+        "norm": "square root of the sum of squares",
     }
     return {name: Function(f'{name}(u, axis="x")', doc, keywords=("axis",)) for name, doc in docs.items()}
 
 
 def _over_frames() -> dict[str, Function]:
     docs = {
-        "time_mean": "mean over the frames, those at a time of at least ``after``",
+        "time_mean": "mean over the frames at times of at least ``after``",
         "time_rms": "square root of the mean of the squares over these frames",
         "largest": "largest value of these frames",
         "smallest": "smallest value of these frames",
@@ -91,24 +91,24 @@ FUNCTIONS = {
     **_over_space(),
     "at": Function(
         "at(u, x=0.5)",
-        "value of a field at a place along one axis or several, by straight lines between its points",
+        "value of a field at coordinates along one axis or several, by linear interpolation",
         keywords=("x", "y", "z"),
         by_axis=True,
     ),
     "cubic_at": Function(
         "cubic_at(u, x=0.5)",
-        "the same by cubics through four points, which is exacter where the field is smooth",
+        "the same by cubic interpolation through four points, more accurate for smooth fields",
         keywords=("x", "y", "z"),
         by_axis=True,
     ),
     "parabola_min": Function(
-        "parabola_min(u)", "smallest value of a frame, by parabolas through its smallest number and the neighbors"
+        "parabola_min(u)", "minimum of a frame, by parabolas through its smallest number and the neighbors"
     ),
     "parabola_min_at": Function(
         'parabola_min_at(u, axis="x")',
-        "where along an axis that is, the lowest point of the parabola",
+        "coordinate of that minimum along an axis",
         keywords=("axis",),
-        along=True,
+        needs_axis=True,
     ),
     **_over_frames(),
 }

@@ -1,4 +1,4 @@
-"""Quantities given by expressions of a simulation's parameters, quantities and coordinates."""
+"""Quantities defined by expressions of a simulation's parameters, quantities and coordinates."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -14,11 +14,11 @@ from simkit.errors import Mistakes, UserError
 
 
 @dataclasses.dataclass(frozen=True)
-class Expressed:
-    """A quantity that is said by an expression.
+class ExpressedQuantity:
+    """A quantity defined by an expression.
 
     Attributes:
-        text: of names that are diagnosed or observed, parameters, coordinates, and quantities before it.
+        text: expression of observed arrays, diagnostics, parameters, coordinates, and quantities defined before it.
         quantity: unit and meaning.
         where: file and key, for messages.
     """
@@ -29,24 +29,24 @@ class Expressed:
 
 
 def with_expressions(
-    simulation: Simulation, said: Mapping[str, Expressed], mistakes: Mistakes | None = None
+    simulation: Simulation, quantities: Mapping[str, ExpressedQuantity], mistakes: Mistakes | None = None
 ) -> Simulation:
-    """Return the simulation, which also tells quantities that are said by expressions.
+    """Return the simulation with further quantities defined by expressions.
 
     Args:
-        simulation: as it is.
-        said: by name. One number per frame joins the diagnostics, an array what frames store.
-        mistakes: where to keep what is wrong with any of them, which is then left out; ``None`` raises it.
+        simulation: the simulation without them.
+        quantities: definitions by name. Scalars are added to the diagnostics, arrays to the frames.
+        mistakes: collects the mistakes of definitions, which are then skipped; ``None`` raises them.
 
     Raises:
-        UserError: that marks the column of a mistake; if one reduces frames, of which there is only one; or if a name
-            is that of a quantity or coordinate.
+        UserError: that marks the column of a mistake; if an expression reduces frames; or if a name is already used by
+            a quantity or coordinate.
     """
     moment = Moment(simulation)
     kept = mistakes or Mistakes()
     expressions: dict[str, Expression] = {}
     axes: dict[str, tuple[str, ...]] = {}
-    for name, one in said.items():
+    for name, one in quantities.items():
         with kept.kept():
             found = _checked(name, one, moment, expressions)
             axes[name] = _axes_of(name, moment, expressions | {name: found})
@@ -54,35 +54,35 @@ def with_expressions(
     if mistakes is None:
         kept.raise_if_any()
 
-    def told(own: Callable[[State, Params], Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
-        def tell(state: State, params: Params) -> Arrays:
+    def joined(own: Callable[[State, Params], Arrays], names: list[str]) -> Callable[[State, Params], Arrays]:
+        def function(state: State, params: Params) -> Arrays:
             found = _values(names, moment, expressions, state, params)
             return own(state, params) | {name: jnp.asarray(found[name].array, jnp.result_type(float)) for name in names}
 
-        return tell
+        return function
 
     return dataclasses.replace(
         simulation,
-        observe=told(simulation.observe, [name for name in axes if axes[name]]),
-        diagnose=told(simulation.diagnose, [name for name in axes if not axes[name]]),
+        observe=joined(simulation.observe, [name for name in axes if axes[name]]),
+        diagnose=joined(simulation.diagnose, [name for name in axes if not axes[name]]),
         dimensions={**simulation.dimensions, **{name: of for name, of in axes.items() if of}},
-        quantities={**simulation.quantities, **{name: said[name].quantity for name in axes}},
+        quantities={**simulation.quantities, **{name: quantities[name].quantity for name in axes}},
     )
 
 
-def _checked(name: str, one: Expressed, moment: Moment, before: Mapping[str, Expression]) -> Expression:
+def _checked(name: str, one: ExpressedQuantity, moment: Moment, before: Mapping[str, Expression]) -> Expression:
     if name in moment.quantities or name in moment.coordinates:
-        raise UserError(f"{one.where}: '{name}' is there already; choose another name")
+        raise UserError(f"{one.where}: '{name}' is already a quantity or coordinate; choose another name")
     if name in TAKEN:
-        raise UserError(f"{one.where}: data sets have a '{name}' of their own; choose another name")
+        raise UserError(f"{one.where}: '{name}' is a name used by data sets; choose another name")
     found = expression(one.text, one.where, moment.known | set(before))
     if found.syntax.over_frames:
-        raise UserError(f"{one.where}: '{one.text}' reduces frames, and a quantity is of one; make it an objective")
+        raise UserError(f"{one.where}: '{one.text}' reduces frames, and a quantity has one; make it an objective")
     return found
 
 
 def _axes_of(name: str, moment: Moment, expressions: Mapping[str, Expression]) -> tuple[str, ...]:
-    """Return the axes that a quantity has, by tracing it."""
+    """Return the axes of a quantity, by tracing it."""
     axes: list[tuple[str, ...]] = []
 
     def traced(state: State, params: Params) -> jax.Array:
@@ -97,14 +97,14 @@ def _axes_of(name: str, moment: Moment, expressions: Mapping[str, Expression]) -
 def _values(
     names: list[str], moment: Moment, expressions: Mapping[str, Expression], state: State, params: Params
 ) -> dict[str, Named]:
-    """Return expressed quantities, each evaluated once, and of what the simulation tells no more than they take."""
-    wanted, ahead = dict.fromkeys(names), list(names)
-    while ahead:
-        if (name := ahead.pop()) in expressions:
-            ahead += [each for each in expressions[name].syntax.names if each not in wanted]
-            wanted |= dict.fromkeys(expressions[name].syntax.names)
-    values = moment.values(state, params, [name for name in wanted if name not in expressions])
-    for name, said in expressions.items():
-        if name in wanted:
-            values[name] = said({each: values[each] for each in said.syntax.names})
+    """Return expressed quantities and all values that they depend on, each evaluated once."""
+    needed, pending = dict.fromkeys(names), list(names)
+    while pending:
+        if (name := pending.pop()) in expressions:
+            pending += [each for each in expressions[name].syntax.names if each not in needed]
+            needed |= dict.fromkeys(expressions[name].syntax.names)
+    values = moment.values(state, params, [name for name in needed if name not in expressions])
+    for name, formula in expressions.items():
+        if name in needed:
+            values[name] = formula({each: values[each] for each in formula.syntax.names})
     return values

@@ -1,4 +1,4 @@
-"""Formulas of a system: expressions of its parameters, derived values, and names such as coordinates."""
+"""Formulas of a system: expressions of parameters, derived values and local names such as coordinates."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -13,64 +13,63 @@ from simkit.core.expressions.evaluation import Named, aligned
 from simkit.core.expressions.expression import Expression, expression
 from simkit.core.expressions.names import CONSTANTS, FUNCTIONS
 from simkit.core.expressions.syntax import parse
-from simkit.core.settings import Said
+from simkit.core.settings import FormulaText
 from simkit.core.simulation import Params
 from simkit.errors import Mistakes, UserError, one_line
 
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """What every formula of a system may take.
+    """Names available to every formula of a system.
 
     Attributes:
-        parameters: paths of parameters that are one number.
-        derived: further values by name, each of parameters, of those before it, and of names that only some places
-            know, such as the time.
+        parameters: paths of scalar parameters.
+        derived: derived values by name, each a formula of parameters, of derived values before it, and of names that
+            are available to some formulas only, such as the time.
     """
 
     parameters: tuple[str, ...]
     derived: Mapping[str, "Formula"] = dataclasses.field(default_factory=dict)
 
     def refuse_unknown(self, settings: Any, names: Collection[str]) -> None:
-        """Refuse names in formulas that are known nowhere, those of all formulas together.
+        """Refuse unknown names in any of the formulas of a system, all of them in one error.
 
         Args:
             settings: a tree of tables and lists with formulas.
-            names: known in some places, besides parameters and derived values.
+            names: names that some formulas may contain besides parameters and derived values.
 
         Raises:
-            UserError: that marks the first; `UserError.others` has all that follow.
+            UserError: that marks the first; `UserError.others` has the rest.
         """
         known, mistakes = {*self.parameters, *self.derived, *names}, Mistakes()
 
-        def look(value: Any) -> None:
+        def visit(value: Any) -> None:
             if isinstance(value, Mapping):
                 value = tuple(value.values())
             if isinstance(value, tuple | list):
                 for inner in value:
-                    look(inner)
-            elif isinstance(value, Said):
+                    visit(inner)
+            elif isinstance(value, FormulaText):
                 with mistakes.kept():
                     _refuse_names(value, known)
 
-        look(settings)
+        visit(settings)
         mistakes.raise_if_any()
 
-    def formula(self, said: Said, names: Collection[str] = ()) -> "Formula":
-        """Return a formula.
+    def formula(self, written: FormulaText, names: Collection[str] = ()) -> "Formula":
+        """Return a checked formula.
 
         Args:
-            said: its text, and where it stands.
-            names: what it may take besides parameters and derived values: coordinates, the time, quantities.
+            written: its text, and the path of its key.
+            names: names that it may contain besides parameters and derived values: coordinates, the time, quantities.
 
         Raises:
-            UserError: that marks the column of a name that is not known, or tells through which derived value it is
-                taken.
+            UserError: that marks the column of an unknown name, or names the derived value that depends on one.
         """
         known = {*self.parameters, *self.derived, *names}
-        found = expression(said.text, said.where, known)
+        found = expression(written.text, written.where, known)
         if found.syntax.over_frames:
-            raise UserError(f"{said.where}: '{said.text}' reduces the frames of a run, and there is only one moment")
+            raise UserError(f"{written.where}: '{written.text}' reduces frames, and a formula has the present one only")
         taken: dict[str, None] = {}
         for name in found.syntax.names:
             if name in names or name not in self.derived:
@@ -79,31 +78,31 @@ class Scope:
             for inner in self.derived[name].taken:
                 if inner not in names and inner not in self.parameters:
                     raise UserError(
-                        f"{said.where}: '{name}' is derived of '{inner}', which is not known here; "
+                        f"{written.where}: '{name}' depends on '{inner}', which is not known here; "
                         f"known: {', '.join(names) or 'parameters only'}"
                     )
                 taken[inner] = None
         return Formula(found, self, tuple(taken))
 
 
-def _refuse_names(said: Said, known: Collection[str]) -> None:
-    """Raise if a formula or a condition has a name that is not known; all else is left to where it is used."""
-    for is_truth in (False, True):
+def _refuse_names(written: FormulaText, known: Collection[str]) -> None:
+    """Refuse unknown names in a formula or condition; other mistakes are found where it is used."""
+    for is_condition in (False, True):
         try:
-            parse(said.text, said.where, is_truth=is_truth)
+            parse(written.text, written.where, is_condition=is_condition)
         except UserError:
             continue
-        parse(said.text, said.where, known, is_truth=is_truth)
+        parse(written.text, written.where, known, is_condition=is_condition)
 
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
-    """A formula of a system, as a pure function of its parameters and of what its place adds.
+    """A formula of a system, as a pure function of its parameters and of values by local name.
 
     Attributes:
         expression: the checked expression.
-        scope: what it may take anywhere.
-        taken: names of parameters, and of what its place adds, that it depends on, also through derived values.
+        scope: names available to all formulas of the system.
+        taken: parameters and local names that it depends on, directly or through derived values.
     """
 
     expression: Expression
@@ -111,12 +110,12 @@ class Formula:
     taken: tuple[str, ...]
 
     def takes(self, *names: str) -> bool:
-        """Return whether it depends on any of some names."""
+        """Return whether it depends on any of the names."""
         return any(name in self.taken for name in names)
 
     @property
     def where(self) -> str:
-        """Where it stands, for messages."""
+        """Path of its key, for messages."""
         return self.expression.where
 
     def __call__(self, params: Params, **given: Named | jax.Array | float) -> Named:
@@ -124,7 +123,7 @@ class Formula:
 
         Args:
             params: parameters.
-            **given: what its place adds, by name; plain arrays are numbers without axes.
+            **given: values by local name; plain arrays are scalars without axes.
 
         Raises:
             UserError: if axes do not fit.
@@ -132,7 +131,7 @@ class Formula:
         return self.of(params, given)
 
     def of(self, params: Params, given: Mapping[str, Named | jax.Array | float]) -> Named:
-        """Return its value; as when it is called, with what its place adds in one mapping."""
+        """Return its value, with the values by local name in one mapping."""
         numbers = paths.leaves(params)
         values: dict[str, Named | jax.Array | float] = {}
         for name in self.expression.syntax.names:
@@ -148,41 +147,41 @@ class Formula:
         """Return its value as one number.
 
         Raises:
-            UserError: if it is more than one.
+            UserError: if it is an array.
         """
         value = self.of(params, given)
         if value.axes:
-            raise UserError(f"{self.where}: one number is wanted, and there is one for each {' and '.join(value.axes)}")
+            raise UserError(f"{self.where}: must be one number, and is one for each {' and '.join(value.axes)}")
         return jnp.asarray(value.array, precision_of(params))
 
     def on(self, axes: tuple[str, ...], params: Params, **given: Named | jax.Array | float) -> jax.Array:
-        """Return its value as an array with the given axes, of length 1 where it is the same along one.
+        """Return its value as an array with the given axes, of length 1 where it does not depend on one.
 
         Args:
             axes: names of the axes, in order.
             params: parameters.
-            **given: what its place adds; coordinates as `Named`.
+            **given: values by local name; coordinates as `Named`.
 
         Raises:
             UserError: if it has another axis.
         """
         value = self.of(params, given)
         if other := [axis for axis in value.axes if axis not in axes]:
-            raise UserError(f"{self.where}: has one number for each {other[0]}; only {' and '.join(axes)} are wanted")
+            raise UserError(f"{self.where}: has one number for each {other[0]}; it may have axes {' and '.join(axes)}")
         array = jnp.asarray(value.array, precision_of(params))
         return aligned(Named(array, value.axes), axes) if value.axes else array.reshape([1] * len(axes))
 
 
-def scope(parameters: Params, derived: Mapping[str, Said] | None = None, names: Collection[str] = ()) -> Scope:
-    """Return what the formulas of a system may take.
+def scope(parameters: Params, derived: Mapping[str, FormulaText] | None = None, names: Collection[str] = ()) -> Scope:
+    """Return the names available to the formulas of a system.
 
     Args:
-        parameters: the system's, those that are one number count.
-        derived: expressions of further values by name; each may take those before it.
-        names: what they may take besides: names that some places know, such as coordinates and the time.
+        parameters: parameters of the system, of which the scalars are available.
+        derived: formulas of derived values by name; each may contain those before it.
+        names: local names that derived values may contain, such as coordinates and the time.
 
     Raises:
-        UserError: if a derived value has a name that is taken, or is no expression of what there is.
+        UserError: if a parameter or derived value has the name of something else, or a formula has an unknown name.
     """
     single = tuple(name for name, value in paths.leaves(parameters).items() if _is_number(value))
     for name in single:
@@ -190,10 +189,10 @@ def scope(parameters: Params, derived: Mapping[str, Said] | None = None, names: 
             what = "a function" if name in FUNCTIONS else "a constant" if name in CONSTANTS else "another value"
             raise UserError(f"parameter '{name}' has the name of {what} of formulas; choose another name")
     found = Scope(single)
-    for name, said in (derived or {}).items():
+    for name, written in (derived or {}).items():
         if name in found.parameters or name in FUNCTIONS or name in CONSTANTS or name in names:
-            raise UserError(f"{said.where}: the name '{name}' is taken; choose another")
-        found = Scope(single, {**found.derived, name: found.formula(said, names)})
+            raise UserError(f"{written.where}: the name '{name}' is taken; choose another")
+        found = Scope(single, {**found.derived, name: found.formula(written, names)})
     return found
 
 
@@ -201,28 +200,28 @@ def refuse_non_finite(formula: Formula, value: jax.Array | Named) -> None:
     """Refuse a formula whose value at the start of a run is not finite everywhere.
 
     Args:
-        formula: for the message.
-        value: what it gave, not traced.
+        formula: the formula, for the message.
+        value: its value, not traced.
 
     Raises:
-        UserError: if a number is not finite; tells where.
+        UserError: if a number is not finite, with its index.
     """
     array = np.asarray(value.array if isinstance(value, Named) else value)
     wrong = np.argwhere(~np.isfinite(array))
     if len(wrong):
-        place = f" at the place {[int(k) for k in wrong[0]]} of {list(array.shape)}" if array.ndim else ""
+        index = f" at index {[int(k) for k in wrong[0]]} of {list(array.shape)}" if array.ndim else ""
         raise UserError(
-            f"{formula.where}: '{one_line(formula.expression.syntax.text, 80)}' is {array[tuple(wrong[0])]}{place} at "
-            "the start; change it, or the parameters it takes"
+            f"{formula.where}: '{one_line(formula.expression.syntax.text, 80)}' is {array[tuple(wrong[0])]}{index} at "
+            "the start; change it, or the parameters in it"
         )
 
 
 def refuse_negative(formula: Formula, value: jax.Array | Named) -> None:
-    """Refuse a formula whose value at the start of a run is not finite, or below zero, somewhere.
+    """Refuse a formula whose value at the start of a run is not finite or negative anywhere.
 
     Args:
-        formula: for the message.
-        value: what it gave, not traced.
+        formula: the formula, for the message.
+        value: its value, not traced.
 
     Raises:
         UserError: if a number is not finite or negative.
@@ -232,12 +231,12 @@ def refuse_negative(formula: Formula, value: jax.Array | Named) -> None:
     if smallest < 0:
         raise UserError(
             f"{formula.where}: '{one_line(formula.expression.syntax.text, 80)}' is {smallest:g} at the start; choose "
-            "one that is nowhere below zero"
+            "one that is nowhere negative"
         )
 
 
 def precision_of(params: Params) -> Any:
-    """Return the precision of parameters, in which formulas are evaluated; the working precision without any."""
+    """Return the dtype of the parameters, in which formulas are evaluated; the working precision if there are none."""
     return jnp.result_type(*(paths.leaves(params).values() or (float,)))
 
 

@@ -1,4 +1,4 @@
-"""Stop condition of a run, given by an expression."""
+"""Stop condition of a run, defined by an expression."""
 
 import dataclasses
 
@@ -13,30 +13,30 @@ from simkit.errors import UserError
 
 
 def stopped_when(simulation: Simulation, text: str, where: str) -> Simulation:
-    """Return the simulation, which takes no further step once a condition holds.
+    """Return the simulation with the status ``STOPPED`` once a condition holds.
 
-    The condition is asked after every step. Derivatives are those of the steps that were taken: by how much the moment
-    of the stop would move is not among them.
+    The condition is evaluated after every step. Derivatives are those of the steps taken; they do not include the
+    change of the time at which it stops.
 
     Args:
-        simulation: as it is; one that runs a number of steps.
+        simulation: one that runs a fixed number of steps.
         text: a comparison of quantities, parameters and coordinates, such as ``"height < 0 and time > 1"``.
         where: file and key, for messages.
 
     Raises:
-        UserError: that marks the column of a mistake; if it is one for each of several places; or if the simulation
-            runs until it converges.
+        UserError: that marks the column of a mistake; if the condition is an array; or if the simulation runs until it
+            converges.
     """
     if simulation.converges:
         raise UserError(f"{where}: the simulation runs until it converges, and needs no condition; leave it out")
     moment, own = Moment(simulation), status_of(simulation)
-    said = expression(text, where, moment.known, is_truth=True)
-    if said.syntax.over_frames:
-        raise UserError(f"{where}: '{text}' reduces frames, and the condition is asked of one")
+    condition = expression(text, where, moment.known, is_condition=True)
+    if condition.syntax.over_frames:
+        raise UserError(f"{where}: '{text}' reduces frames, and a stop condition has the present one only")
 
     def status(state: State, params: Params) -> jax.Array:
         code = own(state, params)
-        holds = said(moment.values(state, params, said.syntax.names))
+        holds = condition(moment.values(state, params, condition.syntax.names))
         if holds.axes:
             raise UserError(f"{where}: '{text}' is one for each {' and '.join(holds.axes)}; reduce it by max or min")
         return jnp.where(jnp.asarray(holds.array) & ~stops(code), jnp.int32(Status.STOPPED), code)

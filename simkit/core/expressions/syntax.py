@@ -1,4 +1,4 @@
-"""Text of an expression to a checked syntax tree: data, never code, and every mistake one line with its column."""
+"""Parser of expressions: text to a checked syntax tree, with one-line errors that mark the column."""
 
 import ast
 import dataclasses
@@ -18,12 +18,12 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
 @dataclasses.dataclass(frozen=True)
 class Syntax:
-    """A checked expression.
+    """Syntax tree of a checked expression.
 
     Attributes:
-        text: as it was written.
-        tree: its root; numbers, names, operators, comparisons and calls of known functions only.
-        names: what it takes, in the order in which they first appear.
+        text: the text as written.
+        tree: root node; numbers, names, operators, comparisons and calls of known functions only.
+        names: names in it, in order of first appearance.
         over_frames: whether it reduces frames of a run to one number.
     """
 
@@ -33,17 +33,17 @@ class Syntax:
     over_frames: bool
 
 
-def parse(text: str, where: str, known: Collection[str] | None = None, *, is_truth: bool = False) -> Syntax:
+def parse(text: str, where: str, known: Collection[str] | None = None, *, is_condition: bool = False) -> Syntax:
     """Return the checked tree of an expression.
 
     Args:
         text: such as ``"4*epsilon*((sigma/r)**12 - (sigma/r)**6)"``; at most 1,000 characters.
         where: file and key, for messages.
-        known: names that it may use; ``None`` leaves that open.
-        is_truth: whether it is a comparison, true or false, and not a number.
+        known: names that it may contain; ``None`` allows any.
+        is_condition: whether it is a condition, true or false, instead of a number.
 
     Raises:
-        UserError: that marks the column, if it is no expression, too long, too deep, or uses what there is not.
+        UserError: that marks the column, if it is not an expression, too long, too deep, or has an unknown name.
     """
     if len(text) > MAX_LENGTH:
         raise UserError(f"{where}: an expression of {len(text)} characters; write at most {MAX_LENGTH}")
@@ -53,13 +53,13 @@ def parse(text: str, where: str, known: Collection[str] | None = None, *, is_tru
         raise UserError(f"{where}: an empty expression; write a number or a formula")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Python, about code that one would not write
+            warnings.simplefilter("ignore")  # SyntaxWarning about unusual code, such as ``1 is 1``
             tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         column = (getattr(error, "offset", None) or 1) + len(text) - len(text.lstrip())
         reason = one_line(getattr(error, "msg", "") or "it is nested too deeply")
         raise UserError(f"{where}: {_marked(text, column)}: not an expression ({reason}); repair it") from None
-    return _Checker(text, where, known).checked(tree, is_truth)
+    return _Checker(text, where, known).checked(tree, is_condition)
 
 
 def dotted(node: ast.expr) -> str:
@@ -71,7 +71,7 @@ def dotted(node: ast.expr) -> str:
 
 
 def entries_of(node: ast.Subscript) -> tuple[int, ...]:
-    """Return the numbers in brackets behind an array; none if they are anything but whole numbers from 0."""
+    """Return the indices in brackets after an array; empty if they are not all integers from 0."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     numbers = [part.value for part in parts if isinstance(part, ast.Constant)]
     are_whole = all(isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in numbers)
@@ -85,7 +85,7 @@ def refuse(text: str, where: str, node: ast.expr, message: str) -> NoReturn:
         UserError: always.
     """
     code = text.strip()
-    # Columns of ast count bytes, from the first character that is no blank.
+    # Columns of ast count bytes of the stripped text.
     before = code.encode()[: node.col_offset].decode(errors="ignore")
     column = len(text) - len(text.lstrip()) + len(before) + 1
     part = one_line(ast.get_source_segment(code, node) or "", 40)
@@ -99,24 +99,24 @@ class _Checker:
         self.names: dict[str, None] = {}
         self.over_frames = False
 
-    def checked(self, tree: ast.expr, is_truth: bool) -> Syntax:
-        (self.truth if is_truth else self.number)(tree, 0)
+    def checked(self, tree: ast.expr, is_condition: bool) -> Syntax:
+        (self.condition if is_condition else self.number)(tree, 0)
         return Syntax(self.text, tree, tuple(self.names), self.over_frames)
 
     def refuse(self, node: ast.expr, message: str) -> NoReturn:
         refuse(self.text, self.where, node, message)
 
-    def is_truth(self, node: ast.expr, depth: int) -> bool:
-        """Check a part and what it is made of; return whether it is true or false instead of a number."""
+    def is_condition(self, node: ast.expr, depth: int) -> bool:
+        """Check a node and those below it; return whether it is a condition instead of a number."""
         self.parts += 1
         if depth > MAX_DEPTH or self.parts > MAX_PARTS:
-            self.refuse(node, f"goes beyond {MAX_DEPTH} levels or {MAX_PARTS} parts; write a shorter expression")
+            self.refuse(node, f"exceeds {MAX_DEPTH} levels or {MAX_PARTS} parts; write a shorter expression")
         match node:
             case ast.Constant(value=bool() | complex() | str() | bytes() | None):
                 self.refuse(node, "is not a number; write digits")
             case ast.Constant(value=int() | float() as value):
                 if not _finite(value):
-                    self.refuse(node, "is beyond what a number can hold; write a smaller one")
+                    self.refuse(node, "is too large for a floating-point number; write a smaller one")
             case ast.Name() | ast.Attribute():
                 if not (name := dotted(node)):
                     self.refuse(node, _NOT_ARITHMETIC)
@@ -130,7 +130,7 @@ class _Checker:
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
                 self.number(operand, depth)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                self.truth(operand, depth)
+                self.condition(operand, depth)
                 return True
             case ast.BinOp(op=op, left=left, right=right) if isinstance(op, _ARITHMETIC):
                 self.number(left, depth)
@@ -139,11 +139,11 @@ class _Checker:
                 self.refuse(node, "has ^, which is no power; write **")
             case ast.BoolOp(values=values):
                 for value in values:
-                    self.truth(value, depth)
+                    self.condition(value, depth)
                 return True
             case ast.Compare(left=left, ops=ops, comparators=others):
                 if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq) for op in ops):
-                    self.refuse(node, "compares in a way that numbers do not; write <, <=, >, >=, == or !=")
+                    self.refuse(node, "is not a comparison of numbers; write <, <=, >, >=, == or !=")
                 for part in (left, *others):
                     self.number(part, depth)
                 return True
@@ -156,12 +156,12 @@ class _Checker:
         return False
 
     def number(self, node: ast.expr, depth: int) -> None:
-        if self.is_truth(node, depth + 1):
-            self.refuse(node, "is true or false where a number is wanted; write where(condition, 1, 0)")
+        if self.is_condition(node, depth + 1):
+            self.refuse(node, "is a condition where a number is needed; write where(condition, 1, 0)")
 
-    def truth(self, node: ast.expr, depth: int) -> None:
-        if not self.is_truth(node, depth + 1):
-            self.refuse(node, "is a number where true or false is wanted; compare it with another")
+    def condition(self, node: ast.expr, depth: int) -> None:
+        if not self.is_condition(node, depth + 1):
+            self.refuse(node, "is a number where a condition is needed; compare it with another")
 
     def name(self, node: ast.expr, name: str) -> None:
         if name in CONSTANTS and (self.known is None or name not in self.known):
@@ -181,13 +181,13 @@ class _Checker:
         if not function.least <= count <= function.most or any(isinstance(arg, ast.Starred) for arg in node.args):
             self.refuse(node, f"has {count} arguments; write {function.usage}")
         if function.by_axis and not node.keywords:
-            self.refuse(node, f"says no place; write {function.usage}")
-        if function.along and not node.keywords:
-            self.refuse(node, f"says no axis; write {function.usage}")
+            self.refuse(node, f"needs a coordinate; write {function.usage}")
+        if function.needs_axis and not node.keywords:
+            self.refuse(node, f"needs an axis; write {function.usage}")
         for keyword in node.keywords:
             self.keyword(node, function, keyword, depth)
-        for place, argument in enumerate(node.args):
-            (self.truth if name == "where" and place == 0 else self.number)(argument, depth)
+        for number, argument in enumerate(node.args):
+            (self.condition if name == "where" and number == 0 else self.number)(argument, depth)
 
     def keyword(self, node: ast.Call, function: Function, keyword: ast.keyword, depth: int) -> None:
         if keyword.arg is None or (keyword.arg not in function.keywords and not function.by_axis):
@@ -196,7 +196,7 @@ class _Checker:
         if sum(other.arg == keyword.arg for other in node.keywords) > 1:
             self.refuse(node, f"has the option '{keyword.arg}' twice; write it once")
         if function.by_axis:
-            # The coordinates of the points are taken by the name of their axis.
+            # The coordinates of the points are a value of the expression, by the name of their axis.
             if self.known is not None and keyword.arg not in self.known:
                 hint = nearest(keyword.arg, sorted(self.known))
                 self.refuse(node, f"names '{keyword.arg}', which is no axis with coordinates here{hint}")
@@ -216,7 +216,7 @@ def _finite(value: float) -> bool:
 
 
 def _marked(text: str, column: int) -> str:
-    """Return the column and what surrounds it, with a mark before it."""
+    """Return the column number and the text around it, with a mark before the column."""
     before, after = text[: column - 1], text[column - 1 :]
     before = before if len(before) <= 30 else f"...{before[-27:]}"
     after = after if len(after) <= 30 else f"{after[:27]}..."

@@ -1,23 +1,23 @@
-"""Settings of a system as data: tables whose keys are declared once, read and checked all together."""
+"""Settings of a system as data: declarations of the keys of tables, and the check of tables against them."""
 
 from simkit.core.settings.kinds import (
     condition,
     either,
     flag,
     formula,
+    formula_text,
     named,
     number,
-    said,
     several,
     table,
     text,
     whole,
     word,
 )
-from simkit.core.settings.setting import Said, Setting, Settings, declares, listing, read, schema_of
+from simkit.core.settings.setting import FormulaText, Setting, Settings, declares, listing, read, schema_of
 
 __all__ = [
-    "Said",
+    "FormulaText",
     "Setting",
     "Settings",
     "condition",
@@ -25,11 +25,11 @@ __all__ = [
     "either",
     "flag",
     "formula",
+    "formula_text",
     "listing",
     "named",
     "number",
     "read",
-    "said",
     "schema_of",
     "several",
     "table",

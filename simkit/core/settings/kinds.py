@@ -1,18 +1,19 @@
-"""Kinds of settings: numbers, words, formulas, lists and tables, each with its check, its words and its schema."""
+"""Kinds of settings: numbers, words, formulas, lists and tables, each with its check, description and schema."""
 
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from simkit.core.parameter import POSITIVE, UNBOUNDED, out_of_bounds
-from simkit.core.settings.setting import Said, Setting, below, read, schema_of, shown
+from simkit.core.paths import below
+from simkit.core.settings.setting import Form, FormulaText, Setting, Settings, read, schema_of, shown
 from simkit.errors import Mistakes, UserError, nearest, one_line
 
 _REQUIRED: Any = object()
 
 
 def number(doc: str, default: Any = _REQUIRED, bounds: tuple[float, float] = UNBOUNDED) -> Setting:
-    """Return a setting that is one number, or arithmetic of numbers; with ``default = None`` it may be left out."""
+    """Return a setting that is one number, or arithmetic of numbers; optional with ``default = None``."""
 
     def check(value: Any, where: str) -> float:
         if isinstance(value, str):
@@ -68,7 +69,7 @@ def word(doc: str, allowed: tuple[str, ...], default: Any = _REQUIRED) -> Settin
 
 
 def text(doc: str, default: Any = _REQUIRED) -> Setting:
-    """Return a setting that is text, such as that of a file."""
+    """Return a setting that is text, such as the content of a file."""
 
     def check(value: Any, where: str) -> str:
         if not isinstance(value, str):
@@ -79,61 +80,65 @@ def text(doc: str, default: Any = _REQUIRED) -> Setting:
 
 
 def formula(doc: str, default: Any = _REQUIRED) -> Setting:
-    """Return a setting that is a number or an expression, kept as `Said`."""
-    return _setting("a number or an expression", doc, said, default, {"type": ["number", "string"]})
+    """Return a setting that is a number or an expression, kept as `FormulaText`."""
+    return _setting("a number or an expression", doc, formula_text, default, {"type": ["number", "string"]})
 
 
 def condition(doc: str, default: Any = _REQUIRED) -> Setting:
-    """Return a setting that is a condition, an expression that is true or false, kept as `Said`."""
+    """Return a setting that is a condition, an expression with the value true or false, kept as `FormulaText`."""
 
-    def check(value: Any, where: str) -> Said:
+    def check(value: Any, where: str) -> FormulaText:
         from simkit.core.expressions.syntax import parse
 
         if not isinstance(value, str):
             raise UserError(
                 f'{where} = {shown(value)} is no condition; write a comparison in quotes, such as "y < 0.5"'
             )
-        parse(value, where, is_truth=True)
-        return Said(value, where)
+        parse(value, where, is_condition=True)
+        return FormulaText(value, where)
 
     return _setting("a condition", doc, check, default, {"type": "string"})
 
 
 def several(of: Setting, doc: str, counts: tuple[int, ...] = (), default: Any = _REQUIRED) -> Setting:
-    """Return a setting that is a list of what another one is, kept as a tuple.
+    """Return a setting that is a list of entries of one kind, kept as a tuple.
 
     Args:
-        of: what each entry is.
-        doc: what it means.
-        counts: how many there may be; empty for any number.
-        default: as it would be written.
+        of: setting of each entry.
+        doc: its meaning.
+        counts: allowed numbers of entries; empty for any number.
+        default: default as written in a file.
     """
 
     def check(value: Any, where: str) -> tuple:
         if not isinstance(value, list | tuple):
             raise UserError(f"{where} = {shown(value)} is no list; write several in brackets")
         if counts and len(value) not in counts:
-            wanted = " or ".join(map(str, counts))
-            raise UserError(f"{where} has {len(value)} entries; write {wanted}")
-        return tuple(of.check(entry, f"{where}[{place}]") for place, entry in enumerate(value))
+            allowed = " or ".join(map(str, counts))
+            raise UserError(f"{where} has {len(value)} entries; write {allowed}")
+        return tuple(of.check(entry, f"{where}[{index}]") for index, entry in enumerate(value))
 
     many = f" of {' or '.join(map(str, counts))}" if counts else ""
     sizes = {"minItems": min(counts), "maxItems": max(counts)} if counts else {}
     schema = {"type": "array", "items": of.schema, **sizes}
-    return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.keys)
+    return _setting(f"a list{many}, each {of.kind}", doc, check, default, schema, of.keys, "list")
 
 
 def table(doc: str, keys: Mapping[str, Setting], default: Any = None) -> Setting:
-    """Return a setting that is a table of other ones; ``None`` where it is absent and has no default."""
-    return _setting("a table", doc, lambda value, where: read(value, keys, where), default, schema_of(keys), keys)
+    """Return a setting that is a table of settings; ``None`` where it is absent and has no default."""
+
+    def check(value: Any, where: str) -> Settings:
+        return read(value, keys, where)
+
+    return _setting("a table", doc, check, default, schema_of(keys), keys, "table")
 
 
 def named(doc: str, one: Setting) -> Setting:
-    """Return a setting that is a table whose keys are names of the user's own, kept as a dictionary."""
+    """Return a setting that is a table whose keys are names chosen by the user, kept as a dictionary."""
 
     def check(value: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            raise UserError(f"{where} = {shown(value)} is no table; write names and what they stand for")
+            raise UserError(f"{where} = {shown(value)} is no table; write names and values")
         mistakes, found = Mistakes(), {}
         for name, entry in value.items():
             with mistakes.kept():
@@ -146,55 +151,49 @@ def named(doc: str, one: Setting) -> Setting:
         return found
 
     schema = {"type": "object", "additionalProperties": one.schema}
-    return _setting(f"a table, by name, of: {one.kind}", doc, check, {}, schema, one.keys)
+    return _setting(f"a table, by name, of: {one.kind}", doc, check, {}, schema, one.keys, "names")
 
 
 def either(doc: str, *kinds: Setting, default: Any = _REQUIRED) -> Setting:
-    """Return a setting that may be written in several ways; that of a value's own type counts.
+    """Return a setting that may be written in several ways, told apart by the type of the value.
 
     Args:
-        doc: what it means.
-        *kinds: at most one for tables, lists and all else each.
-        default: as it would be written.
+        doc: its meaning.
+        *kinds: at most one setting each for tables, for lists, and for other values.
+        default: default as written in a file.
     """
-
-    def form(value: Any) -> str:
-        return "table" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "other"
-
-    def form_of(kind: Setting) -> str:
-        return "table" if kind.kind.startswith("a table") else "list" if kind.kind.startswith("a list") else "other"
-
-    forms = {form_of(kind): kind for kind in kinds}
+    by_form = {"table" if kind.form == "names" else kind.form: kind for kind in kinds}
 
     def check(value: Any, where: str) -> Any:
-        if form(value) not in forms:
-            ways = ", or ".join(kind.kind for kind in kinds)
-            raise UserError(f"{where} = {shown(value)} is of another kind; write {ways}")
-        return forms[form(value)].check(value, where)
+        form = "table" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "value"
+        if form not in by_form:
+            allowed = ", or ".join(kind.kind for kind in kinds)
+            raise UserError(f"{where} = {shown(value)} is of another kind; write {allowed}")
+        return by_form[form].check(value, where)
 
     inner = {key: setting for kind in kinds for key, setting in kind.keys.items()}
     schema = {"anyOf": [kind.schema for kind in kinds]}
-    return _setting(", or ".join(kind.kind for kind in kinds), doc, check, default, schema, inner)
+    return _setting(", or ".join(kind.kind for kind in kinds), doc, check, default, schema, inner, kinds[0].form)
 
 
-def said(value: Any, where: str) -> Said:
-    """Return a formula as it was written.
+def formula_text(value: Any, where: str) -> FormulaText:
+    """Return the text of a formula with the path of its key.
 
     Args:
-        value: a number or text.
+        value: a number or an expression.
         where: path of its key.
 
     Raises:
-        UserError: if it is neither, or no expression.
+        UserError: if it is neither.
     """
     from simkit.core.expressions.syntax import parse
 
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return Said(repr(float(value)), where)
+        return FormulaText(repr(float(value)), where)
     if not isinstance(value, str):
         raise UserError(f"{where} = {shown(value)} is neither a number nor an expression; write one in quotes")
     parse(value, where)
-    return Said(value, where)
+    return FormulaText(value, where)
 
 
 def _setting(
@@ -204,6 +203,7 @@ def _setting(
     default: Any,
     schema: Mapping[str, Any],
     keys: Mapping[str, Setting] | None = None,
+    form: Form = "value",
 ) -> Setting:
     required = default is _REQUIRED
-    return Setting(kind, doc, check, None if required else default, keys or {}, required, schema)
+    return Setting(kind, doc, check, None if required else default, keys or {}, required, schema, form)

@@ -1,19 +1,22 @@
-"""A declared setting: its kind, default and meaning; and the reading of tables of settings."""
+"""Declarations of settings (kind, default, meaning), and the check of tables against them."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
+from simkit.core.paths import below
 from simkit.errors import Mistakes, UserError, nearest, one_line
+
+type Form = Literal["value", "list", "table", "names"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Said:
-    """A formula as it was written: text or a number, and where.
+class FormulaText:
+    """A formula as written in a file.
 
     Attributes:
-        text: of the expression.
-        where: the path of its key, for messages.
+        text: the expression.
+        where: path of its key, for messages.
     """
 
     text: str
@@ -22,16 +25,18 @@ class Said:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One key of a table.
+    """Declaration of one key of a table.
 
     Attributes:
-        kind: what may be written, in a few words.
-        doc: what it means.
-        check: ``(value, where) -> value`` as it is kept; raises `UserError`.
-        default: what an absent key means, as it would be written; ``None`` for nothing.
-        keys: of the table, or of each of several tables, that it is; empty for anything else.
-        is_required: whether it must be there.
+        kind: allowed values in a few words.
+        doc: its meaning.
+        check: ``(value, where) -> checked value``; raises `UserError`.
+        default: value of an absent key, as written in a file; ``None`` for no default.
+        keys: declared keys of its table or tables; empty for other values.
+        is_required: whether the key must be given.
         schema: JSON Schema of its values.
+        form: whether it is a list, a table of declared keys, a table of names chosen by the user, or a single value; of
+            a setting that may be written in several ways, the form of the first one.
     """
 
     kind: str
@@ -41,19 +46,20 @@ class Setting:
     keys: "Mapping[str, Setting]" = dataclasses.field(default_factory=dict)
     is_required: bool = False
     schema: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    form: Form = "value"
 
 
 class Settings(Mapping[str, Any]):
-    """A checked table: the value of every declared key, that of its default where it is absent.
+    """A checked table: the value of every declared key, its default where the key is absent.
 
     Attributes:
         where: path of the table, for messages.
-        said: keys that are there.
+        given: keys given in the table.
     """
 
-    def __init__(self, values: dict[str, Any], where: str, said: frozenset[str]) -> None:
-        """Keep what was checked; `read` makes these."""
-        self._values, self.where, self.said = values, where, said
+    def __init__(self, values: dict[str, Any], where: str, given: frozenset[str]) -> None:
+        """Store checked values; called by `read`."""
+        self._values, self.where, self.given = values, where, given
 
     def __getitem__(self, key: str) -> Any:
         """Return the value of a key."""
@@ -72,11 +78,11 @@ class Settings(Mapping[str, Any]):
         return below(self.where, key)
 
     def refuse(self, key: str, problem: str) -> UserError:
-        """Return the error that a key has a problem.
+        """Return an error about a key.
 
         Args:
-            key: which.
-            problem: what is wrong and what to do.
+            key: name of the key.
+            problem: the problem and its remedy.
         """
         return UserError(f"{self.path(key)} {problem}")
 
@@ -85,12 +91,12 @@ def read(entries: Any, keys: Mapping[str, Setting], where: str = "") -> Settings
     """Return a table with every key checked.
 
     Args:
-        entries: the table as it was written.
-        keys: the declared ones.
+        entries: the table as written in a file.
+        keys: declared keys.
         where: path of the table; empty at the top.
 
     Raises:
-        UserError: that names the first problem; `UserError.others` has all that follow.
+        UserError: that names the first problem; `UserError.others` has the rest.
     """
     if not isinstance(entries, Mapping):
         raise UserError(f"{where} = {shown(entries)} is no table; write keys and values")
@@ -105,14 +111,14 @@ def read(entries: Any, keys: Mapping[str, Setting], where: str = "") -> Settings
             if key not in entries and setting.is_required:
                 raise UserError(f"{below(where, key)} is missing; give {setting.kind}: {setting.doc}")
             value = entries.get(key, setting.default)
-            is_left_out = key not in entries and value is None
-            values[key] = None if is_left_out else setting.check(value, below(where, key))
+            is_absent = key not in entries and value is None
+            values[key] = None if is_absent else setting.check(value, below(where, key))
     mistakes.raise_if_any()
     return Settings(values, where, frozenset(map(str, entries)))
 
 
 def declares[Factory: Callable[..., Any]](keys: Mapping[str, Setting]) -> Callable[[Factory], Factory]:
-    """Return a decorator of a factory, which tells the schema and the documentation what its arguments may hold.
+    """Return a decorator that attaches the declarations of a factory's arguments, for its schema and documentation.
 
     Args:
         keys: settings by name of argument.
@@ -138,24 +144,18 @@ def schema_of(keys: Mapping[str, Setting]) -> dict[str, Any]:
 
 
 def listing(keys: Mapping[str, Setting], path: str = "") -> list[tuple[str, Setting]]:
-    """Return every key with its path, those of inner tables behind theirs; ``NAME`` stands for a name of the user's.
+    """Return every key with its path, each followed by those of its inner tables; ``NAME`` is a name the user chooses.
 
     Args:
-        keys: declared ones.
-        path: of their table.
+        keys: declared keys.
+        path: path of their table.
     """
     found = []
     for key, setting in keys.items():
         here = below(path, key)
         found.append((here, setting))
-        inner = f"{here}.NAME" if setting.kind.startswith("a table, by name") else here
-        found += listing(setting.keys, f"{here}[]" if setting.kind.startswith("a list") else inner)
+        found += listing(setting.keys, here + {"list": "[]", "names": ".NAME"}.get(setting.form, ""))
     return found
-
-
-def below(where: str, key: object) -> str:
-    """Return the path of a key of a table, for messages."""
-    return f"{where}.{key}" if where else str(key)
 
 
 def shown(value: Any) -> str:

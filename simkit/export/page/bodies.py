@@ -6,9 +6,9 @@ import numpy as np
 
 from simkit.errors import UserError
 from simkit.export.page.labels import label_of, scale_data
-from simkit.render.bodies.camera import usual_direction
+from simkit.render.bodies.camera import default_direction
 from simkit.render.bodies.ground import nice_length
-from simkit.render.bodies.motion import BodyFrames, body_colors, flat_motion_of_balls, read_bodies
+from simkit.render.bodies.motion import BodyFrames, are_balls_in_plane, body_colors, read_bodies
 from simkit.render.clip import Clip
 from simkit.render.style import BODIES
 
@@ -35,11 +35,11 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     body_of_shape = clip.coordinates.get("body_of_shape")
     _, scale = body_colors([clip.frames], settings, shape, body_of_shape)
     of_shape = np.arange(shape[1]) if body_of_shape is None else np.unique(body_of_shape, return_inverse=True)[1]
-    is_flat = flat_motion_of_balls([bodies])
+    is_flat = are_balls_in_plane([bodies])
     kind = "side" if (settings.camera or ("side" if is_flat else "perspective")) == "side" else "bodies"
     if kind == "side" and bodies.half_lengths[bodies.present].any():
         raise UserError('the camera "side" shows balls only; use camera = "perspective" for boxes and capsules')
-    floor, (points, radii) = bodies.stand_on_floor(), bodies.outline()
+    floor, (points, radii) = bodies.has_floor(), bodies.outline()
     if not len(points):
         points, radii = np.zeros((1, 3)), np.ones(1)
     if floor:
@@ -73,7 +73,7 @@ def _window(low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
 
 
 def _camera(low: np.ndarray, high: np.ndarray, clip: Clip) -> dict[str, Any]:
-    azimuth, elevation = usual_direction(low, high)
+    azimuth, elevation = default_direction(low, high)
     settings = clip.settings
     size = float(np.linalg.norm(high - low)) or 1.0
     if not (high - low).any():

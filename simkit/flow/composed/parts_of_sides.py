@@ -12,7 +12,7 @@ import numpy as np
 
 from simkit.core.expressions.expression import expression
 from simkit.core.expressions.scope import Formula, Scope
-from simkit.core.settings import Said, Settings
+from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.composed.places import COMPONENTS, Places
@@ -52,7 +52,7 @@ def parts_of(settings: Any, where: str) -> list[Part]:
             )
         if given.get("pressure") is not None:
             raise UserError(f"{path}.pressure is given, and a side of kind '{kind}' does not take it; remove it")
-        if "drawn" in getattr(given, "said", ()):
+        if "drawn" in getattr(given, "given", ()):
             raise UserError(f"{path}.drawn is given, and pictures show a side as one; remove it")
         has_condition = given.get("where") is not None
         if has_condition != bool(index):
@@ -90,15 +90,15 @@ def velocity_of(
             written.append(f"{path}.{name}")
         value = "0" if said is None else f"({said.text})"
         text = value if given.get("where") is None else f"where({given['where'].text}, {value}, {text})"
-    return scope.formula(Said(text, " and ".join(written)), names) if written else None
+    return scope.formula(FormulaText(text, " and ".join(written)), names) if written else None
 
 
 def conditions_of(parts: list[Part], scope: Scope, names: tuple[str, ...]) -> list[Formula]:
     """Return the conditions of all parts but the first, as numbers."""
     said, known = [given["where"] for _, given, _ in parts[1:]], {*scope.parameters, *scope.derived, *names}
     for one in said:
-        expression(one.text, one.where, known, is_truth=True)
-    return [scope.formula(Said(f"where({one.text}, 1, 0)", one.where), names) for one in said]
+        expression(one.text, one.where, known, is_condition=True)
+    return [scope.formula(FormulaText(f"where({one.text}, 1, 0)", one.where), names) for one in said]
 
 
 def check_parts(conditions: Conditions, places: Places, params: Params, time: jax.Array) -> None:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.expressions.scope import Formula, Scope
-from simkit.core.settings import Said, Settings
+from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.flow.arrays import Velocity
@@ -45,7 +45,7 @@ class ScalarFormulas:
         self.settings = settings
         self.ends = tuple(_ends(settings, axis, scope, places) for axis in range(len(places.axes)))
         for name in AXES[len(places.axes) :]:
-            if settings["sides"].said & {name}:
+            if settings["sides"].given & {name}:
                 raise settings["sides"].refuse(name, "is given, and the flow is plane; remove it, or give axes.z")
         self.diffusivity = scope.formula(settings["diffusivity"])
         self.initial = scope.formula(settings["initial"], places.axes)
@@ -105,7 +105,7 @@ def _given(end: End, places: Places, axis: int, side: int, params: Params, time:
 def _ends(settings: Settings, axis: int, scope: Scope, places: Places) -> tuple[End, End] | None:
     name, sides = AXES[axis], settings["sides"]
     if places.domain.sides[axis] is None:
-        if name in sides.said:
+        if name in sides.given:
             raise sides.refuse(name, "is given, and the axis is periodic; remove it")
         return None
     known = (*places.axes, TIME)
@@ -118,7 +118,7 @@ def _ends(settings: Settings, axis: int, scope: Scope, places: Places) -> tuple[
     return lower, upper
 
 
-def condition(given: Said | Settings, where: str, scope: Scope, names: tuple[str, ...]) -> End:
+def condition(given: FormulaText | Settings, where: str, scope: Scope, names: tuple[str, ...]) -> End:
     """Return the boundary condition of a scalar on a side or an obstacle: its kind and formula.
 
     Args:
@@ -130,7 +130,7 @@ def condition(given: Said | Settings, where: str, scope: Scope, names: tuple[str
     Raises:
         UserError: that names the key, if a table has both or neither.
     """
-    if isinstance(given, Said):
+    if isinstance(given, FormulaText):
         return (INSULATED, None) if given.text == INSULATED else ("value", scope.formula(given, names))
     kinds = [kind for kind in ("value", "flux") if given[kind] is not None]
     if len(kinds) != 1:

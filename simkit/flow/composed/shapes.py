@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from simkit.core.barrier import computed_once
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula, Scope
-from simkit.core.settings import Said, Settings
+from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.flow.composed.places import AXES
 from simkit.flow.obstacles.polygons import airfoil, polygon
@@ -89,7 +89,7 @@ def shape_of(settings: Settings, scope: Scope, dimension: int) -> Shaped:
 
 def _formulas(settings: Settings, key: str, scope: Scope, dimension: int) -> tuple[Formula, ...]:
     said = settings[key]
-    if isinstance(said, Said):
+    if isinstance(said, FormulaText):
         return (scope.formula(said),)
     if key == "corners":
         return tuple(scope.formula(one) for corner in said for one in corner)

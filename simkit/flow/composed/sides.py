@@ -74,7 +74,7 @@ def velocities_on_sides(axes: Settings, scope: Scope, dimension: int) -> OnSides
                         found[axis, side, component] = formula
                 continue
             kind, given = SIDES[kind_of(one, end)], one[end] if isinstance(one[end], Settings) else {}
-            if kind.drawn_as != "wall" and "drawn" in getattr(given, "said", ()):
+            if kind.drawn_as != "wall" and "drawn" in getattr(given, "given", ()):
                 raise UserError(
                     f"{one.path(end)}.drawn is given, and a side of kind '{kind.kind}' is no wall; remove it"
                 )
@@ -148,7 +148,7 @@ def _axis(settings: Settings) -> Axis:
         raise UserError(f"{settings.where}: {given}; give one of cells, refined and faces")
     if settings["faces"] is not None:
         for key in ("from", "to", "length", "stretching", "periodic"):
-            if key in settings.said:
+            if key in settings.given:
                 raise settings.refuse(key, "is given beside faces, which fix all cells; remove it")
         return _made(settings, "faces", axis_of_faces, settings["faces"])
     start = settings["from"]

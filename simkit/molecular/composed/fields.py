@@ -100,12 +100,12 @@ def wall_of(settings: Settings, names: Names, particles: Particles, dimension: i
 
         takes_time = distance.takes(TIME) or energy.takes(TIME)
         return Field(energy, each, chosen[particles.species], takes_time, chosen, away_from)
-    from simkit.core.settings import Said
+    from simkit.core.settings import FormulaText
     from simkit.molecular.composed.pair_terms import by_name
 
     potential: PairPotential = by_name(settings)
     numbers = {
-        name: values.get(name) or names.number(Said(name, f"{settings.path('values')}.{name}"))
+        name: values.get(name) or names.number(FormulaText(name, f"{settings.path('values')}.{name}"))
         for name in TAKES[settings["potential"]]
     }
 

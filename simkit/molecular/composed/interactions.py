@@ -167,7 +167,7 @@ def _silicon(
     from simkit.molecular.composed.pair_terms import TAKES
 
     for key in ("between", "cutoff", "exponent", "tail", "skin", "method"):
-        if key in settings.said:
+        if key in settings.given:
             raise settings.refuse(key, "has no effect on 'stillinger_weber'; leave it out")
     if len(particles.names) > 1 or not cell.is_closed or cell.dimension != 3:
         raise settings.refuse(

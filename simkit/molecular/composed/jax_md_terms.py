@@ -53,7 +53,7 @@ def jax_md_term(settings: Settings, names: Names, particles: Particles, cell: Sy
         UserError: if a setting has no effect, or a value is missing.
     """
     for key in ("between", "exponent", "tail", "skin", "method", "ending"):
-        if key in settings.said:
+        if key in settings.given:
             raise settings.refuse(key, "has no effect on an energy of jax-md; leave it out")
     if len(particles.names) > 1:
         raise settings.refuse("jax_md", "is of one species here; write energies of several as expressions")

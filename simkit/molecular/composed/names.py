@@ -13,7 +13,7 @@ from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.names import FUNCTIONS
 from simkit.core.expressions.scope import Formula, Scope, scope
 from simkit.core.expressions.syntax import dotted, refuse
-from simkit.core.settings import Said, Settings
+from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 
@@ -39,7 +39,7 @@ class Names:
     values: tuple[str, ...]
     species: tuple[str, ...]
 
-    def number(self, said: Said, *, timed: bool = False) -> Formula:
+    def number(self, said: FormulaText, *, timed: bool = False) -> Formula:
         """Return the formula of a number, of parameters and, with ``timed``, of the time."""
         return self.scope.formula(said, (TIME,) if timed else ())
 
@@ -55,8 +55,8 @@ class Names:
         """
         formulas = {}
         for name in taken:
-            said = settings["values"].get(name, Said(name, f"{settings.path('values')}.{name}"))
-            if not isinstance(said, Said):
+            said = settings["values"].get(name, FormulaText(name, f"{settings.path('values')}.{name}"))
+            if not isinstance(said, FormulaText):
                 raise UserError(
                     f"{settings.path('values')}.{name} is a table, and there is one species; give one number"
                 )
@@ -95,7 +95,9 @@ class Names:
         return {name: (table + table.T) / 2 for name, table in found.items()}
 
 
-def names_of(params: Params, derived: Mapping[str, Said], values: Collection[str], species: tuple[str, ...]) -> Names:
+def names_of(
+    params: Params, derived: Mapping[str, FormulaText], values: Collection[str], species: tuple[str, ...]
+) -> Names:
     """Return the names that formulas may use.
 
     Args:

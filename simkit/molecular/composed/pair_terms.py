@@ -11,7 +11,7 @@ import numpy as np
 from simkit.core.barrier import computed_once
 from simkit.core.expressions.evaluation import Named
 from simkit.core.expressions.scope import Formula, precision_of
-from simkit.core.settings import Said, Settings
+from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError
 from simkit.molecular import potentials
@@ -139,9 +139,9 @@ def _offered(names: Names, values: Mapping[str, Value]) -> list[str]:
     return [*values, *names.tables, *ends]
 
 
-def _value(said: Said | dict[str, Said], settings: Settings, name: str, names: Names) -> Value:
+def _value(said: FormulaText | dict[str, FormulaText], settings: Settings, name: str, names: Names) -> Value:
     """Return a number, or a table by pair of species, as a function of the parameters."""
-    if isinstance(said, Said):
+    if isinstance(said, FormulaText):
         formula = names.scope.formula(said, names.tables)
 
         def number(params: Params) -> jax.Array:
@@ -194,7 +194,7 @@ def _source(name: str, values: Mapping[str, Value], names: Names, particles: Par
         raise UserError(
             f"{settings.path('values')}.{name} is missing; give a number, an expression or a table by pairs"
         )
-    formula = names.number(Said(name, settings.path("values")))
+    formula = names.number(FormulaText(name, settings.path("values")))
     return formula.number
 
 
@@ -218,7 +218,7 @@ def by_name(settings: Settings) -> PairPotential:
         UserError: if a setting has no effect on it.
     """
     name = settings["potential"]
-    if "exponent" in settings.said and name != "soft_sphere":
+    if "exponent" in settings.given and name != "soft_sphere":
         raise settings.refuse("exponent", "is of soft spheres only; leave it out")
     if settings.get("cutoff") is not None and name in REACH:
         raise settings.refuse("cutoff", f"has no effect on '{name}', which ends by itself; leave it out")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from simkit.core.expressions.scope import Formula
-from simkit.core.settings import Said, Settings
+from simkit.core.settings import FormulaText, Settings
 from simkit.core.simulation import Params
 from simkit.errors import UserError, nearest
 from simkit.molecular import spaces
@@ -74,7 +74,7 @@ def numbers_of(table: Mapping[str, Settings], names: Names) -> dict[str, tuple[F
         key: tuple(names.number(row[key]) for row in rows) for key in ("mass", "diameter")
     }
     for name in value_names(table):
-        said: list[Said | None] = [row["values"].get(name) for row in rows]
+        said: list[FormulaText | None] = [row["values"].get(name) for row in rows]
         found[name] = tuple(None if each is None else names.number(each) for each in said)
     return found
 

@@ -102,7 +102,12 @@ VALUES = named(
     either(
         "one for all pairs, or one for each pair of species",
         formula("for all pairs"),
-        Setting("a table, by pair of species, of: a number or an expression", "for each", lambda v, w: _of_pairs(v, w)),
+        Setting(
+            "a table, by pair of species, of: a number or an expression",
+            "for each",
+            lambda v, w: _of_pairs(v, w),
+            form="table",
+        ),
     ),
 )
 INTERACTION = {
@@ -243,7 +248,7 @@ SETTINGS = {
 
 def _of_pairs(value: object, where: str) -> dict:
     """Return formulas by pair of species, as they were written."""
-    from simkit.core.settings import said
+    from simkit.core.settings import formula_text
 
     assert isinstance(value, dict)
-    return {str(pair): said(entry, f"{where}.{pair}") for pair, entry in value.items()}
+    return {str(pair): formula_text(entry, f"{where}.{pair}") for pair, entry in value.items()}

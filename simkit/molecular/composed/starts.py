@@ -59,7 +59,7 @@ def check_start(settings: Settings) -> None:
         "separation": ("random",),
     }
     for key, allowed in needs.items():
-        if key in settings.said and way not in allowed:
+        if key in settings.given and way not in allowed:
             raise settings.refuse(key, f"has no effect on a start by {way}; leave it out")
     if way == "lattice" and settings["repeats"] is None:
         raise settings.refuse("repeats", "is missing; give the number of unit cells along each axis")

@@ -259,7 +259,7 @@ def composition(settings: Settings, parameters: dict[str, Any]) -> Composition:
     said = None if settings["cell"] is None else settings["cell"]["images"]
     images = images_of(said, acts, room, params)
     for key in {"relax", "dynamics"} - set(done):
-        if key in settings.said:
+        if key in settings.given:
             raise UserError(f"{key} has no effect on task = {list(done)}; leave it out")
     if settings["averages"] is not None and done != ("dynamics",):
         raise UserError('averages are those of task = "dynamics"; leave them out')

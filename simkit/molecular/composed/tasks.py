@@ -89,7 +89,7 @@ def relaxed(
         UserError: if settings contradict each other.
     """
     for key in ("isotropic", "pressure"):
-        if key in settings.said and not settings["cell"]:
+        if key in settings.given and not settings["cell"]:
             raise settings.refuse(key, "has an effect on a cell that relaxes only; set relax.cell = true")
     if settings["cell"] and not system.is_closed:
         raise settings.refuse("cell", "= true needs a cell that repeats along all axes")
@@ -193,7 +193,7 @@ def motion_of(system: System, settings: Settings, names: Names, *, takes_time: b
     for key in ("friction", "thermostat_time"):
         if settings[key] is not None and key not in needed:
             raise settings.refuse(key, f"has no effect on method = '{method}'; leave it out")
-    if "chain" in settings.said and method != "nose_hoover":
+    if "chain" in settings.given and method != "nose_hoover":
         raise settings.refuse("chain", f"has no effect on method = '{method}'; leave it out")
     if has_barostat and not system.is_closed:
         raise settings.refuse("pressure", "of a barostat needs a cell that repeats along all axes")

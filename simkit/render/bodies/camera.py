@@ -1,4 +1,4 @@
-"""The camera: a perspective that holds every body in every frame."""
+"""Pinhole camera, and its fit to all bodies in all frames."""
 
 import dataclasses
 
@@ -6,10 +6,11 @@ import numpy as np
 
 from simkit.render.layout import Window
 
-# A narrow view, as through a lens of 70 mm: parallel edges stay nearly parallel.
+# Tangent of half the vertical angle of view, narrow as of a lens of 70 mm: parallel edges stay nearly parallel.
 _HALF_HEIGHT = np.tan(np.radians(13.0))
-# Part of the picture that the bodies fill.
+# Fraction of the picture filled by the bodies.
 _FILLED = 0.93
+# Number of azimuths checked for a camera that turns.
 _TURNS = 48
 
 
@@ -21,13 +22,13 @@ class Camera:
     ``eye + t (forward + (c - width/2) / focal right + (height/2 - r) / focal up)``.
 
     Attributes:
-        eye: its place (3,) in m.
+        eye: position (3,) in m.
         right: unit vector (3,) to the right of the picture.
-        up: unit vector (3,) to its top.
-        forward: unit vector (3,) into it.
+        up: unit vector (3,) to the top of the picture.
+        forward: unit vector (3,) of the line of sight.
         focal: focal length in pixels.
-        width: of the picture in pixels.
-        height: of the picture in pixels.
+        width: width of the picture in pixels.
+        height: height of the picture in pixels.
     """
 
     eye: np.ndarray
@@ -47,7 +48,7 @@ class Camera:
         return column, row, depth
 
     def slopes(self, samples: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return (c - width/2) / focal per column and (height/2 - r) / focal per row, ``samples`` to a pixel."""
+        """Return (c - width/2) / focal per column and (height/2 - r) / focal per row, ``samples`` per pixel."""
         column = (np.arange(self.width * samples) + 0.5) / samples
         row = (np.arange(self.height * samples) + 0.5) / samples
         return (column - self.width / 2) / self.focal, (self.height / 2 - row) / self.focal
@@ -56,8 +57,8 @@ class Camera:
         """Return the first and last column and row of the picture of spheres, in pixels.
 
         Args:
-            centers: (n, 3).
-            radius: of all of them.
+            centers: centers (n, 3) in m.
+            radius: radius of all spheres in m.
         """
         offset = centers - self.eye
         depth = offset @ self.forward
@@ -72,10 +73,10 @@ class Camera:
         return self.width / 2 + left, self.width / 2 + right, self.height / 2 + top, self.height / 2 + bottom
 
 
-def usual_direction(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
-    """Return azimuth and elevation in degrees from which a scene is best seen.
+def default_direction(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+    """Return the default azimuth and elevation of the camera in degrees.
 
-    A scene that is flat in y is seen nearly along y, one that is flat in z more from above.
+    A scene that is flat in y is viewed nearly along y, one that is flat in z more from above.
 
     Args:
         low: lowest coordinates (3,) of all bodies.
@@ -95,16 +96,16 @@ def fitted(
     size: tuple[int, int],
     about: np.ndarray | None = None,
 ) -> Camera:
-    """Return the camera nearest to spheres that sees all of them.
+    """Return the camera nearest to a set of spheres with all of them in view.
 
     Args:
         points: centers (n, 3) in m.
-        radii: (n,) in m.
-        azimuth: of the direction from the scene to the camera, in degrees from x towards y.
-        elevation: of that direction above the horizon, in degrees.
+        radii: radii (n,) in m.
+        azimuth: direction from the scene to the camera, in degrees from x towards y.
+        elevation: angle of that direction above the horizon, in degrees.
         size: width and height of the picture in pixels.
-        about: point (3,) through which a vertical axis stays in the middle of the picture, and from which the camera
-            keeps a distance that shows all spheres from every azimuth; ``None`` to see them from this one only.
+        about: point (3,) on the vertical axis about which the camera turns: the axis is centered horizontally, and all
+            spheres are in view from every azimuth; ``None`` for a camera at rest.
     """
     width, height = size
     right, up, forward = axes(azimuth, elevation)
@@ -117,36 +118,36 @@ def fitted(
         offset = np.stack([c * x - s * y, s * x + c * y, np.broadcast_to(z, (_TURNS, len(z)))], -1).reshape(-1, 3)
         radii = np.tile(radii, _TURNS)
     depth = offset @ forward
-    place, farthest = [], np.inf
+    shift, farthest = [], np.inf
     for axis, slope in ((right, _HALF_HEIGHT * width / height), (up, _HALF_HEIGHT)):
-        # Each side of the picture is a plane through the eye that all spheres lie inside of.
+        # Each side of the picture is a plane through the eye, with all spheres on its inner side.
         angle = np.arctan(_FILLED * slope)
         across = offset @ axis
         low = (across * np.cos(angle) + depth * np.sin(angle) - radii).min()
         high = (-across * np.cos(angle) + depth * np.sin(angle) - radii).min()
-        place.append((low - high) / (2 * np.cos(angle)))
+        shift.append((low - high) / (2 * np.cos(angle)))
         farthest = min(farthest, (low + high) / (2 * np.sin(angle)))
     if about is not None:
-        place[0] = 0.0
-    eye = middle + place[0] * right + place[1] * up + farthest * forward
+        shift[0] = 0.0
+    eye = middle + shift[0] * right + shift[1] * up + farthest * forward
     return Camera(eye, right, up, forward, height / 2 / _HALF_HEIGHT, width, height)
 
 
 def seen_window(
     points: np.ndarray, radii: np.ndarray, azimuth: float, elevation: float, about: np.ndarray | None = None
 ) -> Window:
-    """Return a window of the shape that spheres have when seen from far away in a direction.
+    """Return a window with the aspect ratio of spheres in parallel projection along a direction.
 
     Args:
         points: centers (n, 3) in m.
-        radii: (n,) in m.
+        radii: radii (n,) in m.
         azimuth: as for ``fitted``.
         elevation: as for ``fitted``.
         about: point of the vertical axis about which the camera turns, or ``None``.
     """
     right, up, _ = axes(azimuth, elevation)
     if about is not None:
-        # From all sides they look as wide as a ring through the farthest of them.
+        # The largest width over all azimuths is that of a ring through the farthest sphere.
         offset = points - about
         reach = float((np.hypot(offset[:, 0], offset[:, 1]) + radii).max())
         points = np.concatenate([points, about + reach * right * [[1], [-1]]])
@@ -160,7 +161,7 @@ def seen_window(
 
 
 def turned(camera: Camera, about: np.ndarray, angle: float) -> Camera:
-    """Return the camera turned about the vertical through a point, by an angle in degrees."""
+    """Return the camera rotated about the vertical axis through a point by an angle in degrees."""
     c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
     turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     return dataclasses.replace(
@@ -173,7 +174,7 @@ def turned(camera: Camera, about: np.ndarray, angle: float) -> Camera:
 
 
 def axes(azimuth: float, elevation: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the unit vectors right, up and forward of a camera in that direction from what it sees."""
+    """Return the unit vectors right, up and forward of a camera at azimuth and elevation (degrees) of the scene."""
     a, e = np.radians(azimuth), np.radians(elevation)
     right = np.array([-np.sin(a), np.cos(a), 0.0])
     forward = -np.array([np.cos(a) * np.cos(e), np.sin(a) * np.cos(e), np.sin(e)])

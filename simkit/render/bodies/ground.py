@@ -1,4 +1,4 @@
-"""The floor and other planes: a checkered ground that fades into the paper and catches shadows."""
+"""Floor and other planes: checkered ground with shadows, which fades into the paper."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -7,15 +7,15 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 from simkit.render.bodies.camera import Camera
-from simkit.render.bodies.light import Light, Shade, blur, covered
+from simkit.render.bodies.light import Light, Shadow, blur, covered, smoothstep
 from simkit.render.style import ACCENT
 
 _LIGHT, _DARK = "#e9edf1", "#d9dfe6"
-# What of each color a full shadow leaves: bluish, as under a clear sky.
+# Factor of each color channel in full shadow: bluish, as under a clear sky.
 _SHADED = np.array([0.36, 0.40, 0.47])
-# How dark the ground is under a body that lies on it, where the sky is hidden.
+# Darkening of the ground under a body in contact, where the sky is occluded.
 _CONTACT = 0.45
-# Share of the sky below which hiding it goes unnoticed.
+# Occluded fraction of the sky below which it is not drawn.
 _FAINTEST = 0.06
 # Pixels at 640 x 360 over which a plane fades towards the sides of the picture.
 _EDGE = 34
@@ -26,11 +26,11 @@ class Plane:
     """A plane ``n . x = d`` with bodies in front of it.
 
     Attributes:
-        normal: unit vector (3,).
+        normal: unit normal n (3,).
         offset: d in m.
-        middle: point (3,) on it about which it is drawn.
-        reach: distance from there over which it fades, in m.
-        tile: length of its squares in m.
+        middle: center (3,) of the part that is drawn.
+        reach: distance from the center at which it has faded, in m.
+        tile: side length of its squares in m.
     """
 
     normal: np.ndarray
@@ -40,7 +40,7 @@ class Plane:
     tile: float
 
     def sides(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return two unit vectors (3,) along its squares, the first of them level."""
+        """Return two unit vectors (3,) along the sides of its squares, the first one horizontal."""
         level = np.cross([0.0, 0.0, 1.0], self.normal)
         length = np.linalg.norm(level)
         first = level / length if length > 1e-9 else np.array([1.0, 0.0, 0.0])
@@ -48,14 +48,14 @@ class Plane:
 
 
 class Ground:
-    """What of the planes a camera sees, without bodies.
+    """Image of the planes without bodies.
 
     Args:
-        planes: all of them.
-        camera: that sees them.
+        planes: all planes.
+        camera: the camera.
         light: the lamp.
         scale: pixels per pixel of the design.
-        target: point (3,) marked by rings where it lies on a plane, or ``None``.
+        target: point (3,) marked by rings if it lies on a plane, or ``None``.
         mark: radius of the rings in m.
 
     Attributes:
@@ -71,7 +71,7 @@ class Ground:
         target: np.ndarray | None = None,
         mark: float = 0.0,
     ) -> None:
-        # What lies behind a plane, the camera included, looks through it.
+        # Planes seen from behind are not drawn.
         self._planes = [plane for plane in planes if plane.normal @ camera.eye > plane.offset]
         self._camera, self._light = camera, light
         x, y = camera.slopes(1)
@@ -81,7 +81,7 @@ class Ground:
         self._strength = np.zeros(depth.shape)
         edge = _vignette(camera.height, camera.width, _EDGE * scale)
         for index, plane in enumerate(self._planes):
-            here = self._owner == index
+            is_plane = self._owner == index
             first, second = plane.sides()
             u, v = (_coordinate(side, camera, x, y[:, None], depth) for side in (first, second))
             color, strength = _pattern(plane, u, v)
@@ -91,35 +91,35 @@ class Ground:
                 marked = _rings(u - first @ target, v - second @ target, mark)
                 color += marked[..., None] * (linear(ACCENT) - color)
                 strength = np.maximum(strength, marked)
-            self._strength[here] = strength[here]
-            self.color[here] = color[here]
+            self._strength[is_plane] = strength[is_plane]
+            self.color[is_plane] = color[is_plane]
         self.color = 1 - (1 - self.color) * self._strength[..., None]
-        # Where shadows are measured: two coordinates across the light and one along it.
+        # Coordinates of the ground in the frame of the light: two across it and one along it.
         axes = (*light.across, light.toward)
-        self._places = [_coordinate(axis, camera, x, y[:, None], depth) for axis in axes]
+        self._in_light = [_coordinate(axis, camera, x, y[:, None], depth) for axis in axes]
 
-    def shadowed(self, shadows: Sequence[Shade]) -> np.ndarray:
+    def shadowed(self, shadows: Sequence[Shadow]) -> np.ndarray:
         """Return the colors (height, width, 3) under the shadows of bodies."""
         dark = np.zeros(self._owner.shape)
         sky = np.ones_like(dark)
         for index, plane in enumerate(self._planes):
             for shadow in shadows:
                 height = float(plane.normal @ shadow.center) - plane.offset
-                self._cast(index, plane, shadow, height, dark)
-                self._touch(index, plane, shadow, height, sky)
+                self._cast_shadow(index, plane, shadow, height, dark)
+                self._occlude_sky(index, plane, shadow, height, sky)
         rows, columns = np.nonzero((dark > 0) | (sky < 1))
-        hides, share = dark[rows, columns, None], self._strength[rows, columns, None]
-        factor = (1 - hides * (1 - _SHADED)) * sky[rows, columns, None]
+        hidden, strength = dark[rows, columns, None], self._strength[rows, columns, None]
+        factor = (1 - hidden * (1 - _SHADED)) * sky[rows, columns, None]
         color = self.color.copy()
-        color[rows, columns] *= 1 - share * (1 - factor)
+        color[rows, columns] *= 1 - strength * (1 - factor)
         return color
 
-    def _cast(self, index: int, plane: Plane, shadow: Shade, height: float, dark: np.ndarray) -> None:
+    def _cast_shadow(self, index: int, plane: Plane, shadow: Shadow, height: float, dark: np.ndarray) -> None:
         slope = float(plane.normal @ self._light.toward)
         if slope < 0.05 or height < 0:
             return
         middle = shadow.center - height / slope * self._light.toward
-        # The farthest points of the shadow are where the rays through the edges of its outline meet the plane.
+        # Corners of the bounding rectangle of the shadow, projected along the light onto the plane.
         lean = self._light.across @ plane.normal / slope
         edge = blur(shadow.narrow, height / slope + shadow.deep + float(np.abs(lean) @ shadow.reach)) / 2
         corners = []
@@ -127,11 +127,11 @@ class Ground:
             step = (shadow.reach + edge) * (2 * np.array(signs) - 1)
             corners.append(middle + step @ self._light.across - lean @ step * self._light.toward)
         part = self._window(np.array(corners))
-        hides = covered(shadow, [place[part] for place in self._places[:2]], self._places[2][part])
-        np.maximum(dark[part], hides * (self._owner[part] == index), out=dark[part])
+        hidden = covered(shadow, [across[part] for across in self._in_light[:2]], self._in_light[2][part])
+        np.maximum(dark[part], hidden * (self._owner[part] == index), out=dark[part])
 
-    def _touch(self, index: int, plane: Plane, shadow: Shade, height: float, sky: np.ndarray) -> None:
-        """Darken the ground near a body, which hides the sky as a ball of its bulk would."""
+    def _occlude_sky(self, index: int, plane: Plane, shadow: Shadow, height: float, sky: np.ndarray) -> None:
+        """Darken the ground near a body (ambient occlusion) as a ball of radius ``bulk`` would."""
         if not 0 < height < shadow.bulk / _FAINTEST**0.5:
             return
         first, second = plane.sides()
@@ -139,15 +139,15 @@ class Ground:
         foot = shadow.center - height * plane.normal
         part = self._window(np.array([foot + reach * (a * first + b * second) for a in (-1, 1) for b in (-1, 1)]))
         center = (*shadow.place, shadow.along)
-        square = sum((place[part] - middle) ** 2 for place, middle in zip(self._places, center, strict=True))
+        square = sum((points[part] - middle) ** 2 for points, middle in zip(self._in_light, center, strict=True))
         square = np.maximum(square, shadow.bulk**2)
         share = height * shadow.bulk**2 / (square * np.sqrt(square))
-        # The far skirts would be many faint steps.
+        # Far from the body the darkening would be visible as bands of single gray levels.
         share = np.clip((share - _FAINTEST) / (1 - _FAINTEST), 0.0, 1.0) * (self._owner[part] == index)
         sky[part] *= 1 - _CONTACT * share
 
     def _window(self, points: np.ndarray) -> tuple[slice, slice]:
-        """Return rows and columns that hold points (n, 3) and all between them."""
+        """Return rows and columns of the bounding rectangle of points (n, 3)."""
         column, row, depth = self._camera.project(points)
         if (depth <= 0).any():
             return slice(0, self._camera.height), slice(0, self._camera.width)
@@ -159,7 +159,7 @@ class Ground:
 def _nearest(
     planes: Sequence[Plane], camera: Camera, across: np.ndarray, upward: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the depth (rows, columns) of the first plane that lines of sight meet, and which it is; -1 for none."""
+    """Return depth and index (rows, columns) of the first plane that lines of sight hit, infinite and -1 for none."""
     depth = np.full((len(upward), len(across)), np.inf)
     owner = np.full(depth.shape, -1, np.int32)
     for index, plane in enumerate(planes):
@@ -175,7 +175,7 @@ def _nearest(
 def _coordinate(
     axis: np.ndarray, camera: Camera, across: np.ndarray, upward: np.ndarray, depth: np.ndarray
 ) -> np.ndarray:
-    """Return how far along an axis (3,) from the origin points on lines of sight lie."""
+    """Return the coordinate along an axis (3,) of points on lines of sight at a depth."""
     forward, right, up, start = (float(axis @ other) for other in (camera.forward, camera.right, camera.up, camera.eye))
     return start + depth * (forward + right * across + up * upward)
 
@@ -187,51 +187,49 @@ def nice_length(length: float) -> float:
 
 
 def _pattern(plane: Plane, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the colors (height, width, 3), linear in light, and the strength (height, width) of a plane.
+    """Return the colors (height, width, 3), linear in light, and the opacity (height, width) of a plane.
 
     Args:
-        plane: any.
-        u: coordinate of each pixel along its first side.
-        v: coordinate along its second side.
+        plane: the plane.
+        u: coordinate of each pixel along the first side of its squares.
+        v: coordinate along the second side.
     """
     first, second = plane.sides()
     steps_u, steps_v = (np.abs(np.gradient(w)).sum(axis=0) for w in (u, v))
     odd = 0.5 - 0.5 * stripes(u / plane.tile, steps_u / plane.tile) * stripes(v / plane.tile, steps_v / plane.tile)
     light, dark = linear(_LIGHT), linear(_DARK)
     color = light + odd[..., None] * (dark - light)
-    away = np.hypot(u - first @ plane.middle, v - second @ plane.middle) / plane.reach
-    strength = np.clip((1 - away) / 0.62, 0.0, 1.0)
-    return color, strength * strength * (3 - 2 * strength)
+    distance = np.hypot(u - first @ plane.middle, v - second @ plane.middle) / plane.reach
+    return color, smoothstep((1 - distance) / 0.62)
 
 
 def _rings(u: np.ndarray, v: np.ndarray, radius: float) -> np.ndarray:
-    """Return how much of each pixel (height, width) a disk and a ring about the origin cover."""
-    away = np.hypot(u, v)
-    pixel = np.maximum(np.abs(np.gradient(away)).max(axis=0), 1e-12)
-    disk, inner, outer = (np.clip(0.5 + (part * radius - away) / pixel, 0.0, 1.0) for part in (0.42, 0.74, 1.0))
+    """Return the fraction of each pixel (height, width) covered by a disk and a ring about the origin."""
+    distance = np.hypot(u, v)
+    pixel = np.maximum(np.abs(np.gradient(distance)).max(axis=0), 1e-12)
+    disk, inner, outer = (np.clip(0.5 + (part * radius - distance) / pixel, 0.0, 1.0) for part in (0.42, 0.74, 1.0))
     return disk + outer - inner
 
 
-def stripes(place: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """Return 1 in even and -1 in odd unit intervals, averaged over a width: without it, far squares would flicker."""
+def stripes(x: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Return 1 in even and -1 in odd unit intervals, averaged over a width, so that far squares do not flicker."""
     width = np.clip(width, 1e-9, None)
 
-    def total(x: np.ndarray) -> np.ndarray:
+    def integral(x: np.ndarray) -> np.ndarray:
         x = x % 2
         return np.minimum(x, 2 - x)
 
-    return (total(place + width / 2) - total(place - width / 2)) / width
+    return (integral(x + width / 2) - integral(x - width / 2)) / width
 
 
 def _vignette(height: int, width: int, edge: float) -> np.ndarray:
     lines = []
     for length in (height, width):
-        place = np.arange(length) + 0.5
-        part = np.clip(np.minimum(place, length - place) / edge, 0.0, 1.0)
-        lines.append(part * part * (3 - 2 * part))
+        center = np.arange(length) + 0.5
+        lines.append(smoothstep(np.minimum(center, length - center) / edge))
     return lines[0][:, None] * lines[1]
 
 
 def linear(color: str | np.ndarray) -> np.ndarray:
-    """Return a color as amounts of light, for which the square of a screen's numbers is near enough."""
+    """Return a color linear in light, approximated by the square of its sRGB values."""
     return np.asarray(to_rgb(color) if isinstance(color, str) else color) ** 2

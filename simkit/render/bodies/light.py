@@ -1,4 +1,4 @@
-"""One light from the upper left: shading, and the soft shadows that bodies cast."""
+"""Shading of surfaces and soft shadows of bodies, with one lamp at the upper left."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,15 +8,17 @@ import numpy as np
 from simkit.render.bodies.camera import axes
 from simkit.render.bodies.solids import BOX, DISK, Solid
 
-# Directions relative to the camera's azimuth, in degrees.
+# Azimuth of the lamp relative to that of the camera, and its elevation, in degrees.
 _ASIDE, _HEIGHT = -40.0, 52.0
-# Light from the sky, from the ground, from beside the camera and from the lamp; what faces the lamp keeps its color.
+# Light from the sky, from the ground, from the camera and from the lamp; a surface facing the lamp keeps its color.
 _SKY, _GROUND, _FILL, _LAMP = 0.55, 0.24, 0.15, 0.54
+# Strength and exponent of the highlight.
 _SHINE, _SHARPNESS = 0.16, 36
-# What even black surfaces send back, of the sky and of the lamp.
+# Light of the sky and of the lamp reflected by black surfaces.
 _GLOSS_SKY, _GLOSS_LAMP = 0.015, 0.035
-# Width of a shadow's edge per distance from what casts it: the lamp is as wide as seen from below.
+# Width of the penumbra per distance from the body, the angular diameter of the lamp.
 _SOFTNESS = 0.24
+# Angles of the straight sides that approximate the shadow of a disk.
 _DIRECTIONS = np.arange(12) * np.pi / 12
 
 
@@ -32,21 +34,21 @@ class Light(NamedTuple):
     across: np.ndarray
 
 
-class Shade(NamedTuple):
-    """The shadow of one body, seen from the lamp.
+class Shadow(NamedTuple):
+    """The shadow of one body: its outline as seen from the lamp.
 
     Attributes:
-        center: of the body (3,).
-        place: of its center across the light (2,).
-        along: place of its center along the light.
-        reach: distances (2,) from the center that hold it, across the light.
-        deep: the same along the light.
-        bulk: radius of a ball that hides about as much of the sky.
-        narrow: half of its narrowest width.
-        sides: unit normals (k, 2) of its straight sides, in pairs.
-        widths: distances (k,) of those from the center.
-        half: (2,) from the center to the end of a capsule's axis.
-        radius: of a round body.
+        center: center (3,) of the body in m.
+        place: coordinates (2,) of the center across the light.
+        along: coordinate of the center along the light.
+        reach: half-widths (2,) of the body across the light.
+        deep: half-width of the body along the light.
+        bulk: radius of a ball that occludes about as much of the sky.
+        narrow: half of the smallest width of the outline.
+        sides: unit normals (k, 2) of the straight sides of the outline, one for each pair of opposite sides.
+        widths: distances (k,) of the sides from the center.
+        half: vector (2,) from the center to the end of a capsule's axis.
+        radius: radius of a round body.
     """
 
     center: np.ndarray
@@ -63,30 +65,30 @@ class Shade(NamedTuple):
 
 
 def lamp(azimuth: float) -> Light:
-    """Return the lamp that suits a camera of that azimuth in degrees."""
+    """Return the lamp for a camera at an azimuth in degrees."""
     right, up, forward = axes(azimuth + _ASIDE, _HEIGHT)
     return Light(-forward, np.stack([right, up]))
 
 
-def shade(body: Solid, light: Light) -> Shade:
+def shadow_of(body: Solid, light: Light) -> Shadow:
     """Return the shadow of a body."""
     spread = light.across @ body.axes * body.half_lengths
     sides, widths, half, narrow = np.empty((0, 2)), np.empty(0), spread[:, 2], body.radius
     if body.kind == BOX:
-        # Edges seen from the lamp bound its shadow: a hexagon.
+        # The outline of a box seen from the lamp is a hexagon bounded by its projected edges.
         lengths = np.linalg.norm(spread, axis=0)
-        seen = lengths > 1e-6 * lengths.max()
-        sides = (np.array([[0, -1], [1, 0]]) @ spread[:, seen] / lengths[seen]).T
+        is_line = lengths > 1e-6 * lengths.max()
+        sides = (np.array([[0, -1], [1, 0]]) @ spread[:, is_line] / lengths[is_line]).T
         widths = np.abs(sides @ spread).sum(axis=1)
         narrow = widths.min()
     if body.kind == DISK:
-        # Straight sides all around, each as far out as the disk reaches in that direction.
+        # Tangents in 24 directions.
         sides = np.stack([np.cos(_DIRECTIONS), np.sin(_DIRECTIONS)], axis=-1)
         along = sides @ (light.across @ body.axes[:, 2])
         aside = np.sqrt(np.clip(1 - along**2, 0.0, 1.0))
         widths = body.half_lengths[2] * np.abs(along) + body.half_lengths[0] * aside
         narrow = widths.min()
-    return Shade(
+    return Shadow(
         center=body.center,
         place=light.across @ body.center,
         along=float(light.toward @ body.center),
@@ -101,13 +103,13 @@ def shade(body: Solid, light: Light) -> Shade:
     )
 
 
-def covered(shadow: Shade, place: Sequence[np.ndarray] | np.ndarray, along: np.ndarray) -> np.ndarray:
-    """Return how much of the lamp a body hides from points, 0 to 1.
+def covered(shadow: Shadow, place: Sequence[np.ndarray] | np.ndarray, along: np.ndarray) -> np.ndarray:
+    """Return the fraction of the lamp that a body hides from points, 0 to 1.
 
     Args:
-        shadow: of the body.
+        shadow: shadow of the body.
         place: two coordinates of the points across the light.
-        along: that along it.
+        along: coordinate of the points along the light.
     """
     x, y = place[0] - shadow.place[0], place[1] - shadow.place[1]
     if len(shadow.sides):
@@ -121,31 +123,36 @@ def covered(shadow: Shade, place: Sequence[np.ndarray] | np.ndarray, along: np.n
         outside = np.hypot(x - part * h[0], y - part * h[1]) - shadow.radius
     distance = shadow.along - along
     edge = blur(shadow.narrow, np.maximum(distance, 0.0))
-    depth = np.clip(0.5 - outside / edge, 0.0, 1.0)
-    depth = depth * depth * (3 - 2 * depth)
-    # Narrow things far above hide little of a wide lamp, and nothing hides it from what is nearer to it.
+    depth = smoothstep(0.5 - outside / edge)
+    # A narrow body far above hides little of a wide lamp; a body hides nothing from points nearer to the lamp.
     return depth / (1 + (edge / (3 * shadow.narrow)) ** 2) * np.clip(0.5 + 2 * distance / shadow.narrow, 0.0, 1.0)
 
 
+def smoothstep(x: np.ndarray) -> np.ndarray:
+    """Return ``x^2 (3 - 2 x)`` of x clipped to [0, 1]."""
+    x = np.clip(x, 0.0, 1.0)
+    return x * x * (3 - 2 * x)
+
+
 def blur(narrow: float | np.ndarray, distance: float | np.ndarray) -> np.ndarray:
-    """Return how wide the edge of a shadow is.
+    """Return the width of the penumbra of a shadow.
 
     Args:
-        narrow: half of the narrowest width of the body.
-        distance: below its center.
+        narrow: half of the smallest width of the body.
+        distance: distance below the center of the body, along the light.
     """
     return np.asarray(_SOFTNESS * distance + 0.12 * narrow)
 
 
 class Casters:
-    """All bodies that cast shadows on each other.
+    """Bodies that cast shadows on each other.
 
     Args:
-        shadows: one for each.
+        shadows: shadows of the bodies.
         light: the lamp.
     """
 
-    def __init__(self, shadows: Sequence[Shade], light: Light) -> None:
+    def __init__(self, shadows: Sequence[Shadow], light: Light) -> None:
         self._shadows, self._light = shadows, light
         self._place, self._reach = (
             np.array(pair).reshape(-1, 2) for pair in ([s.place for s in shadows], [s.reach for s in shadows])
@@ -154,7 +161,7 @@ class Casters:
         self._narrow = np.array([shadow.narrow for shadow in shadows])
 
     def hidden(self, own: int, points: np.ndarray) -> np.ndarray:
-        """Return how much of the lamp the other bodies hide from points (3, n) of the body of that index."""
+        """Return the fraction of the lamp (n,) that other bodies hide from points (3, n) of body ``own``."""
         place, along = self._light.across @ points, self._light.toward @ points
         above = self._top - along.min()
         reach = self._reach + blur(self._narrow, above)[:, None] / 2
@@ -166,14 +173,14 @@ class Casters:
         return result
 
 
-def lit(normal: np.ndarray, view: np.ndarray, light: Light, shadow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return by what the color of surfaces is multiplied (n,), and the shine added to it (n,).
+def lighting(normal: np.ndarray, view: np.ndarray, light: Light, shadow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the factor (n,) of the color of surfaces, and the highlight (n,) added to it.
 
     Args:
         normal: outward unit normals (3, n).
         view: unit vector (3,) to the camera.
         light: the lamp.
-        shadow: how much of it is hidden (n,).
+        shadow: hidden fraction of the lamp (n,).
     """
     facing = np.clip(light.toward @ normal, 0.0, None) * (1 - shadow)
     sky = (1 + normal[2]) / 2

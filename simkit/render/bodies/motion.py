@@ -1,4 +1,4 @@
-"""Positions, shapes, joints and colors of bodies, as read from frames."""
+"""Positions, shapes, links and colors of bodies, read from frames."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,16 @@ class BodyFrames:
     """Bodies in every frame.
 
     Attributes:
-        position: (frames, B, 3) in m.
+        position: centers (frames, B, 3) in m.
         orientation: quaternions (frames, B, 4), w first.
-        half_lengths: (frames, B, 3) in m; zero for balls.
-        radius: (frames, B) in m; zero for boxes.
-        links: ends (frames, L, 2, 3) in m of thin rods or strings.
-        planes: (frames, P, 4), unit normal and offset in m.
-        target: (frames, 3) in m, or ``None``.
-        disk: whether each (frames, B) is a disk about its axis z, of the first and third half length.
-        pivots: points (frames, P, 3) in m that hold bodies.
-        trace: points (frames, T, 3) in m whose paths are drawn; without any, those of the bodies' centers are.
+        half_lengths: half-lengths (frames, B, 3) in m; zero for balls.
+        radius: radii (frames, B) in m; zero for boxes.
+        links: ends (frames, L, 2, 3) of thin rods or strings in m.
+        planes: unit normal and offset (in m) of planes (frames, P, 4).
+        target: target point (frames, 3) in m, or ``None``.
+        disk: nonzero (frames, B) for a disk about its z axis, with the first and third half-length.
+        pivots: fixed points (frames, P, 3) of bodies in m.
+        trace: points (frames, T, 3) in m whose paths are drawn instead of those of the centers; T may be 0.
     """
 
     position: np.ndarray
@@ -48,7 +48,7 @@ class BodyFrames:
 
     @property
     def present(self) -> np.ndarray:
-        """Whether each body (frames, B) is somewhere: a run that failed leaves what is not a number."""
+        """Whether each body (frames, B) has finite coordinates; a failed run leaves NaN."""
         numbers = (self.position, self.orientation, self.half_lengths, self.radius[..., None])
         finite = np.all([np.isfinite(array).all(axis=-1) for array in numbers], axis=0)
         return finite & (self.orientation != 0).any(axis=-1)
@@ -59,24 +59,24 @@ class BodyFrames:
         return np.linalg.norm(self.half_lengths, axis=-1) + self.radius
 
     def outline(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return centers (n, 3) and radii (n,) of spheres whose hull is that of everything, all frames together."""
-        round_ones = self.present & ~self.half_lengths.any(axis=-1)
-        others = self.present & ~round_ones
+        """Return centers (n, 3) and radii (n,) of spheres with the convex hull of all objects in all frames."""
+        balls = self.present & ~self.half_lengths.any(axis=-1)
+        others = self.present & ~balls
         lengths = (_SIGNS * self.half_lengths[others][:, None])[..., None]
         corners = self.position[others][:, None] + (rotation(self.orientation[others])[:, None] @ lengths)[..., 0]
         marks = self.target if self.target is not None else np.empty((0, 3))
         ends = np.concatenate([part.reshape(-1, 3) for part in (self.links, marks, self.pivots, self.trace)])
-        points = np.concatenate([self.position[round_ones], corners.reshape(-1, 3), ends])
-        radii = [self.radius[round_ones], np.repeat(self.radius[others], len(_SIGNS)), np.zeros(len(ends))]
+        points = np.concatenate([self.position[balls], corners.reshape(-1, 3), ends])
+        radii = [self.radius[balls], np.repeat(self.radius[others], len(_SIGNS)), np.zeros(len(ends))]
         kept = np.isfinite(points).all(axis=1)
         return points[kept], np.concatenate(radii)[kept]
 
-    def stand_on_floor(self) -> bool:
-        """Return whether there is a floor z = 0: unless a body reaches below it by over half its size."""
-        here = self.present
-        upward = rotation(self.orientation[here])[:, 2]
-        height = (np.abs(upward) * self.half_lengths[here]).sum(axis=-1) + self.radius[here]
-        return not (self.position[here][:, 2] - height < -0.5 * self.reach[here]).any()
+    def has_floor(self) -> bool:
+        """Return whether to draw a floor z = 0: unless a body extends below it by more than half its size."""
+        present = self.present
+        upward = rotation(self.orientation[present])[:, 2]
+        height = (np.abs(upward) * self.half_lengths[present]).sum(axis=-1) + self.radius[present]
+        return not (self.position[present][:, 2] - height < -0.5 * self.reach[present]).any()
 
 
 def read_bodies(frames: Frames) -> BodyFrames:
@@ -90,9 +90,9 @@ def read_bodies(frames: Frames) -> BodyFrames:
         UserError: if an array is missing or has another shape.
     """
     count, bodies = observed(frames, "position", axes=3).shape[:2]
-    # Of links and planes there may be any number; a scene without any may well say so.
-    several = ("links", "planes", "pivots", "trace")
-    links, planes, pivots, traced = ((*np.shape(frames.get(name, ())), 0, 0)[1] for name in several)
+    # Numbers of optional objects; 0 if the array is absent or has no entry.
+    names = ("links", "planes", "pivots", "trace")
+    links, planes, pivots, traced = ((*np.shape(frames.get(name, ())), 0, 0)[1] for name in names)
     optional = {
         "half_lengths": (count, bodies, 3),
         "links": (count, links, 2, 3),
@@ -103,8 +103,8 @@ def read_bodies(frames: Frames) -> BodyFrames:
     }
     arrays = {}
     for name, shape in optional.items():
-        absent = name not in frames or (0 in shape and np.shape(frames[name]) == shape)
-        arrays[name] = np.zeros(shape) if absent else _of_shape(frames, name, shape)
+        is_empty = name not in frames or (0 in shape and np.shape(frames[name]) == shape)
+        arrays[name] = np.zeros(shape) if is_empty else _of_shape(frames, name, shape)
     return BodyFrames(
         position=_of_shape(frames, "position", (count, bodies, 3)),
         orientation=_of_shape(frames, "orientation", (count, bodies, 4)),
@@ -114,16 +114,16 @@ def read_bodies(frames: Frames) -> BodyFrames:
     )
 
 
-def flat_motion_of_balls(runs: Sequence[BodyFrames]) -> bool:
-    """Return whether all bodies are balls that stay with their joints in one plane y = const, as seen from the side."""
-    places, largest = [], 0.0
+def are_balls_in_plane(runs: Sequence[BodyFrames]) -> bool:
+    """Return whether all bodies are balls that stay with their links in one plane y = const, without other planes."""
+    found, largest = [], 0.0
     for run in runs:
-        here = run.present
-        if run.half_lengths[here].any() or run.planes.size:
+        present = run.present
+        if run.half_lengths[present].any() or run.planes.size:
             return False
-        places += [run.position[here][:, 1], run.links[np.isfinite(run.links).all(axis=(2, 3))][..., 1].ravel()]
-        largest = max(largest, np.max(run.radius[here], initial=0.0))
-    y = np.concatenate(places)
+        found += [run.position[present][:, 1], run.links[np.isfinite(run.links).all(axis=(2, 3))][..., 1].ravel()]
+        largest = max(largest, np.max(run.radius[present], initial=0.0))
+    y = np.concatenate(found)
     return not y.size or bool(np.ptp(y) <= 1e-3 * largest)
 
 
@@ -133,11 +133,11 @@ def body_colors(
     """Return the color (frames, B, 3) of each body of the first run, and the scale for the color bar if there is one.
 
     Args:
-        runs: frames of the run that is drawn, then of those it is compared with.
-        settings: the quantity; ``position``, ``orientation``, ``radius`` or ``half_lengths`` give each its own color.
+        runs: frames of the run that is drawn, then of those drawn for comparison.
+        settings: the quantity; for ``position``, ``orientation``, ``radius`` or ``half_lengths`` each body has its own
+            color.
         shape: (frames, B).
-        body_of_shape: index (B,) of the body that each belongs to, where several shapes make one body; they then have
-            one color.
+        body_of_shape: body index (B,) of each shape, if bodies consist of several shapes, which then share one color.
 
     Raises:
         UserError: if the quantity is not one number or vector per body, or there is not one index per shape.

@@ -1,4 +1,4 @@
-"""Bodies in space: shaded balls, capsules and boxes on a floor that catches their shadows."""
+"""Perspective view of rigid bodies: shaded balls, capsules, boxes and disks with shadows on planes."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.transforms import IdentityTransform
 
-from simkit.render.bodies.camera import Camera, fitted, seen_window, turned, usual_direction
+from simkit.render.bodies.camera import Camera, default_direction, fitted, seen_window, turned
 from simkit.render.bodies.ground import Ground, Plane, linear, nice_length
-from simkit.render.bodies.light import lamp, shade
+from simkit.render.bodies.light import lamp, shadow_of
 from simkit.render.bodies.lines import Line, draw_lines, edges
 from simkit.render.bodies.motion import BodyFrames, body_colors, read_bodies
 from simkit.render.bodies.raster import packed, shaded, visible
@@ -21,15 +21,13 @@ from simkit.render.style import ACCENT, MUTED, house_style
 from simkit.scenario.sections import RenderSettings
 
 _ROD, _PIN = "#8793a1", "#39434f"
-# Radius of rods and of the target's rings, per size of the scene.
+# Radius of rods and of the target's rings, relative to the size of the scene.
 _ROD_RADIUS, _MARK_RADIUS = 0.0032, 0.05
-# Radius of pivots, in radii of rods.
-_PIVOT = 2.6
-# The same, in radii of the thinnest body.
-_PIN_SIZE = 1.35
-# Paths of more bodies would be a tangle.
+# Smallest radius of pivots, in radii of rods and in radii of the thinnest body.
+_PIVOT, _PIN_SIZE = 2.6, 1.35
+# Largest number of bodies whose paths are drawn.
 _MOST_PATHS = 8
-# Opacity below which the path of a traced point does not fade.
+# Smallest opacity of the path of a traced point.
 _TRACE = 0.65
 _PATH_WIDTH, _EDGE_WIDTH = 1.7, 0.9
 
@@ -38,9 +36,9 @@ class PerspectivePainter:
     """Draws bodies as seen by a camera a little above them.
 
     Args:
-        clip: its frames are as for ``read_bodies``; ``settings.quantity`` and coordinate ``body_of_shape``, where there
-            is one, as for ``body_colors``.
-        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
+        clip: frames as for ``read_bodies``; ``settings.quantity`` and the optional coordinate ``body_of_shape`` as for
+            ``body_colors``.
+        size: width and height in pixels; or their product, for a picture of the aspect ratio of its content.
 
     Raises:
         UserError: if an array is missing or has another shape.
@@ -82,7 +80,7 @@ class PerspectivePainter:
         """Return frame ``index`` as an array (height, width, 3) of uint8."""
         camera = turned(self._camera, self._middle, self._turn * index / max(len(self) - 1, 1))
         solids = self._solids(index)
-        shadows = [shade(body, self._light) for body in solids]
+        shadows = [shadow_of(body, self._light) for body in solids]
         seen = visible(solids, camera)
         light, cover = shaded(solids, shadows, camera, self._light, seen)
         image = self._ground(index, camera).shadowed(shadows) * (1 - cover[..., None]) + light
@@ -94,13 +92,13 @@ class PerspectivePainter:
     def _measure(
         self, runs: Sequence[BodyFrames], settings: RenderSettings
     ) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-        """Return centers and radii of spheres that hold all runs, and azimuth and elevation to see them from."""
+        """Return centers and radii of spheres around all objects, and azimuth and elevation of the camera."""
         points, radii = (np.concatenate(parts) for parts in zip(*(run.outline() for run in runs), strict=True))
         if not len(points):
             points, radii = np.zeros((1, 3)), np.ones(1)
-        self._floor = all(run.stand_on_floor() for run in runs)
+        self._floor = all(run.has_floor() for run in runs)
         if self._floor:
-            # The floor under each body belongs to the scene.
+            # The floor under each body is kept in view.
             points, radii = np.concatenate([points, points * [1, 1, 0]]), np.concatenate([radii, 0 * radii])
         low, high = (points - radii[:, None]).min(axis=0), (points + radii[:, None]).max(axis=0)
         self._middle, self._size = (low + high) / 2, float(np.linalg.norm(high - low)) or 1.0
@@ -110,9 +108,9 @@ class PerspectivePainter:
             radii = np.concatenate([radii, np.full(len(mark), _MARK_RADIUS * self._size)])
         if not radii.any():
             radii = radii + 0.05 * self._size
-        usual = usual_direction(low, high)
-        azimuth = usual[0] if settings.azimuth is None else settings.azimuth
-        elevation = usual[1] if settings.elevation is None else settings.elevation
+        default = default_direction(low, high)
+        azimuth = default[0] if settings.azimuth is None else settings.azimuth
+        elevation = default[1] if settings.elevation is None else settings.elevation
         return points, radii, (azimuth, elevation)
 
     def _chosen_planes(self, floor: bool) -> list[Plane]:
@@ -133,12 +131,12 @@ class PerspectivePainter:
         key = (camera.eye.tobytes(), None if target is None else target.tobytes())
         if key not in self._grounds:
             mark = _MARK_RADIUS * self._size
-            # A camera at rest sees one ground in all frames, a turning one another in each.
+            # Only the last ground is kept: it is the same in all frames, unless the camera turns or the target moves.
             self._grounds = {key: Ground(self._planes, camera, self._light, self._scale, target, mark)}
         return self._grounds[key]
 
     def _solids(self, index: int) -> list[Solid]:
-        bodies, here = self._bodies, np.flatnonzero(self._present[index] & (self._bodies.reach[index] > 0))
+        bodies, drawn = self._bodies, np.flatnonzero(self._present[index] & (self._bodies.reach[index] > 0))
         found = [
             solid(
                 bodies.position[index, body],
@@ -149,13 +147,13 @@ class PerspectivePainter:
                 bool(bodies.disk[index, body]),
                 self._two_faced,
             )
-            for body in here
+            for body in drawn
         ]
         thin = _ROD_RADIUS * self._size
-        # A pin through a round body sticks out of it.
+        # A pivot inside a round body protrudes from it.
         pin = max(_PIVOT * thin, _PIN_SIZE * min((body.radius for body in found if body.radius > 0), default=0.0))
         found += [rod(ends, thin, linear(_ROD)) for ends in bodies.links[index] if np.isfinite(ends).all()]
-        found += [_bead(place, pin, _PIN) for place in bodies.pivots[index] if np.isfinite(place).all()]
+        found += [_bead(point, pin, _PIN) for point in bodies.pivots[index] if np.isfinite(point).all()]
         target = None if bodies.target is None else bodies.target[index]
         mark = _MARK_RADIUS * self._size
         if target is not None and np.isfinite(target).all() and not self._on_plane(target, mark):
@@ -172,17 +170,17 @@ class PerspectivePainter:
         age = np.arange(index, -1, -1) / count
         strength = 0.35 + 0.6 * np.exp(-age / 0.12)
         found = []
-        for place in range(self._bodies.trace.shape[1]):
-            points = self._bodies.trace[: index + 1, place]
-            here = np.isfinite(points).all(axis=1)
-            ink = np.tile(linear(ACCENT), (int(here.sum()), 1))
-            found.append(Line(points[here], ink, np.maximum(strength[here], _TRACE)))
+        for number in range(self._bodies.trace.shape[1]):
+            points = self._bodies.trace[: index + 1, number]
+            is_finite = np.isfinite(points).all(axis=1)
+            ink = np.tile(linear(ACCENT), (int(is_finite.sum()), 1))
+            found.append(Line(points[is_finite], ink, np.maximum(strength[is_finite], _TRACE)))
         if found or bodies > _MOST_PATHS:
             return found
         for body in range(bodies):
-            here = self._present[: index + 1, body]
-            points = self._bodies.position[: index + 1, body][here]
-            found.append(Line(points, self._colors[: index + 1, body][here], strength[here]))
+            present = self._present[: index + 1, body]
+            points = self._bodies.position[: index + 1, body][present]
+            found.append(Line(points, self._colors[: index + 1, body][present], strength[present]))
         return found
 
     def _write_caption(self) -> None:

@@ -1,4 +1,4 @@
-"""Rasterization of solids: lines of sight, a depth buffer, and averaged shaded samples."""
+"""Rasterization of solids: depth buffer and shaded samples averaged over pixels."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -6,22 +6,22 @@ from typing import NamedTuple
 import numpy as np
 
 from simkit.render.bodies.camera import Camera
-from simkit.render.bodies.light import Casters, Light, Shade, lit
+from simkit.render.bodies.light import Casters, Light, Shadow, lighting
 from simkit.render.bodies.solids import CAPSULE, Solid, depths, surface
 
-# Lines of sight per pixel across and up.
+# Samples (lines of sight) per pixel in each direction.
 SAMPLES = 3
-# Difference of depths, as a part of them, below which two surfaces lie in the same place and the first is shown:
-# rounding of float32 frames would otherwise mix both, sample by sample.
+# Relative difference of depths below which two surfaces coincide and the first body is shown: the round-off of float32
+# frames would otherwise mix both sample by sample.
 _SAME_PLACE = 1e-5
 
 
 class Visible(NamedTuple):
-    """What lines of sight meet first.
+    """Depth buffer.
 
     Attributes:
-        depth: (height, width) of samples, infinite where there is nothing.
-        owner: index of the body, -1 where there is none.
+        depth: depth (height, width) of the nearest surface at each sample; infinite for none.
+        owner: index (height, width) of its body; -1 for none.
     """
 
     depth: np.ndarray
@@ -29,12 +29,12 @@ class Visible(NamedTuple):
 
 
 def visible(bodies: Sequence[Solid], camera: Camera, samples: int = SAMPLES) -> Visible:
-    """Return which body each sample shows, and at which depth.
+    """Return the depth buffer of bodies.
 
     Args:
         bodies: in any order.
-        camera: that sees them.
-        samples: lines of sight per pixel across and up.
+        camera: the camera.
+        samples: samples per pixel in each direction.
     """
     across, upward = camera.slopes(samples)
     depth = np.full((len(upward), len(across)), np.inf)
@@ -50,24 +50,24 @@ def visible(bodies: Sequence[Solid], camera: Camera, samples: int = SAMPLES) -> 
 
 def shaded(
     bodies: Sequence[Solid],
-    shadows: Sequence[Shade],
+    shadows: Sequence[Shadow],
     camera: Camera,
     light: Light,
     seen: Visible,
     samples: int = SAMPLES,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the light (height, width, 3) that bodies send into each pixel, and the part of it they cover.
+    """Return the light (height, width, 3) of bodies in each pixel, and the fraction (height, width) they cover.
 
     Args:
         bodies: as given to ``visible``.
-        shadows: one for each of them.
-        camera: that sees them.
+        shadows: shadows of the bodies, or none.
+        camera: the camera.
         light: the lamp.
-        seen: what ``visible`` returned.
-        samples: as given to it.
+        seen: result of ``visible``.
+        samples: as given to ``visible``.
     """
     across, upward = camera.slopes(samples)
-    where, weight = _to_shade(seen.owner, samples)
+    where, weight = _shading_samples(seen.owner, samples)
     owners = seen.owner.ravel()[where]
     order = np.argsort(owners.astype(np.int16) if len(bodies) < 2**15 else owners, kind="stable")
     where, weight, owners = where[order], weight[order], owners[order]
@@ -83,7 +83,7 @@ def shaded(
         size = float((body.center - camera.eye) @ camera.forward) / camera.focal
         points, normal, tone = surface(body, camera, across[columns[part]], upward[rows[part]], depth[part], size)
         view = camera.eye - body.center
-        factor, shine = lit(normal, view / np.linalg.norm(view), light, casters.hidden(index, points))
+        factor, shine = lighting(normal, view / np.linalg.norm(view), light, casters.hidden(index, points))
         pale, dark = np.maximum(tone, 0.0), 1 + np.minimum(tone, 0.0)
         for channel, amount in enumerate(body.color):
             own = (amount + pale * (1 - amount)) * dark
@@ -103,10 +103,10 @@ def packed(image: np.ndarray) -> np.ndarray:
     return page.view(np.uint32)[::-1, :, 0]
 
 
-def _to_shade(owner: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return which samples are shaded, and for which part of a pixel each stands.
+def _shading_samples(owner: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the flat indices of the samples to shade, and the weight of each in its pixel.
 
-    Inside a body its middle sample stands for a pixel: marks and edges are drawn softly enough for that.
+    A pixel inside a body is shaded at its middle sample only; marks and edges are antialiased by themselves.
     """
     lines = [owner[k::samples] for k in range(samples)]
     level = np.logical_and.reduce([line == lines[0] for line in lines[1:]])
@@ -126,16 +126,16 @@ def _to_shade(owner: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _windows(body: Solid, camera: Camera, samples: int) -> Iterator[tuple[slice, slice]]:
-    """Yield rows and columns of samples that hold the picture of a body; several for a long thin one."""
+    """Yield rows and columns of samples that contain the image of a body; several rectangles for a long capsule."""
     corners = body.corners()
-    pieces = [corners]
+    parts = [corners]
     if body.kind == CAPSULE:
-        # The rectangle around a slanting rod is mostly empty: go along it in steps.
+        # The bounding rectangle of a slanting rod is mostly empty: divide the rod along its axis.
         count = int(np.clip(body.half_lengths[2] / (2 * body.radius), 1, 12))
         ends = np.linspace(corners[0], corners[1], count + 1)
-        pieces = [ends[k : k + 2] for k in range(count)]
-    for piece in pieces:
-        left, right, top, bottom = camera.extent(piece, body.radius)
+        parts = [ends[k : k + 2] for k in range(count)]
+    for part in parts:
+        left, right, top, bottom = camera.extent(part, body.radius)
         columns = np.clip([left * samples - 1, right * samples + 2], 0, camera.width * samples).astype(int)
         rows = np.clip([top * samples - 1, bottom * samples + 2], 0, camera.height * samples).astype(int)
         if columns[0] < columns[1] and rows[0] < rows[1]:

@@ -1,4 +1,4 @@
-"""Side view of rigid bodies: floor, balls of true size with their spin, the path behind them and its apexes."""
+"""Side view of rigid bodies: floor, balls of true size with their spin, their paths and apexes."""
 
 from collections.abc import Sequence
 
@@ -15,20 +15,19 @@ from simkit.render.labels import stamps
 from simkit.render.layout import Window
 from simkit.render.sheet import Sheet
 from simkit.render.spin import seam
-from simkit.render.style import ACCENT, FAINT, INK, MUTED, PAPER, WALL, house_style
+from simkit.render.style import ACCENT, FAINT, INK, LUMINANCE, MUTED, PAPER, WALL, house_style
 
-# Paths and apexes of many bodies would be a tangle.
+# Largest numbers of bodies whose paths, and whose positions at apexes (ghosts), are drawn.
 _MOST_TRAILS = 32
 _MOST_GHOSTS = 4
-_LUMINANCE = np.array([0.299, 0.587, 0.114])
 
 
 class SidePainter:
     """Draws bodies as seen along +y: x to the right, z up, in meters; the floor is z = 0.
 
     Args:
-        clip: its frames are as for ``read_bodies``, balls only; ``settings.quantity`` as for ``body_colors``.
-        size: width and height in pixels; or their product, for a picture whose shape suits what it shows.
+        clip: frames as for ``read_bodies``, balls only; ``settings.quantity`` as for ``body_colors``.
+        size: width and height in pixels; or their product, for a picture of the aspect ratio of its content.
 
     Raises:
         UserError: if an array is missing or has another shape, or a body is not a ball.
@@ -44,7 +43,7 @@ class SidePainter:
         self._target = None if bodies.target is None else bodies.target[:, [0, 2]]
         self._place, self._depth = bodies.position[..., [0, 2]], bodies.position[..., 1]
         self._colors, scale = body_colors(clip.runs, clip.settings, (count, number))
-        # A bright color that stands for a value must stay readable on white; a body's own color may fade further.
+        # Colors that encode values must stay readable on white; colors of bodies may fade further.
         self._faintest = 0.6 if scale else 0.3
         self._apexes = apexes(self._place[..., 1]) if number <= _MOST_GHOSTS else np.empty((0, 2), int)
         self.sheet = Sheet(
@@ -71,7 +70,7 @@ class SidePainter:
         center, radius, color = self._place[index, shown], self._radius[index, shown], self._colors[index, shown]
         self._balls.place(center, 2 * radius, color)
         seams = [seam(quaternion) for quaternion in self._orientation[index, shown]]
-        ink = np.where((color @ _LUMINANCE)[:, None] < 0.5, to_rgb(PAPER), to_rgb(INK))
+        ink = np.where((color @ LUMINANCE)[:, None] < 0.5, to_rgb(PAPER), to_rgb(INK))
         self._seams.set_segments([c + r * s.line for c, r, s in zip(center, radius, seams, strict=True)])
         self._seams.set_color(list(ink))
         self._dots.place(center + radius[:, None] * np.reshape([s.dot for s in seams], (-1, 2)), 0.4 * radius, ink)
@@ -87,7 +86,7 @@ class SidePainter:
 
     def _draw_surroundings(self) -> None:
         axes = self.sheet.axes
-        if self._bodies.stand_on_floor():
+        if self._bodies.has_floor():
             axes.axhspan(self.sheet.window.y_low, 0.0, color=FAINT, lw=0, zorder=0.5)
             axes.axhline(0.0, color=MUTED, lw=1.2, zorder=0.6)
         axes.grid(axis="y", zorder=0.1)
@@ -120,24 +119,24 @@ class SidePainter:
         if path.shape[1] > _MOST_TRAILS or index == 0:
             self._trails.set_segments([])
             return
-        pieces = np.stack([path[:-1], path[1:]], axis=2)
+        intervals = np.stack([path[:-1], path[1:]], axis=2)
         age = np.arange(index, 0, -1) / len(self._place)
         strength = self._faintest + (0.9 - self._faintest) * np.exp(-age / 0.12)
-        self._trails.set_segments(list(pieces.reshape(-1, 2, 2)))
+        self._trails.set_segments(list(intervals.reshape(-1, 2, 2)))
         self._trails.set_color([tuple(color) for color in tinted(colors, strength[:, None, None]).reshape(-1, 3)])
 
 
 def apexes(height: np.ndarray) -> np.ndarray:
-    """Return where bodies are highest on their way: (frame, body) pairs, in order of time.
+    """Return the local maxima of the heights of bodies: (frame, body) pairs (n, 2), in order of time.
 
     Args:
-        height: height of each body (frames, B). The first frame counts where the body falls from it. Rises of less than
-            2 % of the whole range of heights do not count: they are jitter, not flight.
+        height: height of each body (frames, B). The first frame is a maximum if the body falls from it. Rises of less
+            than 2 % of the whole range of heights are ignored as jitter.
     """
     found = []
     least = 0.02 * np.ptp(height[np.isfinite(height)]) if np.isfinite(height).any() else np.inf
     for body, line in enumerate(height.T):
-        # A peak is confirmed by a fall of at least `least`, and the next one can only follow a rise of as much.
+        # A maximum is confirmed by a fall of more than `least`; the next one needs a rise of more than `least` first.
         top, bottom, rising = 0, 0, True
         for frame, value in enumerate(line):
             if rising:
@@ -154,12 +153,12 @@ def apexes(height: np.ndarray) -> np.ndarray:
 
 
 def tinted(colors: np.ndarray, strength: float | np.ndarray) -> np.ndarray:
-    """Return ``colors`` mixed with white; strength 1 leaves them as they are."""
+    """Return ``colors`` mixed with white; strength 1 leaves them unchanged."""
     return 1 - strength * (1 - colors)
 
 
 def _window(runs: Sequence[BodyFrames]) -> Window:
-    """Return the smallest window that holds every motion, the floor under it and the targets."""
+    """Return the smallest window that contains all objects of all runs and the floor."""
     corners = []
     for run in runs:
         points, radii = run.outline()

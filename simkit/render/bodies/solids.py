@@ -1,4 +1,4 @@
-"""Intersections of lines of sight with balls, capsules, boxes and disks."""
+"""Ray intersections and surfaces of balls, capsules, boxes and disks."""
 
 import dataclasses
 
@@ -9,9 +9,9 @@ from simkit.render.bodies.disk import disk_surface, meet_disk
 from simkit.render.spin import rotation
 
 BALL, CAPSULE, BOX, DISK = "ball", "capsule", "box", "disk"
-# Strength of the marks that show how a body turns.
+# Lightening and darkening of the marks that make the rotation of a body visible.
 _PALER, _DARKER = 0.5, 0.75
-# Width of the stripe around a ball, as the sine of half the angle it covers, and cosine of that of the dots on it.
+# Half-width of the stripe around a ball as the sine of its angle, and radius of the dots on it as the cosine.
 _STRIPE, _DOT = 0.13, 0.98
 
 
@@ -20,14 +20,14 @@ class Solid:
     """One body in one frame.
 
     Attributes:
-        kind: ball, capsule (about its axis z), box, or disk (a cylinder about its axis z, of the first half length).
-        center: (3,) in m.
-        axes: rotation (3, 3) whose columns are the body's axes.
-        half_lengths: (3,) in m.
-        radius: in m.
-        color: (3,) linear in light.
-        plain: whether it goes without marks.
-        two_faced: whether a box is paler on the side of its own +z, which shows how it is turned over.
+        kind: ball, capsule (about its z axis), box, or disk (cylinder about its z axis with the first half-length).
+        center: center (3,) in m.
+        axes: rotation matrix (3, 3) whose columns are the body's axes.
+        half_lengths: half-lengths (3,) in m.
+        radius: radius in m.
+        color: color (3,), linear in light.
+        plain: whether it has no marks of its rotation.
+        two_faced: whether the +z face of a box is lighter, which makes it visible when the box turns over.
     """
 
     kind: str
@@ -41,11 +41,11 @@ class Solid:
 
     @property
     def reach(self) -> float:
-        """Radius of the smallest sphere about the center that holds it, in m."""
+        """Radius of the smallest sphere about the center that contains the body, in m."""
         return float(np.linalg.norm(self.half_lengths)) + self.radius
 
     def corners(self) -> np.ndarray:
-        """Return points (n, 3) whose hull, rounded by the radius, is the body."""
+        """Return points (n, 3) whose convex hull, rounded by the radius, is the body."""
         if self.kind == BALL:
             return self.center[None]
         signs = (
@@ -63,15 +63,15 @@ def solid(
     disk: bool = False,
     two_faced: bool = False,
 ) -> Solid:
-    """Return a body as drawn.
+    """Return a body to be drawn, with its kind from its dimensions.
 
     Args:
-        center: (3,) in m.
+        center: center (3,) in m.
         orientation: quaternion (4,), w first, of any length above zero.
-        half_lengths: (3,) in m; all zero for a ball, only the last one not zero for a capsule.
-        radius: in m; zero for a box.
-        color: (3,) linear in light.
-        disk: whether it is one.
+        half_lengths: half-lengths (3,) in m; all zero for a ball, only the last one nonzero for a capsule.
+        radius: radius in m; zero for a box.
+        color: color (3,), linear in light.
+        disk: whether it is a disk.
         two_faced: as for ``Solid``.
     """
     if disk:
@@ -89,14 +89,14 @@ def rod(ends: np.ndarray, radius: float, color: np.ndarray) -> Solid:
     """Return a thin plain capsule between two points.
 
     Args:
-        ends: (2, 3) in m.
-        radius: in m.
-        color: (3,) linear in light.
+        ends: end points (2, 3) in m.
+        radius: radius in m.
+        color: color (3,), linear in light.
     """
     along = ends[1] - ends[0]
     length = float(np.linalg.norm(along))
     axis = along / length if length > 0 else np.array([0.0, 0.0, 1.0])
-    # Any two directions across will do: a plain round body shows none of them.
+    # Any two perpendicular axes: a plain round body has no marks.
     across = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
     across /= np.linalg.norm(across)
     axes = np.stack([across, np.cross(axis, across), axis], axis=1)
@@ -104,15 +104,15 @@ def rod(ends: np.ndarray, radius: float, color: np.ndarray) -> Solid:
 
 
 def depths(body: Solid, camera: Camera, across: np.ndarray, upward: np.ndarray) -> np.ndarray:
-    """Return the depth (rows, columns) at which lines of sight meet a body, infinite where they miss it.
+    """Return the depth (rows, columns) at which lines of sight hit a body, infinite where they miss it.
 
     Args:
-        body: any.
-        camera: whose lines.
+        body: the body.
+        camera: the camera.
         across: slopes of the columns.
         upward: slopes of the rows.
     """
-    origin, (right, up, forward) = _seen_from(body, camera)
+    origin, (right, up, forward) = _in_body_axes(body, camera)
     line = [forward[k] + right[k] * across + (up[k] * upward)[:, None] for k in range(3)]
     with np.errstate(divide="ignore", invalid="ignore"):
         if body.kind == BOX:
@@ -127,17 +127,17 @@ def depths(body: Solid, camera: Camera, across: np.ndarray, upward: np.ndarray) 
 def surface(
     body: Solid, camera: Camera, across: np.ndarray, upward: np.ndarray, depth: np.ndarray, pixel: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what is seen of a body: points (3, n), outward normals (3, n), and how pale it is (n,), below 0 how dark.
+    """Return points (3, n) on a body, outward normals (3, n), and lightening (n,), negative for darkening.
 
     Args:
-        body: any.
-        camera: whose lines.
-        across: slopes (n,) of the columns of the lines.
+        body: the body.
+        camera: the camera.
+        across: slopes (n,) of the columns of the lines of sight.
         upward: slopes (n,) of their rows.
-        depth: at which they meet the body (n,).
+        depth: depth (n,) at which they hit the body.
         pixel: size of a pixel at the body in m.
     """
-    origin, (right, up, forward) = _seen_from(body, camera)
+    origin, (right, up, forward) = _in_body_axes(body, camera)
     own = origin[:, None] + depth * (forward[:, None] + right[:, None] * across + up[:, None] * upward)
     if body.kind == BOX:
         normal = _box_normal(own, body.half_lengths)
@@ -151,8 +151,8 @@ def surface(
     return body.center[:, None] + body.axes @ own, body.axes @ normal, pale
 
 
-def _seen_from(body: Solid, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eye and the camera's axes in the body's own coordinates."""
+def _in_body_axes(body: Solid, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eye (3,) and the camera's axes (3, 3) in body coordinates."""
     return (camera.eye - body.center) @ body.axes, np.stack([camera.right, camera.up, camera.forward]) @ body.axes
 
 
@@ -169,7 +169,7 @@ def _meet_capsule(origin: np.ndarray, line: list[np.ndarray], half: float, radiu
     inside = b * b - a * (origin[0] ** 2 + origin[1] ** 2 - radius**2)
     depth = (-b - np.sqrt(inside)) / a
     height = origin[2] + depth * line[2]
-    # A line that leaves the cylinder's length meets, if at all, the ball at that end.
+    # A line that hits the infinite cylinder beyond an end of the axis can only hit the ball at that end.
     end = np.where(np.isnan(height), 0.0, np.clip(height, -half, half))
     a = a + line[2] ** 2
     b = b + (origin[2] - end) * line[2]
@@ -195,12 +195,12 @@ def _box_normal(own: np.ndarray, half: np.ndarray) -> np.ndarray:
 
 
 def _marks(body: Solid, normal: np.ndarray, pixel: float) -> np.ndarray:
-    """Return how pale a round body is (below zero: how dark): a stripe with two dots on it, or a line on a capsule."""
+    """Return the lightening of a round body by its marks: a stripe with two dark dots, or a line on a capsule."""
     blur = pixel / body.radius
     if body.kind == CAPSULE:
         return _PALER * _soft(_STRIPE - np.abs(normal[1]), blur) * (normal[0] > 0)
     stripe = _soft(_STRIPE - np.abs(normal[2]), blur)
-    # The cosine falls as slowly near the middle of a dot as the sine of its angle there.
+    # Divided by the slope of the cosine at the rim of a dot, so that the rim is one pixel wide.
     dot = _soft((np.abs(normal[0] - normal[1]) / 2**0.5 - _DOT) / (1 - _DOT**2) ** 0.5, blur)
     return (1 - dot) * _PALER * stripe - dot * _DARKER
 

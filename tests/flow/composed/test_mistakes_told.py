@@ -185,11 +185,11 @@ def test_all_mistakes_of_the_settings_are_told():
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("initial.u", "1/x0", "initial.u: '1/x0' is inf at the place [0, 0] of [8, 8] at the start"),
+        ("initial.u", "1/x0", "initial.u: '1/x0' is inf at index [0, 0] of [8, 8] at the start"),
         ("initial.stream_function", "log(x - 1)", "initial.stream_function: 'log(x - 1)' is"),
         ("force.x", "1/(u - u)", "force.x: '1/(u - u)' is inf"),
         ("viscosity", "nu + 0/x0", "viscosity: 'nu + 0/x0' is nan"),
-        ("viscosity", "x - 0.5", "viscosity: 'x - 0.5' is -0.4375 at the start; choose one that is nowhere below zero"),
+        ("viscosity", "x - 0.5", "viscosity: 'x - 0.5' is -0.4375 at the start; choose one that is nowhere negative"),
         ("scalars.dye.diffusivity", "-nu", "scalars.dye.diffusivity: '-nu' is -0.1 at the start"),
         ("scalars.dye.source", "sqrt(-1 - dye)", "scalars.dye.source: 'sqrt(-1 - dye)' is nan"),
         ("scalars.dye.initial", "log(-x)", "scalars.dye.initial: 'log(-x)' is nan"),

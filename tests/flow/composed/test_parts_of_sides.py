@@ -78,7 +78,7 @@ MISTAKES = {
     ),
     "a number": (
         ["wall", {"kind": "inflow", "u": 1, "where": "y"}],
-        r"\[1\]\.where: .*'y' is a number where true or false is wanted",
+        r"\[1\]\.where: .*'y' is a number where a condition is needed",
     ),
     "an unknown name": (
         ["wall", {"kind": "inflow", "u": 1, "where": "yy > 0"}],

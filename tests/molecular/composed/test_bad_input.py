@@ -98,7 +98,7 @@ def test_a_mistake_in_settings_names_its_key(mistake):
 AT_THE_START = {
     "division by zero": (
         {"fields": [{"energy": "1/(epsilon - 1)"}]},
-        "fields[0].energy: '1/(epsilon - 1)' is inf at the place [0] of [6] at the start",
+        "fields[0].energy: '1/(epsilon - 1)' is inf at index [0] of [6] at the start",
     ),
     "particles in one place": (
         {"start": {"positions": [[1, 1]] * 6}},

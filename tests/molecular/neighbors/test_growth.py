@@ -203,5 +203,5 @@ def test_compiled_convergence_stops_at_an_overflow_and_the_host_enlarges_the_lis
     objective = Objective(simulation, "energy", steps=4000)
     # As it is, the objective has no value rather than a wrong one; nearby it has been given room.
     assert bool(jnp.isnan(jax.jit(lambda p, k: objective(p, k))(params, key)))
-    value = float(jax.jit(objective.near(params, key))(params))
+    value = float(jax.jit(objective.continuation(params, key))(params))
     assert value == pytest.approx(float(larger.diagnose(result.state, params)["energy"]), rel=1e-9)

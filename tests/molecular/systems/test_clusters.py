@@ -18,13 +18,13 @@ LENNARD_JONES_38 = -173.928427
 MORSE_13 = -42.439863
 
 
-def quenched(simulation, count, slots=64, seed=0):
+def quenched(simulation, count, lanes=64, seed=0):
     """Return what `in_flight` returns and the diagnostics of every member."""
 
     @jax.jit
     def run(params, keys):
         states = jax.vmap(simulation.init, in_axes=(None, 0))(params, keys)
-        result = in_flight(simulation, slots=slots, max_steps=5000)(states, params)
+        result = in_flight(simulation, lanes=lanes, max_steps=5000)(states, params)
         return result, jax.vmap(simulation.diagnose, in_axes=(0, None))(result.state, params)
 
     return run(simulation.params, jax.random.split(jax.random.key(seed), count))
