@@ -18,7 +18,7 @@ from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.export.programs.comparison import allowed_errors, error_of
 from simkit.export.programs.functions import FORMS
-from simkit.export.programs.rounding import disturbed
+from simkit.export.programs.rounding import perturbed
 from simkit.scenario import registry
 from simkit.scenario.build import build
 from simkit.storage.archives import read_arrays, write_arrays
@@ -116,6 +116,9 @@ def test_stand_alone_program_refuses_inputs_that_do_not_fit(copy):
         words = [sys.executable, copy / "run_onnx.py", "--inputs", copy / "inputs.npz", "-o", copy / "out.npz"]
         ran = subprocess.run(words, capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr.strip()) == (2, phrase)
+    words = [sys.executable, copy / "run_onnx.py", "--inputs", copy / "inputs.npz"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2 and "add -o out.npz" in ran.stderr
 
 
 def test_program_that_does_not_match_its_reference_is_named(copy, capsys):
@@ -193,6 +196,18 @@ def test_model_that_reads_another_file_is_refused(copy, capsys):
     onnx.save(model, copy / "model.onnx")
     code, line = ran(capsys, "export", copy, "--verify")
     assert code == 2 and "its tensor 'secret' lies in another file" in line
+
+
+def test_model_with_sparse_tensors_is_refused(copy, capsys):
+    import onnx
+
+    model = onnx.load(copy / "model.onnx")
+    sparse = model.graph.sparse_initializer.add(dims=[2])
+    sparse.values.CopyFrom(onnx.helper.make_tensor("secret", 1, [1], [1.0]))
+    sparse.indices.CopyFrom(onnx.helper.make_tensor("at", 7, [1], [0]))
+    onnx.save(model, copy / "model.onnx")
+    code, line = ran(capsys, "export", copy, "--verify")
+    assert code == 2 and "it holds sparse tensors" in line
 
 
 def test_program_that_calls_what_is_no_library_of_jax_is_refused(copy, capsys):
@@ -313,10 +328,10 @@ def test_errors_are_relative_to_the_largest_number_of_an_output():
 
 def allowed_of(function, *arrays, tolerance=1e-10):
     """Return the outputs of a function, and the largest error of each that is not a miss."""
-    disturb = jax.jit(disturbed(function, *arrays))
+    perturb = jax.jit(perturbed(function, *arrays))
     expected = [np.asarray(array) for array in function(*arrays)]
     return expected, allowed_errors(
-        lambda sample: [np.asarray(array) for array in disturb(np.uint32(sample), *arrays)], expected, tolerance
+        lambda sample: [np.asarray(array) for array in perturb(np.uint32(sample), *arrays)], expected, tolerance
     )
 
 
@@ -384,8 +399,8 @@ def test_disturbed_program_goes_on_as_long_as_each_member_of_a_batch_does(x64):
     x = np.array([0.3, 0.7, 3.1])
     runs = jax.vmap(halved), lambda x: (jax.vmap(branched)(x), branched(x[0]), jnp.linalg.solve(jnp.diag(x), x))
     for run in runs:
-        disturb = disturbed(run, x)
-        for expected, exact, moved in zip(run(x), disturb(np.uint32(0), x), disturb(np.uint32(1), x), strict=True):
+        perturb = perturbed(run, x)
+        for expected, exact, moved in zip(run(x), perturb(np.uint32(0), x), perturb(np.uint32(1), x), strict=True):
             np.testing.assert_array_equal(exact, expected)
             np.testing.assert_allclose(moved, expected, rtol=1e-14)
 
