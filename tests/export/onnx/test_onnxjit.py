@@ -44,6 +44,12 @@ def test_it_is_traced_once_for_each_shape_type_and_static_argument():
     assert traces == [(2,), (3,), (2,)] and double.__name__ == "double"
 
 
+def test_static_argument_that_a_call_leaves_out_has_its_default():
+    raised = onnxjit(lambda x, power=2: x**power, static_argnums=1)
+    np.testing.assert_array_equal(raised(jnp.arange(3.0)), [0, 1, 4])
+    np.testing.assert_array_equal(raised(jnp.arange(3.0), 3), [0, 1, 8])
+
+
 def test_results_stay_when_it_is_called_again():
     double = onnxjit(lambda x: 2 * x)
     first = double(jnp.ones(64))
