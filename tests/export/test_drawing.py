@@ -1,4 +1,4 @@
-"""Animations and pictures of whatever form a run has."""
+"""Animations and pictures of data sets, run directories and trajectories."""
 
 import io
 
@@ -31,7 +31,7 @@ def test_data_set_and_folder_give_the_same_picture(flow):
     assert expected.data != simkit.picture(run, size=SIZE, frame=0).data
 
 
-def test_data_set_read_back_from_a_file_is_drawn_by_what_it_holds(flow, tmp_path):
+def test_data_set_read_from_a_file_is_drawn_without_the_scenario(flow, tmp_path):
     run, _ = flow
     run.to_netcdf(tmp_path / "run.nc")
     with xarray.open_dataset(tmp_path / "run.nc") as stored:
@@ -78,7 +78,7 @@ def test_file_of_another_kind_is_refused(flow, tmp_path):
         simkit.animate(flow[0], kind="avi")
 
 
-def test_unit_is_that_of_what_is_drawn(flow):
+def test_unit_is_that_of_the_drawn_quantity(flow):
     assert drawable_of(flow[0], {"quantity": "vorticity"})["settings"].unit == "U/h"
     assert drawable_of(flow[0], {"view": "chart", "quantity": "bulk_velocity"})["settings"].unit == "U"
     assert drawable_of(flow[0].isel(time=slice(0, 2)), {"quantity": "vorticity"})["settings"].unit == "U/h"
@@ -103,13 +103,13 @@ def test_another_quantity_brings_its_own_colors(flow):
         ({"colormap": "nonesuch"}, "nonesuch"),
     ],
 )
-def test_bad_settings_are_one_line(settings, message, flow):
+def test_wrong_setting_is_refused_in_one_line(settings, message, flow):
     with pytest.raises(simkit.UserError, match=message) as error:
         simkit.picture(flow[0], **{"size": SIZE} | settings)
     assert "\n" not in str(error.value)
 
 
-def test_what_is_no_run_is_refused(flow, tmp_path):
+def test_result_that_is_not_a_run_is_refused(flow, tmp_path):
     with pytest.raises(simkit.UserError, match=r"int cannot be drawn; give what simkit.run returned"):
         simkit.animate(3)
     with pytest.raises(simkit.UserError, match="no axis time, iteration or frame"):

@@ -64,7 +64,7 @@ def test_batch_of_any_size_agrees_in_every_runtime(name, form, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_frames_of_a_step_draw_the_animation(tmp_path):
+def test_frames_of_an_exported_segment_are_drawn(tmp_path):
     """The frames that onnxruntime computes, call after call, are drawn as the run of simkit is."""
     import subprocess
     import sys
