@@ -38,8 +38,8 @@ def test_infinite_error_is_a_miss_whatever_the_limit():
 def test_report_lists_outputs_not_compared_and_fails_without_any_comparison(tmp_path):
     runtime = RuntimeReport("onnxruntime", "model.onnx", 1, found(), 0.0, 0.0)
     report = Report(tmp_path, "step", 1e-5, [runtime])
-    told = as_plain(report)["runtimes"][0]
-    assert report.passed and told["not_compared"] == ["chaos"]
-    assert [one["compared"] for one in told["differences"]] == [True, True, False, True]
+    entry = as_plain(report)["runtimes"][0]
+    assert report.passed and entry["not_compared"] == ["chaos"]
+    assert [one["compared"] for one in entry["differences"]] == [True, True, False, True]
     empty = dataclasses.replace(report, runtimes=[dataclasses.replace(runtime, differences=[found()[2]])])
     assert not empty.passed and "no output can be compared" in empty.misses[0]

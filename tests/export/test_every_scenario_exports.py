@@ -47,10 +47,10 @@ CASES = [pytest.param(name, form, marks=marks(name, form)) for form in FORMS for
 
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_scenario_agrees_in_every_runtime(name, form, tmp_path):
-    told, report = row(name, form, tmp_path / "out")
+    entry, report = row(name, form, tmp_path / "out")
     if file := os.environ.get("SIMKIT_RUNTIMES"):
         with Path(file).open("a") as rows:
-            rows.write(json.dumps(told) + "\n")
+            rows.write(json.dumps(entry) + "\n")
     assert report.passed, report.misses
     assert [one.runtime for one in report.runtimes] == ["onnxruntime", "jax.export"]
 

@@ -291,8 +291,8 @@ def test_missed_tolerance_gives_exit_code_1(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(runtimes, "run_stablehlo", inexact)
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     code = main(["export", str(tmp_path / "toy.toml"), "-o", str(tmp_path / "out")])
-    told = capsys.readouterr()
-    assert code == 1 and "frame.position differs from JAX by 1e-06 in jax.export" in told.err and "MISS" in told.out
+    printed = capsys.readouterr()
+    assert code == 1 and "frame.position differs from JAX by 1e-06 in jax.export" in printed.err and "MISS" in printed.out
     assert not json.loads((tmp_path / "out" / "report.json").read_text())["passed"]
 
 
@@ -306,10 +306,10 @@ def test_refusal_of_a_runtime_is_reported(tmp_path, capsys, monkeypatch):
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     out = tmp_path / "out"
     code = main(["export", str(tmp_path / "toy.toml"), "--to", "all", "-o", str(out)])
-    told = capsys.readouterr()
-    assert code == 1 and "REFUSED" in told.out
+    printed = capsys.readouterr()
+    assert code == 1 and "REFUSED" in printed.out
     reason = "onnxruntime refuses it (no kernel of Loop where it is needed); choose another target"
-    assert told.err.strip().splitlines() == [f"simkit: {out}/model.onnx: {reason}"]
+    assert printed.err.strip().splitlines() == [f"simkit: {out}/model.onnx: {reason}"]
     report = json.loads((out / "report.json").read_text())
     onnx, jax_export = report["runtimes"]
     assert not report["passed"] and not onnx["passed"] and "no kernel of Loop" in onnx["refused"]

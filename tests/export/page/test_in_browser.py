@@ -72,13 +72,13 @@ def page(request, carried, tmp_path_factory):
 
 def look(tab):
     """Return what the page shows: arrays by name, and diagnostics."""
-    told = json.loads(
+    answer = json.loads(
         tab.run(
             "player.inTurn(() => player.simulation.look()).then(({arrays, diagnostics}) => JSON.stringify([diagnostics,"
             " Object.fromEntries(Object.entries(arrays).map(([n, a]) => [n, [a.shape, Array.from(a.data)]]))]))"
         )
     )
-    return {name: np.reshape(data, shape) for name, (shape, data) in told[1].items()}, told[0]
+    return {name: np.reshape(data, shape) for name, (shape, data) in answer[1].items()}, answer[0]
 
 
 def restart(tab, steps):

@@ -106,15 +106,15 @@ def test_page_is_self_contained(tmp_path, carried, capsys):
 
 def test_page_describes_parameters_diagnostics_and_pace(tmp_path, carried):
     _, file = exported(tmp_path, carried)
-    told = json.loads(Elements(file.read_text()).scripts["description"])
-    first, second = told["sliders"]
+    data = json.loads(Elements(file.read_text()).scripts["description"])
+    first, second = data["sliders"]
     assert (first["label"], first["unit"], first["default"]) == ("frequency", "1/s", 1.3)
     assert (first["low"], first["high"], first["first"], first["last"]) == (0.1, 10.0, 0.1, 10.0)
     assert second["logarithmic"] and second["live"]
-    assert told["drawing"]["quantity"] == "energy" and told["main"] == "energy"
-    assert told["clock"]["name"] == "time" and "energy" in [one["name"] for one in told["diagnostics"]]
-    assert told["steps_per_second"] == 2 * simkit.load(tmp_path / "toy.toml").render.frames_per_second
-    assert told["keyWords"] == 2 and told["statuses"].keys() >= {"1", "3"} and "0" not in told["statuses"]
+    assert data["drawing"]["quantity"] == "energy" and data["main"] == "energy"
+    assert data["clock"]["name"] == "time" and "energy" in [one["name"] for one in data["diagnostics"]]
+    assert data["steps_per_second"] == 2 * simkit.load(tmp_path / "toy.toml").render.frames_per_second
+    assert data["keyWords"] == 2 and data["statuses"].keys() >= {"1", "3"} and "0" not in data["statuses"]
 
 
 def test_texts_of_a_scenario_are_escaped(tmp_path, carried):
@@ -125,8 +125,8 @@ def test_texts_of_a_scenario_are_escaped(tmp_path, carried):
     plain, page = Elements(exported(tmp_path / "other", carried)[1].read_text()), Elements(file.read_text())
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
     assert page.scripts[None] == plain.scripts[None]
-    told = json.loads(page.scripts["description"])
-    assert told["sliders"][0]["doc"] == BREAKOUT
+    data = json.loads(page.scripts["description"])
+    assert data["sliders"][0]["doc"] == BREAKOUT
     assert "".join(page.titles) == 2 * BREAKOUT
 
 
@@ -228,18 +228,18 @@ def test_range_of_a_slider_is_the_bounds_or_around_the_default(kind):
 
 def test_small_arrays_have_a_slider_for_each_number_and_large_ones_none():
     ports = [Port("params.push", (2,), "float32"), Port("params.weights", (5, 5), "float32")]
-    told = sliders_of(ports, [np.ones(2, np.float32), np.ones((5, 5), np.float32)], set())
-    assert [(one["label"], one["index"], one["live"]) for one in told["sliders"]] == [
+    data = sliders_of(ports, [np.ones(2, np.float32), np.ones((5, 5), np.float32)], set())
+    assert [(one["label"], one["index"], one["live"]) for one in data["sliders"]] == [
         ("push[0]", 0, False),
         ("push[1]", 1, False),
     ]
-    assert told["without_slider"] == ["weights"] and len(told["inputs"][1]["default"]) == 25
+    assert data["without_slider"] == ["weights"] and len(data["inputs"][1]["default"]) == 25
 
 
 def test_colors_are_those_of_the_pictures():
     scale = color_scale(np.array([0.0, 2.0]), "viridis", None, default="inferno")
-    told = scale_data(scale)
-    table = np.frombuffer(base64.b64decode(told["table"]), np.uint8).reshape(257, 4)
+    data = scale_data(scale)
+    table = np.frombuffer(base64.b64decode(data["table"]), np.uint8).reshape(257, 4)
     values = np.array([0.0, 0.7, 1.999, np.nan])
     places = np.where(np.isfinite(values), np.nan_to_num(values) / 2 * 256, 256).astype(int)
     np.testing.assert_array_equal(table[places], scale.colors(scale.position(values)))
