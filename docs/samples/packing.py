@@ -9,7 +9,7 @@ import simkit
 
 
 def settle(jit, columns=10, rows=12, frames=50, seed=3):
-    """Return positions of relaxing disks, ``(frames, disks, 2)``, from random ones to rest, and the sides of the box."""
+    """Return positions of relaxing disks, ``(frames, disks, 2)``, from random to rest, and the sides of the box."""
     # Hexagonal rows of disks of diameter 1 fill this box if each is squeezed by 7 %.
     box = 0.93 * jnp.array([columns, rows * np.sqrt(0.75)])
     displacement, shift = space.periodic(box)

@@ -291,8 +291,8 @@ def test_missed_tolerance_gives_exit_code_1(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(runtimes, "run_stablehlo", inexact)
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     code = main(["export", str(tmp_path / "toy.toml"), "-o", str(tmp_path / "out")])
-    printed = capsys.readouterr()
-    assert code == 1 and "frame.position differs from JAX by 1e-06 in jax.export" in printed.err and "MISS" in printed.out
+    out, err = capsys.readouterr()
+    assert code == 1 and "frame.position differs from JAX by 1e-06 in jax.export" in err and "MISS" in out
     assert not json.loads((tmp_path / "out" / "report.json").read_text())["passed"]
 
 
