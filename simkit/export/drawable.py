@@ -101,7 +101,7 @@ def _of_dataset(dataset: "xarray.Dataset") -> _Run:
     """Return the parts of a run's data set: arrays along its clock, fields transposed back to x before y."""
     clock = next((name for name in (*CLOCKS, "frame") if name in dataset.dims), None)
     if clock is None:
-        raise UserError("the data set has no axis time, iteration or frame, so that nothing in it can be animated")
+        raise UserError("the data set has no axis time, iteration or frame, so it cannot be drawn; give that of a run")
     if "seed" in dataset.dims:
         raise UserError("the data set is that of a sweep; choose one member, and draw what simkit.run returns for it")
     frames, diagnostics = {}, {}

@@ -67,7 +67,7 @@ def population_count(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     width = 8 * x.dtype.itemsize
     count = bit_cast(graph, x, np.dtype(f"uint{width}"))
     for distance in powers_of_two(width):
-        mask = sum(((1 << distance) - 1) << place for place in range(0, width, 2 * distance))
+        mask = sum(((1 << distance) - 1) << bit for bit in range(0, width, 2 * distance))
         high = graph.elementwise("BitShift", count, scalar(graph, distance, count), direction="RIGHT")
         low, high = (graph.elementwise("BitwiseAnd", part, scalar(graph, mask, count)) for part in (count, high))
         count = graph.elementwise("Add", low, high)

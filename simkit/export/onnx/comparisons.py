@@ -11,7 +11,7 @@ _ORDER = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEq
 
 @primitive("eq")
 def equal(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """``x = y``; NaN equals nothing."""
+    """``x = y``, false where either is NaN."""
     return graph.elementwise("Equal", x, y, dtype=bool)
 
 

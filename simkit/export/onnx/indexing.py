@@ -72,11 +72,11 @@ def rows(graph: Graph, windows: Windows, indices: Tensor, clip: bool) -> tuple[T
     number: Tensor = graph.constant(np.int64(0))
     inside = None
     if windows.starts:
-        places = graph.cast(indices, np.int64)
-        clipped = graph.elementwise("Max", places, graph.constant(0, np.int64))
+        wide = graph.cast(indices, np.int64)
+        clipped = graph.elementwise("Max", wide, graph.constant(0, np.int64))
         clipped = graph.elementwise("Min", clipped, graph.constant(limits))
         if not clip:
-            unmoved = graph.elementwise("Equal", clipped, places, dtype=bool)
+            unmoved = graph.elementwise("Equal", clipped, wide, dtype=bool)
             axes = graph.vector([len(batch)])
             inside = graph.typed("ReduceMin", [unmoved, axes], batch, keepdims=0)
         weights = np.array([strides[axis] for axis in windows.starts], np.int64)

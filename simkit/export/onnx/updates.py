@@ -145,8 +145,8 @@ def _between(graph: Graph, x: Tensor, update: Tensor, axis: int, start: Tensor) 
     shape = list(x.shape)
     shape[axis] = -1  # depends on the start
     before = graph.op("Slice", [x, graph.vector([0]), begin, axes], shape, x.dtype)
-    behind = graph.op("Slice", [x, end, graph.vector([x.shape[axis]]), axes], shape, x.dtype)
-    return graph.op("Concat", [before, update, behind], x.shape, x.dtype, axis=axis)
+    after = graph.op("Slice", [x, end, graph.vector([x.shape[axis]]), axes], shape, x.dtype)
+    return graph.op("Concat", [before, update, after], x.shape, x.dtype, axis=axis)
 
 
 def _row(shape: Sequence[int], axis: int) -> list[int]:

@@ -74,13 +74,13 @@ def padded(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, mode: st
     sides = pads.value.reshape(2, -1).tolist()
     if min(map(min, sides)) < 0:
         return None
-    for axis, (before, behind) in enumerate(zip(*sides, strict=True)):
+    for axis, (before, after) in enumerate(zip(*sides, strict=True)):
         parts = [
             x if size is None else graph.known(np.full((*x.shape[:axis], size, *x.shape[axis + 1 :]), number, dtype))
-            for size in (before, None, behind)
+            for size in (before, None, after)
             if size != 0
         ]
         if len(parts) > 1:
-            grown = (*x.shape[:axis], before + x.shape[axis] + behind, *x.shape[axis + 1 :])
+            grown = (*x.shape[:axis], before + x.shape[axis] + after, *x.shape[axis + 1 :])
             x = graph.op("Concat", parts, grown, dtype, axis=axis)
     return x
