@@ -1,4 +1,4 @@
-"""Arrays handed to and from NumPy, PyTorch and CuPy by DLPack, with a note of each copy and change of precision."""
+"""Exchange of arrays with NumPy, PyTorch and CuPy by DLPack, with a record of each copy and change of precision."""
 
 import dataclasses
 import importlib
@@ -11,15 +11,15 @@ LIBRARIES = ("numpy", "torch", "cupy")
 
 
 @dataclasses.dataclass(frozen=True)
-class Handed:
-    """Arrays of another library, and what it took to get them there.
+class Transfer:
+    """Converted arrays, and which of them were copied or changed their type.
 
-    An array that was not copied shares its memory: do not write into it, since JAX's arrays never change.
+    An array that was not copied shares its memory: do not write into it, since JAX's arrays are immutable.
 
     Attributes:
-        arrays: in the structure that was given.
-        copies: why an array was copied, by its path in the structure.
-        changes: old and new type of an array whose precision changed, by its path.
+        arrays: in the structure of the argument.
+        copies: reason why an array was copied, by its path in the structure.
+        changes: ``"old type -> new type"`` of an array whose type changed, by its path.
     """
 
     arrays: Any
@@ -33,31 +33,31 @@ class Handed:
         return "\n".join(lines) or "no array was copied or changed"
 
 
-def to_jax(arrays: Any, *, exact: bool = False) -> Handed:
+def to_jax(arrays: Any, *, exact: bool = False) -> Transfer:
     """Return arrays of any library as JAX arrays, sharing their memory where possible.
 
     Args:
-        arrays: any structure (as of ``jax.tree``) of arrays of NumPy, PyTorch, CuPy or others with ``__dlpack__``, of
-            JAX arrays, which stay as they are, and of numbers.
-        exact: refuse an array that would have to change its precision.
+        arrays: any tree of arrays of NumPy, PyTorch, CuPy or others with ``__dlpack__``, of JAX arrays, which stay as
+            they are, and of numbers.
+        exact: whether to refuse an array whose type would change.
 
     Raises:
-        UserError: if something is no array; with ``exact``, if a type is not among those of JAX now.
+        UserError: if a leaf is not an array; with ``exact``, if JAX's present settings have no such type.
     """
-    return _handed(arrays, _to_jax, exact)
+    return _transferred(arrays, _to_jax, exact)
 
 
-def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Handed:
+def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Transfer:
     """Return JAX arrays as those of another library, sharing their memory where possible.
 
     Args:
-        arrays: any structure of JAX arrays, a simulation's state for instance.
+        arrays: any tree of JAX arrays, a simulation's state for instance.
         library: ``"numpy"``, ``"torch"`` or ``"cupy"``.
-        exact: refuse an array that would have to change its precision.
+        exact: whether to refuse an array whose type would change.
 
     Raises:
-        UserError: if the library is unknown or not installed; if something is no array of JAX, or holds random keys,
-            which have no type elsewhere; with ``exact``, if the library lacks a type.
+        UserError: if the library is unknown or not installed; if a leaf is not a JAX array, or holds random keys, for
+            which no other library has a type; with ``exact``, if the library lacks a type.
     """
     if library not in LIBRARIES:
         raise UserError(
@@ -68,27 +68,27 @@ def from_jax(arrays: Any, library: str = "numpy", *, exact: bool = False) -> Han
         target = importlib.import_module(library)
     except ImportError as error:
         raise UserError(f"{library} is not installed; pip install {library}") from error
-    return _handed(arrays, lambda array, path: _from_jax(array, path, target), exact)
+    return _transferred(arrays, lambda array, path: _from_jax(array, path, target), exact)
 
 
 type _Moved = tuple[Any, str, str]
 
 
-def _handed(arrays: Any, move: Callable[[Any, str], _Moved], exact: bool) -> Handed:
-    """Move each leaf: to the array, why it was copied or nothing, and how its type changed or nothing."""
+def _transferred(arrays: Any, move: Callable[[Any, str], _Moved], exact: bool) -> Transfer:
+    """Convert each leaf by ``move``: ``(leaf, path) -> (array, reason of a copy or "", change of type or "")``."""
     import jax
 
     leaves, structure = jax.tree_util.tree_flatten_with_path(arrays)
     moved, copies, changes = [], {}, {}
-    for place, leaf in leaves:
-        path = jax.tree_util.keystr(place)
-        array, copied, change = move(leaf, path)
+    for keys, leaf in leaves:
+        path = jax.tree_util.keystr(keys)
+        array, reason, change = move(leaf, path)
         if change and exact:
             raise UserError(f"{path or 'the array'} would become {change}; {_remedy(change)}")
         moved.append(array)
-        copies |= {path: copied} if copied else {}
+        copies |= {path: reason} if reason else {}
         changes |= {path: change} if change else {}
-    return Handed(jax.tree.unflatten(structure, moved), copies, changes)
+    return Transfer(jax.tree.unflatten(structure, moved), copies, changes)
 
 
 def _remedy(change: str) -> str:
@@ -103,27 +103,27 @@ def _to_jax(array: Any, path: str) -> _Moved:
 
     if isinstance(array, jax.Array):
         return array, "", ""
-    # NumPy's double is a float of Python too, and has a precision of its own.
+    # Not isinstance: a NumPy float64 is also a Python float, but has its own type to keep.
     if type(array) in (bool, int, float, complex):
         return jnp.asarray(array), "", ""
     if hasattr(array, "detach"):
-        # PyTorch hands over no array that it records derivatives of.
+        # PyTorch refuses to export a tensor that requires a gradient.
         array = array.detach()
     if not hasattr(array, "__dlpack__") and not isinstance(array, np.generic):
-        raise UserError(f"{path or 'what is given'} is a {type(array).__name__}; give arrays, or numbers")
+        raise UserError(f"{path or 'the argument'} is a {type(array).__name__}; give arrays, or numbers")
     own, reason = _kind(array), ""
     try:
         result = jnp.from_dlpack(array)
-    except Exception as error:  # whatever either library raises for what DLPack cannot tell
+    except Exception as error:  # the libraries raise many kinds where DLPack cannot describe an array
         result, reason = _copied(array, path, error), "its memory cannot be shared"
     if not reason and _address(array) != result.unsafe_buffer_pointer():
-        reason = "its memory is not aligned as JAX wants it, or is elsewhere"
+        reason = "its memory is not aligned as JAX requires, or is on another device"
     change = "" if result.dtype.name == own else f"{own} -> {result.dtype.name}"
     return result, "its precision changes" if change else reason, change
 
 
 def _copied(array: Any, path: str, error: Exception) -> Any:
-    """Return a copy of an array that DLPack does not hand over: strided, of another byte order, on another device."""
+    """Return a copy of an array that DLPack cannot share: strided, of another byte order, or on another device."""
     import jax.numpy as jnp
     import numpy as np
 
@@ -133,7 +133,9 @@ def _copied(array: Any, path: str, error: Exception) -> Any:
         return jnp.asarray(np.array(host, host.dtype.newbyteorder("=")))
     except Exception:
         first = (str(error).splitlines() or [""])[0][:100]
-        raise UserError(f"{path or 'the array'} cannot be handed to JAX: {first}; convert it to NumPy first") from error
+        raise UserError(
+            f"{path or 'the array'} cannot become a JAX array: {first}; convert it to NumPy first"
+        ) from error
 
 
 def _from_jax(array: Any, path: str, target: Any) -> _Moved:
@@ -142,16 +144,16 @@ def _from_jax(array: Any, path: str, target: Any) -> _Moved:
     import numpy as np
 
     if not isinstance(array, jax.Array):
-        raise UserError(f"{path or 'what is given'} is a {type(array).__name__}; give arrays of JAX")
+        raise UserError(f"{path or 'the argument'} is a {type(array).__name__}; give arrays of JAX")
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        raise UserError(f"{path or 'the array'} holds random keys; hand over jax.random.key_data of them")
+        raise UserError(f"{path or 'the array'} holds random keys; give jax.random.key_data of them")
     if target is np:
         result = np.asarray(array)
         same = _address(result) == _pointer(array)
         return result, "" if same else "it is on another device", ""
     try:
         result, reason = target.from_dlpack(array), ""
-    except Exception:  # whatever the library raises for what it cannot share
+    except Exception:  # libraries raise many kinds for memory that they cannot share
         host = np.asarray(array)
         wide = host if host.dtype.kind in "biufc" and host.dtype.isbuiltin == 1 else host.astype(np.float32)
         make = target.tensor if hasattr(target, "tensor") else target.asarray
@@ -162,12 +164,12 @@ def _from_jax(array: Any, path: str, target: Any) -> _Moved:
 
 
 def _kind(array: Any) -> str:
-    """Return the name of the type of an array's elements, without the library's and without the byte order."""
+    """Return the name of an array's element type, without the library's prefix and the byte order."""
     return getattr(array.dtype, "name", None) or str(array.dtype).rpartition(".")[2]
 
 
 def _address(array: Any) -> int | None:
-    """Return where the numbers of an array of NumPy, PyTorch or CuPy are, if it tells."""
+    """Return the memory address of an array of NumPy, PyTorch or CuPy, ``None`` if it has no such attribute."""
     if hasattr(array, "data_ptr"):
         return array.data_ptr()
     for name in ("__array_interface__", "__cuda_array_interface__"):
@@ -177,5 +179,5 @@ def _address(array: Any) -> int | None:
 
 
 def _pointer(array: Any) -> int | None:
-    """Return where the numbers of a JAX array are; nothing for one that is spread over devices."""
+    """Return the memory address of a JAX array, ``None`` for one that is sharded over devices."""
     return array.unsafe_buffer_pointer() if len(array.devices()) == 1 else None

@@ -139,9 +139,9 @@ def test_torch_both_ways():
     [
         (lambda: interop.to_jax({"a": "text"}), r"\['a'\] is a str; give arrays, or numbers"),
         (lambda: interop.from_jax([1.0]), r"\[0\] is a float; give arrays of JAX"),
-        (lambda: interop.from_jax(jax.random.key(0)), "holds random keys; hand over jax.random.key_data"),
+        (lambda: interop.from_jax(jax.random.key(0)), "holds random keys; give jax.random.key_data"),
         (lambda: interop.from_jax(jnp.ones(2), "numpi"), "library = 'numpi' is unknown; did you mean 'numpy'"),
-        (lambda: interop.to_jax(np.array(["a"])), "cannot be handed to JAX"),
+        (lambda: interop.to_jax(np.array(["a"])), "cannot become a JAX array"),
     ],
 )
 def test_a_mistake_is_one_line(hand, message):

@@ -1,4 +1,4 @@
-"""Flow between two walls: the step of jax-cfd, as a scenario of simkit has it, compiled by any jit."""
+"""Flow between two walls: the step of jax-cfd in a scenario of simkit, compiled by any jit."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""Handwritten digits are told apart: a network of flax, trained by optax, compiled by any jit."""
+"""Recognition of handwritten digits: a network of flax, trained with optax, compiled by any jit."""
 
 import jax
 import numpy as np
@@ -12,18 +12,18 @@ TRAINED, BATCH = 1437, 64
 
 
 class Network(nn.Module):
-    """Two convolutions, and a number for each of ten digits."""
+    """Two convolutions, and a score for each of ten digits."""
 
     @nn.compact
     def __call__(self, images):
-        """Return ten numbers for each of ``(images, 8, 8)`` pixels."""
+        """Return ten scores for each of ``(images, 8, 8)`` pixels."""
         x = nn.relu(nn.Conv(16, (3, 3))(images[..., None]))
         x = nn.relu(nn.Conv(32, (3, 3), strides=2)(x))
         return nn.Dense(10)(x.reshape(len(x), -1))
 
 
 def learn(jit, epochs=6, seed=0):
-    """Return the part of 360 unseen digits that is recognized after each epoch, and the network's parameters."""
+    """Return the fraction of 360 test digits that is recognized after each epoch, and the network's parameters."""
     images, digits = load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(images))
     images, digits = images[order].reshape(-1, 8, 8).astype(np.float32) / 16, digits[order].astype(np.int32)

@@ -1,4 +1,4 @@
-"""Soft disks settle into a regular packing: an energy and a minimizer of jax-md, compiled by any jit."""
+"""Relaxation of soft disks to a regular packing: an energy and a minimizer of jax-md, compiled by any jit."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ import simkit
 
 
 def settle(jit, columns=10, rows=12, frames=50, seed=3):
-    """Return the positions of disks from random ones to rest, ``(frames, disks, 2)``, and the sides of their box."""
+    """Return positions of relaxing disks, ``(frames, disks, 2)``, from random to rest, and the sides of the box."""
     # Hexagonal rows of disks of diameter 1 fill this box if each is squeezed by 7 %.
     box = 0.93 * jnp.array([columns, rows * np.sqrt(0.75)])
     displacement, shift = space.periodic(box)
@@ -29,7 +29,7 @@ def settle(jit, columns=10, rows=12, frames=50, seed=3):
 
 
 def distances(first, second, box):
-    """Return how far positions are from others through the sides of the box."""
+    """Return the distances of positions from others in the periodic box."""
     return np.linalg.norm((first - second + box / 2) % box - box / 2, axis=-1)
 
 

@@ -27,21 +27,22 @@ def program(
 
     Args:
         scenario: shipped name, path of a TOML file, a scenario, or a `Simulation` (then with ``steps=``).
-        folder: to write; must not be there.
+        folder: where to write; must not exist.
         to: ``"stablehlo"``, ``"onnx"`` or ``"all"``.
         what: ``"step"``, ``"segment"``, ``"trajectory"``, ``"gradient"``, ``"final"``, ``"start"``, ``"advance"`` or
             ``"show"``, see `simkit.export.programs.functions.FORMS`.
         batch: size of a leading axis of every array; ``"symbolic"`` for any size.
-        objective: whose gradient; ``None`` takes the scenario's first.
-        tolerance: largest difference relative to the largest number of an output; ``None`` takes the usual one.
-        ops: a file with the ONNX operators that the target has, see `simkit.export.targets.operators`.
+        objective: name of the objective to differentiate; ``None`` takes the scenario's first.
+        tolerance: largest difference relative to the largest number of an output; ``None`` takes
+            `simkit.export.programs.comparison.usual_tolerance`.
+        ops: a TOML file with the ONNX operators that the target has, see `simkit.export.targets.operators`.
         **values: parameters, config or run settings.
 
     Returns:
-        How far each runtime is from JAX; ``passed`` tells whether all outputs are as near as they must be.
+        The differences of each runtime from JAX; ``passed`` is whether all are within their limits.
 
     Raises:
-        UserError: if anything given is wrong, the folder is there, or something has no form in the target.
+        UserError: if an argument is wrong, the folder exists, or a primitive has no form in the target.
     """
     from simkit.export.programs.exporting import Request, export_program
     from simkit.export.targets.operators import read_operators
@@ -53,22 +54,22 @@ def program(
 
 
 def web_page(scenario: "Source", file: Path | str, *, runtime: Path | str | None = None, **values: Any) -> "PageReport":
-    """Write one HTML file that computes a simulation in a browser, with sliders for its parameters; it loads nothing.
+    """Write one HTML file that computes a simulation in a browser, with sliders for its parameters, without network.
 
-    The page holds the initial state, one step and what a frame shows as ONNX models, and onnxruntime-web to run them.
+    The page holds three ONNX models (initial state, one step, arrays of a frame) and onnxruntime-web to run them.
 
     Args:
-        scenario: as for `program`; it is run to its end, for the limits of colors and the extent of what moves.
-        file: to write, ``*.html``; must not be there.
+        scenario: as for `program`; it is run to its end, for the limits of colors and the extent of the motion.
+        file: where to write, ``*.html``; must not exist.
         runtime: folder with the files of onnxruntime-web 1.30.0; ``None`` takes the one that the environment variable
             ``SIMKIT_PAGE_RUNTIME`` names, or npm's package.
         **values: parameters, config or run settings.
 
     Returns:
-        How far the programs of the page are from JAX.
+        The differences of the page's programs from JAX.
 
     Raises:
-        UserError: if anything given is wrong, the file is there, the run fails, or something has no ONNX form.
+        UserError: if an argument is wrong, the file exists, the run fails, or a primitive has no ONNX form.
     """
     from simkit.export.page.exporting import export_page
     from simkit.scenario.loading import load
@@ -77,13 +78,13 @@ def web_page(scenario: "Source", file: Path | str, *, runtime: Path | str | None
 
 
 def verify(folder: Path | str) -> "Report":
-    """Run the programs of a folder that `program` wrote, and compare them with its reference.
+    """Run the programs of a folder written by `program`, and compare them with its reference.
 
     Args:
-        folder: may come from anybody: none of its code is run, and nothing is unpickled.
+        folder: may come from an untrusted source: none of its code is run, and nothing is unpickled.
 
     Raises:
-        UserError: if it is no such folder, or damaged.
+        UserError: if it is not such a folder, or is damaged.
     """
     from simkit.export.programs.verification import verify
 
@@ -91,15 +92,15 @@ def verify(folder: Path | str) -> "Report":
 
 
 def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
-    """Write a result as NetCDF, Zarr, a table or VTK files, and return where; see `simkit.export.data_files.data_file`.
+    """Write a result as NetCDF, Zarr, a table or VTK files, and return the path; see `simkit.export.data_files`.
 
     Args:
         result: of a run, a sweep or an optimization.
         to: ``"netcdf"``, ``"zarr"``, ``"csv"``, ``"parquet"`` or ``"vtk"``.
-        path: to write; must not be there.
+        path: where to write; must not exist.
 
     Raises:
-        UserError: if the format is unknown, a package is missing, or the path is there or cannot be written.
+        UserError: if the format is unknown, a package is missing, or the path exists or cannot be written.
     """
     from simkit.export import data_files
 

@@ -1,4 +1,4 @@
-"""Results as files of other programs: NetCDF, Zarr, tables, and series of VTK files for ParaView."""
+"""Files of other formats written from results: NetCDF, Zarr, tables, and series of VTK files for ParaView."""
 
 import importlib
 import itertools
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     import xarray
 
 ENDINGS = {"netcdf": ".nc", "zarr": ".zarr", "csv": ".csv", "parquet": ".parquet", "vtk": "_vtk"}
-# What each format needs besides, and what is written as a folder.
+# Optional package that a format needs.
 NEEDS = {"zarr": "zarr", "parquet": "pyarrow", "vtk": "pyevtk"}
-FOLDERS = ("zarr", "vtk")
 SPACE = ("x", "y", "z")
 
 
 def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
-    """Write a result as a file or folder of another format, all of it or none, and return its path.
+    """Write a result as a file or folder of another format, whole or not at all, and return its path.
 
     Args:
         result: of `simkit.run`, `simkit.sweep`, `simkit.optimize` or `simkit.open_run`.
-        to: ``"netcdf"`` or ``"zarr"``, all of it; ``"csv"`` or ``"parquet"``, a row for each frame of a run, or for
-            each member of a sweep at its end; ``"vtk"``, a file for each frame and ``frames.pvd``, which ParaView
-            opens: fields on the centers of their cells, or particles and bodies as points.
-        path: to write; must not be there.
+        to: ``"netcdf"`` or ``"zarr"``, the whole data set; ``"csv"`` or ``"parquet"``, a row for each frame of a run,
+            or for the end of each member of a sweep; ``"vtk"``, a file for each frame and ``frames.pvd``, which
+            ParaView opens: fields at cell centers, or particles and bodies as points.
+        path: where to write; must not exist.
 
     Raises:
-        UserError: if the format is unknown, a package is missing, or the path is there or cannot be written.
+        UserError: if the format is unknown, a package is missing, the path exists or cannot be written, or the result
+            has no numbers for a table, or no frames of fields or positions for VTK.
     """
     if to not in ENDINGS:
         raise UserError(f"'{to}' is not a format{nearest(str(to), tuple(ENDINGS))}")
@@ -50,15 +50,18 @@ def data_file(result: "xarray.Dataset", to: str, path: Path | str) -> Path:
             raise UserError(f"{to} needs the package {package}; install it with: pip install 'simkit[data]'") from None
     make_folder(path.parent)
     writers = {"zarr": _write_zarr, "vtk": _write_vtk, "netcdf": _write_netcdf, "parquet": _write_parquet}
-    _write_whole(path, lambda place: writers.get(to, _write_csv)(result, place))
+    _write_whole(path, lambda temporary: writers.get(to, _write_csv)(result, temporary))
     return path
 
 
 def table_of(result: "xarray.Dataset") -> "pandas.DataFrame":
-    """Return the numbers of a result as a table: a row for each frame, or for each member at its end.
+    """Return the numbers of a result as a table: a row for each frame, or for the end of each member.
 
     Args:
         result: of a run, a sweep or an optimization.
+
+    Raises:
+        UserError: if the result has no numbers along its frames or members.
     """
     if "status" in result.data_vars:  # a sweep
         axes = result["status"].dims
@@ -68,14 +71,14 @@ def table_of(result: "xarray.Dataset") -> "pandas.DataFrame":
         axes, ended = tuple(axis for axis in axes if axis in ("time", "frame", "iteration")), result
     names = [name for name, array in ended.data_vars.items() if array.dims == axes]
     if not names or not axes:
-        raise UserError("the result has no numbers in time, and so makes no table; choose netcdf or zarr")
+        raise UserError("the result has no single numbers along time to make a table of; choose netcdf or zarr")
     kept = ended[names]
-    points = [name for name, array in kept.coords.items() if set(array.dims) <= set(axes)]
-    return kept.drop_vars([name for name in kept.coords if name not in points]).to_dataframe().reset_index()
+    others = [name for name, array in kept.coords.items() if not set(array.dims) <= set(axes)]
+    return kept.drop_vars(others).to_dataframe().reset_index()
 
 
 def _tables_of(result: "xarray.Dataset") -> "Iterator[pandas.DataFrame]":
-    """Return the table of a result in parts: all at once, or of a large sweep a few members at a time."""
+    """Yield the table of a result in parts: at once, or for a large sweep a few members at a time."""
     if "status" not in result.data_vars or "preferred_chunks" not in result["status"].encoding:
         yield table_of(result)
         return
@@ -104,7 +107,7 @@ def _write_parquet(result: "xarray.Dataset", path: Path) -> None:
 
 
 def _write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file or folder under another name, so that a crash leaves none of it under its own."""
+    """Write a file or folder under a temporary name and rename it, so that a crash leaves nothing at ``path``."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         _remove(temporary)
@@ -125,7 +128,7 @@ def _write_zarr(result: "xarray.Dataset", folder: Path) -> None:
 
 
 def _write_vtk(result: "xarray.Dataset", folder: Path) -> None:
-    """Write a file for each frame, and one that lists them with their times."""
+    """Write a file for each frame, and ``frames.pvd``, which lists these with their times."""
     from pyevtk.vtk import VtkGroup
 
     if "status" in result.data_vars or "time" not in result.dims:
@@ -140,7 +143,7 @@ def _write_vtk(result: "xarray.Dataset", folder: Path) -> None:
 
 
 def _write_field(frame: "xarray.Dataset", path: Path) -> str:
-    """Write what lives at the centers of cells, on a grid of these centers."""
+    """Write cell-centered fields as point data on the grid of cell centers."""
     from pyevtk.hl import gridToVTK
 
     axes = tuple(axis for axis in SPACE if axis in frame.dims)
@@ -152,7 +155,7 @@ def _write_field(frame: "xarray.Dataset", path: Path) -> str:
 
 
 def _write_points(frame: "xarray.Dataset", path: Path) -> str:
-    """Write what is known of each particle or body, as points."""
+    """Write particles or bodies as points, with their scalars and vectors."""
     from pyevtk.hl import pointsToVTK
 
     position = frame["position"].values
@@ -175,7 +178,7 @@ def _in_space(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _components(arrays: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return fields in three dimensions, with those of a velocity as one vector besides."""
+    """Return fields reshaped to three dimensions, and ``u``, ``v``, ``w`` also as one vector ``velocity``."""
     data: dict[str, Any] = {name: np.asfortranarray(array.reshape(shape)) for name, array in arrays.items()}
     if {"u", "v"} <= data.keys():
         data["velocity"] = data["u"], data["v"], data.get("w", np.zeros_like(data["u"]))

@@ -1,4 +1,4 @@
-"""Frames, diagnostics and settings to be drawn, from a data set, a run directory or arrays."""
+"""Input of the renderer (frames, diagnostics, settings) from a data set, a run directory or arrays."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 
 def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `simkit.render.animate.render` that tell what is drawn: frames, units, title and others.
+    """Return the arguments of `simkit.render.animate.render` for a result: frames, units, settings, title and others.
 
     Args:
-        result: a data set of a run, the folder of one, or ``(frames, diagnostics)``, a state before them or not.
-        changed: settings of drawing, instead of the run's own or of those that what it holds suggests; and ``title``.
+        result: a data set of a run, the folder of a run, ``(frames, diagnostics)``, or ``(state, frames,
+            diagnostics)``.
+        changed: settings of ``[render]`` that replace the run's own (or, for a result without, the likely ones), and
+            ``title``.
 
     Raises:
-        UserError: if it is none of these, or a setting is not possible.
+        UserError: if the result is none of these, or a setting is unknown or not allowed.
     """
     for key in changed:
         if key not in (*RENDER_KEYS, "title"):
@@ -47,7 +49,7 @@ def drawable_of(result: Any, changed: Mapping[str, Any]) -> dict[str, Any]:
     else:
         given = {key: value for key, value in dataclasses.asdict(own).items() if value not in (None, 0.0, {})}
         if quantity not in (None, own.quantity):
-            # Label, unit and limits are those of the other quantity.
+            # Label, unit and limits of the run's own quantity do not apply to another one.
             given = {key: value for key, value in given.items() if key not in ("label", "unit", "limits")}
             given |= {"unit": units.get(quantity) or "1"}
     given |= {key: value for key, value in changed.items() if key != "title"}
@@ -59,7 +61,7 @@ type _Run = tuple[dict[str, Any], RenderSettings | None, str]
 
 
 def _parts(result: Any) -> _Run:
-    """Return frames, diagnostics, coordinates and units; how they are drawn, if that is known; and a title."""
+    """Return ``(arrays and units, settings or None, title)`` of a result."""
     import xarray
 
     if isinstance(result, str | Path):
@@ -86,7 +88,7 @@ def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dic
     """Return frames, diagnostics, coordinates and units of a run.
 
     Args:
-        arrays: joined from its segments.
+        arrays: stored arrays by name, joined along the frames.
         labels: from `simkit.storage.datasets.labels_of`.
     """
     observed, diagnosed = datasets.split(arrays)
@@ -96,20 +98,19 @@ def parts_of(arrays: Mapping[str, np.ndarray], labels: Mapping[str, Any]) -> dic
 
 
 def _of_dataset(dataset: "xarray.Dataset") -> _Run:
-    """Return what a data set of a run holds: arrays along its clock, fields with x before y again."""
+    """Return the parts of a run's data set: arrays along its clock, fields transposed back to x before y."""
     clock = next((name for name in (*CLOCKS, "frame") if name in dataset.dims), None)
     if clock is None:
-        raise UserError("the data set has no axis time, iteration or frame, so that nothing in it can be animated")
+        raise UserError("the data set has no axis time, iteration or frame, so it cannot be drawn; give that of a run")
     if "seed" in dataset.dims:
-        raise UserError("the data set is that of a sweep; choose one run, and draw what simkit.run gives for it")
+        raise UserError("the data set is that of a sweep; choose one member, and draw what simkit.run returns for it")
     frames, diagnostics = {}, {}
     for name, variable in dataset.variables.items():
         if variable.dims[:1] != (clock,) or variable.dtype.kind not in "fiu":
             continue
         first, last = (*variable.dims[-2:], "", "")[:2]
         array = np.swapaxes(variable.values, -2, -1) if first in ALONG_Y and last in ALONG_X else variable.values
-        plain = str(name).removeprefix("observed_")
-        (diagnostics if array.ndim == 1 else frames)[plain] = array
+        (diagnostics if array.ndim == 1 else frames)[str(name).removeprefix("observed_")] = array
     coordinates = {str(name): values.values for name, values in dataset.coords.items() if name != clock}
     units = {str(name): str(variable.attrs.get("units", "1")) for name, variable in dataset.variables.items()}
     parts = {"frames": frames, "diagnostics": diagnostics, "coordinates": coordinates, "units": units}

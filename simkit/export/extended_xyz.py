@@ -13,18 +13,18 @@ from simkit.molecular.structures.structures import RESERVED_ARRAYS, RESERVED_INF
 from simkit.storage import datasets
 from simkit.storage.files import write_bytes
 
-# What frames say of the geometry rather than of a particle.
+# Observed arrays of the geometry, which are not columns of the file.
 GEOMETRY = ("position", "cell", "box", "atomic_number")
 
 
 @dataclasses.dataclass(frozen=True)
 class ExportedFrames:
-    """What was written.
+    """A file of frames that was written.
 
     Attributes:
         file: extended XYZ.
-        frames: how many.
-        particles: in each.
+        frames: number of frames.
+        particles: number of particles in each frame.
     """
 
     file: Path
@@ -33,15 +33,15 @@ class ExportedFrames:
 
 
 def export_frames(outcome: Outcome, file: Path) -> ExportedFrames:
-    """Write every frame of a run of particles, all of the file or none of it.
+    """Write every frame of a run of particles; an existing file is replaced only by a complete one.
 
-    Columns are position, diameter and whatever else is observed of each particle. The comment line holds the cell and
-    every diagnostic; of dynamics ``energy`` is the potential energy, and ``total_energy`` with the kinetic one. A name
-    that is both observed and diagnosed, or that means something else in extended XYZ, begins
-    with ``observed_`` or ``diagnosed_``.
+    Columns are position, diameter and every other observed array of the particles. The comment line holds the cell and
+    every diagnostic; for dynamics ``energy`` is the potential energy, and ``total_energy`` the sum with the kinetic
+    one. A name that is both observed and diagnosed, or reserved in extended XYZ, is prefixed with ``observed_`` or
+    ``diagnosed_``.
 
     Args:
-        outcome: a run that is stored or in memory.
+        outcome: a run, stored or in memory.
         file: where to write; its folder must exist.
 
     Raises:
@@ -56,7 +56,7 @@ def structures(outcome: Outcome) -> Iterator[Structure]:
     """Yield the frames of a run as structures.
 
     Args:
-        outcome: a run of particles; a species that is no chemical symbol gets ``X``.
+        outcome: a run of particles; a species whose name is not a chemical symbol gets ``X``.
 
     Raises:
         UserError: if its frames hold no particles.
@@ -78,28 +78,28 @@ def structures(outcome: Outcome) -> Iterator[Structure]:
         if name not in GEOMETRY and array.ndim in (2, 3) and dimensions[name][0] == particle
     }
     if "potential_energy" in diagnosed:
-        # Readers of extended XYZ take ``energy`` for that of the interactions.
+        # In extended XYZ, ``energy`` is the potential energy.
         renamed = {"energy": "total_energy", "potential_energy": "energy"}
         diagnosed = {renamed.get(name, name): array for name, array in diagnosed.items()}
-    remarks = {
+    info = {
         f"diagnosed_{name}" if name in RESERVED_INFO or name in ("stress", "virial") else name: array
         for name, array in diagnosed.items()
     }
-    # Of species that are called by a chemical symbol.
+    # Atomic number of each species, (species,); 0, the symbol X, where the name is not a chemical symbol.
     names = outcome.labels["coordinates"].get("species_names", [])
     of_species = np.array([atomic_numbers.get(name, 0) for name in names] or [0], np.int32)
     species = observed["species"].astype(int) if names else np.zeros(position.shape[:2], int)
     numbers = observed.get("atomic_number", of_species[species])
-    along = outcome.labels["coordinates"].get("periodic", True)
+    periodic = outcome.labels["coordinates"].get("periodic", True)
     for index in range(len(position)):
         cell = _cell(observed, index)
         yield Structure(
             symbols=tuple(chemical_symbols[number] for number in numbers[index]),
             position=position[index],
             cell=cell,
-            periodic=cell is not None and tuple(np.broadcast_to(np.asarray(along, bool), len(cell)).tolist()),
+            periodic=cell is not None and tuple(np.broadcast_to(np.asarray(periodic, bool), len(cell)).tolist()),
             arrays={name: array[index] for name, array in columns.items()},
-            info={name: array[index].item() for name, array in remarks.items()},
+            info={name: array[index].item() for name, array in info.items()},
         )
 
 

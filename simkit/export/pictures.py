@@ -1,4 +1,4 @@
-"""Pictures and animations of finished runs, in memory and as files."""
+"""Pictures and animations of runs, in memory and as files."""
 
 import dataclasses
 from collections.abc import Callable
@@ -27,13 +27,13 @@ def draw(
         outcome: a run.
         output: file to write.
         kind: ``"gif"``, ``"mp4"`` or ``"png"``.
-        size: width and height in pixels, or their product for a shape that suits what is shown.
-        frame: which frame a still picture shows; negative counts from the end.
-        maximum_frames: an animation is thinned to about this many.
-        report: told the fraction of an animation that is drawn.
+        size: width and height in pixels, or their product for a shape that suits the view.
+        frame: index of the frame of a still picture; negative counts from the end.
+        maximum_frames: approximate number of frames that a longer run is thinned to.
+        report: called with the fraction of the animation that is drawn.
 
     Raises:
-        UserError: if the file cannot be written or there is no such frame.
+        UserError: if the file cannot be written or the frame does not exist.
     """
     from simkit.render.animate import render
 
@@ -66,13 +66,13 @@ class Drawing:
     title: str
 
     def save(self, path: Path | str) -> Path:
-        """Write it to a file.
+        """Write the drawing to a file, and return its path.
 
         Args:
-            path: where.
+            path: with the suffix of ``kind``.
 
         Raises:
-            UserError: if the path names a file of another kind, or cannot be written.
+            UserError: if the path has another suffix, or cannot be written.
         """
         from simkit.storage.files import make_folder, write_bytes
 
@@ -103,36 +103,36 @@ class Drawing:
 def animate(
     result: Any, *, size: tuple[int, int] | int = 480 * 270, frames: int = 60, kind: str = "gif", **settings: Any
 ) -> Drawing:
-    """Return the animation of a run, for a notebook, or to be saved.
+    """Return the animation of a run, to be shown in a notebook or saved.
 
     Args:
-        result: what `simkit.run` returned or any part of it in time; the folder of a run; or
+        result: the data set of `simkit.run` or a part of it in time; the folder of a run; or
             ``(frames, diagnostics)`` of `simkit.core.rollout.trajectory`.
-        size: width and height in pixels, or their product for a shape that suits what is shown.
-        frames: it is thinned to about this many.
+        size: width and height in pixels, or their product for a shape that suits the view.
+        frames: approximate number of frames that a longer run is thinned to.
         kind: ``"gif"`` or ``"mp4"``.
         **settings: ``view``, ``quantity``, ``label``, ``unit``, ``colormap``, ``limits``, ``frames_per_second``,
-            ``title`` and others of a scenario's ``[render]``, instead of those of the run.
+            ``title`` and others of a scenario's ``[render]``, which replace those of the run.
 
     Raises:
-        UserError: if there is nothing to draw, or a setting is not possible.
+        UserError: if there is nothing to draw, or a setting is unknown or not allowed.
     """
     if kind not in ("gif", "mp4"):
-        raise UserError(f"kind = {kind!r:.40} is no animation; choose 'gif' or 'mp4'")
+        raise UserError(f"kind = {kind!r:.40} is not an animation; choose 'gif' or 'mp4'")
     return _drawing(result, kind, settings, size=size, maximum_frames=frames)
 
 
 def picture(result: Any, *, frame: int = -1, size: tuple[int, int] | int = 640 * 360, **settings: Any) -> Drawing:
-    """Return a picture of one frame of a run, for a notebook, or to be saved as a PNG.
+    """Return a picture of one frame of a run, to be shown in a notebook or saved as a PNG.
 
     Args:
         result: as for `animate`.
-        frame: which one; negative ones count from the end.
-        size: width and height in pixels, or their product for a shape that suits what is shown.
+        frame: its index; negative counts from the end.
+        size: width and height in pixels, or their product for a shape that suits the view.
         **settings: as for `animate`.
 
     Raises:
-        UserError: if there is nothing to draw, or a setting is not possible.
+        UserError: if there is nothing to draw, or a setting is unknown or not allowed.
     """
     return _drawing(result, "png", settings, size=size, frame=frame)
 
@@ -144,10 +144,10 @@ def _drawing(result: Any, kind: str, settings: dict[str, Any], **options: Any) -
     from simkit.render.animate import check_size, parse_size, render
 
     options["size"] = parse_size(options["size"]) if isinstance(options["size"], str) else check_size(options["size"])
-    shown = drawable_of(result, settings)
+    drawable = drawable_of(result, settings)
     with tempfile.TemporaryDirectory() as folder:
-        file = render(**shown, output=Path(folder) / f"drawing.{kind}", format=kind, **options)
-        return Drawing(file.read_bytes(), kind, shown["title"])
+        file = render(**drawable, output=Path(folder) / f"drawing.{kind}", format=kind, **options)
+        return Drawing(file.read_bytes(), kind, drawable["title"])
 
 
 def draw_before_and_after(
@@ -156,10 +156,10 @@ def draw_before_and_after(
     """Draw the last frames of two runs beside each other, on the same color scale.
 
     Args:
-        before: run with the parameters an optimization began with.
-        after: run with those it found.
+        before: run with the initial parameters of an optimization.
+        after: run with the optimized parameters.
         output: PNG file to write.
-        captions: one for each.
+        captions: of the two pictures.
         size: of each picture, in pixels.
 
     Raises:

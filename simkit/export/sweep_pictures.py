@@ -1,4 +1,4 @@
-"""From the result of a sweep to the chart that shows it."""
+"""Chart of a sweep: final diagnostics and objectives over the swept parameters."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
     from simkit.scenario.scenario import Scenario
 
-# A chart takes one number of each member and diagnostic; more cannot be told apart, and need not fit in memory.
+# A chart holds one number per member and diagnostic in memory; more points could not be distinguished in it.
 MOST_MEMBERS = 1_000_000
 
 
 def draw_sweep(result: "xarray.Dataset", scenario: "Scenario", output: Path) -> Path:
-    """Draw the diagnostics of a sweep at the end over what was swept.
+    """Draw the final diagnostics and objectives of a sweep over the swept parameters, and return the file.
 
     Args:
         result: of the sweep.
-        scenario: what was swept.
+        scenario: of the sweep.
         output: PNG file to write.
 
     Raises:
@@ -33,18 +33,20 @@ def draw_sweep(result: "xarray.Dataset", scenario: "Scenario", output: Path) -> 
     from simkit.render.sweep_charts import SweepData, sweep_chart
 
     if (members := result["status"].size) > MOST_MEMBERS:
-        raise UserError(f"a chart shows at most {MOST_MEMBERS} members, and there are {members}; choose some and plot")
+        raise UserError(
+            f"a chart shows at most {MOST_MEMBERS} members, and the sweep has {members}; plot a part of its data set"
+        )
     columns = {name: values for name, values in columns_of(result).items() if values.dtype.kind in "fiu"}
     numbers = {name: values.ravel() for name, values in columns.items() if len(np.unique(values)) > 1}
     numbers = numbers or {name: values.ravel() for name, values in columns.items()}
     if not numbers:
-        raise UserError("no number was swept, so there is nothing to chart the results over")
+        raise UserError("no number was swept, so the results have no axis to be charted over")
     axes = result["status"].dims[:-1]
     words = [axis for axis in axes if result[axis].dtype.kind not in "fiu"]
     bad = failed(result["status"].values).reshape(-1, result.sizes["seed"])
-    series = {name: array.values.reshape(bad.shape) for name, array in telling(result, scenario).items()}
+    series = {name: array.values.reshape(bad.shape) for name, array in informative(result, scenario).items()}
     if words and len(numbers) == 1:
-        # What is no number is no axis; its values stand beside the seeds.
+        # Words make no axis: their values are drawn side by side, like seeds.
         (name, values), *_ = numbers.items()
         order = np.argsort(values, kind="stable")
         count = len(np.unique(values))
@@ -62,14 +64,14 @@ def draw_sweep(result: "xarray.Dataset", scenario: "Scenario", output: Path) -> 
     return sweep_chart(output, SweepData(numbers, series, bad, units, grid, indices, scenario.title))
 
 
-def telling(result: "xarray.Dataset", scenario: "Scenario") -> "dict[str, xarray.DataArray]":
-    """Return the objectives of members, and their diagnostics at their end, that tell something, objectives first.
+def informative(result: "xarray.Dataset", scenario: "Scenario") -> "dict[str, xarray.DataArray]":
+    """Return the objectives and final diagnostics of the members that vary over the sweep, objectives first.
 
-    What does not vary over the sweep (the end time, say) or repeats a swept parameter tells nothing.
+    A diagnostic that repeats a swept parameter is left out; if none varies, all are returned.
 
     Args:
         result: of the sweep.
-        scenario: what was swept.
+        scenario: of the sweep.
     """
     from simkit.jobs.sweep_objectives import objectives_in
     from simkit.jobs.sweep_results import columns_of

@@ -87,11 +87,12 @@ def cost(work: Callable[[], object]) -> float:
 
 
 def largest_error(expected: list[Any], found: list[Any]) -> float:
-    """Return the largest difference of numbers relative to the largest number."""
+    """Return the largest difference of numbers relative to the largest number, without those that mean infinity."""
     pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(expected, found, strict=True) if a.dtype.kind == "f"]
-    finite = [(a[np.isfinite(a)], b.reshape(a.shape)[np.isfinite(a)]) for a, b in pairs]
-    scale = max(np.abs(a).max(initial=0) for a, _ in finite) or 1
-    differences = [np.abs(a - b).max(initial=0) for a, b in finite]
+    proper = [np.abs(a) < float(np.finfo(a.dtype).max) ** 0.5 for a, _ in pairs]
+    kept = [(a[where], b.reshape(a.shape)[where]) for (a, b), where in zip(pairs, proper, strict=True)]
+    scale = max(np.abs(a).max(initial=0) for a, _ in kept) or 1
+    differences = [np.abs(a - b).max(initial=0) for a, b in kept]
     return float("nan") if any(map(np.isnan, differences)) else float(max(differences) / scale)
 
 

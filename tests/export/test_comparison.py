@@ -1,4 +1,4 @@
-"""Which outputs of an exported program are compared with JAX, and by what."""
+"""Comparison of exported programs with JAX: limits, outputs that are not compared, and reports."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ def found(**changed):
     return differences(NAMES, EXPECTED, arrays, ALLOWED)
 
 
-def test_an_allowance_beyond_the_output_itself_is_no_comparison():
+def test_output_with_a_limit_above_a_tenth_is_not_compared():
     velocity, divergence, chaos, count = found(chaos=np.array([0.0, 40.0]))
     assert velocity.compared and count.compared and all(one.passed for one in (velocity, count))
     assert not chaos.compared and chaos.allowed is None
@@ -25,21 +25,21 @@ def test_an_allowance_beyond_the_output_itself_is_no_comparison():
     assert worst_of([velocity, divergence, chaos, count]) is not chaos
 
 
-def test_what_is_round_off_beside_the_others_must_stay_so():
+def test_round_off_is_compared_relative_to_the_other_outputs():
     kept = found(divergence=np.array([3e-15, 0.0]))[1]
     assert kept.beside_others and kept.passed and kept.allowed == 94.0 * 1e-16
     assert not found(divergence=np.array([1e-3, 0.0]))[1].passed
 
 
-def test_what_turns_infinite_is_a_miss_whatever_is_allowed():
+def test_infinite_error_is_a_miss_whatever_the_limit():
     assert not found(chaos=np.array([np.inf, 0.1]))[2].passed
 
 
-def test_a_report_tells_what_was_not_compared_and_fails_if_nothing_was(tmp_path):
+def test_report_lists_outputs_not_compared_and_fails_without_any_comparison(tmp_path):
     runtime = RuntimeReport("onnxruntime", "model.onnx", 1, found(), 0.0, 0.0)
     report = Report(tmp_path, "step", 1e-5, [runtime])
-    told = as_plain(report)["runtimes"][0]
-    assert report.passed and told["not_compared"] == ["chaos"]
-    assert [one["compared"] for one in told["differences"]] == [True, True, False, True]
+    entry = as_plain(report)["runtimes"][0]
+    assert report.passed and entry["not_compared"] == ["chaos"]
+    assert [one["compared"] for one in entry["differences"]] == [True, True, False, True]
     empty = dataclasses.replace(report, runtimes=[dataclasses.replace(runtime, differences=[found()[2]])])
     assert not empty.passed and "no output can be compared" in empty.misses[0]

@@ -1,4 +1,4 @@
-"""Results written for other programs hold what they held."""
+"""Files of other formats hold the data of their results."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ def sweep():
 
 
 @pytest.mark.parametrize("to", ["netcdf", "zarr"])
-def test_all_of_a_result_comes_back(to, flow, sweep, tmp_path):
+def test_netcdf_and_zarr_hold_the_whole_result(to, flow, sweep, tmp_path):
     for name, result in (("run", simkit.open_run(flow)), ("sweep", sweep)):
         path = data_file(result, to, tmp_path / name)
         found = xarray.open_zarr(path, consolidated=False) if to == "zarr" else xarray.open_dataset(path)
@@ -79,7 +79,7 @@ def appended(path):
     return found
 
 
-def test_fields_are_a_series_that_lists_its_times(flow, tmp_path):
+def test_fields_are_a_vtk_series_with_times(flow, tmp_path):
     run = simkit.open_run(flow)
     folder = data_file(run, "vtk", tmp_path / "vtk")
     listed = xml.etree.ElementTree.parse(folder / "frames.pvd").iter("DataSet")
@@ -92,7 +92,7 @@ def test_fields_are_a_series_that_lists_its_times(flow, tmp_path):
     assert not arrays["velocity"][:, 2].any()
 
 
-def test_bodies_are_points(balls, tmp_path):
+def test_bodies_are_points_in_vtk(balls, tmp_path):
     folder = data_file(balls, "vtk", tmp_path / "vtk")
     files = sorted(folder.glob("frame_*.vtu"))
     assert len(files) == balls.sizes["time"]
@@ -102,7 +102,7 @@ def test_bodies_are_points(balls, tmp_path):
     np.testing.assert_array_equal(arrays["radius"][:, 0], balls["radius"].values[-1])
 
 
-def test_what_cannot_be_written_is_refused_and_leaves_nothing(flow, sweep, tmp_path, monkeypatch):
+def test_refused_data_file_leaves_nothing(flow, sweep, tmp_path, monkeypatch):
     run = simkit.open_run(flow)
     with pytest.raises(UserError, match="'netcfd' is not a format; did you mean 'netcdf'"):
         data_file(run, "netcfd", tmp_path / "a")
@@ -119,7 +119,7 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(flow, sweep, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
-def test_the_command_line_writes_beside_what_it_is_told(flow, tmp_path, capsys):
+def test_command_line_writes_to_the_output_path(flow, tmp_path, capsys):
     assert main(["export", str(flow), "--to", "csv", "-o", str(tmp_path / "run.csv")]) == 0
     assert "run.csv" in capsys.readouterr().out
     assert main(["export", str(flow), "--to", "csv", "-o", str(tmp_path / "run.csv")]) == 2

@@ -1,4 +1,4 @@
-"""Animations and pictures of whatever form a run has."""
+"""Animations and pictures of data sets, run directories and trajectories."""
 
 import io
 
@@ -31,7 +31,7 @@ def test_data_set_and_folder_give_the_same_picture(flow):
     assert expected.data != simkit.picture(run, size=SIZE, frame=0).data
 
 
-def test_data_set_read_back_from_a_file_is_drawn_by_what_it_holds(flow, tmp_path):
+def test_data_set_read_from_a_file_is_drawn_without_the_scenario(flow, tmp_path):
     run, _ = flow
     run.to_netcdf(tmp_path / "run.nc")
     with xarray.open_dataset(tmp_path / "run.nc") as stored:
@@ -74,11 +74,11 @@ def test_file_of_another_kind_is_refused(flow, tmp_path):
     assert not list(tmp_path.iterdir())
     film = simkit.animate(flow[0], size=SIZE, frames=2, kind="mp4")
     assert film.save(tmp_path / "a.mp4").read_bytes()[4:8] == b"ftyp" and "<video" in film._repr_html_()
-    with pytest.raises(simkit.UserError, match="kind = 'avi' is no animation"):
+    with pytest.raises(simkit.UserError, match="kind = 'avi' is not an animation"):
         simkit.animate(flow[0], kind="avi")
 
 
-def test_unit_is_that_of_what_is_drawn(flow):
+def test_unit_is_that_of_the_drawn_quantity(flow):
     assert drawable_of(flow[0], {"quantity": "vorticity"})["settings"].unit == "U/h"
     assert drawable_of(flow[0], {"view": "chart", "quantity": "bulk_velocity"})["settings"].unit == "U"
     assert drawable_of(flow[0].isel(time=slice(0, 2)), {"quantity": "vorticity"})["settings"].unit == "U/h"
@@ -103,19 +103,19 @@ def test_another_quantity_brings_its_own_colors(flow):
         ({"colormap": "nonesuch"}, "nonesuch"),
     ],
 )
-def test_bad_settings_are_one_line(settings, message, flow):
+def test_wrong_setting_is_refused_in_one_line(settings, message, flow):
     with pytest.raises(simkit.UserError, match=message) as error:
         simkit.picture(flow[0], **{"size": SIZE} | settings)
     assert "\n" not in str(error.value)
 
 
-def test_what_is_no_run_is_refused(flow, tmp_path):
+def test_result_that_is_not_a_run_is_refused(flow, tmp_path):
     with pytest.raises(simkit.UserError, match=r"int cannot be drawn; give what simkit.run returned"):
         simkit.animate(3)
     with pytest.raises(simkit.UserError, match="no axis time, iteration or frame"):
         simkit.animate(flow[0].isel(time=0))
     swept = simkit.sweep(small("bouncing_ball"), {"launch_speed": [3.0, 4.0]}, output=tmp_path / "sweep")
-    with pytest.raises(simkit.UserError, match="is that of a sweep; choose one run"):
+    with pytest.raises(simkit.UserError, match="is that of a sweep; choose one member"):
         simkit.picture(swept)
     with pytest.raises(simkit.UserError, match="holds a sweep, which has no animation"):
         simkit.animate(tmp_path / "sweep")

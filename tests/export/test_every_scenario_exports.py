@@ -47,10 +47,10 @@ CASES = [pytest.param(name, form, marks=marks(name, form)) for form in FORMS for
 
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_scenario_agrees_in_every_runtime(name, form, tmp_path):
-    told, report = row(name, form, tmp_path / "out")
+    entry, report = row(name, form, tmp_path / "out")
     if file := os.environ.get("SIMKIT_RUNTIMES"):
         with Path(file).open("a") as rows:
-            rows.write(json.dumps(told) + "\n")
+            rows.write(json.dumps(entry) + "\n")
     assert report.passed, report.misses
     assert [one.runtime for one in report.runtimes] == ["onnxruntime", "jax.export"]
 
@@ -64,7 +64,7 @@ def test_batch_of_any_size_agrees_in_every_runtime(name, form, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_frames_of_a_step_draw_the_animation(tmp_path):
+def test_frames_of_an_exported_segment_are_drawn(tmp_path):
     """The frames that onnxruntime computes, call after call, are drawn as the run of simkit is."""
     import subprocess
     import sys

@@ -1,4 +1,4 @@
-"""Programs of a simulation for other runtimes: their folder, its check, and what is refused."""
+"""Programs of a simulation for other runtimes: folder, verification, allowed errors, and refusals."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.export.programs.comparison import allowed_errors, error_of
 from simkit.export.programs.functions import FORMS
-from simkit.export.programs.rounding import disturbed
+from simkit.export.programs.rounding import perturbed
 from simkit.scenario import registry
 from simkit.scenario.build import build
 from simkit.storage.archives import read_arrays, write_arrays
@@ -27,7 +27,7 @@ from tests.toys import FACTORIES, PENDULUMS, SPRINGS, toy, toys  # noqa: F401
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """The folder of a step in both forms, which tests copy before they change it."""
+    """The folder of a step for both runtimes; tests change copies of it."""
     with pytest.MonkeyPatch.context() as patch:
         for name, target in FACTORIES.items():
             patch.setitem(registry.FACTORIES, name, target)
@@ -43,7 +43,7 @@ def copy(exported, tmp_path):
 
 
 def ran(capsys, *words):
-    """Return the exit code of a command, and its one line of complaint."""
+    """Return the exit code of a command, and its only line of error output."""
     capsys.readouterr()
     code = main([str(word) for word in words])
     lines = capsys.readouterr().err.strip().splitlines()
@@ -116,6 +116,9 @@ def test_stand_alone_program_refuses_inputs_that_do_not_fit(copy):
         words = [sys.executable, copy / "run_onnx.py", "--inputs", copy / "inputs.npz", "-o", copy / "out.npz"]
         ran = subprocess.run(words, capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr.strip()) == (2, phrase)
+    words = [sys.executable, copy / "run_onnx.py", "--inputs", copy / "inputs.npz"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2 and "add -o out.npz" in ran.stderr
 
 
 def test_program_that_does_not_match_its_reference_is_named(copy, capsys):
@@ -177,7 +180,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_folder_is_one_line(damage, copy, capsys):
+def test_damaged_folder_is_refused_in_one_line(damage, copy, capsys):
     harm, phrase = DAMAGE[damage]
     harm(copy)
     code, line = ran(capsys, "export", copy, "--verify")
@@ -195,7 +198,19 @@ def test_model_that_reads_another_file_is_refused(copy, capsys):
     assert code == 2 and "its tensor 'secret' lies in another file" in line
 
 
-def test_program_that_calls_what_is_no_library_of_jax_is_refused(copy, capsys):
+def test_model_with_sparse_tensors_is_refused(copy, capsys):
+    import onnx
+
+    model = onnx.load(copy / "model.onnx")
+    sparse = model.graph.sparse_initializer.add(dims=[2])
+    sparse.values.CopyFrom(onnx.helper.make_tensor("secret", 1, [1], [1.0]))
+    sparse.indices.CopyFrom(onnx.helper.make_tensor("at", 7, [1], [0]))
+    onnx.save(model, copy / "model.onnx")
+    code, line = ran(capsys, "export", copy, "--verify")
+    assert code == 2 and "it holds sparse tensors" in line
+
+
+def test_program_that_calls_a_foreign_library_is_refused(copy, capsys):
     from jax import export
 
     checks = [export.DisabledSafetyCheck.custom_call("xla_python_cpu_callback")]
@@ -219,7 +234,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_is_one_line_and_writes_nothing(mistake, tmp_path, capsys):
+def test_wrong_option_is_refused_in_one_line_and_writes_nothing(mistake, tmp_path, capsys):
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     words, phrase = MISTAKES[mistake]
     code, line = ran(capsys, "export", tmp_path / "toy.toml", "-o", tmp_path / "out", *words)
@@ -227,7 +242,7 @@ def test_mistake_is_one_line_and_writes_nothing(mistake, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_folder_that_exists_is_left_alone(exported, tmp_path, capsys):
+def test_existing_folder_is_not_overwritten(exported, tmp_path, capsys):
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     code, line = ran(capsys, "export", tmp_path / "toy.toml", "-o", exported)
     assert code == 2 and "exists; choose another folder with --output" in line
@@ -255,7 +270,7 @@ def test_implicit_gradient_agrees(to, tmp_path):
 
 
 @pytest.mark.parametrize(("to", "batch"), [("all", 2), ("all", "symbolic")])
-def test_batch_has_members_of_their_own_seeds(to, batch, tmp_path):
+def test_members_of_a_batch_have_different_seeds(to, batch, tmp_path):
     report = simkit.export.program(toy(), tmp_path / "out", to=to, batch=batch)
     assert report.passed
     arrays = read_arrays(tmp_path / "out" / "reference.npz")
@@ -264,7 +279,7 @@ def test_batch_has_members_of_their_own_seeds(to, batch, tmp_path):
     assert simkit.export.verify(tmp_path / "out").passed
 
 
-def test_tolerance_that_is_missed_is_exit_code_1(tmp_path, capsys, monkeypatch):
+def test_missed_tolerance_gives_exit_code_1(tmp_path, capsys, monkeypatch):
     from simkit.export.programs import runtimes
 
     reloaded = runtimes.run_stablehlo
@@ -276,12 +291,12 @@ def test_tolerance_that_is_missed_is_exit_code_1(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(runtimes, "run_stablehlo", inexact)
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     code = main(["export", str(tmp_path / "toy.toml"), "-o", str(tmp_path / "out")])
-    told = capsys.readouterr()
-    assert code == 1 and "frame.position differs from JAX by 1e-06 in jax.export" in told.err and "MISS" in told.out
+    out, err = capsys.readouterr()
+    assert code == 1 and "frame.position differs from JAX by 1e-06 in jax.export" in err and "MISS" in out
     assert not json.loads((tmp_path / "out" / "report.json").read_text())["passed"]
 
 
-def test_runtime_that_refuses_the_program_is_told_in_the_report(tmp_path, capsys, monkeypatch):
+def test_refusal_of_a_runtime_is_reported(tmp_path, capsys, monkeypatch):
     import onnxruntime
 
     def refuses(*_, **__):
@@ -291,10 +306,10 @@ def test_runtime_that_refuses_the_program_is_told_in_the_report(tmp_path, capsys
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     out = tmp_path / "out"
     code = main(["export", str(tmp_path / "toy.toml"), "--to", "all", "-o", str(out)])
-    told = capsys.readouterr()
-    assert code == 1 and "REFUSED" in told.out
+    printed = capsys.readouterr()
+    assert code == 1 and "REFUSED" in printed.out
     reason = "onnxruntime refuses it (no kernel of Loop where it is needed); choose another target"
-    assert told.err.strip().splitlines() == [f"simkit: {out}/model.onnx: {reason}"]
+    assert printed.err.strip().splitlines() == [f"simkit: {out}/model.onnx: {reason}"]
     report = json.loads((out / "report.json").read_text())
     onnx, jax_export = report["runtimes"]
     assert not report["passed"] and not onnx["passed"] and "no kernel of Loop" in onnx["refused"]
@@ -313,14 +328,14 @@ def test_errors_are_relative_to_the_largest_number_of_an_output():
 
 def allowed_of(function, *arrays, tolerance=1e-10):
     """Return the outputs of a function, and the largest error of each that is not a miss."""
-    disturb = jax.jit(disturbed(function, *arrays))
+    perturb = jax.jit(perturbed(function, *arrays))
     expected = [np.asarray(array) for array in function(*arrays)]
     return expected, allowed_errors(
-        lambda sample: [np.asarray(array) for array in disturb(np.uint32(sample), *arrays)], expected, tolerance
+        lambda sample: [np.asarray(array) for array in perturb(np.uint32(sample), *arrays)], expected, tolerance
     )
 
 
-def test_cancellation_may_differ_by_its_rounding_and_no_more(x64):
+def test_allowed_error_of_a_cancellation_is_its_rounding(x64):
     def run(x):
         return x, x[0] - x[1], jnp.sign(x[0] - x[1]).astype(jnp.int32), jnp.int32([3])
 
@@ -330,8 +345,8 @@ def test_cancellation_may_differ_by_its_rounding_and_no_more(x64):
     assert count == 0.0 and sign in (None, 0.0)
 
 
-def test_force_at_rest_may_differ_by_the_rounding_of_its_terms(x64):
-    """On a lattice the arguments are exact, and nothing moves when they are moved alike: the terms are rounded."""
+def test_allowed_error_of_a_force_at_rest_is_the_rounding_of_its_terms(x64):
+    """On a lattice the arguments are exact and equal terms are moved alike, so only the rounding of terms counts."""
 
     def run(position):
         apart = position[:, None] - position
@@ -342,7 +357,7 @@ def test_force_at_rest_may_differ_by_the_rounding_of_its_terms(x64):
     assert 5e-17 < allowed * abs(force) / 100 < 6 * 2.2e-16 * np.exp(-1)
 
 
-def test_integer_that_rounding_decides_cannot_be_asked_for(x64):
+def test_integer_decided_by_rounding_is_not_compared(x64):
     """A state that is advanced to where it just touches: how many turns touched depends on rounding, not on inputs."""
 
     def run(step):
@@ -366,15 +381,15 @@ def test_counts_masks_and_bounds_are_exact(x64):
     assert [count, bounds] == pytest.approx([1e-10, 1e-10], rel=1e-3) and number == 0.0
 
 
-def test_method_for_whole_arrays_widens_no_tolerance(x64):
-    """What another runtime computes by another method is held to the same numbers, not to its difference from them."""
+def test_method_for_whole_arrays_does_not_widen_the_tolerance(x64):
+    """A method for other runtimes has the tolerance of JAX's own method, whatever the difference of the two."""
     from simkit.core.whole_arrays import prefers_whole_arrays
 
     _, (allowed,) = allowed_of(lambda x: (x * (2.0 if prefers_whole_arrays() else 1.0),), np.array([0.3, 0.7]))
     assert allowed < 1e-10 + 100 * 4e-16
 
 
-def test_disturbed_program_goes_on_as_long_as_each_member_of_a_batch_does(x64):
+def test_perturbed_loop_ends_for_each_member_separately(x64):
     def halved(x):
         return jax.lax.while_loop(lambda s: s[0] > 0.25, lambda s: (s[0] / 2, s[1] + 1), (x, 0))
 
@@ -384,14 +399,14 @@ def test_disturbed_program_goes_on_as_long_as_each_member_of_a_batch_does(x64):
     x = np.array([0.3, 0.7, 3.1])
     runs = jax.vmap(halved), lambda x: (jax.vmap(branched)(x), branched(x[0]), jnp.linalg.solve(jnp.diag(x), x))
     for run in runs:
-        disturb = disturbed(run, x)
-        for expected, exact, moved in zip(run(x), disturb(np.uint32(0), x), disturb(np.uint32(1), x), strict=True):
+        perturb = perturbed(run, x)
+        for expected, exact, moved in zip(run(x), perturb(np.uint32(0), x), perturb(np.uint32(1), x), strict=True):
             np.testing.assert_array_equal(exact, expected)
             np.testing.assert_allclose(moved, expected, rtol=1e-14)
 
 
-def test_rounding_leaves_equal_numbers_equal(x64):
-    """A state that holds parameters compares them with those that it is given: rounded apart, it would start anew."""
+def test_perturbation_keeps_equal_numbers_equal(x64):
+    """A state that compares its copy of a parameter with the parameter must find them equal."""
 
     def run(parameter, state, rest):
         def turn(state, _):

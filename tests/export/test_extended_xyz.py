@@ -1,4 +1,4 @@
-"""Frames of runs of particles, written for other tools, are the frames that were stored."""
+"""Extended XYZ files hold the stored frames of runs of particles."""
 
 import io
 
@@ -44,7 +44,7 @@ def exported(outcome, folder):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_frame_is_there_to_the_last_bit(tmp_path, dtype):
+def test_frames_in_extended_xyz_are_exact(tmp_path, dtype):
     rng = np.random.default_rng(2)
     observed = particles(dtype=dtype) | {
         "velocity": rng.normal(size=(FRAMES, PARTICLES, 3)).astype(dtype),
@@ -76,7 +76,7 @@ def test_free_space_has_no_cell(tmp_path, box):
         assert set(atoms.get_chemical_symbols()) == {"X"}
 
 
-def test_disks_in_a_square_lie_in_a_plane(tmp_path):
+def test_frames_of_plane_systems_have_zero_z(tmp_path):
     observed = particles(dimension=2) | {"box": np.full((FRAMES, 2), 4.0)}
     for index, atoms in enumerate(exported(outcome(observed), tmp_path)):
         np.testing.assert_array_equal(atoms.positions[:, :2], observed["position"][index])
@@ -85,7 +85,7 @@ def test_disks_in_a_square_lie_in_a_plane(tmp_path):
         assert list(atoms.pbc) == [True, True, False]
 
 
-def test_names_that_mean_something_else_there_are_changed(tmp_path):
+def test_reserved_names_get_a_prefix(tmp_path):
     of_each, of_all = np.ones((FRAMES, PARTICLES)), np.arange(FRAMES) / 7
     observed = particles() | {"energy": of_each, "species": of_each.astype(int), "profile": of_each}
     diagnosed = {"energy": of_all, "stress": of_all}
@@ -112,7 +112,7 @@ def test_frames_without_particles_are_refused_in_one_line(tmp_path, observed):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_old_file_stays_whole_if_the_new_one_cannot_be_written(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     file = tmp_path / "frames.xyz"
     file.write_text("old")
 
@@ -126,7 +126,7 @@ def test_an_old_file_stays_whole_if_the_new_one_cannot_be_written(tmp_path, monk
 
 
 @pytest.mark.parametrize("periodic", [(True, False), (False, True), (True, True), (False, False)])
-def test_a_cell_repeats_along_the_axes_it_repeats_along(tmp_path, periodic):
+def test_periodic_axes_are_those_of_the_cell(tmp_path, periodic):
     simulation = simkit.molecular.system(
         dimension=2,
         particles={"A": {"count": 2}},

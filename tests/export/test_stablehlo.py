@@ -1,4 +1,4 @@
-"""Exported programs, reloaded without simkit, give what simkit gives."""
+"""StableHLO programs, reloaded without simkit, agree with simkit in values and derivatives."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ from simkit.jobs.runs import Run
 from simkit.scenario.build import build
 from tests.scenarios.small import NAMES, small, small_to_the_end
 
-# One of each domain, of which one converges; a program for three platforms and its derivative compile for a minute.
+# One scenario of each domain, one of which converges; a program for three platforms and its derivative take a minute.
 SOONEST = ("bouncing_ball", "taylor_green", "soft_sphere_packing")
 
 
@@ -43,11 +43,11 @@ def test_exported_program_runs_and_differentiates_any_batch(name, tmp_path, x64)
     assert set(found) == set(diagnostics)
     scale = max(abs(value) for value in diagnostics.values())
     for quantity, expected in diagnostics.items():
-        # How many steps a relaxation takes depends on round-off, and it is driven to the first frame that is done.
+        # The number of steps of a relaxation depends on round-off, and a run ends at a frame.
         if quantity not in ("iteration", "force_evaluations"):
             np.testing.assert_allclose(found[quantity], [expected] * members, rtol=1e-9, atol=1e-9 * scale)
 
-    # The program returns final diagnostics, so an objective is taken at the end, one that is meant so if there is any.
+    # The program returns final diagnostics, so an objective of the end is compared, preferably one that is defined so.
     objective = min(scenario.objectives.values(), key=lambda objective: objective.reduce != "final")
     quantity = next(name for name in objective.made_of if name in found)
     objective = dataclasses.replace(objective, reduce="final", quantity=quantity, expression="")

@@ -30,7 +30,7 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(3, 4))
 PLACES = np.array([[2, 0], [1, 1], [0, 2]])
 
-# What each replaced operator computes: its inputs, its attributes, and which inputs are known when the model is made.
+# Cases of each operator: inputs, attributes, and indices of the inputs that are constants of the model.
 CASES = {
     "Abs": ([X], {}, ()),
     "And": ([X > 0, X.T[0, :1] > 0], {}, ()),
@@ -76,7 +76,7 @@ NARROWER = {"BitShift": np.uint32, "BitCast": np.float32}
 
 
 def computed(graph, operator):
-    """Return what one operator gives in onnxruntime, and the operators of its model."""
+    """Return the result of an operator in a graph of the target, and the result without replacements."""
     inputs, attributes, known = CASES[operator]
     example = run(Graph(), operator, inputs, attributes, known, None)
     return run(graph, operator, inputs, attributes, known, example), example
@@ -155,7 +155,7 @@ def test_replacement_computes_the_same(operator):
 
 
 @pytest.mark.parametrize(("lacking", "instead"), [("Div", "Reciprocal"), ("Less", "Greater")])
-def test_division_and_comparison_have_a_counterpart(lacking, instead):
+def test_div_and_less_have_a_replacement(lacking, instead):
     allowed = Operators(frozenset({*FEW, instead, "Gather"}) - {lacking}, OPSET)
     graph = TargetGraph(allowed)
     converted = convert(lambda x: jnp.where(x < 0.5, x / (1 + x), x), jnp.asarray(X, jnp.float32), graph=graph)
@@ -166,7 +166,7 @@ def test_division_and_comparison_have_a_counterpart(lacking, instead):
 
 
 @pytest.mark.parametrize("opset", [13, 17, OPSET])
-def test_older_version_of_onnx_takes_the_same_program(opset):
+def test_program_runs_in_older_versions_of_onnx(opset):
     allowed = Operators(frozenset({*FEW, "Max", "ReduceMax", "Gather"}), opset)
     graph = TargetGraph(allowed)
     converted = convert(lambda x: jnp.max(x, 1) + jnp.cumsum(x, 0)[1, 0], jnp.asarray(X, jnp.float32), graph=graph)
@@ -175,13 +175,13 @@ def test_older_version_of_onnx_takes_the_same_program(opset):
     np.testing.assert_allclose(found, X.max(1) + X[0, 0] + X[1, 0], rtol=1e-5)
 
 
-def test_operators_that_cannot_be_replaced_are_told_with_their_lines(tmp_path, capsys):
+def test_operators_without_replacement_are_reported_with_their_source_lines(tmp_path, capsys):
     (tmp_path / "toy.toml").write_text(PENDULUMS)
     (tmp_path / "few.toml").write_text(f"opset = 17\noperators = {json.dumps(FEW)}\n")
     words = ["export", tmp_path / "toy.toml", "--to", "onnx", "--ops", tmp_path / "few.toml", "-o", tmp_path / "out"]
     assert main([str(word) for word in words]) == 1
-    told = capsys.readouterr().err
-    assert "simkit: the target has no Sin, 1 of which come from tests/core/toys.py:29" in told
+    printed = capsys.readouterr().err
+    assert "simkit: the target has no Sin, 1 of which come from tests/core/toys.py:29" in printed
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert set(report["operators_outside"]) >= {"Sin"} and not report["passed"]
 
@@ -203,7 +203,7 @@ LISTS = {
 
 
 @pytest.mark.parametrize("text", LISTS)
-def test_list_that_is_wrong_is_one_line(text, tmp_path):
+def test_wrong_list_of_operators_is_refused_in_one_line(text, tmp_path):
     (tmp_path / "few.toml").write_text(text)
     with pytest.raises(UserError, match=r".") as caught:
         read_operators(tmp_path / "few.toml")

@@ -49,12 +49,12 @@ def finish(
     if "preferred_chunks" in result["status"].encoding:  # it stays in chunks
         return _finish_large(result, RunDirectory.open(folder), arguments, job.scenario)
     from simkit.core.status import failed
-    from simkit.export.sweep_pictures import telling
+    from simkit.export.sweep_pictures import informative
     from simkit.jobs.sweep_objectives import LEFT_OUT, objectives_in
     from simkit.jobs.sweep_results import RESULT, columns_of, failures
     from simkit.jobs.totals import final_numbers
 
-    columns, final, varying = columns_of(result), final_numbers(result), telling(result, job.scenario)
+    columns, final, varying = columns_of(result), final_numbers(result), informative(result, job.scenario)
     axes, scenario = result["status"].dims, job.scenario
     objectives = objectives_in(result, scenario)
     bad = failed(result["status"].values)

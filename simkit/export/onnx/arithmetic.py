@@ -1,7 +1,5 @@
 """Arithmetic on real numbers and integers, with the edge cases of XLA: division by zero, wrap-around, signs."""
 
-import math
-
 import numpy as np
 
 from simkit.export.onnx.equations import Equation
@@ -91,12 +89,12 @@ def integer_remainder(graph: Graph, x: Tensor, y: Tensor, **sign: int) -> Tensor
         graph: under construction.
         x: dividend.
         y: divisor.
-        **sign: ``fmod=1`` for that of ``x``; without it that of ``y``.
+        **sign: ``fmod=1`` for the sign of ``x``; without it the sign of ``y``.
     """
-    if _traps_nowhere(y):
+    if _never_traps(y):
         return graph.elementwise("Mod", x, y, **sign)
-    # Divided by 1 as by -1 nothing is left over, and no processor traps on it. This does not depend on the dividend, so
-    # that all remainders by the same number share it.
+    # A divisor of 1 gives the remainder of -1, which is 0, and never traps. The replacement does not depend on the
+    # dividend, so that all remainders by the same divisor share its nodes.
     zero = bad = graph.elementwise("Equal", y, graph.constant(0, y.dtype), dtype=bool)
     if y.dtype.kind == "i":
         bad = graph.elementwise("Or", zero, graph.elementwise("Equal", y, graph.constant(-1, y.dtype), dtype=bool))
@@ -105,7 +103,7 @@ def integer_remainder(graph: Graph, x: Tensor, y: Tensor, **sign: int) -> Tensor
 
 
 def floor_remainder(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """``x - y * floor(x / y)`` of integers, 0 where ``y = 0``: one operator here, ten primitives in JAX.
+    """``x - y * floor(x / y)`` of integers, 0 where ``y = 0``: one operator in ONNX, ten primitives in JAX.
 
     Args:
         graph: under construction.
@@ -116,26 +114,26 @@ def floor_remainder(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> T
     return integer_remainder(graph, x, y)
 
 
-def _traps_nowhere(y: Tensor) -> bool:
-    """Whether an integer divisor is known, and nowhere 0 or -1, on which processors may trap."""
+def _never_traps(y: Tensor) -> bool:
+    """Return whether an integer divisor is a constant without 0 and -1, on which processors may trap."""
     known = (y.narrow or y).value
     return known is not None and not np.isin(known, (0, -1)).any()
 
 
 def divisor(graph: Graph, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Return an integer divisor that no processor traps on, and where it was zero (``None``: nowhere).
+    """Return an integer divisor on which no processor traps, and where it was zero, bool (``None`` for nowhere).
 
     Args:
         graph: under construction.
         x: dividend.
         y: divisor.
     """
-    if _traps_nowhere(y):
+    if _never_traps(y):
         return y, None
     zero = graph.elementwise("Equal", y, graph.constant(0, y.dtype), dtype=bool)
     bad = zero
     if x.dtype.kind == "i":
-        # The one quotient that does not fit: its remainder is 0, and modulo 2^bits it is the dividend itself.
+        # The only quotient that overflows, -2^(bits - 1) / -1: modulo 2^bits it is the dividend, so divide by 1.
         lowest = graph.elementwise("Equal", x, graph.constant(np.iinfo(x.dtype).min, x.dtype), dtype=bool)
         minus = graph.elementwise("Equal", y, graph.constant(-1, y.dtype), dtype=bool)
         bad = graph.elementwise("Or", zero, graph.elementwise("And", lowest, minus))
@@ -201,7 +199,7 @@ def clamp(graph: Graph, equation: Equation, low: Tensor, x: Tensor, high: Tensor
 
 @primitive("reduce_precision")
 def reduce_precision(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """``x`` rounded to the mantissa of a narrower type, by way of that type."""
+    """``x`` rounded to a narrower type and cast back."""
     bits = (equation.params["exponent_bits"], equation.params["mantissa_bits"])
     narrow = {(11, 52): "float64", (8, 23): "float32", (5, 10): "float16"}.get(bits)
     if narrow is None or np.dtype(narrow).itemsize > x.dtype.itemsize:
@@ -211,7 +209,7 @@ def reduce_precision(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive("is_finite")
 def is_finite(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Whether neither infinite nor NaN: only then ``x - x = 0``."""
+    """Whether ``x`` is neither infinite nor NaN: only then ``x - x = 0``."""
     return graph.elementwise("Equal", graph.elementwise("Sub", x, x), graph.constant(0, x.dtype), dtype=bool)
 
 
@@ -220,6 +218,6 @@ def scalar(graph: Graph, value: float, like: Tensor) -> Tensor:
     return graph.constant(value, like.dtype)
 
 
-def ladder(size: int) -> list[int]:
-    """Return 1, 2, 4, ... below ``size``."""
-    return [1 << i for i in range(math.ceil(math.log2(size)))] if size > 1 else []
+def powers_of_two(size: int) -> list[int]:
+    """Return the powers of two below ``size``: 1, 2, 4, ..."""
+    return [1 << i for i in range(max(size - 1, 0).bit_length())]

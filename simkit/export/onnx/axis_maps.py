@@ -1,7 +1,7 @@
-"""Linear maps along one axis: sums of shifted, cut and joined parts of one array as one product with a known matrix.
+"""Linear maps along one axis: sums of slices and concatenations of one array as one product with a constant matrix.
 
 A finite difference is two slices, a difference and a factor, which onnxruntime computes in four passes; the product
-with a matrix of a short axis takes as long as one or two of them.
+with a matrix along a short axis takes as long as one or two of them.
 """
 
 import functools
@@ -11,9 +11,9 @@ import numpy as np
 
 from simkit.export.onnx.nodes import NodeGraph, Tensor
 
-# Length of an axis up to which its product with a matrix is faster than slices and sums, as measured on 64 x 48 cells.
+# Longest axis whose product with a matrix is faster than slices and sums, measured on 64 x 48 cells.
 LONGEST = 72
-# Maps from an array to the one in question, by the name of the former; the array itself comes first.
+# For one tensor: ``{base.name: (base, matrix)}`` with tensor = matrix base; the tensor itself is the first base.
 type Maps = dict[str, tuple[Tensor, np.ndarray]]
 
 
@@ -38,13 +38,13 @@ def combined(graph: NodeGraph, operator: str, x: Tensor, y: Tensor) -> Tensor | 
 
 
 def scaled(graph: NodeGraph, x: Tensor, operator: str, number: np.ndarray) -> Tensor | None:
-    """Return a product or quotient with known numbers as part of the map whose result it scales, or ``None``.
+    """Return a map times constants, or divided by them, as one map, or ``None``.
 
     Args:
         graph: under construction.
-        x: what is scaled.
+        x: result of a map.
         operator: ``"Mul"`` or ``"Div"``.
-        number: broadcasts to it.
+        number: constants that broadcast to x.
     """
     for axis in _axes(x):
         own = _matrix(x, axis)
@@ -54,12 +54,12 @@ def scaled(graph: NodeGraph, x: Tensor, operator: str, number: np.ndarray) -> Te
 
 
 def joined_maps(graph: NodeGraph, parts: Sequence[Tensor], axis: int) -> Tensor | None:
-    """Return several maps of one array, one behind the other along the axis, as one map, or ``None``.
+    """Return the concatenation of maps of one array as one map, or ``None``.
 
     Args:
         graph: under construction.
-        parts: with the same shape but for the axis.
-        axis: along which.
+        parts: results of maps, of equal shapes except along the axis.
+        axis: of the maps and of the concatenation.
     """
     if axis not in _axes(parts[0]) or sum(_matrix(part, axis) is not None for part in parts) < 2:
         return None
@@ -71,11 +71,11 @@ def joined_maps(graph: NodeGraph, parts: Sequence[Tensor], axis: int) -> Tensor 
 
 
 def product(graph: NodeGraph, x: Tensor, matrix: np.ndarray, axis: int) -> Tensor | None:
-    """Return the product of a known matrix with a map as one map, or ``None``.
+    """Return the product of a constant matrix with a map as one map, or ``None``.
 
     Args:
         graph: under construction.
-        x: the map.
+        x: result of the map.
         matrix: ``(m, n)``, from the n values along the axis to m others.
         axis: the last but one, or the last.
     """
@@ -84,10 +84,9 @@ def product(graph: NodeGraph, x: Tensor, matrix: np.ndarray, axis: int) -> Tenso
 
 
 def maps(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
-    """Return the arrays of which a tensor is a linear map along an axis, with the matrices ``(own, theirs)``."""
+    """Return the arrays of which a tensor is a linear map along an axis, with ``(n, m)`` matrices."""
     found: Maps = {x.name: (x, np.eye(x.shape[axis]))}
-    known = x.value
-    if known is not None or x.maker is None or x.shape[axis] > LONGEST:
+    if x.value is not None or x.maker is None or x.shape[axis] > LONGEST:
         return found
     inner = _inner(graph, x, axis)
     for name, (base, matrix) in inner.items():
@@ -97,6 +96,7 @@ def maps(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
 
 
 def _inner(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
+    """Return the maps of a tensor through the node that computes it, without the tensor itself."""
     maker = x.maker
     assert maker is not None
     inputs = [tensor for tensor in maker.inputs if tensor is not None]
@@ -107,13 +107,13 @@ def _inner(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
         values = [tensor.value.tolist() for tensor in inputs[1:] if tensor.value is not None]
         if len(values) < 4 or axis not in values[2]:
             return {}
-        place = values[2].index(axis)
+        position = values[2].index(axis)
         if len(values[2]) > 1:
-            # What is cut along the other axes is an array of its own.
-            others = [graph.vector([*each[:place], *each[place + 1 :]]) for each in values]
+            # The base is the slice along the other axes.
+            others = [graph.vector([*each[:position], *each[position + 1 :]]) for each in values]
             shape = [source.shape[a] if a == axis else size for a, size in enumerate(x.shape)]
             source = graph.op("Slice", [source, *others], shape, x.dtype)
-        begin, end, _, step = (each[place] for each in values)
+        begin, end, _, step = (each[position] for each in values)
         size = source.shape[axis]
         rows = np.arange(size)[slice(begin, None if step < 0 and end < -size else end, step)]
         return {k: (base, m[rows]) for k, (base, m) in maps(graph, source, axis).items()}
@@ -139,13 +139,12 @@ def _inner(graph: NodeGraph, x: Tensor, axis: int) -> Maps:
 def _together(
     each: Sequence[Maps], combine: Callable[[list[np.ndarray]], np.ndarray]
 ) -> list[tuple[Tensor, np.ndarray]]:
-    """Return ``[(array, matrix), ...]`` for the arrays that all are maps of, the nearest first; zeros are of any."""
+    """Return ``[(base, matrix), ...]`` for the common bases of several maps, the nearest first.
+
+    Constant zeros are maps of every base.
+    """
     real = [m for m in each if not _is_zero(next(iter(m.values()))[0])]
-    if not real:
-        return []
-    names = [name for name in real[0] if all(name in m for m in real)]
-    if not names:
-        return []
+    names = [name for name in real[0] if all(name in m for m in real)] if real else []
     found = []
     for name in names:
         base, matrix = real[0][name]
@@ -163,7 +162,7 @@ def _by_name(found: list[tuple[Tensor, np.ndarray]]) -> Maps:
 
 
 def _matrix(x: Tensor, axis: int) -> tuple[Tensor, np.ndarray] | None:
-    """Return the array and the known matrix whose product a tensor is, if it is one along this axis."""
+    """Return the base and the matrix of a tensor that is a MatMul with a constant along this axis, else ``None``."""
     if x.maker is None or x.maker.operator != "MatMul":
         return None
     first, second = x.maker.inputs
@@ -176,19 +175,19 @@ def _matrix(x: Tensor, axis: int) -> tuple[Tensor, np.ndarray] | None:
 
 
 def _along(operator: str, number: np.ndarray, shape: Sequence[int], axis: int) -> np.ndarray | None:
-    """Return finite factors that change along one axis only, one for each of its values."""
+    """Return the finite factors (size,) of a scaling that varies along one axis only, ``None`` for others."""
     with np.errstate(all="ignore"):
         factor = 1 / number.astype(float) if operator == "Div" else number.astype(float)
     if not np.isfinite(factor).all():
         return None
     full = (1,) * (len(shape) - factor.ndim) + factor.shape
-    if any(size > 1 for place, size in enumerate(full) if place != axis) or factor.ndim > len(shape):
+    if any(size > 1 for each, size in enumerate(full) if each != axis) or factor.ndim > len(shape):
         return None
     return np.broadcast_to(factor.reshape(-1), shape[axis])
 
 
 def _axes(x: Tensor) -> list[int]:
-    """Return the axes that a product with a matrix may serve."""
+    """Return the axes along which a tensor may be a product with a matrix: the last two, if short enough."""
     if x.dtype.name not in ("float32", "float64") or len(x.shape) < 2 or 0 in x.shape:
         return []
     return [axis for axis in (len(x.shape) - 1, len(x.shape) - 2) if 1 < x.shape[axis] <= LONGEST]
@@ -200,8 +199,8 @@ def _is_zero(tensor: Tensor) -> bool:
 
 
 def _applied(graph: NodeGraph, base: Tensor, matrix: np.ndarray, axis: int) -> Tensor:
-    """Return the map of an array."""
-    shape = [len(matrix) if place == axis else size for place, size in enumerate(base.shape)]
+    """Return the product of a matrix with an array along an axis."""
+    shape = [len(matrix) if each == axis else size for each, size in enumerate(base.shape)]
     if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix))):
         return base
     known = functools.partial(graph.known, dtype=base.dtype)

@@ -1,12 +1,13 @@
-"""Shifts, counts of bits, conversions between types, and the bits of numbers."""
+"""Shifts, bit counts, conversions between types, and the bit patterns of numbers."""
 
 from typing import Any
 
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.export.onnx.arithmetic import scalar
+from simkit.export.onnx.arithmetic import powers_of_two, scalar
 from simkit.export.onnx.comparisons import choose
+from simkit.export.onnx.convert import inline
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
@@ -15,7 +16,7 @@ _TOTAL = {"lt_to": "Less", "le_to": "LessOrEqual"}
 
 
 def shifted(graph: Graph, x: Tensor, distance: Tensor, direction: str) -> Tensor:
-    """Return the bits of an integer shifted, zeros moving in; none are left from its width on.
+    """Return integers shifted with zeros moving in, unsigned; 0 where the distance is at least their width.
 
     Args:
         graph: under construction.
@@ -49,7 +50,7 @@ def shift_right_logical(graph: Graph, equation: Equation, x: Tensor, distance: T
 
 @primitive("shift_right_arithmetic")
 def shift_right_arithmetic(graph: Graph, equation: Equation, x: Tensor, distance: Tensor) -> Tensor:
-    """``x >> distance``, the highest bit moving in: ``~(~x >> distance)`` where it is set."""
+    """``x >> distance`` with copies of the highest bit moving in: ``~(~x >> distance)`` where it is set."""
     if x.dtype.kind == "u":
         signed = np.dtype(f"int{8 * x.dtype.itemsize}")
         parts = [bit_cast(graph, part, signed) for part in (x, distance)]
@@ -62,11 +63,11 @@ def shift_right_arithmetic(graph: Graph, equation: Equation, x: Tensor, distance
 
 @primitive("population_count")
 def population_count(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """How many bits are set, summed in pairs, fours and eights (Warren, Hacker's Delight, 2nd edition, section 5-1)."""
+    """Number of set bits, summed in pairs, fours and eights (Warren, Hacker's Delight, 2nd edition, section 5-1)."""
     width = 8 * x.dtype.itemsize
     count = bit_cast(graph, x, np.dtype(f"uint{width}"))
-    for distance in [1 << i for i in range(width.bit_length() - 1)]:
-        mask = sum(((1 << distance) - 1) << place for place in range(0, width, 2 * distance))
+    for distance in powers_of_two(width):
+        mask = sum(((1 << distance) - 1) << bit for bit in range(0, width, 2 * distance))
         high = graph.elementwise("BitShift", count, scalar(graph, distance, count), direction="RIGHT")
         low, high = (graph.elementwise("BitwiseAnd", part, scalar(graph, mask, count)) for part in (count, high))
         count = graph.elementwise("Add", low, high)
@@ -75,10 +76,10 @@ def population_count(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive("clz")
 def leading_zeros(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """How many bits are zero above the highest one that is set."""
+    """Number of zero bits above the highest set bit."""
     width = 8 * x.dtype.itemsize
     bits = bit_cast(graph, x, np.dtype(f"uint{width}"))
-    for distance in [1 << i for i in range(width.bit_length() - 1)]:
+    for distance in powers_of_two(width):
         high = graph.elementwise("BitShift", bits, scalar(graph, distance, bits), direction="RIGHT")
         bits = graph.elementwise("BitwiseOr", bits, high)
     return population_count(graph, equation, bit_cast(graph, graph.elementwise("BitwiseNot", bits), x.dtype))
@@ -94,24 +95,24 @@ def bitcast_convert_type(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
         bits = bit_cast(graph, x, np.dtype(f"uint{8 * x.dtype.itemsize}"))
         width = 8 * target.itemsize
         parts = []
-        for place in range(x.dtype.itemsize // target.itemsize):
-            part = shifted(graph, bits, scalar(graph, width * place, bits), "RIGHT")
+        for index in range(x.dtype.itemsize // target.itemsize):
+            part = shifted(graph, bits, scalar(graph, width * index, bits), "RIGHT")
             part = graph.elementwise("BitwiseAnd", part, scalar(graph, (1 << width) - 1, bits))
             parts.append(graph.reshape(graph.cast(part, f"uint{width}"), (*x.shape, 1)))
         joined = graph.op("Concat", parts, (*x.shape, len(parts)), parts[0].dtype, axis=len(x.shape))
         return bit_cast(graph, joined, target)
     wide = np.dtype(f"uint{8 * target.itemsize}")
     bits = graph.cast(bit_cast(graph, x, np.dtype(f"uint{8 * x.dtype.itemsize}")), wide)
-    places = np.arange(x.shape[-1], dtype=wide) * (8 * x.dtype.itemsize)
-    moved = graph.cast(shifted(graph, bits, graph.constant(places), "LEFT"), np.int64)
+    distances = np.arange(x.shape[-1], dtype=wide) * (8 * x.dtype.itemsize)
+    moved = graph.cast(shifted(graph, bits, graph.constant(distances), "LEFT"), np.int64)
     axes = graph.vector([len(x.shape) - 1])
-    # No two have a bit in common, so that their sum, modulo 2^64, is their union.
+    # The shifted numbers have no bit in common, so that their sum modulo 2^64 is their union.
     union = graph.typed("ReduceSum", [moved, axes], x.shape[:-1], keepdims=0)
     return bit_cast(graph, graph.cast(union, wide), target)
 
 
 def bit_cast(graph: Graph, x: Tensor, dtype: np.dtype) -> Tensor:
-    """Return the same bits as another type of the same width."""
+    """Return the same bits as another type of equal width."""
     if x.dtype == dtype:
         return x
     if x.dtype.kind in "iu" and dtype.kind in "iu":
@@ -120,7 +121,7 @@ def bit_cast(graph: Graph, x: Tensor, dtype: np.dtype) -> Tensor:
 
 
 def ordered_bits(graph: Graph, x: Tensor) -> Tensor:
-    """Return signed integers in the order of numbers, -0 below 0 and NaN above all.
+    """Return signed integers in the order of floating-point numbers, -0 below 0 and NaN above all.
 
     Args:
         graph: under construction.
@@ -129,7 +130,7 @@ def ordered_bits(graph: Graph, x: Tensor) -> Tensor:
     integer = np.dtype(f"int{8 * x.dtype.itemsize}")
     bits = bit_cast(graph, x, integer)
     negative = graph.elementwise("Less", bits, scalar(graph, 0, bits), dtype=bool)
-    # Of negative numbers the larger bits are the smaller number.
+    # Negative numbers with larger bit patterns are smaller.
     flipped = graph.elementwise("BitwiseXor", bits, scalar(graph, np.iinfo(integer).max, bits))
     return graph.elementwise("Where", negative, flipped, bits)
 
@@ -145,7 +146,7 @@ def total_order(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tenso
 
 @primitive("convert_element_type")
 def convert_element_type(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Another type; to integers toward zero, within their range, NaN becoming 0."""
+    """Conversion to another type; to integers toward zero, clipped to their range, with 0 for NaN."""
     target = np.dtype(equation.params["new_dtype"])
     if target.kind == "b" and x.dtype.kind != "b":
         return graph.elementwise("Not", graph.elementwise("Equal", x, scalar(graph, 0, x), dtype=bool))
@@ -153,12 +154,12 @@ def convert_element_type(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
         return graph.cast(x, target)
     limits = np.iinfo(target)
     exact = graph.cast(x, np.float64)
-    number = graph.elementwise("Equal", exact, exact, dtype=bool)
-    exact = graph.elementwise("Where", number, exact, graph.constant(0.0, np.float64))
+    is_number = graph.elementwise("Equal", exact, exact, dtype=bool)
+    exact = graph.elementwise("Where", is_number, exact, graph.constant(0.0, np.float64))
     if target.itemsize < 8:
         low, high = (graph.constant(float(limit), np.float64) for limit in (limits.min, limits.max))
         return graph.cast(graph.elementwise("Clip", exact, low, high), target)
-    # The largest double below the limit, which is none itself.
+    # The largest double below the limit, which has no double of its own.
     top = np.nextafter(float(limits.max), 0.0)
     low, high = graph.constant(float(limits.min), np.float64), graph.constant(top, np.float64)
     inside = graph.cast(graph.elementwise("Clip", exact, low, high), target)
@@ -168,8 +169,7 @@ def convert_element_type(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive("nextafter")
 def next_after(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """The neighbor of ``x`` toward ``y``, by its bits (as unsigned integers, positive numbers are in order)."""
-    from simkit.export.onnx.convert import inline
+    """The neighbor of ``x`` toward ``y``, by its bits (positive numbers have the order of their bit patterns)."""
 
     def neighbor(x: Any, y: Any) -> Any:
         import jax.numpy as jnp

@@ -11,7 +11,7 @@ _ORDER = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEq
 
 @primitive("eq")
 def equal(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """``x = y``; NaN equals nothing."""
+    """``x = y``, false where either is NaN."""
     return graph.elementwise("Equal", x, y, dtype=bool)
 
 
@@ -31,25 +31,25 @@ def ordered(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
 
 @primitive("select_n", each=True)
 def select(graph: Graph, equation: Equation, which: Tensor, *cases: Tensor) -> Tensor:
-    """The case that ``which`` names."""
+    """Element by element, the case of index ``which``."""
     if which.dtype == bool:
         return choose(graph, which, *reversed(cases)) if len(cases) == 2 else cases[0]
 
     def step(chosen: Tensor, case: tuple[int, Tensor]) -> Tensor:
-        here = graph.elementwise("Equal", which, graph.constant(case[0], which.dtype), dtype=bool)
-        return choose(graph, here, case[1], chosen)
+        is_case = graph.elementwise("Equal", which, graph.constant(case[0], which.dtype), dtype=bool)
+        return choose(graph, is_case, case[1], chosen)
 
     return functools.reduce(step, list(enumerate(cases))[1:], cases[0])
 
 
 def choose(graph: Graph, condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    """Return one or the other, element by element; the condition may be a scalar.
+    """Return ``yes`` where a condition is true and ``no`` elsewhere.
 
     Args:
         graph: under construction.
-        condition: bool.
-        yes: where it is true.
-        no: where it is false.
+        condition: bool, of the shape of the others or a scalar.
+        yes: elements where it is true.
+        no: elements where it is false.
     """
     known = (condition.narrow or condition).value
     if known is not None and known.size == 1:
@@ -64,12 +64,12 @@ def choose(graph: Graph, condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
 
 @primitive("and", "or", "xor")
 def logic(graph: Graph, equation: Equation, x: Tensor, y: Tensor) -> Tensor:
-    """Bit by bit, or logical."""
+    """Logical for booleans, bitwise for integers."""
     name = equation.name.capitalize()
     return graph.elementwise(name if x.dtype == bool else f"Bitwise{name}", x, y)
 
 
 @primitive("not")
 def negation(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Bit by bit, or logical."""
+    """Logical for booleans, bitwise for integers."""
     return graph.elementwise("Not" if x.dtype == bool else "BitwiseNot", x)

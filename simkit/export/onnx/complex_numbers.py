@@ -1,22 +1,21 @@
-"""Arithmetic of complex numbers, as pairs of real and imaginary parts."""
+"""Complex arithmetic on pairs of real and imaginary parts."""
 
 from typing import Any
 
 import numpy as np
 
+from simkit.export.onnx.convert import inline
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.linear import product
-from simkit.export.onnx.registry import complex_primitive
+from simkit.export.onnx.registry import REAL, complex_primitive
 from simkit.export.onnx.values import Value, real
 
 _OPERATORS = {"add": "Add", "sub": "Sub", "add_any": "Add"}
 
 
 def composed(graph: Graph, function: Any, *tensors: Tensor) -> Value:
-    """Return the pair that a function of real arrays, written with JAX, returns."""
-    from simkit.export.onnx.convert import inline
-
+    """Return the pair ``(real, imaginary)`` of a JAX function of real arrays as a value."""
     return Value(tuple(inline(graph, function, *tensors)))
 
 
@@ -47,7 +46,7 @@ def square(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 
 @complex_primitive("integer_pow")
 def integer_pow(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """``x^n``, factor by factor."""
+    """``x^n`` by ``|n| - 1`` products."""
     exponent = equation.params["y"]
     ones = graph.expand(graph.constant(1, x.parts[0].dtype), x.parts[0].shape)
     one = Value((ones, graph.expand(graph.constant(0, ones.dtype), ones.shape)))
@@ -59,13 +58,13 @@ def integer_pow(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 
 @complex_primitive("div")
 def div(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
-    """By the larger part of the divisor first (Smith 1962, doi:10.1145/368637.368661), so that nothing overflows."""
+    """``x / y``, scaled by the larger part of y against overflow (Smith 1962, doi:10.1145/368637.368661)."""
     return [_divided(graph, x, y)]
 
 
 @complex_primitive("complex")
 def make(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
-    """Of its parts, of which a known one may be a single number."""
+    """A complex number of its parts, either of which may be a scalar."""
     shape = equation.out.shape
     return [Value((graph.expand(x.parts[0], shape), graph.expand(y.parts[0], shape)))]
 
@@ -84,7 +83,7 @@ def imaginary_part(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 
 @complex_primitive("conj")
 def conj(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """The conjugate; of a real number itself, as a complex one."""
+    """The conjugate; of a real number, the complex number without imaginary part."""
     if len(x.parts) == 1:
         return [Value((x.parts[0], _zeros(graph, x.parts[0])))]
     return [Value((x.parts[0], graph.elementwise("Neg", x.parts[1])))]
@@ -132,7 +131,7 @@ def log(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 
 @complex_primitive("sqrt")
 def sqrt(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """The root with positive real part."""
+    """The root whose real part is not negative."""
     modulus = absolute(graph, equation, x)[0].parts[0]
 
     def root(modulus: Any, a: Any, b: Any) -> Any:
@@ -148,7 +147,7 @@ def sqrt(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 
 @complex_primitive("convert_element_type")
 def convert(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """From or to real numbers, and from one precision to the other."""
+    """Conversion from or to real numbers, and between precisions."""
     target = np.dtype(equation.params["new_dtype"])
     if target.kind != "c":
         return [real(graph.cast(x.parts[0], target))]
@@ -159,7 +158,7 @@ def convert(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 
 @complex_primitive("eq", "ne")
 def equal(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
-    """Both parts; of random keys, all words."""
+    """Whether both parts, or all words of random keys, are equal."""
     parts = [graph.elementwise("Equal", a, b, dtype=bool) for a, b in zip(x.parts, y.parts, strict=True)]
     both = parts[0]
     for part in parts[1:]:
@@ -169,7 +168,7 @@ def equal(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
 
 @complex_primitive("is_finite")
 def is_finite(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """Both parts."""
+    """Whether both parts are finite."""
     zero = graph.constant(0, x.parts[0].dtype)
     a, b = (graph.elementwise("Equal", graph.elementwise("Sub", p, p), zero, dtype=bool) for p in x.parts)
     return [real(graph.elementwise("And", a, b))]
@@ -178,15 +177,12 @@ def is_finite(graph: Graph, equation: Equation, x: Value) -> list[Value]:
 @complex_primitive("reduce_sum", "cumsum")
 def reduce_sum(graph: Graph, equation: Equation, x: Value, *_: Value) -> list[Value]:
     """Part by part."""
-    from simkit.export.onnx.registry import REAL
-
-    convert = REAL[equation.name].convert
-    return [Value(tuple(convert(graph, equation, part) for part in x.parts))]
+    return [Value(tuple(REAL[equation.name].convert(graph, equation, part) for part in x.parts))]
 
 
 @complex_primitive("dot_general")
 def dot_general(graph: Graph, equation: Equation, x: Value, y: Value) -> list[Value]:
-    """Four real products; two, if one factor is real."""
+    """Four real products, or two if one factor is real."""
     terms, batch = equation.params["dimension_numbers"]
 
     def times(a: Tensor, b: Tensor) -> Tensor:
@@ -206,7 +202,7 @@ def _times(graph: Graph, x: Value, y: Value) -> Value:
         return graph.elementwise("Mul", p, q)
 
     for (p, q), (r, zero) in (((a, b), (c, d)), ((c, d), (a, b))):
-        # A factor that is a real number made complex.
+        # A factor whose imaginary part is known to be zero.
         if (known := (zero.narrow or zero).value) is not None and not known.any():
             return Value((mul(p, r), mul(q, r)))
     return Value((graph.elementwise("Sub", mul(a, c), mul(b, d)), graph.elementwise("Add", mul(a, d), mul(b, c))))

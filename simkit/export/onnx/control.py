@@ -1,4 +1,4 @@
-"""Loops and branches: each one Loop, Scan or If, whose bodies read what is computed outside of them directly."""
+"""Loops and branches, each as one Loop, Scan or If; their bodies read outer tensors directly."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from simkit.export.onnx import tracing
 from simkit.export.onnx.comparisons import choose
+from simkit.export.onnx.convert import run
 from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Node, Scope, Tensor
 from simkit.export.onnx.reductions import any_of
@@ -15,23 +16,17 @@ from simkit.export.onnx.tracing import Program
 from simkit.export.onnx.values import Value, parts_of
 
 
-def _run(graph: Graph, program: Program, values: Sequence[Value]) -> list[Value]:
-    from simkit.export.onnx.convert import run
-
-    return run(graph, program, values)
-
-
 @primitive("custom_linear_solve", whole=True)
 def custom_linear_solve(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
-    """Its own solver, given what it closes over and the right side."""
+    """Its solver, applied to its constants and the right-hand sides."""
     solver, first, end = tracing.linear_solve(equation)
     sides = values[sum(equation.params["const_lengths"]) :]
-    return _run(graph, solver, [*values[first:end], *sides])
+    return run(graph, solver, [*values[first:end], *sides])
 
 
 @primitive("scan", whole=True)
 def scan(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
-    """One Loop, or where it has rows one Scan; a single step is no loop."""
+    """One Loop, or with stacked inputs or outputs one Scan; a single iteration is unrolled."""
     parts = tracing.scan(equation)
     constants, carry = values[: parts.constants], values[parts.constants : parts.constants + parts.carry]
     stacked = values[parts.constants + parts.carry :]
@@ -40,20 +35,20 @@ def scan(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
         return [*carry, *(_empty(graph, aval) for aval in rows)]
     if parts.length == 1:
         first = [_each(value, lambda part: row(graph, part, 0, 0)) for value in stacked]
-        results = _run(graph, parts.body, [*constants, *carry, *first])
+        results = run(graph, parts.body, [*constants, *carry, *first])
         last = [_each(v, lambda part: graph.reshape(part, (1, *part.shape))) for v in results[parts.carry :]]
         return [*results[: parts.carry], *last]
 
     if not stacked and not rows:
 
         def body(_: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value]]:
-            return None, _run(graph, parts.body, [*constants, *state])
+            return None, run(graph, parts.body, [*constants, *state])
 
         return loop(graph, graph.constant(np.int64(parts.length)), None, carry, body)
-    return _rows(graph, parts, constants, carry, stacked, rows)
+    return _scan_of_rows(graph, parts, constants, carry, stacked, rows)
 
 
-def _rows(
+def _scan_of_rows(
     graph: Graph,
     parts: tracing.Scan,
     constants: Sequence[Value],
@@ -61,18 +56,18 @@ def _rows(
     stacked: Sequence[Value],
     rows: Sequence[Aval],
 ) -> list[Value]:
-    """Add a Scan, which cuts rows from its inputs and joins those of its outputs itself."""
+    """Add a Scan, which slices its stacked inputs and stacks its outputs itself."""
     outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
     state = [_inputs(graph, value, 0) for value in carry]
     current = [_inputs(graph, value, 1) for value in stacked]
     if not stacked:
         graph.input((), np.int64)
-    results = _run(graph, parts.body, [*constants, *state, *current])
+    results = run(graph, parts.body, [*constants, *state, *current])
     graph.scope.outputs += _owned(graph, [part for value in results for part in value.parts])
     scope, graph.scope = graph.scope, outer
     given = [part for value in (*carry, *stacked) for part in value.parts]
     if not stacked:
-        # Scan counts its turns by the rows of its inputs.
+        # Scan needs a stacked input, whose length is the number of iterations.
         given.append(graph.vector(range(parts.length)))
     count = len(given) - sum(len(value.parts) for value in carry)
     sizes = [(part.shape, part.dtype) for value in carry for part in value.parts]
@@ -82,8 +77,8 @@ def _rows(
     made = [graph.tensor(shape, dtype, outer) for shape, dtype in sizes]
     backward = {}
     if parts.reverse:
-        turned = len(made) - sum(len(value.parts) for value in carry)
-        backward = {"scan_input_directions": [1] * count, "scan_output_directions": [1] * turned}
+        outputs = len(made) - sum(len(value.parts) for value in carry)
+        backward = {"scan_input_directions": [1] * count, "scan_output_directions": [1] * outputs}
         backward = {name: values for name, values in backward.items() if values}
     attributes = {"num_scan_inputs": count, **backward}
     outer.nodes.append(Node("Scan", list(given), made, attributes, {"body": scope}, graph.origin))
@@ -93,11 +88,11 @@ def _rows(
 def each_member(
     graph: Graph, stacked: Sequence[Tensor], function: Callable[[Sequence[Tensor]], list[Tensor]]
 ) -> list[Tensor]:
-    """Return what a function makes of each member of a batch of any size: one Scan.
+    """Return a function's results for each member of a batch of any size, by one Scan.
 
     Args:
         graph: under construction.
-        stacked: with a leading axis of size -1 for the members.
+        stacked: arguments, with a leading axis of size -1 for the members.
         function: of the arrays of one member.
     """
     outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
@@ -110,40 +105,40 @@ def each_member(
 
 @primitive("while", whole=True)
 def while_loop(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
-    """One Loop, which ends when its test is false; of a batch, when it is false for every member."""
+    """One Loop until the condition is false, in a batch for every member."""
     parts = tracing.while_loop(equation)
-    tested = values[: parts.test_constants]
-    used = values[parts.test_constants : parts.test_constants + parts.body_constants]
+    of_test = values[: parts.test_constants]
+    of_body = values[parts.test_constants : parts.test_constants + parts.body_constants]
     carry = values[parts.test_constants + parts.body_constants :]
 
     def test(state: Sequence[Value]) -> Tensor:
-        return _run(graph, parts.test, [*tested, *state])[0].parts[0]
+        return run(graph, parts.test, [*of_test, *state])[0].parts[0]
 
-    going = test(carry)
-    if going.shape:
-        return _batched(graph, going, carry, test, lambda state: _run(graph, parts.body, [*used, *state]))
+    condition = test(carry)
+    if condition.shape:
+        return _batched(graph, condition, carry, test, lambda state: run(graph, parts.body, [*of_body, *state]))
 
     def body(_: Tensor, state: list[Value]) -> tuple[Tensor | None, list[Value]]:
-        after = _run(graph, parts.body, [*used, *state])
+        after = run(graph, parts.body, [*of_body, *state])
         return test(after), after
 
-    return loop(graph, None, going, carry, body)
+    return loop(graph, None, condition, carry, body)
 
 
 def _batched(
     graph: Graph,
-    going: Tensor,
+    condition: Tensor,
     carry: Sequence[Value],
     test: Callable[[Sequence[Value]], Tensor],
     advance: Callable[[list[Value]], list[Value]],
 ) -> list[Value]:
-    """Add the Loop of a batch: a turn as long as one member goes on, the state of the others kept.
+    """Add the Loop of a batch, which ends when no member is active; members that are not active keep their state.
 
     Args:
         graph: under construction.
-        going: whether each member has a first turn; its dimensions are the first ones of every array of the state.
+        condition: whether each member is active at the start; its axes are the first ones of every array of the state.
         carry: the state at the start.
-        test: ``state -> going``.
+        test: ``state -> condition``.
         advance: ``state -> state`` of all members.
     """
 
@@ -156,10 +151,11 @@ def _batched(
         again = test(after)
         return any_of(graph, again), [Value((again,)), *after]
 
-    return loop(graph, None, any_of(graph, going), [Value((going,)), *carry], body)[1:]
+    return loop(graph, None, any_of(graph, condition), [Value((condition,)), *carry], body)[1:]
 
 
 def _kept(graph: Graph, active: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """Return ``new`` for active members and ``old`` for the others."""
     row = graph.reshape(active, (*active.shape, *[1] * (len(new.shape) - len(active.shape))))
     return graph.expand(choose(graph, graph.expand(row, new.shape), new, old), new.shape)
 
@@ -168,37 +164,37 @@ type Body = Callable[[Tensor, list[Value]], tuple[Tensor | None, list[Value]]]
 
 
 def loop(
-    graph: Graph, turns: Tensor | None, condition: Tensor | None, carry: Sequence[Value], body: Body
+    graph: Graph, count: Tensor | None, condition: Tensor | None, carry: Sequence[Value], body: Body
 ) -> list[Value]:
     """Add a Loop, and return the final state.
 
     Args:
         graph: under construction.
-        turns: number of turns, int64 scalar; ``None`` for as many as the condition lasts.
-        condition: whether there is a first turn; ``None`` for always.
+        count: number of iterations, int64 scalar; ``None`` for no limit but the condition.
+        condition: whether there is a first iteration; ``None`` for true.
         carry: the state at the start.
-        body: ``(turn, state) -> (whether there is another turn, state)``.
+        body: ``(iteration, state) -> (condition of another iteration or None for true, state)``.
     """
     outer, graph.scope = graph.scope, Scope(graph.scope, hoists=True)
-    turn, going = graph.input((), np.int64), graph.input((), bool)
-    again, after = body(turn, [_inputs(graph, value, 0) for value in carry])
+    iteration, before = graph.input((), np.int64), graph.input((), bool)
+    again, after = body(iteration, [_inputs(graph, value, 0) for value in carry])
     flat = [part for value in after for part in value.parts]
-    graph.scope.outputs += _owned(graph, [going if again is None else again, *flat])
+    graph.scope.outputs += _owned(graph, [before if again is None else again, *flat])
     scope, graph.scope = graph.scope, outer
     start = [part for value in carry for part in value.parts]
     made = [graph.tensor(part.shape, part.dtype, outer) for part in start]
     first = graph.constant(True) if condition is None else condition
-    outer.nodes.append(Node("Loop", [turns, first, *start], made, {}, {"body": scope}, graph.origin))
+    outer.nodes.append(Node("Loop", [count, first, *start], made, {}, {"body": scope}, graph.origin))
     return _values(made, carry, ())
 
 
 def _inputs(graph: Graph, value: Value, skipped: int) -> Value:
-    """Return new inputs of the current scope like a value, without its first ``skipped`` dimensions."""
+    """Return new inputs of the current scope for a value, without its first ``skipped`` axes."""
     return Value(tuple(graph.input(part.shape[skipped:], part.dtype) for part in value.parts), value.key)
 
 
 def _values(made: Sequence[Tensor], carry: Sequence[Value], rows: Sequence[Aval]) -> list[Value]:
-    """Return tensors as values like a state, and those of rows behind it."""
+    """Return tensors as the values of a state, followed by the values of stacked outputs."""
     rest = iter(made)
     state = [Value(tuple(next(rest) for _ in value.parts), value.key) for value in carry]
     return [*state, *(Value(tuple(next(rest) for _ in range(parts_of(aval)[0])), aval.key) for aval in rows)]
@@ -206,11 +202,11 @@ def _values(made: Sequence[Tensor], carry: Sequence[Value], rows: Sequence[Aval]
 
 @primitive("cond", whole=True)
 def cond(graph: Graph, equation: Equation, which: Value, *values: Value) -> list[Value]:
-    """One If, nested for more than two branches; a known one is no If."""
+    """One If, nested for more than two branches; a constant index selects its branch without an If."""
     programs = tracing.branches(equation)
     index = which.parts[0]
     if index.value is not None:
-        return _run(graph, programs[min(max(int(index.value), 0), len(programs) - 1)], values)
+        return run(graph, programs[min(max(int(index.value), 0), len(programs) - 1)], values)
     return _branch(graph, index, programs, values, equation.outputs)
 
 
@@ -218,9 +214,9 @@ def _branch(
     graph: Graph, index: Tensor, programs: list[Program], values: Sequence[Value], avals: Sequence[Aval]
 ) -> list[Value]:
     if len(programs) == 1:
-        return _run(graph, programs[0], values)
+        return run(graph, programs[0], values)
     last = len(programs) - 1
-    # Whether it is the last branch; whatever is beyond it is so too.
+    # Larger indices select the last branch, too.
     condition = graph.elementwise("GreaterOrEqual", index, graph.constant(last, index.dtype), dtype=bool)
     outer = graph.scope
     bodies = {}
@@ -238,7 +234,7 @@ def _branch(
 
 
 def _owned(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return tensors that the current scope computes, each of its own name, as ONNX wants outputs of a body."""
+    """Return tensors as outputs of a body: ONNX requires distinct ones, each computed by a node of the body."""
     scope, seen, own = graph.scope, set(), []
     produced = {id(tensor) for node in scope.nodes for tensor in node.outputs}
     for tensor in tensors:

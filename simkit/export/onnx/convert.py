@@ -1,4 +1,4 @@
-"""A traced program as a graph: each equation by the converter of its primitive."""
+"""Conversion of a traced program to a graph, each equation by the converter of its primitive."""
 
 import functools
 import importlib
@@ -13,7 +13,7 @@ from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.tracing import Program
 from simkit.export.onnx.values import Value, constant, parts_of, real
 
-# Each registers its primitives when it is imported.
+# Modules that register converters when they are imported.
 FAMILIES = (
     "arithmetic",
     "bits",
@@ -39,11 +39,11 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
 
     Args:
         graph: under construction.
-        program: what to add.
+        program: to add.
         arguments: one per input.
 
     Raises:
-        UserError: if a primitive cannot be converted, with the line of the user's program that it came from.
+        UserError: if a primitive cannot be converted, with the source line of the user's program.
     """
     known: dict[Any, Value] = dict(zip(program.inputs, arguments, strict=True))
     known |= {variable: constant(graph, value) for variable, value in program.constants}
@@ -71,7 +71,7 @@ def run(graph: Graph, program: Program, arguments: Sequence[Value]) -> list[Valu
 
 
 def value_of(variable: Any, value: Any) -> Any:
-    """Return a literal in the type that the program gives it."""
+    """Return a literal in the type of its variable."""
     import numpy as np
 
     aval = variable.aval
@@ -83,11 +83,11 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
 
     Args:
         graph: under construction.
-        equation: what to add.
+        equation: to add.
         values: its arguments.
 
     Raises:
-        UserError: if there is no converter.
+        UserError: if its primitive has no converter.
     """
     _load()
     entry = registry.REAL.get(equation.name)
@@ -103,7 +103,7 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
     if entry is None or not (single or entry.each or entry.whole):
         kind = "" if single else " of complex numbers or random keys"
         raise UserError(
-            f"{graph.origin}: the primitive '{equation.name}'{kind} has no ONNX form; compute it otherwise, or keep "
+            f"{graph.origin}: the primitive '{equation.name}'{kind} has no ONNX form; use other primitives, or keep "
             "this part under jax.jit"
         )
     if entry.whole:
@@ -122,7 +122,7 @@ def apply(graph: Graph, equation: Equation, values: list[Value]) -> list[Value]:
 
 
 def inline(graph: Graph, function: Any, *tensors: Tensor) -> list[Tensor]:
-    """Add a function written with JAX to the graph, for primitives that are best defined by others.
+    """Add a JAX function to the graph, for primitives that are defined by others, and return its results.
 
     Args:
         graph: under construction.
@@ -139,7 +139,7 @@ def _listed(result: Any) -> list[Tensor]:
 
 @functools.cache
 def _load() -> None:
-    # A family registered from outside, before this, keeps its converters.
+    # Converters that a user registered before this keep precedence.
     before = dict(registry.REAL)
     for family in FAMILIES:
         importlib.import_module(f"simkit.export.onnx.{family}")

@@ -1,4 +1,4 @@
-"""Elementary functions: the runtime's kernels where they are accurate, else by formulas in terms of these."""
+"""Elementary functions: by the runtime's kernels where these are accurate, else by formulas built on them."""
 
 import functools
 import math
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from simkit.export.onnx.convert import inline
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
@@ -31,9 +32,7 @@ def formula(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         @primitive(*names)
         @functools.wraps(function)
         def convert(graph: Graph, equation: Equation, *tensors: Tensor) -> Tensor:
-            from simkit.export.onnx.convert import inline
-
-            # Elements that a broadcast repeats are computed once.
+            # The elements of a broadcast are computed once, before it.
             small = [tensor.narrow or tensor for tensor in tensors]
             return graph.expand(inline(graph, function, *small)[0], equation.out.shape)
 
@@ -60,7 +59,7 @@ def log2(x: Any) -> Any:
 
 @formula("log1p")
 def log1p(x: Any) -> Any:
-    """``log(u) x / (u - 1)`` with ``u = 1 + x`` as rounded (Kahan; Higham, Accuracy and Stability, section 1.14.1)."""
+    """``log(u) x / (u - 1)`` with the rounded ``u = 1 + x`` (Kahan; Higham, Accuracy and Stability, section 1.14.1)."""
     import jax.numpy as jnp
 
     u = 1 + x
@@ -70,7 +69,7 @@ def log1p(x: Any) -> Any:
 
 @formula("expm1")
 def expm1(x: Any) -> Any:
-    """``(u - 1) x / log(u)`` with ``u = exp(x)`` as rounded (Kahan; Higham, section 1.14.1)."""
+    """``(u - 1) x / log(u)`` with the rounded ``u = exp(x)`` (Kahan; Higham, section 1.14.1)."""
     import jax.numpy as jnp
 
     u = jnp.exp(x)
@@ -97,7 +96,7 @@ def tan(x: Any) -> Any:
 
 @formula("sinh")
 def sinh(x: Any) -> Any:
-    """``(m + m / (m + 1)) / 2`` with ``m = expm1(|x|)``; beyond the range of exp by halves."""
+    """``(m + m / (m + 1)) / 2`` with ``m = expm1(|x|)``; for large x ``exp(x / 2)^2 / 2``, which overflows later."""
     import jax.numpy as jnp
 
     size = jnp.abs(x)
@@ -108,7 +107,7 @@ def sinh(x: Any) -> Any:
 
 @formula("cosh")
 def cosh(x: Any) -> Any:
-    """``(exp(x) + exp(-x)) / 2``, beyond the range of exp by halves."""
+    """``(exp(x) + exp(-x)) / 2``, by ``exp(x / 2)``, which overflows later."""
     import jax.numpy as jnp
 
     half = jnp.exp(jnp.abs(x) / 2)
@@ -117,7 +116,7 @@ def cosh(x: Any) -> Any:
 
 @formula("asinh")
 def asinh(x: Any) -> Any:
-    """``log1p(|x| + x^2 / (1 + sqrt(1 + x^2)))`` with the sign of x."""
+    """``sign(x) log1p(|x| + x^2 / (1 + sqrt(1 + x^2)))``."""
     import jax.numpy as jnp
 
     size = jnp.abs(x)
@@ -139,7 +138,7 @@ def acosh(x: Any) -> Any:
 
 @formula("atanh")
 def atanh(x: Any) -> Any:
-    """``log1p(2 x / (1 - x)) / 2``, for either sign."""
+    """``sign(x) log1p(2 |x| / (1 - |x|)) / 2``."""
     import jax.numpy as jnp
 
     size = jnp.abs(x)
@@ -148,7 +147,7 @@ def atanh(x: Any) -> Any:
 
 @formula("cbrt")
 def cbrt(x: Any) -> Any:
-    """A power of the modulus, corrected by one step of Newton's method."""
+    """``sign(x) |x|^(1/3)``, corrected by one step of Newton's method."""
     import jax.numpy as jnp
 
     size = jnp.abs(x)
@@ -161,10 +160,10 @@ def cbrt(x: Any) -> Any:
 
 @formula("atan")
 def atan(x: Any) -> Any:
-    """The series of the angle halved three times: ``tan(a / 2) = tan(a) / (1 + sqrt(1 + tan(a)^2))``.
+    """The power series after three halvings of the angle, ``tan(a / 2) = tan(a) / (1 + sqrt(1 + tan(a)^2))``.
 
-    Beyond 1 by the complement, ``pi / 2 - atan(1 / x)``; then the argument is below ``tan(pi / 32)``, and 8 terms are
-    below 1e-17 of it.
+    For ``|x| > 1``, ``pi / 2 - atan(1 / x)``. The argument of the series is then at most ``tan(pi / 32)``, and the
+    terms after the first 9 are below 1e-17 of the result.
     """
     import jax.numpy as jnp
 
@@ -182,7 +181,7 @@ def atan(x: Any) -> Any:
 
 @formula("atan2")
 def atan2(y: Any, x: Any) -> Any:
-    """The angle of a point, in the quadrant that signs tell, also those of zeros and infinities."""
+    """The angle of a point, in the quadrant of the signs of x and y, those of zeros and infinities included."""
     import jax.numpy as jnp
 
     size, other = jnp.abs(x), jnp.abs(y)
@@ -190,7 +189,7 @@ def atan2(y: Any, x: Any) -> Any:
     ratio = other / jnp.where(both, 1, size)
     ratio = jnp.where(both, jnp.where(size == 0, 0, 1), ratio)
     angle = jnp.arctan(ratio)
-    # The sign of a zero is that of its inverse.
+    # The sign of a zero is read from its inverse, an infinity.
     left = (x < 0) | ((x == 0) & (1 / x < 0))
     below = (y < 0) | ((y == 0) & (1 / y < 0))
     angle = jnp.where(left, math.pi - angle, angle)

@@ -1,4 +1,4 @@
-"""Equations of a traced program, as converters see them."""
+"""Equations of a traced program: primitive, parameters, and shapes and types of arguments and results."""
 
 import dataclasses
 from typing import Any
@@ -13,7 +13,7 @@ class Aval:
     Attributes:
         shape: its size in each dimension.
         dtype: NumPy's type of its elements; for random keys uint32.
-        key: the random number generator, if these are random keys.
+        key: the random number generator of random keys, ``None`` for other arrays.
     """
 
     shape: tuple[int, ...]
@@ -30,8 +30,8 @@ class Equation:
         params: its static parameters.
         inputs: shape and type of each argument.
         outputs: shape and type of each result.
-        where: file and line of the user's program, as ``"file.py:12"``, or empty.
-        raw: JAX's own equation.
+        where: source line of the user's program, ``"file.py:12"``, or empty.
+        raw: the equation of the jaxpr.
     """
 
     name: str

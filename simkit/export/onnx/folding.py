@@ -1,4 +1,4 @@
-"""Operators of ONNX as NumPy computes them, for the parts of a graph that are known when it is made."""
+"""Constant folding: ONNX operators computed by NumPy when a graph is built."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,11 +19,10 @@ def _pad(x: np.ndarray, pads: np.ndarray, value: np.ndarray, **_: Any) -> np.nda
 
 
 def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return x / y if x.dtype.kind == "f" else np.fix(x // y) if x.dtype.kind == "u" else _truncated(x, y)
-
-
-def _truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    quotient = np.floor_divide(x, y)
+    if x.dtype.kind == "f":
+        return x / y
+    quotient = x // y
+    # ONNX rounds toward zero, NumPy down.
     return quotient + ((quotient < 0) & (quotient * y != x))
 
 
@@ -42,7 +41,7 @@ def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-# What differs from NumPy in the last bit between libraries (Exp, Sin, ...) is left to the runtime.
+# Functions whose last bit differs between libraries (Exp, Sin, ...) are left to the runtime.
 FOLDED: dict[str, Callable[..., Any]] = {
     "Abs": np.abs,
     "Add": np.add,

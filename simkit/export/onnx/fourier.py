@@ -1,25 +1,27 @@
-"""Discrete Fourier transforms, as products with their matrices: exact to rounding, where kernels of DFT are not."""
+"""Discrete Fourier transforms as matrix products, which are accurate to round-off; onnxruntime's DFT kernel is not."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from simkit.export.onnx.equations import Equation
+from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.linear import contracted, matrix
 from simkit.export.onnx.registry import complex_primitive
-from simkit.export.onnx.values import Value, real
+from simkit.export.onnx.shapes import sliced
+from simkit.export.onnx.values import Value, joined, real, split
 
-# Beyond this length a matrix is larger than most models, and a fast transform, in double precision, is quicker.
+# Longest transform by one matrix: for longer ones the matrix is larger than most models, and the DFT kernel in double
+# precision is faster.
 LARGEST_MATRIX = 512
-# From this length on, two stages with short matrices are quicker than one with a long one, if its factors are alike.
+# Shortest transform in two stages, which are faster there if the length has two factors between these limits.
 SHORTEST_FACTORED, SMALLEST_FACTOR, LARGEST_FACTOR = 128, 8, 64
 _KINDS = ("fft", "ifft", "rfft", "irfft")
 
 
 @complex_primitive("fft")
 def fft(graph: Graph, equation: Equation, x: Value) -> list[Value]:
-    """Along the last dimensions: one after the other, the real one first (forward) or last (back)."""
+    """Transforms along the last axes in turn, the real one first (forward) or last (inverse)."""
     kind = str(equation.params["fft_type"])
     kind = _KINDS[int(kind)] if kind.isdigit() else kind.rpartition(".")[2].lower()
     lengths = [int(length) for length in equation.params["fft_lengths"]]
@@ -45,9 +47,9 @@ def transform(graph: Graph, x: Value, axis: int, length: int, sign: int) -> Valu
     Args:
         graph: under construction.
         x: complex.
-        axis: along which.
-        length: n.
-        sign: -1 forward, 1 back.
+        axis: to transform.
+        length: number of points n.
+        sign: -1 forward, 1 inverse.
     """
     a, b = x.parts
     if (first := _factor(length)) is not None:
@@ -70,9 +72,7 @@ def transform(graph: Graph, x: Value, axis: int, length: int, sign: int) -> Valu
 
 
 def forward_real(graph: Graph, x: Tensor, axis: int, length: int) -> Value:
-    """Return the transform of real numbers, without the second half, which mirrors the first."""
-    from simkit.export.onnx.shapes import sliced
-
+    """Return the first ``n // 2 + 1`` frequencies of the transform of real numbers."""
     half = length // 2 + 1
     ends = [half if a == axis else n for a, n in enumerate(x.shape)]
     if (first := _factor(length)) is not None:
@@ -86,9 +86,9 @@ def forward_real(graph: Graph, x: Tensor, axis: int, length: int) -> Value:
 
 
 def backward_real(graph: Graph, x: Value, axis: int, length: int) -> Tensor:
-    """Return the real numbers of which the first half of a transform is given."""
+    """Return the real numbers of which the first ``n // 2 + 1`` frequencies are given."""
     half = length // 2 + 1
-    # Each frequency stands for itself and its mirror image, but for the first and, of an even number, the last.
+    # Each frequency counts twice, for itself and its conjugate, except 0 and, for even n, n / 2.
     weight = np.full((half, 1), 2.0)
     weight[0] = 1.0
     if length % 2 == 0:
@@ -103,7 +103,7 @@ def backward_real(graph: Graph, x: Value, axis: int, length: int) -> Tensor:
 
 
 def _weighted(graph: Graph, x: Tensor, axis: int, weight: np.ndarray, length: int) -> Tensor:
-    """Return a part of a half transform times the weights (half, 1) of its frequencies, zeros in place of the rest."""
+    """Return half a transform times the weights (half, 1) of its frequencies, padded with zeros to ``length``."""
     along = [-1 if a == axis else 1 for a in range(len(x.shape))]
     x = graph.elementwise("Mul", x, matrix(graph, weight.reshape(along), x))
     rest = [length - n if a == axis else n for a, n in enumerate(x.shape)]
@@ -113,7 +113,7 @@ def _weighted(graph: Graph, x: Tensor, axis: int, weight: np.ndarray, length: in
 
 
 def _factor(length: int) -> int | None:
-    """Return the largest factor of a length up to its square root, or ``None`` where two stages do not pay."""
+    """Return the largest factor of a length up to its square root, or ``None`` where two stages are not faster."""
     if length < SHORTEST_FACTORED:
         return None
     first = max(n for n in range(1, int(length**0.5) + 1) if length % n == 0)
@@ -121,49 +121,49 @@ def _factor(length: int) -> int | None:
 
 
 def _factored(
-    graph: Graph, parts: Sequence[Tensor], axis: int, lengths: tuple[int, int], sign: int, wanted: int
+    graph: Graph, parts: Sequence[Tensor], axis: int, lengths: tuple[int, int], sign: int, count: int
 ) -> list[Tensor]:
     """Return a transform of ``n = n1 n2`` points in two stages (Cooley and Tukey 1965, doi:10.2307/2003354).
 
     With ``j = n2 j1 + j2`` and ``k = k1 + n1 k2``, the sum over ``j1`` depends on ``j2`` and ``k1`` alone. The sum over
-    ``j2`` that follows takes one matrix for each ``k1``, which holds the factors between the stages too. Real and
-    imaginary parts are one vector, so that each stage is one product.
+    ``j2`` that follows has one matrix for each ``k1``, which includes the twiddle factors. Real and imaginary parts
+    are one vector, so that each stage is one product.
 
     Args:
         graph: under construction.
         parts: the real part, and the imaginary one unless it is zero.
-        axis: along which.
+        axis: to transform.
         lengths: n1 and n2.
-        sign: -1 forward, 1 back.
-        wanted: how many parts of the result.
+        sign: -1 forward, 1 inverse.
+        count: number of parts of the result: 1 for the real part alone, 2 for both.
     """
     n1, n2 = lengths
-    shape, count = parts[0].shape, len(parts)
+    shape, given = parts[0].shape, len(parts)
     front = int(np.prod(shape[axis + 1 :])) < SMALLEST_FACTOR
     order = [axis] + [a for a in range(len(shape)) if a != axis] if front else list(range(len(shape)))
     moved = [shape[a] for a in order]
     outer, inner = (
         (1, int(np.prod(moved[1:]))) if front else (int(np.prod(shape[:axis])), int(np.prod(shape[axis + 1 :])))
     )
-    given = [graph.reshape(graph.transpose(part, order), (outer, n1, n2 * inner)) for part in parts]
-    points = _joined(graph, given, 1)
+    columns = [graph.reshape(graph.transpose(part, order), (outer, n1, n2 * inner)) for part in parts]
+    points = _concatenated(graph, columns, 1)
     turns = np.arange(n1)[:, None] * np.arange(n1) / n1
-    known = matrix(graph, _rotations(sign * turns)[: count * n1].T, points)
+    known = matrix(graph, _rotations(sign * turns)[: given * n1].T, points)
     stage = graph.typed("MatMul", [known, points], (outer, 2 * n1, n2 * inner))
     halves = [graph.reshape(part, (outer, n1, n2, inner)) for part in _halves(graph, stage, 1)]
-    points = _joined(graph, halves, 2)
+    points = _concatenated(graph, halves, 2)
     k = np.arange(n1)[:, None, None] + n1 * np.arange(n2)
     turns = (np.arange(n2)[:, None] * k % (n1 * n2)) / (n1 * n2)
     scale = 1.0 if sign < 0 else 1.0 / (n1 * n2)
-    known = matrix(graph, np.swapaxes(scale * _rotations(sign * turns)[..., : wanted * n2], 1, 2), points)
-    stage = graph.typed("MatMul", [known, points], (outer, n1, wanted * n2, inner))
+    known = matrix(graph, np.swapaxes(scale * _rotations(sign * turns)[..., : count * n2], 1, 2), points)
+    stage = graph.typed("MatMul", [known, points], (outer, n1, count * n2, inner))
     back = [order.index(a) for a in range(len(shape))]
-    found = _halves(graph, stage, 2) if wanted == 2 else [stage]
+    found = _halves(graph, stage, 2) if count == 2 else [stage]
     return [graph.transpose(graph.reshape(graph.transpose(part, (0, 2, 1, 3)), moved), back) for part in found]
 
 
-def _joined(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor:
-    """Return arrays of one shape one after the other."""
+def _concatenated(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor:
+    """Return the concatenation of arrays of one shape."""
     if len(parts) == 1:
         return parts[0]
     shape = [len(parts) * n if a == axis else n for a, n in enumerate(parts[0].shape)]
@@ -177,23 +177,25 @@ def _halves(graph: Graph, x: Tensor, axis: int) -> list[Tensor]:
 
 
 def _rotations(turns: np.ndarray) -> np.ndarray:
-    """Return matrices (..., 2 j, 2 k) that turn complex numbers by turns (..., j, k), real parts before imaginary."""
+    """Return the matrices (..., 2 j, 2 k) of the factors exp(2 pi i turns), for vectors of real, then imaginary parts.
+
+    Args:
+        turns: fractions of a full turn, (..., j, k).
+    """
     c, s = np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)
     return np.concatenate([np.concatenate([c, s], -1), np.concatenate([-s, c], -1)], -2)
 
 
 def _waves(rows: int, columns: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return cosines and sines of ``2 pi j k / n``, from angles within one turn."""
+    """Return cosines and sines of ``2 pi j k / n``, (rows, columns), from angles reduced to one turn."""
     angles = 2 * np.pi * ((np.arange(rows)[:, None] * np.arange(columns)) % length) / length
     return np.cos(angles), np.sin(angles)
 
 
 def _fast(graph: Graph, x: Value, axis: int, sign: int) -> Value:
-    from simkit.export.onnx.equations import Aval
-    from simkit.export.onnx.values import joined, split
-
+    """Return a transform by the runtime's DFT kernel."""
     own = x.parts[0].dtype
-    # In single precision the kernel's error is ten roundings: it computes its waves by recurrence.
+    # In double precision: the kernel computes its waves by recurrence, and loses digits in single precision.
     wide = Value(tuple(graph.cast(part, np.float64) for part in x.parts))
     both = joined(graph, wide)
     inputs = [both, None, graph.constant(np.int64(axis))]

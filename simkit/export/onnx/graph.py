@@ -1,4 +1,4 @@
-"""Operators of the graph under construction: broadcasts put off, types that a kernel lacks computed in wider ones."""
+"""Graph under construction: deferred broadcasts, and wider types where onnxruntime lacks a kernel."""
 
 import math
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ from simkit.export.onnx.nodes import Node, NodeGraph, Scope, Tensor
 
 __all__ = ["Graph", "Node", "Scope", "Tensor"]
 
-# The second argument that changes nothing, not even the sign of a zero, but for what XLA leaves out as well.
+# Identity as the second argument, x - 0: it keeps even the sign of a zero.
 _NEUTRAL = {"Mul": 1, "Div": 1, "Sub": 0}
-# Where either may be neutral: x * 1, and x + 0, which XLA takes for x too.
+# Identity as either argument, x * 1 and x + 0; XLA simplifies x + 0 as well, which loses the sign of -0.
 _SYMMETRIC = {"Mul": 1, "Add": 0}
 
 
 class Graph(NodeGraph):
-    """Builds a model of operators applied element by element, casts, broadcasts and reshapes."""
+    """Builds a model of elementwise operators, casts, broadcasts and reshapes."""
 
     def constant(self, value: Any, dtype: Any = None) -> Tensor:
-        """Return a known array: equal ones are one tensor, and one of equal elements is a scalar, broadcast."""
+        """Return a constant: equal arrays are one tensor, and an array of equal elements is a broadcast scalar."""
         array = np.asarray(value, dtype)
         if array.size > 1:
             flat = array.reshape(-1)
@@ -35,9 +35,12 @@ class Graph(NodeGraph):
     def typed(
         self, operator: str, inputs: Sequence[Tensor | None], shape: Sequence[int], dtype: Any = None, **at: Any
     ) -> Tensor:
-        """Return the output of an operator whose kernel may lack the type of its numbers: computed in a wider one.
+        """Return the output of an operator, computed in a wider type if onnxruntime lacks the kernel of its type.
 
-        Inputs of the same type as the first number are cast along; a result of that type is cast back.
+        Inputs of the first number's type are cast; a result of that type is cast back.
+
+        Raises:
+            UserError: if no kernel holds the values of the type.
         """
         first = inputs[1] if operator == "Where" else inputs[0]
         assert first is not None
@@ -50,7 +53,7 @@ class Graph(NodeGraph):
         return self.cast(self.op(operator, cast, shape, wide if result == own else result, **at), result)
 
     def elementwise(self, operator: str, *inputs: Tensor, dtype: Any = None, **attrs: Any) -> Tensor:
-        """Return an operator applied element by element, on what its inputs are broadcasts of."""
+        """Return an elementwise operator, applied to the inputs before their broadcasts."""
         if any(0 in tensor.shape for tensor in inputs):
             full = np.broadcast_shapes(*(tensor.shape for tensor in inputs))
             return self.constant(np.zeros(full, dtype or inputs[-1].dtype))
@@ -66,14 +69,14 @@ class Graph(NodeGraph):
                 if _is_all(one, _SYMMETRIC[operator]) and other.shape == shape:
                     return self.expand(other, full)
         if operator == "Div" and _is_all(small[0], 1) and small[1].dtype.kind == "f" and small[1].value is None:
-            # onnxruntime rewrites 1 / y * x as x / y, and loses x where that was a product with one.
+            # onnxruntime fuses 1 / y * x to x / y, and loses x where it had removed a product with one.
             operator, small = "Reciprocal", [small[1]]
         if (found := self._mapped(operator, small)) is not None:
             return self.expand(found, full)
         return self.expand(self.typed(operator, small, shape, dtype, **attrs), full)
 
     def _mapped(self, operator: str, inputs: list[Tensor]) -> Tensor | None:
-        """Return a sum or a scaled part of one array as its product with a matrix, if that is one."""
+        """Return a sum or a scaling as one matrix product if `axis_maps` allows it, else ``None``."""
         if operator in ("Add", "Sub") and inputs[0].shape == inputs[1].shape:
             return axis_maps.combined(self, operator, *inputs)
         if operator in ("Mul", "Div") and inputs[1].value is not None:
@@ -83,7 +86,7 @@ class Graph(NodeGraph):
         return None
 
     def expand(self, tensor: Tensor, shape: Sequence[int]) -> Tensor:
-        """Return a tensor broadcast to a shape; what computes element by element takes the narrow one instead."""
+        """Return a tensor broadcast to a shape; elementwise operators read its ``narrow`` tensor instead."""
         shape = tuple(shape)
         if tensor.shape == shape:
             return tensor
@@ -95,7 +98,7 @@ class Graph(NodeGraph):
         return wide
 
     def reshape(self, tensor: Tensor, shape: Sequence[int]) -> Tensor:
-        """Return a tensor with its elements in another shape."""
+        """Return a tensor in another shape."""
         shape = tuple(shape)
         if tensor.shape == shape:
             return tensor
@@ -106,12 +109,12 @@ class Graph(NodeGraph):
         if tensor.narrow is not None and math.prod(tensor.narrow.shape) == 1:
             return self.expand(self.reshape(tensor.narrow, ()), shape)
         target = self.constant(np.array(shape, np.int64))
-        if target.narrow is not None:  # several equal sizes are still one vector
+        if target.narrow is not None:  # a vector of equal sizes: as a constant, not as a broadcast scalar
             target = self._vector(shape)
         return self.op("Reshape", [tensor, target], shape, tensor.dtype, **({"allowzero": 1} if 0 in shape else {}))
 
     def transpose(self, tensor: Tensor, order: Sequence[int]) -> Tensor:
-        """Return a tensor with its dimensions in another order."""
+        """Return a tensor with its axes in another order."""
         order = tuple(order)
         if order == tuple(range(len(order))):
             return tensor
@@ -122,7 +125,7 @@ class Graph(NodeGraph):
         return self.op("Transpose", [tensor], shape, tensor.dtype, perm=order)
 
     def cast(self, tensor: Tensor, dtype: Any) -> Tensor:
-        """Return a tensor in another type, as C converts numbers."""
+        """Return a tensor in another type, with the conversion rules of C."""
         dtype = np.dtype(dtype)
         if tensor.dtype == dtype:
             return tensor
@@ -132,7 +135,7 @@ class Graph(NodeGraph):
 
 
 def _is_all(tensor: Tensor, number: int) -> bool:
-    """Return whether every element is known to be a number; -0 is not 0."""
+    """Return whether a tensor is a constant with every element equal to ``number``; -0 does not equal 0 here."""
     value = tensor.value
     return (
         value is not None

@@ -1,4 +1,4 @@
-"""Reading at computed places: gathers in all their modes, as one Gather of rows by their number; dynamic slices."""
+"""Gathers in all their modes, each as one Gather of rows by their index, and dynamic slices."""
 
 import dataclasses
 import math
@@ -15,15 +15,15 @@ from simkit.export.onnx.shapes import sliced
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Windows of an operand, each at a computed place: what gathers read and scatters write.
+    """Windows of an operand at computed starts, which gathers read and scatters write.
 
     Attributes:
         shape: of the operand.
-        sizes: of a window, in each dimension of the operand.
-        starts: which dimension of the operand each component of an index counts along.
-        batching: dimensions of the operand along which the window of a batch member is the member itself.
-        index_batching: dimensions of the indices that count those members.
-        squeezed: dimensions of size 1 that a window is stored without.
+        sizes: of a window, along each axis of the operand.
+        starts: axis of the operand for each component of an index.
+        batching: batch axes of the operand: the start of a window is the index of its batch member.
+        index_batching: axes of the indices that correspond to ``batching``.
+        squeezed: axes of size 1 that a window is stored without.
     """
 
     shape: tuple[int, ...]
@@ -35,34 +35,34 @@ class Windows:
 
     @property
     def addressed(self) -> list[int]:
-        """Dimensions in which windows lie at different places."""
+        """Axes along which windows have different starts."""
         return sorted({*self.starts, *self.batching})
 
     @property
     def whole(self) -> list[int]:
-        """Dimensions in which every window is as large as the operand."""
+        """Axes along which every window begins at 0."""
         return [axis for axis in range(len(self.shape)) if axis not in self.addressed]
 
     @property
     def kept(self) -> list[int]:
-        """Dimensions with which a window is stored."""
+        """Axes that a window is stored with."""
         return [axis for axis in range(len(self.shape)) if axis not in self.squeezed and axis not in self.batching]
 
 
 def rows(graph: Graph, windows: Windows, indices: Tensor, clip: bool) -> tuple[Tensor, Tensor | None]:
-    """Return the numbers of the rows that windows take, and which windows lie inside (``None`` if that is not asked).
+    """Return the indices of the rows of windows, and with ``clip=False`` which windows are inside of the operand.
 
-    A row is what lies at one place of the addressed dimensions, in the order of an array.
+    A row is the part of the operand at one position along the addressed axes; rows are numbered in C order.
 
     Args:
         graph: under construction.
         windows: the windows.
         indices: integers ``(batch..., components)``.
-        clip: whether windows outside are moved inside; otherwise they are told.
+        clip: whether to leave out the second result; the row indices are clipped in either case.
 
     Returns:
-        Row numbers, int64 ``(batch..., size of the window in each addressed dimension)``, always of rows that exist;
-        and bool ``(batch...)``.
+        Row indices, int64 ``(batch..., size of the window along each addressed axis)``, always within bounds; and bool
+        ``(batch...)``, or ``None`` with ``clip``.
     """
     batch = indices.shape[:-1]
     addressed = windows.addressed
@@ -72,11 +72,11 @@ def rows(graph: Graph, windows: Windows, indices: Tensor, clip: bool) -> tuple[T
     number: Tensor = graph.constant(np.int64(0))
     inside = None
     if windows.starts:
-        places = graph.cast(indices, np.int64)
-        clipped = graph.elementwise("Max", places, graph.constant(0, np.int64))
+        wide = graph.cast(indices, np.int64)
+        clipped = graph.elementwise("Max", wide, graph.constant(0, np.int64))
         clipped = graph.elementwise("Min", clipped, graph.constant(limits))
         if not clip:
-            unmoved = graph.elementwise("Equal", clipped, places, dtype=bool)
+            unmoved = graph.elementwise("Equal", clipped, wide, dtype=bool)
             axes = graph.vector([len(batch)])
             inside = graph.typed("ReduceMin", [unmoved, axes], batch, keepdims=0)
         weights = np.array([strides[axis] for axis in windows.starts], np.int64)
@@ -86,16 +86,16 @@ def rows(graph: Graph, windows: Windows, indices: Tensor, clip: bool) -> tuple[T
         else:
             number = graph.elementwise("Mul", graph.reshape(clipped, batch), graph.constant(weights[0]))
         number = graph.reshape(number, (*batch, *[1] * len(addressed)))
-    # What does not depend on the indices: the members of batches, and the places within a window.
+    # Constant part of the row index: of the batch members, and of the offsets within a window.
     fixed = np.zeros([1] * len(full), np.int64)
-    for axis, place in zip(windows.batching, windows.index_batching, strict=True):
+    for axis, index_axis in zip(windows.batching, windows.index_batching, strict=True):
         shape = [1] * len(full)
-        shape[place] = batch[place]
-        fixed = fixed + (np.arange(batch[place]) * strides[axis]).reshape(shape)
-    for place, axis in enumerate(addressed):
+        shape[index_axis] = batch[index_axis]
+        fixed = fixed + (np.arange(batch[index_axis]) * strides[axis]).reshape(shape)
+    for offset, axis in enumerate(addressed):
         if axis not in windows.batching and windows.sizes[axis] > 1:
             shape = [1] * len(full)
-            shape[len(batch) + place] = windows.sizes[axis]
+            shape[len(batch) + offset] = windows.sizes[axis]
             fixed = fixed + (np.arange(windows.sizes[axis]) * strides[axis]).reshape(shape)
     if fixed.any():
         number = graph.elementwise("Add", number, graph.constant(fixed))
@@ -104,7 +104,7 @@ def rows(graph: Graph, windows: Windows, indices: Tensor, clip: bool) -> tuple[T
 
 @primitive("gather", each=True)
 def gather(graph: Graph, equation: Equation, x: Tensor, indices: Tensor) -> Tensor:
-    """Windows at computed places."""
+    """Windows at computed starts."""
     params = equation.params
     numbers = params["dimension_numbers"]
     windows = Windows(
@@ -124,7 +124,7 @@ def gather(graph: Graph, equation: Equation, x: Tensor, indices: Tensor) -> Tens
     x = sliced(graph, x, [0] * len(ends), ends)
     offsets = list(numbers.offset_dims)
     others = [axis for axis in range(len(equation.out.shape)) if axis not in offsets]
-    # The indices' dimensions stand in the result where the addressed one was.
+    # numpy.take: one axis is indexed, and the axes of the indices replace it in the result.
     is_plain = len(addressed) == 1 and addressed[0] not in windows.kept and others == list(_behind(addressed[0], batch))
     if is_plain and windows.starts == (addressed[0],) and not fills:
         index = _inside(graph, graph.reshape(indices, batch), x.shape[addressed[0]])
@@ -143,10 +143,10 @@ def gather(graph: Graph, equation: Equation, x: Tensor, indices: Tensor) -> Tens
 
 
 def _inside(graph: Graph, index: Tensor, size: int) -> Tensor:
-    """Return an index moved to where it is inside, as the operator takes it: it counts negative ones from the end."""
-    counted = _counted_from_either_end(index, size)
-    first = 0 if counted is index else -size
-    kept = counted if counted.dtype.name in ("int32", "int64") else graph.cast(counted, np.int64)
+    """Return an index clipped to the bounds of Gather, which counts negative indices from the end itself."""
+    original = _before_wrapping(index, size)
+    first = 0 if original is index else -size
+    kept = original if original.dtype.name in ("int32", "int64") else graph.cast(original, np.int64)
     known = (kept.narrow or kept).value
     if known is not None and known.min() >= first and known.max() < size:
         return kept
@@ -154,8 +154,8 @@ def _inside(graph: Graph, index: Tensor, size: int) -> Tensor:
     return graph.elementwise("Clip", kept, *bounds)
 
 
-def _counted_from_either_end(index: Tensor, size: int) -> Tensor:
-    """Return an index as it was before a size was added to its negative values, or as it is."""
+def _before_wrapping(index: Tensor, size: int) -> Tensor:
+    """Return ``i`` for an index computed as ``where(i < 0, i + size, i)``, any other index itself."""
     wrapped = _inputs(index, "Where")
     if len(wrapped) == 3:
         added, test = _inputs(wrapped[1], "Add"), _inputs(wrapped[0], "Less")
@@ -167,6 +167,7 @@ def _counted_from_either_end(index: Tensor, size: int) -> Tensor:
 
 
 def _inputs(tensor: Tensor, operator: str) -> list[Tensor]:
+    """Return the inputs of the node that computes a tensor if it is the given operator, else none."""
     if tensor.maker is None or tensor.maker.operator != operator:
         return []
     return [each for each in tensor.maker.inputs if each is not None]
@@ -179,17 +180,18 @@ def _behind(axis: int, batch: Sequence[int]) -> range:
 def _ordered(
     graph: Graph, windows: Windows, x: Tensor, number: Tensor, shape: Sequence[int], offsets: Sequence[int]
 ) -> Tensor:
-    """Return rows by their numbers, the dimensions of windows at ``offsets``."""
+    """Return rows by their indices, with the axes of the windows at ``offsets`` of the result."""
     addressed, whole = windows.addressed, windows.whole
     batch = number.shape[: len(number.shape) - len(addressed)]
     rest = [windows.sizes[axis] for axis in whole]
     table = graph.transpose(x, [*addressed, *whole])
     table = graph.reshape(table, (math.prod(x.shape[axis] for axis in addressed), *rest))
     result = graph.op("Gather", [table, number], (*number.shape, *rest), x.dtype, axis=0)
-    # Now (batch..., addressed sizes..., whole sizes...): bring the window in order and drop what is squeezed.
-    place = {axis: len(batch) + i for i, axis in enumerate([*addressed, *whole])}
-    window = [place[axis] for axis in windows.kept]
-    result = graph.transpose(result, [*range(len(batch)), *window, *(place[a] for a in place if a not in windows.kept)])
+    # From (batch..., addressed sizes..., whole sizes...) to the operand's order of axes, without the squeezed ones.
+    position = {axis: len(batch) + i for i, axis in enumerate([*addressed, *whole])}
+    window = [position[axis] for axis in windows.kept]
+    squeezed = [position[axis] for axis in position if axis not in windows.kept]
+    result = graph.transpose(result, [*range(len(batch)), *window, *squeezed])
     result = graph.reshape(result, (*batch, *(windows.sizes[axis] for axis in windows.kept)))
     others = [axis for axis in range(len(shape)) if axis not in offsets]
     order = [0] * len(shape)
@@ -209,12 +211,12 @@ def _fill(value: object, dtype: np.dtype) -> object:
 
 
 def clipped_starts(graph: Graph, starts: Sequence[Tensor], limits: Sequence[int]) -> list[Tensor]:
-    """Return the start of a window in each dimension, int64 scalars moved to where the window is inside.
+    """Return the start of a window along each axis, int64 scalars clipped such that the window is inside.
 
     Args:
         graph: under construction.
         starts: integers.
-        limits: the last start inside.
+        limits: largest start along each axis.
     """
     zero = graph.constant(0, np.int64)
     return [
@@ -229,21 +231,21 @@ def clipped_starts(graph: Graph, starts: Sequence[Tensor], limits: Sequence[int]
 
 @primitive("dynamic_slice", each=True)
 def dynamic_slice(graph: Graph, equation: Equation, x: Tensor, *starts: Tensor) -> Tensor:
-    """A window of fixed size at a computed place."""
+    """A window of fixed size at a computed start."""
     sizes = equation.params["slice_sizes"]
     limits = [n - size for n, size in zip(x.shape, sizes, strict=True)]
-    places = clipped_starts(graph, starts[: len(sizes)], limits)
+    clipped = clipped_starts(graph, starts[: len(sizes)], limits)
     axes = [axis for axis, limit in enumerate(limits) if limit]
     if not axes:
         return x
-    if all(place.value is not None for place in places):
-        begin = [int(place.value) for place in places if place.value is not None]
-        return sliced(graph, x, begin, [a + size for a, size in zip(begin, sizes, strict=True)])
+    if all(start.value is not None for start in clipped):
+        known = [int(start.value) for start in clipped if start.value is not None]
+        return sliced(graph, x, known, [a + size for a, size in zip(known, sizes, strict=True)])
     if len(axes) == 1 and sizes[axes[0]] == 1:
-        index = graph.reshape(places[axes[0]], (1,))
+        index = graph.reshape(clipped[axes[0]], (1,))
         return graph.op("Gather", [x, index], sizes, x.dtype, axis=axes[0])
-    columns = [graph.reshape(places[axis], (1,)) for axis in axes]
-    begin_ = columns[0] if len(axes) == 1 else graph.op("Concat", columns, (len(axes),), np.int64, axis=0)
-    end = graph.elementwise("Add", begin_, graph.constant(np.array([sizes[axis] for axis in axes], np.int64)))
-    ones = [graph.vector(axes), graph.vector([1] * len(axes))]
-    return graph.op("Slice", [x, begin_, end, *ones], sizes, x.dtype)
+    columns = [graph.reshape(clipped[axis], (1,)) for axis in axes]
+    begin = columns[0] if len(axes) == 1 else graph.op("Concat", columns, (len(axes),), np.int64, axis=0)
+    end = graph.elementwise("Add", begin, graph.constant(np.array([sizes[axis] for axis in axes], np.int64)))
+    steps = graph.vector([1] * len(axes))
+    return graph.op("Slice", [x, begin, end, graph.vector(axes), steps], sizes, x.dtype)

@@ -1,6 +1,6 @@
-"""Data types of ONNX operators: what onnxruntime's CPU kernels compute, and the wider type that stands in for the rest.
+"""Data types that onnxruntime's CPU kernels support, by ONNX operator, and the wider types used for the others.
 
-Every other operator used here (Cast, Reshape, Gather, Concat, ...) moves values of any type.
+Operators that are not listed (Cast, Reshape, Gather, Concat, ...) move values of any type.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "Pad": (*_WIDE, "int8", "uint8", "uint32", "uint64", "bool"),
     "ScatterElements": (*_FLOATS, *_INTEGERS),
     "TopK": (*_FLOATS, "int8", "int16", "int32", "int64", "uint8"),
-    # onnxruntime itself also has uint32, onnxruntime-web has not.
+    # onnxruntime has a uint32 kernel, onnxruntime-web does not.
     "Where": (*_WIDE, "int8", "uint8"),
 }
 
@@ -44,7 +44,7 @@ _WIDER = {
     "uint8": ("int32", "uint32", "int64"),
     "uint16": ("int32", "uint32", "int64"),
     "uint32": ("int64", "uint64"),
-    # The same bits: for what does not compare.
+    # The same bits: not for operators that compare.
     "uint64": ("int64",),
     "int32": ("int64", "uint32"),
     "float16": ("float32",),
@@ -54,7 +54,7 @@ _COMPARES = ("Max", "Min", "Clip", "ReduceMax", "ReduceMin", "ArgMax", "ArgMin",
 
 
 def computed_in(operator: str, dtype: np.dtype) -> np.dtype | None:
-    """Return the type in which a kernel computes values of ``dtype``: the same, a wider one, or ``None``.
+    """Return the type in which a kernel computes values of ``dtype``: the same or a wider one, ``None`` if none does.
 
     Args:
         operator: name of the ONNX operator.

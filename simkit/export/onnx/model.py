@@ -1,4 +1,4 @@
-"""A finished graph as an ONNX model: what nothing depends on left out, the rest named and written."""
+"""ONNX model of a finished graph, without the nodes that no output depends on."""
 
 import dataclasses
 from typing import Any
@@ -8,10 +8,10 @@ import numpy as np
 from simkit.errors import UserError
 from simkit.export.onnx.graph import Graph, Node, Scope, Tensor
 
-# The first with BitCast.
+# The first operator set with BitCast.
 OPSET = 26
 IR_VERSION = 13
-# Name of the dimension that a caller chooses.
+# Name of an axis of any size.
 OPEN = "batch"
 MISSING = (
     "onnx and onnxruntime are not installed; install them: pip install 'simkit[onnx]', or pip install onnx onnxruntime"
@@ -47,27 +47,27 @@ class Port:
     dtype: np.dtype
 
 
-def live_nodes(scope: Scope, wanted: set[int]) -> list[Node]:
-    """Return the nodes of a scope that its outputs depend on, and add to ``wanted`` what they and their bodies read.
+def live_nodes(scope: Scope, needed: set[int]) -> list[Node]:
+    """Return the nodes of a scope that its outputs depend on, and add the tensors that they read to ``needed``.
 
     Args:
-        scope: whose nodes.
-        wanted: identities of tensors that are needed.
+        scope: the graph, or the body of a loop or branch.
+        needed: identities of the tensors that are needed; bodies of nodes add the outer tensors that they read.
     """
-    wanted |= {id(tensor) for tensor in scope.outputs}
+    needed |= {id(tensor) for tensor in scope.outputs}
     kept = []
     for node in reversed(scope.nodes):
-        if not any(id(tensor) in wanted for tensor in node.outputs):
+        if not any(id(tensor) in needed for tensor in node.outputs):
             continue
         kept.append(node)
-        wanted |= {id(tensor) for tensor in node.inputs if tensor is not None}
+        needed |= {id(tensor) for tensor in node.inputs if tensor is not None}
         for body in node.bodies.values():
-            live_nodes(body, wanted)
+            live_nodes(body, needed)
     return kept[::-1]
 
 
 def count_nodes(scope: Scope) -> int:
-    """Return the number of nodes that a scope's outputs depend on, with those of all bodies."""
+    """Return the number of nodes that a scope's outputs depend on, those of all bodies included."""
     return sum(1 + sum(count_nodes(body) for body in node.bodies.values()) for node in live_nodes(scope, set()))
 
 
@@ -78,15 +78,14 @@ def model_of(graph: Graph, outputs: list[Tensor], names: list[str], producer: st
         graph: complete.
         outputs: in order.
         names: of the outputs.
-        producer: what is told as the maker.
+        producer: name of the program that made the model.
     """
     onnx = onnx_package()
     top = graph.top
     top.outputs = [_named(graph, tensor, name) for tensor, name in zip(outputs, names, strict=True)]
-    used: set[int] = set()
-    live_nodes(top, used)
-    nodes = [_node(node) for node in live_nodes(top, set())]
-    constants = [tensor for tensor in graph.constants() if id(tensor) in used]
+    needed: set[int] = set()
+    nodes = [_node(node) for node in live_nodes(top, needed)]
+    constants = [tensor for tensor in graph.constants() if id(tensor) in needed]
     body = onnx.helper.make_graph(
         nodes,
         "program",
@@ -94,14 +93,13 @@ def model_of(graph: Graph, outputs: list[Tensor], names: list[str], producer: st
         [_info(tensor) for tensor in top.outputs],
         [_initializer(tensor) for tensor in constants],
     )
-    model = onnx.helper.make_model(
+    return onnx.helper.make_model(
         body, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name=producer, ir_version=IR_VERSION
     )
-    return model
 
 
 def _named(graph: Graph, tensor: Tensor, name: str) -> Tensor:
-    """Return a tensor as an output with a name of its own."""
+    """Return a copy of a tensor as an output of the given name."""
     copy = graph.tensor(tensor.shape, tensor.dtype, graph.top)
     copy.name = name
     graph.top.nodes.append(Node("Identity", [tensor], [copy], {}))

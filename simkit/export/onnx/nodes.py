@@ -1,4 +1,4 @@
-"""Tensors, nodes and scopes of a graph under construction: known parts folded, equal nodes shared."""
+"""Tensors, nodes and scopes of a graph under construction; constants are folded, equal nodes shared."""
 
 import dataclasses
 import math
@@ -9,7 +9,7 @@ import numpy as np
 
 from simkit.export.onnx.folding import FOLDED
 
-# Folding makes no initializer larger than this out of smaller ones (an iota, a mask).
+# Largest number of elements of a folded constant, unless its inputs have more.
 LARGEST_FOLDED = 4096
 
 
@@ -22,9 +22,9 @@ class Tensor:
         shape: its size in each dimension.
         dtype: of its elements.
         scope: in which it is computed.
-        value: the array, if it is known now.
-        narrow: the smaller tensor of which this one is a broadcast.
-        maker: the node that computes it, if it is no input and not known.
+        value: the array of a constant, ``None`` for others.
+        narrow: the smaller tensor of which this one is a broadcast, ``None`` for others.
+        maker: the node that computes it, ``None`` for inputs and constants.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Node:
 
 @dataclasses.dataclass(eq=False)
 class Scope:
-    """The graph, or the body of a Loop or If, whose nodes may use what is computed outside of it.
+    """The graph, or the body of a Loop, Scan or If, whose nodes may read tensors of the scopes around it.
 
     Attributes:
         outer: the scope around it.
-        hoists: whether a node that depends on outer tensors only is placed outside (what a loop need not repeat; a
-            branch that is not taken computes nothing).
+        hoists: whether a node that depends on outer tensors only is placed outside: so in loops, which need not repeat
+            it, but not in branches, which may not be taken.
         inputs: its own inputs.
         outputs: its own outputs.
         nodes: in the order of computation.
@@ -70,7 +70,7 @@ class Scope:
     shared: dict[Any, list[Tensor]] = dataclasses.field(default_factory=dict)
 
     def chain(self) -> "Iterator[Scope]":
-        """Return this scope and those around it, from the inside out."""
+        """Yield this scope and those around it, from the inside out."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
@@ -84,14 +84,14 @@ class NodeGraph:
         """Begin empty."""
         self.top = Scope()
         self.scope = self.top
-        # The line of the user's program that is being converted, and whether what is converted is not theirs.
+        # Source line of the user's program that is being converted, and whether the converter's own code is.
         self.origin = "the program"
         self.ours = False
         self._count = 0
         self._constants: dict[Any, Tensor] = {}
 
     def tensor(self, shape: Sequence[int], dtype: Any, scope: Scope, value: np.ndarray | None = None) -> Tensor:
-        """Return a new tensor with a name of its own."""
+        """Return a new tensor with a unique name."""
         self._count += 1
         return Tensor(f"t{self._count}", tuple(int(size) for size in shape), np.dtype(dtype), scope, value)
 
@@ -103,7 +103,7 @@ class NodeGraph:
         return tensor
 
     def known(self, value: np.ndarray, dtype: Any = None) -> Tensor:
-        """Return a known array, equal ones as one tensor, in its full shape."""
+        """Return a constant in its full shape; equal ones are one tensor."""
         array = np.asarray(value, dtype)
         key = (array.shape, array.dtype.name, array.tobytes())
         if key not in self._constants:
@@ -113,26 +113,26 @@ class NodeGraph:
     def node(
         self, operator: str, inputs: Sequence[Tensor | None], outputs: Sequence[tuple[Sequence[int], Any]], **attrs: Any
     ) -> list[Tensor]:
-        """Return the outputs of an operator: an equal node's if there is one, known arrays where inputs are.
+        """Return the outputs of an operator: constants if all inputs are, those of an equal node if one exists.
 
         Args:
             operator: of ONNX.
-            inputs: tensors, ``None`` for what is left out.
+            inputs: tensors, ``None`` for an optional input that is left out.
             outputs: shape and dtype of each.
             **attrs: its attributes.
         """
         if folded := self._folded(operator, inputs, outputs, attrs):
             return folded
         key = (operator, tuple(t and t.name for t in inputs), tuple(sorted((k, repr(v)) for k, v in attrs.items())))
-        place = self._place(inputs)
-        for scope in place.chain():
+        home = self._home(inputs)
+        for scope in home.chain():
             if key in scope.shared:
                 return scope.shared[key]
-        made = [self.tensor(shape, dtype, place) for shape, dtype in outputs]
-        place.nodes.append(Node(operator, list(inputs), made, attrs, origin=self.origin))
+        made = [self.tensor(shape, dtype, home) for shape, dtype in outputs]
+        home.nodes.append(Node(operator, list(inputs), made, attrs, origin=self.origin))
         for tensor in made:
-            tensor.maker = place.nodes[-1]
-        place.shared[key] = made
+            tensor.maker = home.nodes[-1]
+        home.shared[key] = made
         return made
 
     def op(self, operator: str, inputs: Sequence[Tensor | None], shape: Sequence[int], dtype: Any, **at: Any) -> Tensor:
@@ -140,7 +140,7 @@ class NodeGraph:
         return self.node(operator, inputs, [(shape, dtype)], **at)[0]
 
     def constants(self) -> list[Tensor]:
-        """Return all known tensors."""
+        """Return all constants."""
         return list(self._constants.values())
 
     def vector(self, numbers: Sequence[int]) -> Tensor:
@@ -154,11 +154,11 @@ class NodeGraph:
             self._constants[key] = self.tensor(array.shape, array.dtype, self.top, array)
         return self._constants[key]
 
-    def _place(self, inputs: Sequence[Tensor | None]) -> Scope:
-        """Return the scope where a node belongs: as far out as loops let it and its inputs are known."""
-        homes = {id(tensor.scope) for tensor in inputs if tensor is not None}
+    def _home(self, inputs: Sequence[Tensor | None]) -> Scope:
+        """Return the outermost scope for a node with these inputs that can be reached through hoisting scopes."""
+        own = {id(tensor.scope) for tensor in inputs if tensor is not None}
         scope = self.scope
-        while scope.hoists and id(scope) not in homes and scope.outer is not None:
+        while scope.hoists and id(scope) not in own and scope.outer is not None:
             scope = scope.outer
         return scope
 

@@ -1,10 +1,11 @@
-"""Random keys and bits, to the last bit those of JAX: the generator's own functions, converted like any other."""
+"""Random keys and bits, equal to JAX's bit for bit: JAX's generators, converted like any other function."""
 
 from typing import Any
 
 import numpy as np
 
 from simkit.export.onnx import tracing
+from simkit.export.onnx.convert import run
 from simkit.export.onnx.equations import Aval, Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
@@ -15,7 +16,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 @primitive("random_wrap", whole=True)
 def random_wrap(graph: Graph, equation: Equation, data: Value) -> list[Value]:
-    """Keys of their words."""
+    """Keys from their words."""
     return [keys_of(graph, data.parts[0], equation.params["impl"])]
 
 
@@ -27,9 +28,7 @@ def random_unwrap(graph: Graph, equation: Equation, keys: Value) -> list[Value]:
 
 @primitive("random_bits", "random_split", "random_fold_in", "random_seed", whole=True)
 def random(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
-    """Bits, or keys, derived from keys."""
-    from simkit.export.onnx.convert import run
-
+    """Bits or keys derived from keys, and keys from seeds."""
     generator = equation.params.get("impl") or next(value.key for value in values if value.key is not None)
     shape = np.broadcast_shapes(*(aval.shape for aval in equation.inputs))
     whole = []
@@ -51,13 +50,13 @@ def words_of(graph: Graph, keys: Value) -> Tensor:
 
 
 def keys_of(graph: Graph, words: Tensor, generator: Any) -> Value:
-    """Return keys of words, uint32 ``(..., words)``."""
+    """Return keys from their words, uint32 ``(..., words)``."""
     return split(graph, words, Aval(words.shape[:-1], words.dtype, generator))
 
 
 @primitive("iota_2x32_shape", whole=True)
 def iota_2x32_shape(graph: Graph, equation: Equation) -> list[Value]:
-    """The number of each element, its high and its low 32 bits."""
+    """The flat index of each element, its high and its low 32 bits."""
     shape = equation.params["shape"]
     number = np.arange(int(np.prod(shape)), dtype=np.uint64).reshape(shape)
     return [real(graph.constant((part & 0xFFFFFFFF).astype(np.uint32))) for part in (number >> np.uint64(32), number)]
@@ -83,10 +82,10 @@ def threefry(graph: Graph, equation: Equation, *words: Tensor) -> list[Tensor]:
     parity = graph.elementwise("BitwiseXor", graph.elementwise("BitwiseXor", key, other), constant(0x1BD11BDA))
     schedule = [key, other, parity]
     x, y = add(x, key), add(y, other)
-    for turn in range(5):
-        for distance in _ROTATIONS[turn % 2]:
+    for group in range(5):
+        for distance in _ROTATIONS[group % 2]:
             x = add(x, y)
             y = graph.elementwise("BitwiseXor", rotated(y, distance), x)
-        x = add(x, schedule[(turn + 1) % 3])
-        y = add(y, add(schedule[(turn + 2) % 3], constant(turn + 1)))
+        x = add(x, schedule[(group + 1) % 3])
+        y = add(y, add(schedule[(group + 2) % 3], constant(group + 1)))
     return [graph.expand(x, shape), graph.expand(y, shape)]

@@ -1,16 +1,18 @@
-"""Reductions: sums, extremes, their places, and cumulative ones."""
+"""Reductions: sums, products, extremes and their indices, and cumulative reductions."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from simkit.errors import UserError
-from simkit.export.onnx.arithmetic import ladder
+from simkit.export.onnx.arithmetic import powers_of_two
 from simkit.export.onnx.comparisons import choose
+from simkit.export.onnx.convert import inline
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
-from simkit.export.onnx.shapes import joined, reversed_along, sliced
+from simkit.export.onnx.shapes import concatenated, reversed_along, sliced
 
 _REDUCED = {
     "reduce_sum": "ReduceSum",
@@ -28,7 +30,7 @@ def _axes(equation: Equation) -> list[int]:
 
 @primitive(*_REDUCED)
 def reduce(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
-    """Over some dimensions; NaN wins over every number."""
+    """Sums, products and extremes over axes; an extreme of numbers and NaN is NaN."""
     operator, axes, shape = _REDUCED[equation.name], _axes(equation), equation.out.shape
     extreme = operator in ("ReduceMax", "ReduceMin")
     if all(x.shape[axis] == 1 for axis in axes):
@@ -51,19 +53,19 @@ def reduce(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
 
 @primitive(*_LOGICAL)
 def reduce_logical(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Whether all are, or any is; bit by bit for integers."""
+    """All or any over axes; bitwise for integers."""
     axes, shape = _axes(equation), equation.out.shape
     if all(x.shape[axis] == 1 for axis in axes):
         return graph.reshape(x, shape)
     if x.dtype != bool:
-        return _folded_in_halves(graph, x, axes, "BitwiseAnd" if equation.name.endswith("and") else "BitwiseOr", shape)
+        return _by_halves(graph, x, axes, "BitwiseAnd" if equation.name.endswith("and") else "BitwiseOr", shape)
     if 0 in x.shape:
         return graph.expand(graph.constant(equation.name == "reduce_and"), shape)
     return graph.typed(_LOGICAL[equation.name], [x, graph.vector(axes)], shape, keepdims=0)
 
 
 def any_of(graph: Graph, x: Tensor) -> Tensor:
-    """Return whether any element of a bool array is true, a scalar.
+    """Return whether any element of a bool array is true, as a scalar.
 
     Args:
         graph: under construction.
@@ -80,10 +82,11 @@ def any_of(graph: Graph, x: Tensor) -> Tensor:
 def reduce_xor(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """The parity of each bit."""
     name = "Xor" if x.dtype == bool else "BitwiseXor"
-    return _folded_in_halves(graph, x, _axes(equation), name, equation.out.shape)
+    return _by_halves(graph, x, _axes(equation), name, equation.out.shape)
 
 
-def _folded_in_halves(graph: Graph, x: Tensor, axes: list[int], operator: str, shape: tuple[int, ...]) -> Tensor:
+def _by_halves(graph: Graph, x: Tensor, axes: list[int], operator: str, shape: tuple[int, ...]) -> Tensor:
+    """Return a reduction over axes, by the operator on two halves until one element is left."""
     others = [axis for axis in range(len(x.shape)) if axis not in axes]
     flat = graph.reshape(graph.transpose(x, [*others, *axes]), (math.prod(shape), math.prod(x.shape[a] for a in axes)))
     count = flat.shape[0]
@@ -92,15 +95,15 @@ def _folded_in_halves(graph: Graph, x: Tensor, axes: list[int], operator: str, s
         half = size // 2
         low, high = sliced(graph, flat, [0, 0], [count, half]), sliced(graph, flat, [0, half], [count, 2 * half])
         rest = sliced(graph, flat, [0, 2 * half], [count, size])
-        flat = joined(graph, [graph.elementwise(operator, low, high), rest], 1)
+        flat = concatenated(graph, [graph.elementwise(operator, low, high), rest], 1)
     if flat.shape[1] == 0:
         return graph.expand(graph.constant(-1 if operator == "BitwiseAnd" else 0, x.dtype), shape)
     return graph.reshape(flat, shape)
 
 
 @primitive("argmax", "argmin")
-def place_of_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """The first place of the largest or smallest element, of the first NaN if there is one."""
+def index_of_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
+    """The index of the first largest or smallest element, or of the first NaN if there is one."""
     (axis,) = _axes(equation)
     operator = "ArgMax" if equation.name == "argmax" else "ArgMin"
     shape = equation.out.shape
@@ -118,7 +121,7 @@ def place_of_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive("cumsum", "cumprod")
 def cumulative_sum(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Sums or products of what comes first."""
+    """Cumulative sums and products along an axis."""
     operator = "CumSum" if equation.name == "cumsum" else "CumProd"
     axis, backward = equation.params["axis"], int(equation.params["reverse"])
     if 0 in x.shape:
@@ -128,17 +131,13 @@ def cumulative_sum(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive(*_CUMULATIVE)
 def cumulative_extreme(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """The largest or smallest of what comes first.
-
-    Of 2, 4, 8, ... neighbors in turn (Hillis and Steele 1986, doi:10.1145/7902.7903).
-    """
+    """Cumulative extremes, over 2, 4, 8, ... elements in turn (Hillis and Steele 1986, doi:10.1145/7902.7903)."""
     return doubled(graph, x, equation, lambda a, b: graph.elementwise(_CUMULATIVE[equation.name], a, b))
 
 
 @primitive("cumlogsumexp")
 def cumulative_log_sum_exp(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """``log(cumsum(exp(x)))`` without overflow, by doubling."""
-    from simkit.export.onnx.convert import inline
+    """``log(cumsum(exp(x)))`` without overflow, over 2, 4, 8, ... elements in turn."""
 
     def combine(a: Tensor, b: Tensor) -> Tensor:
         import jax.numpy as jnp
@@ -148,16 +147,15 @@ def cumulative_log_sum_exp(graph: Graph, equation: Equation, x: Tensor) -> Tenso
     return doubled(graph, x, equation, combine)
 
 
-def doubled(graph: Graph, x: Tensor, equation: Equation, combine: object) -> Tensor:
-    """Return the cumulative result of an associative function, in steps of 1, 2, 4, ... elements.
+def doubled(graph: Graph, x: Tensor, equation: Equation, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Return a cumulative reduction by an associative function, combining elements 1, 2, 4, ... apart.
 
     Args:
         graph: under construction.
-        x: its argument.
+        x: to reduce.
         equation: with the axis and the direction.
         combine: ``(earlier, later) -> result``.
     """
-    assert callable(combine)
     axis, size = equation.params["axis"], x.shape[equation.params["axis"]]
     if equation.params["reverse"]:
         x = reversed_along(graph, x, [axis])
@@ -166,8 +164,8 @@ def doubled(graph: Graph, x: Tensor, equation: Equation, combine: object) -> Ten
         starts = [begin if a == axis else 0 for a in range(len(x.shape))]
         return sliced(graph, x, starts, [end if a == axis else n for a, n in enumerate(x.shape)])
 
-    for distance in ladder(size):
-        x = joined(graph, [part(0, distance), combine(part(0, size - distance), part(distance, size))], axis)
+    for distance in powers_of_two(size):
+        x = concatenated(graph, [part(0, distance), combine(part(0, size - distance), part(distance, size))], axis)
     return reversed_along(graph, x, [axis]) if equation.params["reverse"] else x
 
 
@@ -180,7 +178,7 @@ def _at(axis: int) -> dict[str, int]:
 
 
 def _limit(dtype: np.dtype, smallest: bool) -> object:
-    """Return what every element is at most (``smallest``: the identity of a minimum) or at least."""
+    """Return the identity of a minimum (``smallest``), the largest number of the type, or that of a maximum."""
     if dtype.kind == "f":
         return np.inf if smallest else -np.inf
     if dtype.kind == "b":

@@ -1,4 +1,4 @@
-"""Converters by the names of JAX's primitives: adding a primitive is one function with a decorator."""
+"""Registry of converters by the names of JAX's primitives; one decorated function adds a primitive."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,12 +9,13 @@ type Converter = Callable[..., Any]
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """How a primitive is converted.
+    """Converter of a primitive.
 
     Attributes:
-        convert: ``(graph, equation, *tensors) -> tensor`` or a list of them; of `Value` where ``whole``.
-        each: whether it applies to each part of complex numbers and random keys.
-        whole: whether it takes and returns values, not tensors.
+        convert: ``(graph, equation, *tensors) -> tensor`` or a list of tensors; `Value` instead of tensors if
+            ``whole``.
+        each: whether ``convert`` applies to each part of complex numbers and random keys.
+        whole: whether ``convert`` takes and returns values instead of tensors.
     """
 
     convert: Converter
@@ -31,8 +32,8 @@ def primitive(*names: str, each: bool = False, whole: bool = False) -> Callable[
 
     Args:
         *names: of the primitives.
-        each: it moves values only, so that it applies to each part of complex numbers and random keys.
-        whole: it takes and returns `simkit.export.onnx.values.Value`.
+        each: whether the function only moves elements, so that it applies to each part of complex numbers and keys.
+        whole: whether the function takes and returns `simkit.export.onnx.values.Value`.
     """
 
     def register(function: Converter) -> Converter:
@@ -44,7 +45,7 @@ def primitive(*names: str, each: bool = False, whole: bool = False) -> Callable[
 
 
 def complex_primitive(*names: str) -> Callable[[Converter], Converter]:
-    """Register a function as the converter of primitives where an argument or result is complex; it takes values.
+    """Register a function of values as the converter of primitives with complex numbers or random keys.
 
     Args:
         *names: of the primitives.

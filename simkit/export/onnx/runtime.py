@@ -18,7 +18,7 @@ from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.model import MISSING, Port, count_nodes, model_of
 from simkit.export.onnx.values import joined, parts_of, split
 
-# Bytes from which on a result is handed over without a copy.
+# Smallest result, in bytes, whose memory is shared with JAX instead of copied.
 LEAST_SHARED = 1 << 18
 
 
@@ -31,11 +31,11 @@ class Converted:
     Attributes:
         model: the ``onnx.ModelProto``.
         inputs: name, shape and dtype of each input, one per array of the arguments.
-        outputs: likewise of the results.
-        nodes: number of operators, with those in the bodies of loops and branches.
-        avals: shapes and types of the arguments' arrays, as JAX has them.
-        results: likewise of the results.
-        structure: of the result, a JAX tree.
+        outputs: name, shape and dtype of each output, one per array of the result.
+        nodes: number of operators, those in the bodies of loops and branches included.
+        avals: shapes and types of the arguments' arrays in JAX.
+        results: shapes and types of the result's arrays in JAX.
+        structure: tree structure of the result.
     """
 
     model: Any
@@ -65,18 +65,18 @@ class Converted:
 def convert(
     function: Callable[..., Any], *arguments: Any, graph: Graph | None = None, members: bool = False
 ) -> Converted:
-    """Return a pure function of arrays as an ONNX model, without changing it.
+    """Return a pure function of arrays as an ONNX model.
 
     Args:
-        function: of any structures of arrays, returning one; random keys may be among them.
+        function: of trees of arrays, returning one; random keys may be among them.
         *arguments: examples, or ``jax.ShapeDtypeStruct``; their shapes and dtypes are those of the model.
-        graph: an empty one, which builds for a target with fewer operators (`simkit.export.targets.graph`).
-        members: whether the model is of a batch of any size: every array of it has a leading axis more than that of the
-            function, of size -1 in `Converted`, and its members are computed one after the other.
+        graph: an empty graph for a target with fewer operators (`simkit.export.targets.graph`), ``None`` for ONNX.
+        members: whether the model takes a batch of any size: every array has one leading axis more than in the
+            function, of size -1 in `Converted`, and the members are computed one after the other.
 
     Raises:
-        UserError: if a primitive of the function has no ONNX form, with the line of the program it came from; if onnx
-            is not installed.
+        UserError: if a primitive of the function has no ONNX form, with the source line that it came from; if onnx is
+            not installed.
     """
     return _converted(function, arguments, 0, graph or Graph(), members=members)
 
@@ -84,7 +84,7 @@ def convert(
 def _converted(
     function: Callable[..., Any], arguments: Sequence[Any], skipped: int, graph: Graph, *, members: bool = False
 ) -> Converted:
-    """Return a function as a model; inputs are named by their paths without the first ``skipped`` places."""
+    """Return a function as a model; inputs are named by their paths without the first ``skipped`` steps."""
     import jax
 
     program, structure = tracing.trace(function, *arguments)
@@ -112,7 +112,7 @@ def _converted(
 
 
 def _name(prefix: str, path: Sequence[Any], others: list[Port]) -> str:
-    """Return the name of an array by its path among arguments or results, a word that no other has."""
+    """Return a unique name of an array, made of its path among the arguments or results."""
     import jax
 
     words = "".join(c if c.isascii() and c.isalnum() else "_" for c in jax.tree_util.keystr(tuple(path))).strip("_")
@@ -128,10 +128,10 @@ class Session:
 
         Args:
             converted: the function.
-            threads: how many threads one operator may use.
+            threads: largest number of threads of one operator.
 
         Raises:
-            UserError: if onnxruntime is not installed or refuses the model.
+            UserError: if onnxruntime is not installed.
         """
         try:
             import onnxruntime
@@ -144,12 +144,12 @@ class Session:
         self.session = onnxruntime.InferenceSession(
             converted.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        # The runtime drops inputs that nothing depends on.
+        # onnxruntime drops inputs that no output depends on.
         known = {port.name for port in self.session.get_inputs()}
-        places = enumerate(zip(converted.inputs, converted.avals, strict=True))
-        self._fed = [(place, port.name, aval, port.dtype) for place, (port, aval) in places if port.name in known]
+        numbered = enumerate(zip(converted.inputs, converted.avals, strict=True))
+        self._fed = [(index, port.name, aval, port.dtype) for index, (port, aval) in numbered if port.name in known]
         self._names = [port.name for port in converted.outputs]
-        self._returned = _hand_over(converted.results)
+        self._to_jax = _result_converter(converted.results)
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
         """Return the results of one run as JAX arrays.
@@ -157,15 +157,15 @@ class Session:
         Args:
             leaves: the arguments' arrays, in the order of the model's inputs.
         """
-        feeds = {name: _given(leaves[place], aval, dtype) for place, name, aval, dtype in self._fed}
-        return self._returned([np.asarray(array) for array in self.session.run(self._names, feeds)])
+        feeds = {name: _encoded(leaves[index], aval, dtype) for index, name, aval, dtype in self._fed}
+        return self._to_jax([np.asarray(array) for array in self.session.run(self._names, feeds)])
 
 
 class OnnxJitted:
-    """What `onnxjit` returns: called like the function, it runs in onnxruntime."""
+    """A function that runs in onnxruntime, from `onnxjit`; called like the original one."""
 
     def __init__(self, function: Callable[..., Any], static_argnums: Sequence[int], threads: int) -> None:
-        """Keep the function; nothing is traced yet."""
+        """Store the function; it is traced at the first call."""
         functools.update_wrapper(self, function)
         self._function = function
         self._static = frozenset(static_argnums)
@@ -177,7 +177,7 @@ class OnnxJitted:
 
         Args:
             *arguments: of the function.
-            **keywords: likewise.
+            **keywords: of the function.
 
         Raises:
             UserError: see `convert`.
@@ -198,11 +198,11 @@ class OnnxJitted:
         return jax.tree.unflatten(session.converted.structure, session(leaves))
 
     def lower(self, *arguments: Any, **keywords: Any) -> Converted:
-        """Return the model for arguments of these shapes and dtypes; it has ``save(path)``.
+        """Return the model for arguments of these shapes and dtypes.
 
         Args:
             *arguments: of the function, or their ``jax.ShapeDtypeStruct``.
-            **keywords: likewise.
+            **keywords: of the function, or their ``jax.ShapeDtypeStruct``.
 
         Raises:
             UserError: see `convert`.
@@ -211,34 +211,36 @@ class OnnxJitted:
 
         def function(dynamic: dict[int, Any], keywords: dict[str, Any]) -> Any:
             known = {**dict(static), **dynamic}
-            return self._function(*(known[place] for place in range(len(known))), **keywords)
+            return self._function(*(known[index] for index in range(len(known))), **keywords)
 
         if keywords:
             return _converted(function, (dynamic, keywords), 1, Graph())
         return _converted(lambda dynamic: function(dynamic, {}), (dynamic,), 1, Graph())
 
     def _parted(self, arguments: Sequence[Any]) -> tuple[dict[int, Any], tuple[tuple[int, Any], ...]]:
-        places = {place % len(arguments) for place in self._static} if arguments else set()
-        dynamic = {place: value for place, value in enumerate(arguments) if place not in places}
-        return dynamic, tuple((place, arguments[place]) for place in sorted(places))
+        count = len(arguments)
+        # As in jax.jit, an index beyond the positional arguments of a call has no effect.
+        static = {index % count for index in self._static if -count <= index < count}
+        dynamic = {index: value for index, value in enumerate(arguments) if index not in static}
+        return dynamic, tuple((index, arguments[index]) for index in sorted(static))
 
 
 def onnxjit(function: Callable[..., Any], *, static_argnums: int | Sequence[int] = (), threads: int = 1) -> OnnxJitted:
     """Return a function that runs in onnxruntime instead of XLA: a drop-in for ``jax.jit``.
 
-    It is traced and converted once for each combination of shapes, dtypes and static arguments.
+    The function is traced and converted once for each combination of shapes, dtypes and static arguments.
 
     Args:
-        function: pure, of any structures of arrays, returning one; nothing in it has to change.
-        static_argnums: places of arguments that are no arrays, but hashable values of which the program depends.
-        threads: how many threads one operator may use.
+        function: pure, of trees of arrays, returning one.
+        static_argnums: indices of positional arguments that are hashable values instead of arrays, as for ``jax.jit``.
+        threads: largest number of threads of one operator.
     """
-    places = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    return OnnxJitted(function, places, threads)
+    indices = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    return OnnxJitted(function, indices, threads)
 
 
-def _given(leaf: Any, aval: Aval, dtype: np.dtype) -> np.ndarray:
-    """Return an argument as the model takes it, of JAX's own memory where possible."""
+def _encoded(leaf: Any, aval: Aval, dtype: np.dtype) -> np.ndarray:
+    """Return an argument's array as an input of the model, without a copy of its memory where possible."""
     if aval.key is not None:
         import jax
 
@@ -250,14 +252,14 @@ def _given(leaf: Any, aval: Aval, dtype: np.dtype) -> np.ndarray:
     return array if array.dtype == dtype else array.astype(dtype)
 
 
-def _hand_over(avals: Sequence[Aval]) -> Callable[[list[np.ndarray]], list[Any]]:
+def _result_converter(avals: Sequence[Aval]) -> Callable[[list[np.ndarray]], list[Any]]:
     """Return the function from the runtime's results to JAX arrays.
 
-    Large ones are JAX arrays of the same memory where its alignment allows. The others are copied by one compiled
-    function all together: `jax.numpy.from_dlpack` takes 0.1 ms for each array, whatever its size.
+    Large results share their memory with JAX where its alignment allows. The others are copied together by one
+    compiled function, since `jax.numpy.from_dlpack` takes 0.1 ms for each array of any size.
 
     Args:
-        avals: of the results.
+        avals: shapes and types of the results.
     """
     import jax
     import jax.numpy as jnp
@@ -267,20 +269,20 @@ def _hand_over(avals: Sequence[Aval]) -> Callable[[list[np.ndarray]], list[Any]]
 
     @jax.jit
     def copied(arrays: list[Any]) -> list[Any]:
-        return [_as_in_jax(array, aval) for array, aval in zip(arrays, copied_avals, strict=True)]
+        return [_decoded(array, aval) for array, aval in zip(arrays, copied_avals, strict=True)]
 
-    def hand_over(arrays: list[np.ndarray]) -> list[Any]:
+    def converted(arrays: list[np.ndarray]) -> list[Any]:
         small = iter(copied([array for array, large in zip(arrays, shared, strict=True) if not large]))
         return [jnp.from_dlpack(a) if large else next(small) for a, large in zip(arrays, shared, strict=True)]
 
-    return hand_over
+    return converted
 
 
 def _is_shared(aval: Aval) -> bool:
     return aval.key is None and aval.dtype.kind in "fiu" and math.prod(aval.shape) * aval.dtype.itemsize >= LEAST_SHARED
 
 
-def _as_in_jax(array: Any, aval: Aval) -> Any:
+def _decoded(array: Any, aval: Aval) -> Any:
     import jax
     import jax.numpy as jnp
 

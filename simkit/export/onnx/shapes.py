@@ -1,4 +1,4 @@
-"""Shapes: what moves or repeats elements without computing with them; and what passes values through."""
+"""Operations on shapes (reshape, slice, concatenate, pad, ...), and primitives that pass values through."""
 
 import math
 from typing import Any
@@ -14,19 +14,19 @@ from simkit.export.onnx.values import Value, constant, parts_of
 
 @primitive("optimization_barrier", "copy", "copy_p", "name", "stop_gradient", "device_put", "pvary", whole=True)
 def passed_through(graph: Graph, equation: Equation, *values: Value) -> list[Value]:
-    """Values as they are."""
+    """The arguments, unchanged."""
     return list(values)
 
 
 @primitive("platform_index", whole=True)
 def platform_index(graph: Graph, equation: Equation) -> list[Value]:
-    """Which branch runs on this platform: that of the CPU, or of any."""
+    """Index of the branch for this platform: that for any, or else that for the CPU."""
     return [constant(graph, np.int32(tracing.platform(equation)))]
 
 
 @primitive("empty", "empty2", whole=True)
 def empty(graph: Graph, equation: Equation, *_: Value) -> list[Value]:
-    """An array that the program fills before it reads it; zeros, as by XLA on a CPU."""
+    """An array that the program fills before reading; zeros, as in XLA on a CPU."""
     count, dtype = parts_of(equation.out)
     zero = graph.expand(graph.constant(0, dtype), equation.out.shape)
     return [Value((zero,) * count, equation.out.key)]
@@ -34,7 +34,7 @@ def empty(graph: Graph, equation: Equation, *_: Value) -> list[Value]:
 
 @primitive("iota")
 def iota(graph: Graph, equation: Equation, *_: Tensor) -> Tensor:
-    """0, 1, 2, ... along one dimension."""
+    """0, 1, 2, ... along one axis."""
     shape, axis = equation.out.shape, equation.params["dimension"]
     row = [1] * len(shape)
     row[axis] = shape[axis]
@@ -43,10 +43,10 @@ def iota(graph: Graph, equation: Equation, *_: Tensor) -> Tensor:
 
 @primitive("broadcast_in_dim", each=True)
 def broadcast_in_dim(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
-    """``x`` with each dimension where it belongs, repeated along the others."""
-    places = {int(place): size for place, size in zip(equation.params["broadcast_dimensions"], x.shape, strict=True)}
+    """``x`` with its axes at ``broadcast_dimensions``, repeated along the others."""
+    sizes = {int(axis): size for axis, size in zip(equation.params["broadcast_dimensions"], x.shape, strict=True)}
     shape = equation.out.shape
-    return graph.expand(graph.reshape(x, [places.get(axis, 1) for axis in range(len(shape))]), shape)
+    return graph.expand(graph.reshape(x, [sizes.get(axis, 1) for axis in range(len(shape))]), shape)
 
 
 @primitive("reshape", "squeeze", "expand_dims", each=True)
@@ -58,26 +58,26 @@ def reshape(graph: Graph, equation: Equation, x: Tensor, *_: Tensor) -> Tensor:
 
 @primitive("transpose", each=True)
 def transpose(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Dimensions in another order."""
+    """Axes in another order."""
     return graph.transpose(x, [int(axis) for axis in equation.params["permutation"]])
 
 
 @primitive("slice", each=True)
 def cut(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """A part at fixed places."""
+    """A part with fixed bounds."""
     params = equation.params
     return sliced(graph, x, params["start_indices"], params["limit_indices"], params["strides"])
 
 
 def sliced(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any = None) -> Tensor:
-    """Return the part from ``starts`` to ``ends`` in every dimension.
+    """Return the part from ``starts`` to ``ends`` along every axis.
 
     Args:
         graph: under construction.
-        x: whose part.
-        starts: one per dimension.
-        ends: likewise, excluded.
-        steps: likewise, positive; 1 if left out.
+        x: to slice.
+        starts: one per axis.
+        ends: one per axis, excluded.
+        steps: one per axis, positive; ``None`` for 1.
     """
     steps = steps or [1] * len(x.shape)
     axes = [a for a, n in enumerate(x.shape) if (starts[a], ends[a], steps[a]) != (0, n, 1)]
@@ -97,7 +97,10 @@ def sliced(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any = None) -
 
 
 def _sliced_before(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any) -> Tensor | None:
-    """Return a part of what only moves elements as a part of what it moves, which may not be needed as a whole."""
+    """Return a slice of a Slice, Transpose or Concat as a slice of its input, else ``None``.
+
+    The operator may then have no other use, and is left out of the model.
+    """
     if x.maker is None:
         return None
     source, ranks = x.maker.inputs[0], range(len(x.shape))
@@ -114,23 +117,23 @@ def _sliced_before(graph: Graph, x: Tensor, starts: Any, ends: Any, steps: Any) 
         return sliced(graph, source, begins, limits, [steps[a] * stride[a] for a in ranks])
     if x.maker.operator == "Transpose":
         order = x.maker.attributes["perm"]
-        places = [order.index(axis) for axis in ranks]
-        begins, limits, strides = ([f[place] for place in places] for f in (starts, ends, steps))
+        inverse = [order.index(axis) for axis in ranks]
+        begins, limits, strides = ([each[axis] for axis in inverse] for each in (starts, ends, steps))
         return graph.transpose(sliced(graph, source, begins, limits, strides), order)
     if x.maker.operator == "Concat":
         axis, begin = x.maker.attributes["axis"], 0
         for part in x.maker.inputs:
             assert part is not None
             if begin <= starts[axis] and ends[axis] <= begin + part.shape[axis]:
-                own, last = ([n - begin * (a == axis) for a, n in enumerate(f)] for f in (starts, ends))
-                return sliced(graph, part, own, last, steps)
+                first, last = ([n - begin * (a == axis) for a, n in enumerate(each)] for each in (starts, ends))
+                return sliced(graph, part, first, last, steps)
             begin += part.shape[axis]
     return None
 
 
 @primitive("rev", each=True)
 def reverse(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Dimensions from their end to their beginning."""
+    """Elements in reverse order along axes."""
     return reversed_along(graph, x, [int(axis) for axis in equation.params["dimensions"]])
 
 
@@ -146,12 +149,12 @@ def reversed_along(graph: Graph, x: Tensor, axes: list[int]) -> Tensor:
 
 @primitive("concatenate", each=True)
 def concatenate(graph: Graph, equation: Equation, *parts: Tensor) -> Tensor:
-    """One behind the other along a dimension."""
-    return joined(graph, parts, equation.params["dimension"])
+    """Concatenation along an axis."""
+    return concatenated(graph, parts, equation.params["dimension"])
 
 
-def joined(graph: Graph, parts: Any, axis: int) -> Tensor:
-    """Return tensors one behind the other along an axis."""
+def concatenated(graph: Graph, parts: Any, axis: int) -> Tensor:
+    """Return the concatenation of tensors along an axis."""
     parts = [part for part in parts if part.shape[axis]] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
@@ -164,49 +167,47 @@ def joined(graph: Graph, parts: Any, axis: int) -> Tensor:
 
 @primitive("stack", each=True)
 def stack(graph: Graph, equation: Equation, *parts: Tensor) -> Tensor:
-    """Along a new dimension."""
+    """Concatenation along a new axis."""
     axis = equation.params["axis"]
     columns = [graph.reshape(part, (*part.shape[:axis], 1, *part.shape[axis:])) for part in parts]
-    return joined(graph, columns, axis)
+    return concatenated(graph, columns, axis)
 
 
 @primitive("unstack", each=True)
 def unstack(graph: Graph, equation: Equation, x: Tensor) -> list[Tensor]:
-    """The rows along a dimension."""
+    """The rows along an axis."""
     axis = equation.params["axis"]
-    return [row(graph, x, axis, place) for place in range(x.shape[axis])]
+    return [row(graph, x, axis, index) for index in range(x.shape[axis])]
 
 
-def row(graph: Graph, x: Tensor, axis: int, place: int) -> Tensor:
-    """Return one row of a tensor, without its axis."""
+def row(graph: Graph, x: Tensor, axis: int, index: int) -> Tensor:
+    """Return one row of a tensor along an axis, without that axis."""
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     if x.narrow is not None:
-        return graph.reshape(one(x, axis, place, graph), shape)
-    return graph.op("Gather", [x, graph.constant(np.int64(place))], shape, x.dtype, axis=axis)
+        return graph.reshape(_sliced_along(graph, x, axis, index, index + 1), shape)
+    return graph.op("Gather", [x, graph.constant(np.int64(index))], shape, x.dtype, axis=axis)
 
 
-def one(x: Tensor, axis: int, place: int, graph: Graph) -> Tensor:
-    """Return one row of a tensor, with its axis of size 1."""
-    starts = [place if each == axis else 0 for each in range(len(x.shape))]
-    ends = [place + 1 if each == axis else size for each, size in enumerate(x.shape)]
+def _sliced_along(graph: Graph, x: Tensor, axis: int, start: int, end: int) -> Tensor:
+    """Return the part of a tensor from ``start`` to ``end`` along one axis."""
+    starts = [start if each == axis else 0 for each in range(len(x.shape))]
+    ends = [end if each == axis else size for each, size in enumerate(x.shape)]
     return sliced(graph, x, starts, ends)
 
 
 @primitive("split", each=True)
 def split(graph: Graph, equation: Equation, x: Tensor) -> list[Tensor]:
-    """Parts of given sizes along a dimension."""
+    """Parts of given sizes along an axis."""
     axis, begin, parts = equation.params["axis"], 0, []
     for size in equation.params["sizes"]:
-        starts = [begin if each == axis else 0 for each in range(len(x.shape))]
-        ends = [begin + size if each == axis else n for each, n in enumerate(x.shape)]
-        parts.append(sliced(graph, x, starts, ends))
+        parts.append(_sliced_along(graph, x, axis, begin, begin + size))
         begin += size
     return parts
 
 
 @primitive("tile", each=True)
 def tile(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Repeated along each dimension."""
+    """Repetitions along each axis."""
     reps = equation.params["reps"]
     if all(size == 1 or count == 1 for size, count in zip(x.shape, reps, strict=True)):
         return graph.expand(x, equation.out.shape)
@@ -215,7 +216,7 @@ def tile(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive("pad", each=True)
 def pad(graph: Graph, equation: Equation, x: Tensor, value: Tensor) -> Tensor:
-    """With a value before, behind and between the elements; negative widths cut off."""
+    """A value before, after and between the elements; negative widths cut elements off."""
     value = value.narrow or value
     for axis, (_, _, between) in enumerate(equation.params["padding_config"]):
         if between and x.shape[axis] > 1:

@@ -1,4 +1,4 @@
-"""Sorts, stable and by several keys, and the largest elements."""
+"""Stable sorts by several keys, and the largest elements."""
 
 import numpy as np
 
@@ -10,11 +10,14 @@ from simkit.export.onnx.registry import primitive
 
 
 def sortable(graph: Graph, x: Tensor) -> Tensor:
-    """Return signed integers in JAX's order of elements: -0 equals 0, and every NaN is the last.
+    """Return signed integers in JAX's order of elements: -0 equals 0, and every NaN is last.
 
     Args:
         graph: under construction.
-        x: keys.
+        x: keys to sort by.
+
+    Raises:
+        UserError: if the keys are uint64, which no kernel sorts.
     """
     if x.dtype == np.uint64:
         raise UserError(f"{graph.origin}: a sort of uint64 has no ONNX form; sort int64")
@@ -29,28 +32,28 @@ def sortable(graph: Graph, x: Tensor) -> Tensor:
 
 
 def order_of(graph: Graph, keys: Tensor, axis: int) -> Tensor:
-    """Return the places of elements in ascending order, equal ones as they were.
+    """Return the indices that sort integers in ascending order, stable, int64 of the same shape.
 
     Args:
         graph: under construction.
         keys: integers.
-        axis: along which.
+        axis: to sort along.
     """
     size = graph.vector([keys.shape[axis]])
     outputs = [(keys.shape, keys.dtype), (keys.shape, np.int64)]
     return graph.node("TopK", [keys, size], outputs, axis=axis, largest=0, sorted=1)[1]
 
 
-def taken(graph: Graph, x: Tensor, places: Tensor, axis: int) -> Tensor:
-    """Return elements by their places along an axis."""
+def taken(graph: Graph, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """Return elements by their indices along an axis, as ``numpy.take_along_axis``."""
     if len(x.shape) == 1:
-        return graph.op("Gather", [x, places], places.shape, x.dtype, axis=0)
-    return graph.op("GatherElements", [x, places], places.shape, x.dtype, axis=axis)
+        return graph.op("Gather", [x, indices], indices.shape, x.dtype, axis=0)
+    return graph.op("GatherElements", [x, indices], indices.shape, x.dtype, axis=axis)
 
 
 @primitive("sort")
 def sort(graph: Graph, equation: Equation, *operands: Tensor) -> list[Tensor]:
-    """All operands in the order of the first ones, the keys: by the last key first, each sort keeping the order."""
+    """All operands sorted by the first ones, the keys: a stable sort by each key, from the last to the first."""
     axis, count = equation.params["dimension"], equation.params["num_keys"]
     if 0 in operands[0].shape or operands[0].shape[axis] == 1:
         return list(operands)
@@ -59,18 +62,18 @@ def sort(graph: Graph, equation: Equation, *operands: Tensor) -> list[Tensor]:
         values = sortable(graph, key)
         if order is not None:
             values = taken(graph, values, order, axis)
-        places = order_of(graph, values, axis)
-        order = places if order is None else taken(graph, order, places, axis)
+        indices = order_of(graph, values, axis)
+        order = indices if order is None else taken(graph, order, indices, axis)
     assert order is not None
     return [taken(graph, operand, order, axis) for operand in operands]
 
 
 @primitive("top_k")
 def top_k(graph: Graph, equation: Equation, x: Tensor) -> list[Tensor]:
-    """The largest elements, in descending order, and their places."""
+    """The largest elements, in descending order, and their indices."""
     count, axis = equation.params["k"], equation.params.get("axis", len(x.shape) - 1)
     keys = sortable(graph, x)
     shape = equation.out.shape
     outputs = [(shape, keys.dtype), (shape, np.int64)]
-    places = graph.node("TopK", [keys, graph.vector([count])], outputs, axis=axis, largest=1, sorted=1)[1]
-    return [taken(graph, x, places, axis), graph.cast(places, equation.outputs[1].dtype)]
+    indices = graph.node("TopK", [keys, graph.vector([count])], outputs, axis=axis, largest=1, sorted=1)[1]
+    return [taken(graph, x, indices, axis), graph.cast(indices, equation.outputs[1].dtype)]

@@ -1,4 +1,4 @@
-"""Special functions by published formulas: error functions and their inverse, logarithm of gamma and its derivative."""
+"""Special functions by published formulas: erf, erfc, inverse erf, log-gamma and digamma."""
 
 import functools
 import math
@@ -46,8 +46,9 @@ def erfc(x: Any) -> Any:
 
 @formula("erf")
 def erf(x: Any) -> Any:
-    """``2 x / sqrt(pi) exp(-x^2) sum (2 x^2)^n / (2 n + 1)!!`` within 1 (Abramowitz and Stegun 7.1.6)."""
+    """``2 x exp(-x^2) / sqrt(pi) sum (2 x^2)^n / (2 n + 1)!!`` for ``|x| < 1`` (Abramowitz and Stegun 7.1.6)."""
     import jax.numpy as jnp
+    from jax import lax
 
     wide = x.astype(jnp.float64)
     near = jnp.abs(wide) < 1
@@ -56,16 +57,14 @@ def erf(x: Any) -> Any:
     for order in reversed(range(20)):
         series = 1 + series * (2 * z * z) / (2 * order + 3)
     inner = 2 / math.sqrt(math.pi) * z * jnp.exp(-z * z) * series
-    from jax import lax
-
     return jnp.where(near, inner, 1 - lax.erfc(wide)).astype(x.dtype)
 
 
 @formula("erf_inv")
 def erf_inv(x: Any) -> Any:
-    """Winitzki's approximation (2008), then three steps of Halley's method on erf or, near 1, on erfc.
+    """Winitzki's approximation (2008), then three steps of Halley's method, on erfc for ``|x| >= 1/2``.
 
-    Near one the error of ``1 - |x|`` decides: it is exact there (Sterbenz).
+    There ``1 - |x|`` is exact (Sterbenz), so that its relative error does not limit the result near 1.
     """
     import jax.numpy as jnp
     from jax import lax
@@ -75,7 +74,7 @@ def erf_inv(x: Any) -> Any:
     inside = size < 1
     y = jnp.where(inside, size, 0.5)
     rest = 1 - y
-    # log(1 - y^2), of both factors, keeps its digits near one.
+    # log(1 - y^2) as the sum over both factors, without cancellation near y = 1.
     logarithm = jnp.log(rest) + jnp.log1p(y)
     a = 0.147
     b = 2 / (math.pi * a) + logarithm / 2
@@ -111,7 +110,7 @@ _LANCZOS = (
 
 @formula("lgamma")
 def lgamma(x: Any) -> Any:
-    """Lanczos' series, and Euler's reflection for ``x < 1/2``."""
+    """Lanczos' series, with Euler's reflection formula for ``x < 1/2``."""
     import jax.numpy as jnp
 
     wide = x.astype(jnp.float64)
@@ -128,7 +127,7 @@ def lgamma(x: Any) -> Any:
 
 @formula("digamma")
 def digamma(x: Any) -> Any:
-    """Ten steps of ``psi(x) = psi(x + 1) - 1 / x``, then its asymptotic series (Abramowitz and Stegun 6.3.18)."""
+    """Ten steps of ``psi(x) = psi(x + 1) - 1 / x``, then the asymptotic series (Abramowitz and Stegun 6.3.18)."""
     import jax.numpy as jnp
 
     wide = x.astype(jnp.float64)

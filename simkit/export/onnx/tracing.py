@@ -1,4 +1,4 @@
-"""Traced functions as equations over named values: the only module that knows how JAX stores a traced program."""
+"""Traced functions as programs of equations: the only module that depends on how JAX stores them (its jaxprs)."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 from simkit.core.dependence import sizes_of_scan
 from simkit.export.onnx.equations import Aval, Equation
 
-# Where a primitive that only calls another program keeps it, by the names that JAX's versions use.
+# Parameters under which JAX's versions store the program that a primitive calls.
 _CALLED = ("call_jaxpr", "jaxpr", "fun_jaxpr", "call")
 _CALLS = (
     "jit",
@@ -32,7 +32,15 @@ _CALLS = (
 
 @dataclasses.dataclass(frozen=True)
 class Scan:
-    """A loop of known length: ``(constants, carry, row of xs) -> (carry, row of ys)``."""
+    """A loop of known length with the body ``(constants, carry, row of xs) -> (carry, row of ys)``.
+
+    Attributes:
+        constants: number of constants.
+        carry: number of arrays of the state.
+        length: number of iterations.
+        reverse: whether the rows are taken from the last to the first.
+        body: the program of one iteration.
+    """
 
     constants: int
     carry: int
@@ -43,7 +51,14 @@ class Scan:
 
 @dataclasses.dataclass(frozen=True)
 class While:
-    """A loop that ends when ``test(test_constants, carry)`` is false."""
+    """A loop of ``body(body_constants, carry)`` while ``test(test_constants, carry)`` is true.
+
+    Attributes:
+        test: program of the condition.
+        test_constants: number of its constants.
+        body: program of one iteration.
+        body_constants: number of its constants.
+    """
 
     test: "Program"
     test_constants: int
@@ -58,9 +73,9 @@ class Program:
         """Wrap a jaxpr, closed or open.
 
         Args:
-            jaxpr: JAX's.
-            constants: of an open one.
-            ours: whether the converter made it, so that its lines are none of the user's.
+            jaxpr: of JAX.
+            constants: of an open jaxpr.
+            ours: whether the converter traced it, so that its source lines are not the user's.
         """
         self.ours = ours
         if constants is None:
@@ -70,12 +85,12 @@ class Program:
 
     @property
     def inputs(self) -> list[Any]:
-        """Its variables that get arguments."""
+        """Variables of the arguments."""
         return list(self.jaxpr.invars)
 
     @property
     def outputs(self) -> list[Any]:
-        """Its variables, or literals, that are returned."""
+        """Variables or literals of the results."""
         return list(self.jaxpr.outvars)
 
     @property
@@ -89,7 +104,7 @@ class Program:
         return [_aval(variable) for variable in self.jaxpr.outvars]
 
     def equations(self) -> Iterator[tuple[Equation, list[Any], list[Any]]]:
-        """Return its equations, each with the variables that it reads and writes."""
+        """Yield each equation with the variables that it reads and those that it writes."""
         for raw in self.jaxpr.eqns:
             inputs, outputs = tuple(map(_aval, raw.invars)), tuple(map(_aval, raw.outvars))
             yield (
@@ -100,11 +115,11 @@ class Program:
 
 
 def trace(function: Callable[..., Any], *arguments: Any) -> tuple[Program, Any]:
-    """Return a function as a program, without what its results do not need, and the structure of its result.
+    """Return a function as a program without dead code, and the structure of its result.
 
     Args:
-        function: of arrays.
-        *arguments: arrays, or their shapes and types, in any structure.
+        function: of trees of arrays.
+        *arguments: trees of arrays, or of their shapes and types.
     """
     import jax
 
@@ -119,19 +134,19 @@ def program_of(function: Callable[..., Any], avals: Sequence[Aval]) -> Program:
     """Return a function of arrays as a program.
 
     Args:
-        function: of as many arrays as there are avals, not random keys.
+        function: of as many arrays as there are avals; none of random keys.
         avals: shapes and types of its arguments.
     """
     import jax
 
-    # Types are those of the program around it, whatever the precision that is set now.
+    # The types of the surrounding program are kept, whatever precision is set now.
     with jax.enable_x64(True):
         shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
         return Program(_lowered(jax.make_jaxpr(function)(*shapes)), ours=True)
 
 
 def called(equation: Equation) -> Program | None:
-    """Return the program that a primitive such as ``jit`` or ``custom_jvp_call`` only calls."""
+    """Return the program of a primitive that only calls one (``jit``, ``custom_jvp_call``), ``None`` for others."""
     if equation.name not in _CALLS:
         return None
     found = next((equation.params[name] for name in _CALLED if name in equation.params), None)
@@ -139,7 +154,7 @@ def called(equation: Equation) -> Program | None:
 
 
 def is_floor_remainder(equation: Equation) -> bool:
-    """Return whether an equation calls ``jax.numpy.remainder`` of integers, by comparing all that it calls."""
+    """Return whether an equation calls ``jax.numpy.remainder`` of integers, by comparison of the whole jaxpr."""
     if equation.params.get("name") != "remainder" or len(equation.inputs) != 2:
         return False
     if equation.out.key is not None or equation.out.dtype.kind not in "iu" or (inner := called(equation)) is None:
@@ -161,22 +176,22 @@ def _remainder(avals: Sequence[Aval]) -> Any:
 
 
 def defined(equation: Equation) -> Program | None:
-    """Return what a primitive of another library is defined to compute, if that is other primitives."""
+    """Return the definition of another library's primitive by other primitives, ``None`` if it has none."""
     import jax
 
     raw = equation.raw
     if any(aval.key for aval in equation.inputs):
         return None
     shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in equation.inputs]
-    # What a primitive made of others is made of (an implicit solve, in newer versions), or its implementation.
-    for meaning in (getattr(raw.primitive, name, None) for name in ("to_lojax", "impl")):
-        if meaning is None:
+    # Its lowering to other primitives (an implicit solve, in newer versions of JAX), or its implementation.
+    for definition in (getattr(raw.primitive, name, None) for name in ("to_lojax", "impl")):
+        if definition is None:
             continue
         try:
             with jax.enable_x64(True):
-                made = jax.make_jaxpr(lambda *values, of=meaning: of(*values, **raw.params))(*shapes)
+                made = jax.make_jaxpr(lambda *values, of=definition: of(*values, **raw.params))(*shapes)
                 found = Program(_lowered(made))
-        except Exception:  # whatever JAX raises where a primitive has no definition for tracers
+        except Exception:  # JAX raises many kinds where a primitive has no definition for tracers
             continue
         if not _uses(found, equation.name):
             return found
@@ -184,11 +199,11 @@ def defined(equation: Equation) -> Program | None:
 
 
 def evaluated(equation: Equation, values: Sequence[Any]) -> list[Any]:
-    """Return the results of an equation whose primitive calls no other program, of arrays or tracers.
+    """Return the results of an equation whose primitive calls no other program.
 
     Args:
-        equation: what to compute.
-        values: its arguments.
+        equation: to compute.
+        values: its arguments, arrays or tracers.
     """
     primitive = equation.raw.primitive
     results = primitive.bind(*values, **equation.raw.params)
@@ -214,21 +229,21 @@ def branches(equation: Equation) -> list[Program]:
 
 
 def linear_solve(equation: Equation) -> tuple[Program, int, int]:
-    """Return the solver of a ``custom_linear_solve``, and the first and last (excluded) argument it closes over."""
+    """Return the solver of a ``custom_linear_solve``, and the range ``[first, end)`` of the arguments that it uses."""
     lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
     first = lengths.matvec + lengths.vecmat
     return Program(jaxprs.solve), first, first + lengths.solve
 
 
 def platform(equation: Equation) -> int:
-    """Return which branch of a ``platform_dependent`` is for any platform, or else for the CPU."""
+    """Return the index of a ``platform_dependent``'s branch for any platform, or else of that for the CPU."""
     platforms = equation.params["platforms"]
-    fit = [place for place, names in enumerate(platforms) if names is None or "cpu" in names]
-    return next((place for place in fit if platforms[place] is None), fit[0])
+    fit = [index for index, names in enumerate(platforms) if names is None or "cpu" in names]
+    return next((index for index in fit if platforms[index] is None), fit[0])
 
 
 def known_array(value: Any) -> tuple[np.ndarray, Any]:
-    """Return a constant of a program as an array, and the generator if it holds random keys."""
+    """Return a constant of a program as an array, and the generator of random keys (``None`` for other arrays)."""
     import jax
 
     if hasattr(value, "dtype") and hasattr(value.dtype, "_impl"):
@@ -250,7 +265,7 @@ def aval_of(array: Any) -> Aval:
 
 
 def random_program(equation: Equation, generator: Any) -> Program:
-    """Return what a primitive on random keys computes, as a function of ``uint32 (..., words)``.
+    """Return a primitive on random keys as a program of their words, uint32 ``(..., words)``.
 
     Args:
         equation: one of ``random_bits``, ``random_split``, ``random_fold_in``, ``random_seed``.
@@ -267,9 +282,8 @@ def random_program(equation: Equation, generator: Any) -> Program:
         "random_seed": generator.seed,
     }
     function = functions[equation.name]
-    rank = len(np.broadcast_shapes(*(aval.shape for aval in equation.inputs)))
     shape = np.broadcast_shapes(*(aval.shape for aval in equation.inputs))
-    for _ in range(rank):
+    for _ in shape:
         function = jax.vmap(function)
     avals = [
         Aval((*shape, *words) if aval.key else shape, np.dtype(np.uint32) if aval.key else aval.dtype)
@@ -291,7 +305,7 @@ def _sized(shape: Any, dtype: Any) -> Aval:
 
 
 def _lowered(closed: Any) -> Any:
-    """Return a jaxpr without primitives made of others, which are newer than the oldest supported version of JAX."""
+    """Return a jaxpr without high-level primitives, which newer versions of JAX define by others."""
     from jax.interpreters import partial_eval
 
     if getattr(closed, "is_high", False):

@@ -17,8 +17,8 @@ class Value:
     """An array of a program.
 
     Attributes:
-        parts: itself if real, real and imaginary part, or the words of random keys; all of one shape.
-        key: the random number generator of keys.
+        parts: one tensor of a real array, the real and imaginary part, or the words of random keys; of equal shapes.
+        key: the random number generator of keys, ``None`` for other arrays.
     """
 
     parts: tuple[Tensor, ...]
@@ -26,17 +26,17 @@ class Value:
 
     @property
     def single(self) -> bool:
-        """Whether it is one tensor."""
+        """Whether the value is one real tensor."""
         return len(self.parts) == 1 and self.key is None
 
 
 def real(tensor: Tensor) -> Value:
-    """Return the value of one tensor."""
+    """Return the value of a real tensor."""
     return Value((tensor,))
 
 
 def parts_of(aval: Aval) -> tuple[int, np.dtype]:
-    """Return how many tensors a value takes, and their type."""
+    """Return the number of tensors of a value, and their type."""
     if aval.key is not None:
         return int(np.prod(aval.key.key_shape)), np.dtype(np.uint32)
     if aval.dtype.name in _PARTS:
@@ -45,7 +45,7 @@ def parts_of(aval: Aval) -> tuple[int, np.dtype]:
 
 
 def constant(graph: Graph, value: Any) -> Value:
-    """Return a known array."""
+    """Return a constant of a program as a value."""
     array, key = known_array(value)
     if key is not None:
         words = array.reshape(*array.shape[:-1], -1)
@@ -56,7 +56,7 @@ def constant(graph: Graph, value: Any) -> Value:
 
 
 def joined(graph: Graph, value: Value) -> Tensor:
-    """Return a value as one tensor, parts along a new last axis."""
+    """Return a value as one tensor; several parts lie along a new last axis."""
     if value.single:
         return value.parts[0]
     shape = value.parts[0].shape
@@ -65,12 +65,12 @@ def joined(graph: Graph, value: Value) -> Tensor:
 
 
 def split(graph: Graph, tensor: Tensor, aval: Aval) -> Value:
-    """Return the value whose parts lie along the last axis of a tensor."""
+    """Return the value of a tensor from `joined`."""
     count, _ = parts_of(aval)
     if count == 1 and aval.key is None:
         return real(tensor)
     axis = len(tensor.shape) - 1
-    places = [graph.constant(np.int64(i)) for i in range(count)]
+    indices = [graph.constant(np.int64(i)) for i in range(count)]
     return Value(
-        tuple(graph.op("Gather", [tensor, i], tensor.shape[:-1], tensor.dtype, axis=axis) for i in places), aval.key
+        tuple(graph.op("Gather", [tensor, i], tensor.shape[:-1], tensor.dtype, axis=axis) for i in indices), aval.key
     )

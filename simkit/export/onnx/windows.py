@@ -13,13 +13,13 @@ from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.graph import Graph, Tensor
 from simkit.export.onnx.registry import primitive
 
-# Of onnxruntime's kernel of Conv: it has no other type, and at most so many dimensions of space.
+# Only type, and largest number of spatial dimensions, of onnxruntime's Conv kernel.
 CONV_TYPE, CONV_DIMENSIONS = np.dtype(np.float32), 3
 
 
 @primitive("conv_general_dilated")
 def conv_general_dilated(graph: Graph, equation: Equation, x: Tensor, kernel: Tensor) -> Tensor:
-    """Convolution: one Conv in single precision, else a product with the windows beside each other."""
+    """Convolution: one Conv in single precision, else a contraction of the kernel with the stacked windows."""
     params = equation.params
     x_order, kernel_order, out_order = params["dimension_numbers"]
     strides, between, dilation = params["window_strides"], params["lhs_dilation"], params["rhs_dilation"]
@@ -27,7 +27,7 @@ def conv_general_dilated(graph: Graph, equation: Equation, x: Tensor, kernel: Te
     x = graph.transpose(graph.cast(x, kind), x_order)
     kernel = graph.transpose(graph.cast(kernel, kind), kernel_order)
     if params["batch_group_count"] > 1:
-        # Groups of the batch, each with its own outputs, are groups of the features of a smaller batch.
+        # Groups along the batch, each with its own output features, become groups along the features.
         groups = params["batch_group_count"]
         batch, features, *space = x.shape
         apart = graph.reshape(x, (groups, batch // groups, features, *space))
@@ -59,26 +59,26 @@ def conv_general_dilated(graph: Graph, equation: Equation, x: Tensor, kernel: Te
 
 
 def _extreme(dtype: Any, largest: bool) -> Any:
-    """Return the largest or smallest number of a type, as padding that a minimum or maximum never chooses."""
+    """Return the largest or smallest number of a type: the identity of a minimum or a maximum."""
     if dtype.kind == "f":
         return np.inf if largest else -np.inf
     return np.iinfo(dtype).max if largest else np.iinfo(dtype).min
 
 
-# What is taken of a window, by the function of jax.numpy for two elements, and what changes nothing in it.
-_TAKEN: dict[str, tuple[str, Callable[[Any], Any]]] = {
+# Reduction of a window: name of the binary function in jax.numpy, and ``dtype -> identity``.
+_REDUCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "reduce_window_sum": ("add", lambda dtype: 0),
     "reduce_window_max": ("maximum", lambda dtype: _extreme(dtype, largest=False)),
     "reduce_window_min": ("minimum", lambda dtype: _extreme(dtype, largest=True)),
 }
 
 
-@primitive(*_TAKEN)
+@primitive(*_REDUCTIONS)
 def reduce_window(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
     """Sums and extremes of moving windows, one axis after the other."""
     params = equation.params
-    name, neutral = _TAKEN[equation.name]
-    x = _padded(graph, x, neutral(x.dtype), params["padding"], params["base_dilation"])
+    name, identity = _REDUCTIONS[equation.name]
+    x = _padded(graph, x, identity(x.dtype), params["padding"], params["base_dilation"])
 
     def reduced(x: Any) -> Any:
         import jax.numpy as jnp
@@ -96,7 +96,7 @@ def reduce_window(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
 
 @primitive("select_and_scatter_add")
 def select_and_scatter_add(graph: Graph, equation: Equation, source: Tensor, x: Tensor) -> Tensor:
-    """What a maximum pool hands back: each number to the first extreme of its window, those of one place added."""
+    """Cotangent of a maximum pool: each number is added at the first extreme of its window."""
     params = equation.params
     window, strides = params["window_dimensions"], params["window_strides"]
     lengths = [n + low + high for n, (low, high) in zip(x.shape, params["padding"], strict=True)]
@@ -106,8 +106,8 @@ def select_and_scatter_add(graph: Graph, equation: Equation, source: Tensor, x: 
         from jax import lax
 
         chosen, total = _chosen(x, window, strides), jnp.zeros(lengths, source.dtype)
-        for place, start in enumerate(itertools.product(*map(range, window))):
-            part = jnp.where(chosen == place, source, 0)
+        for offset, start in enumerate(itertools.product(*map(range, window))):
+            part = jnp.where(chosen == offset, source, 0)
             ends = [
                 length - first - (count - 1) * stride - 1
                 for length, first, count, stride in zip(lengths, start, source.shape, strides, strict=True)
@@ -121,7 +121,7 @@ def select_and_scatter_add(graph: Graph, equation: Equation, source: Tensor, x: 
 
 @primitive("select_and_gather_add")
 def select_and_gather_add(graph: Graph, equation: Equation, tangent: Tensor, x: Tensor) -> Tensor:
-    """The derivative of a maximum pool: of each window, the tangent of its first extreme."""
+    """Tangent of a maximum pool: that of the first extreme of each window."""
     params = equation.params
     window, strides = params["window_dimensions"], params["window_strides"]
 
@@ -137,31 +137,31 @@ def select_and_gather_add(graph: Graph, equation: Equation, tangent: Tensor, x: 
 
 
 def _candidates(graph: Graph, equation: Equation, x: Tensor) -> Tensor:
-    """Return the array that is chosen from, such that its largest element is chosen and the padding never."""
+    """Return ``x``, negated for a minimum pool, padded by the identity of the maximum."""
     largest = equation.params["select_prim"].name == "ge"
     x = x if largest else graph.typed("Neg", [x], x.shape)
     return _padded(graph, x, _extreme(x.dtype, largest=False), equation.params["padding"])
 
 
 def _chosen(x: Any, window: Sequence[int], strides: Sequence[int]) -> Any:
-    """Return the place in each window of its first largest element."""
+    """Return the flat index of the first largest element in each window."""
     import jax.numpy as jnp
 
     return jnp.argmax(jnp.stack(_windows(x, window, strides)), axis=0)
 
 
 def _windows(x: Any, window: Sequence[int], strides: Sequence[int], dilation: Sequence[int] | None = None) -> list[Any]:
-    """Return, for each place in a window, the elements that windows have there, one for each window."""
+    """Return, for each offset within a window, the array of the elements at this offset in all windows."""
     from jax import lax
 
-    apart: Sequence[int] = dilation or [1] * x.ndim
+    widths: Sequence[int] = dilation or [1] * x.ndim
     counts = [
         (n - (size - 1) * width - 1) // stride + 1
-        for n, size, stride, width in zip(x.shape, window, strides, apart, strict=True)
+        for n, size, stride, width in zip(x.shape, window, strides, widths, strict=True)
     ]
     parts = []
-    for place in itertools.product(*map(range, window)):
-        starts = [at * width for at, width in zip(place, apart, strict=True)]
+    for offset in itertools.product(*map(range, window)):
+        starts = [at * width for at, width in zip(offset, widths, strict=True)]
         ends = [a + (count - 1) * stride + 1 for a, count, stride in zip(starts, counts, strides, strict=True)]
         parts.append(lax.slice(x, starts, ends, list(strides)))
     return parts

@@ -1,1 +1,1 @@
-"""Pages that compute a simulation in a browser: one HTML file with its programs, their runtime and their controls."""
+"""Pages that compute a simulation in a browser: one HTML file with its programs, their runtime and controls."""

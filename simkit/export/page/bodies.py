@@ -1,4 +1,4 @@
-"""What a page draws of rigid bodies: their colors, and the window or the camera that holds their motion."""
+"""Drawing of rigid bodies in a page: their colors, and the window or the camera that holds their motion."""
 
 from typing import Any
 
@@ -8,27 +8,27 @@ from simkit.errors import UserError
 from simkit.export.page.labels import label_of, scale_data
 from simkit.render.bodies.camera import default_direction
 from simkit.render.bodies.ground import nice_length
-from simkit.render.bodies.motion import BodyFrames, are_balls_in_plane, body_colors, read_bodies
+from simkit.render.bodies.motion import are_balls_in_plane, body_colors, read_bodies
 from simkit.render.clip import Clip
 from simkit.render.style import BODIES
 
 _ARRAYS = (
     *("position", "orientation", "radius", "half_lengths", "links", "planes", "target", "disk", "pivots", "trace"),
 )
-# Part of the extent left blank around a motion seen from the side.
+# Blank margin around a motion seen from the side, as a fraction of its extent.
 _MARGIN = 0.07
-# Paths of more bodies would be a tangle, by camera.
+# Most bodies whose paths are drawn, by camera.
 _MOST_PATHS = {"side": 32, "bodies": 8}
 
 
 def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
-    """Return what a page draws of a run of rigid bodies, and the names of the observed arrays that it needs.
+    """Return the drawing of a run of rigid bodies as plain data, and the names of the observed arrays that it needs.
 
     Args:
         clip: the run.
 
     Raises:
-        UserError: if an array is missing or has another shape, or the camera does not show such bodies.
+        UserError: if an array is missing or has a wrong shape, or the camera cannot show such bodies.
     """
     settings, bodies = clip.settings, read_bodies(clip.frames)
     shape = bodies.present.shape
@@ -43,7 +43,7 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     if not len(points):
         points, radii = np.zeros((1, 3)), np.ones(1)
     if floor:
-        # The floor under each body belongs to the scene.
+        # The view also holds the point of the floor under each body.
         points, radii = np.concatenate([points, points * [1, 1, 0]]), np.concatenate([radii, 0 * radii])
     low, high = (points - radii[:, None]).min(axis=0), (points + radii[:, None]).max(axis=0)
     drawing = {
@@ -58,12 +58,12 @@ def drawing_of_bodies(clip: Clip) -> tuple[dict[str, Any], list[str]]:
         "most_paths": _MOST_PATHS[kind],
         **(_window(low, high) if kind == "side" else _camera(low, high, clip)),
     }
-    names = [name for name in dict.fromkeys((*_ARRAYS, settings.quantity)) if _is_drawn(clip, bodies, name)]
+    names = [name for name in dict.fromkeys((*_ARRAYS, settings.quantity)) if _is_drawn(clip, name)]
     return drawing, names
 
 
-def _is_drawn(clip: Clip, bodies: BodyFrames, name: str) -> bool:
-    """Return whether an array is there and has anything to show."""
+def _is_drawn(clip: Clip, name: str) -> bool:
+    """Return whether the run has an array of this name that is not empty, or is the quantity drawn."""
     return name in clip.frames and (name == clip.settings.quantity or clip.frames[name].size > 0)
 
 

@@ -1,4 +1,4 @@
-"""The HTML file of a page: everything in it, and nothing in it that a text of a scenario could change."""
+"""HTML document of a page: scripts, style, models and data in one file; texts of a scenario are escaped."""
 
 import base64
 import gzip
@@ -12,7 +12,7 @@ from typing import Any
 
 from simkit import __version__
 
-# In the order in which they are run: each uses what those before it declare.
+# In the order in which they run: each uses declarations of those before it.
 SCRIPTS = (
     *("runtime.js", "simulation.js", "colors.js", "axes.js", "field.js", "particles.js", "camera.js", "solids.js"),
     *("bodies.js", "side.js", "chart.js", "controls.js", "main.js"),
@@ -20,15 +20,15 @@ SCRIPTS = (
 
 
 def document(texts: Mapping[str, str], description: Any, blocks: Mapping[str, bytes]) -> bytes:
-    """Return the page.
+    """Return the page as bytes of HTML.
 
-    Its policy allows the script and the style that it carries, and no request of any kind.
+    Its content security policy allows only the script and the style in the file, and no request of any kind.
 
     Args:
-        texts: plain text for places of ``page.html``: ``title``, ``summary``, ``scenario``, ``precision``,
+        texts: plain text of the placeholders in ``page.html``: ``title``, ``summary``, ``scenario``, ``precision``,
             ``runtime_version``.
-        description: plain data that its script reads.
-        blocks: bytes by the identifier that its script finds them by.
+        description: plain data for the script.
+        blocks: binary blocks by element identifier.
     """
     script = '"use strict";\n(() => {\n' + "\n".join(_file(name) for name in SCRIPTS) + "\n})();\n"
     style = _file("style.css")
@@ -43,7 +43,7 @@ def document(texts: Mapping[str, str], description: Any, blocks: Mapping[str, by
         "description": _json(description),
         "blocks": "\n".join(_block(name, data) for name, data in blocks.items()),
     }
-    # One pass: what is filled in is not looked at again.
+    # One pass, so that braces in an inserted text are not replaced again.
     return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _file("page.html")).encode()
 
 
@@ -56,7 +56,7 @@ def _hash(text: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """Return JSON that no browser takes for the end of the element that holds it."""
+    """Return JSON without the characters of HTML markup, so that it cannot end the element that holds it."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 

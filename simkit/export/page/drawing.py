@@ -1,4 +1,4 @@
-"""What a page draws, as plain data: the view, its colors and its window, chosen as for the pictures of a run."""
+"""Drawing of a page as plain data: view, colors and window, chosen as for the pictures of a run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,18 +19,18 @@ from simkit.render.walls import read_sides
 
 # Direction of the camera in degrees, and the size of particles in space, in diameters.
 _DIRECTION, _SIZE = (-68.0, 20.0), 1.0
-# Part of the extent left blank around what moves in free space.
+# Blank margin around particles in free space, as a fraction of their extent.
 _MARGIN = 0.03
 
 
 def drawing_of(clip: Clip) -> tuple[dict[str, Any], list[str]]:
-    """Return what a page draws, and the names of the observed arrays that it needs.
+    """Return the drawing of a page as plain data, and the names of the observed arrays that it needs.
 
     Args:
-        clip: a run, with its settings of drawing.
+        clip: a run, with its drawing settings.
 
     Raises:
-        UserError: if the view is none of simkit's own, or the run lacks what it needs.
+        UserError: if the view is not one of simkit's own, or the run lacks arrays that it needs.
     """
     view = _VIEWS.get(clip.settings.view)
     if view is None:
@@ -75,7 +75,7 @@ def _field(clip: Clip) -> tuple[dict[str, Any], list[str]]:
 def _ticks(pairs: Any) -> list[Any] | None:
     if pairs is None:
         return None
-    return [[float(place), f"{float(number):.3g}"] for place, number in np.atleast_2d(np.asarray(pairs))]
+    return [[float(position), f"{float(number):.3g}"] for position, number in np.atleast_2d(np.asarray(pairs))]
 
 
 def _particles(clip: Clip) -> tuple[dict[str, Any], list[str]]:
@@ -90,8 +90,8 @@ def _particles(clip: Clip) -> tuple[dict[str, Any], list[str]]:
         if dimension == 3:
             low, high = low - 0.25 * diameter.max(), high + 0.25 * diameter.max()
     else:
-        here = np.isfinite(position).all(axis=-1) & np.isfinite(diameter)
-        center, radius = position[here], diameter[here][:, None] / 2
+        present = np.isfinite(position).all(axis=-1) & np.isfinite(diameter)
+        center, radius = position[present], diameter[present][:, None] / 2
         low, high = (center - radius).min(axis=0), (center + radius).max(axis=0)
         margin = _MARGIN * float((high - low).max()) or 1.0
         low, high = low - margin, high + margin
@@ -112,13 +112,13 @@ def _particles(clip: Clip) -> tuple[dict[str, Any], list[str]]:
 def _chart(clip: Clip) -> tuple[dict[str, Any], list[str]]:
     name, settings = clip.settings.quantity, clip.settings
     if name not in clip.diagnostics or clip.diagnostics[name].ndim != 1:
-        raise UserError(f"no diagnostic is '{name}', and a chart draws one")
+        raise UserError(f"a chart draws a diagnostic, and '{name}' is not one")
     limits = None if settings.limits is None else [float(limit) for limit in settings.limits]
     return {"kind": "chart", "quantity": name, "label": label_of(clip), "limits": limits}, []
 
 
 def clock_of(clip: Clip) -> dict[str, str]:
-    """Return the diagnostic that counts time or iterations, and how it is written.
+    """Return name, symbol, unit and label of the diagnostic that counts time or iterations.
 
     Args:
         clip: a run.
@@ -132,7 +132,7 @@ def clock_of(clip: Clip) -> dict[str, str]:
 
 
 def diagnostics_of(clip: Clip, docs: dict[str, str]) -> list[dict[str, str]]:
-    """Return names, units and meanings of the diagnostics that a page lists.
+    """Return name, label, unit and meaning of each diagnostic that a page lists.
 
     Args:
         clip: a run.

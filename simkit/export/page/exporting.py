@@ -1,4 +1,4 @@
-"""Export a simulation as a page that computes it, after its programs have been compared with JAX."""
+"""Export of a simulation as a page that computes it, with its programs compared with JAX."""
 
 import dataclasses
 from pathlib import Path
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from simkit.export.page.preview import Preview
     from simkit.scenario.scenario import Scenario
 
+# Largest size of a page, bytes.
 _LARGEST = 200 << 20
 
 
@@ -29,8 +30,8 @@ class PageReport:
     Attributes:
         file: the page.
         size: in bytes.
-        nodes: of its programs, by form.
-        differences: of their outputs from JAX, by form.
+        nodes: number of nodes of each program, by form.
+        differences: of the programs' outputs from JAX, by form.
     """
 
     file: Path
@@ -40,7 +41,7 @@ class PageReport:
 
     @property
     def misses(self) -> list[str]:
-        """What is wrong, one line each."""
+        """One line for each output that differs from JAX by more than is allowed."""
         return [
             f"{self.file}: {one.output} of '{form}' differs from JAX by {one.error:.2g} in onnxruntime; "
             f"{one.allowed:.2g} is allowed"
@@ -51,7 +52,7 @@ class PageReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every output is as near to JAX as it must be."""
+        """Whether every output differs from JAX by at most its allowed error."""
         return not self.misses
 
 
@@ -59,13 +60,13 @@ def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None) -
     """Write a page that computes a scenario.
 
     Args:
-        scenario: overrides applied.
-        file: to write; must not be there.
+        scenario: with overrides applied.
+        file: where to write; must not exist.
         runtime: folder with the files of onnxruntime-web, see `simkit.export.page.runtime.runtime_files`.
 
     Raises:
-        UserError: if the file is there, the run fails, its view is not drawn in pages, a program has no ONNX form, or
-            onnxruntime-web cannot be had. Nothing is written then.
+        UserError: if the file exists, the run fails, pages do not draw its view, a program has no ONNX form, or
+            onnxruntime-web is not available. Nothing is written then.
     """
     from simkit.export.page.drawing import drawing_of
     from simkit.export.page.preview import preview_of
@@ -108,7 +109,7 @@ def export_page(scenario: "Scenario", file: Path, runtime: Path | None = None) -
 
 @dataclasses.dataclass(frozen=True)
 class _Model:
-    """A program as an ONNX model: its bytes, nodes, inputs that it uses, and differences from JAX."""
+    """A program as an ONNX model: its bytes, number of nodes, names of the tensors it reads, differences from JAX."""
 
     data: bytes
     nodes: int
@@ -124,7 +125,7 @@ def _programs(scenario: "Scenario", preview: "Preview", names: list[str]) -> dic
 
 
 def _model(program: Program, scenario: "Scenario") -> _Model:
-    """Return the model of a program, compared with JAX in onnxruntime at the start of the run and at its next frame."""
+    """Return the model of a program, compared with JAX at the start of the run and, for steps, at its next frame."""
     from simkit.export.programs.exporting import Request, references
     from simkit.export.programs.nested_graphs import count_of, graphs_of
     from simkit.export.programs.onnx_model import to_onnx
@@ -150,7 +151,7 @@ def _model(program: Program, scenario: "Scenario") -> _Model:
 def _description(
     scenario: "Scenario", preview: "Preview", programs: dict[str, Program], models: dict[str, _Model]
 ) -> dict[str, Any]:
-    """Return what the page's script reads, without the drawing."""
+    """Return the data of the page's script, without the drawing."""
     from simkit.core.simulation import draws
     from simkit.core.status import MESSAGES, Status, failed, stops
     from simkit.export.page.drawing import clock_of, diagnostics_of
@@ -162,8 +163,8 @@ def _description(
     docs = {name: quantity.doc for name, quantity in preview.simulation.quantities.items()}
     diagnostics = diagnostics_of(preview.clip, docs)
     known = [one["name"] for one in diagnostics]
-    asked = [name for objective in scenario.objectives.values() for name in objective.made_of]
-    asked += [claim.quantity for claim in scenario.validations]
+    central = [name for objective in scenario.objectives.values() for name in objective.made_of]
+    central += [claim.quantity for claim in scenario.validations]
     stopping = [status for status in Status if bool(stops(np.asarray(status)))]
     return {
         "seed": scenario.run.seed,
@@ -173,7 +174,7 @@ def _description(
         "steps_per_second": scenario.run.every * scenario.render.frames_per_second,
         "clock": clock_of(preview.clip),
         "diagnostics": diagnostics,
-        "main": next((name for name in asked if name in known), ""),
+        "main": next((name for name in central if name in known), ""),
         "statuses": {
             int(status): {
                 "message": f"The simulation {MESSAGES[status]}.",

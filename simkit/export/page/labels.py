@@ -12,7 +12,7 @@ from simkit.render.labels import with_unit
 
 
 def plain_text(text: str) -> str:
-    """Return a label without the signs of mathematics: ``"$u_x$"`` becomes ``"u_x"``.
+    """Return a label without TeX markup: ``"$u_x$"`` becomes ``"u_x"``.
 
     Args:
         text: of a scenario file or a simulation.
@@ -21,22 +21,21 @@ def plain_text(text: str) -> str:
 
 
 def scale_data(scale: ColorScale) -> dict[str, Any]:
-    """Return a color scale as plain data: its range, its whole numbers and 257 colors, the last for what is no number.
+    """Return a color scale as plain data: its range, its levels and 257 RGBA colors in base64, the last one for NaN.
 
     Args:
-        scale: any.
+        scale: continuous, or with one color per level.
     """
-    middles = np.append(scale.low + (np.arange(256) + 0.5) / 256 * (scale.high - scale.low), np.nan)
-    places = np.append((np.arange(256) + 0.5), np.nan)
+    positions = np.append(np.arange(256) + 0.5, np.nan)
     return {
         "low": scale.low,
         "high": scale.high,
         "levels": None if scale.levels is None else list(scale.levels),
         "words": None if scale.levels is None else [plain_text(scale.word(level)) for level in scale.levels],
-        "table": base64.b64encode(scale.colors(places[: len(middles)]).tobytes()).decode(),
+        "table": base64.b64encode(scale.colors(positions).tobytes()).decode(),
     }
 
 
 def label_of(clip: Clip) -> str:
-    """Return what stands beside the color bar."""
+    """Return the label of the color bar, with its unit."""
     return plain_text(with_unit(clip.settings.label, clip.settings.unit))

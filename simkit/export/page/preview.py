@@ -1,4 +1,4 @@
-"""A run before a page is made: limits of colors, extent of what moves, and capacity of buffers are those of its run."""
+"""Preview run of a page, which sets its color limits, the extent of its picture and its buffer capacities."""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -18,8 +18,8 @@ class Preview:
     """A finished run.
 
     Attributes:
-        simulation: with buffers as large as the run needed.
-        clip: its frames, as painters take them.
+        simulation: with the buffer capacities that the run needed.
+        clip: frames, diagnostics and drawing settings.
     """
 
     simulation: "Simulation"
@@ -30,11 +30,11 @@ def preview_of(scenario: "Scenario", simulation: "Simulation") -> Preview:
     """Run a scenario to its end in memory.
 
     Args:
-        scenario: for steps, seed and settings of drawing.
-        simulation: built from it.
+        scenario: for steps, seed and drawing settings.
+        simulation: built from the scenario.
 
     Raises:
-        UserError: if the run fails.
+        UserError: if the run fails, or the simulation has several members.
     """
     import jax
 

@@ -1,4 +1,4 @@
-"""Files of onnxruntime-web that a page carries: from a folder, from the cache, or from the package registry of npm."""
+"""Files of onnxruntime-web that a page contains: from a folder, from the cache, or from npm."""
 
 import dataclasses
 import hashlib
@@ -15,13 +15,14 @@ from simkit.errors import UserError, one_line
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
 VARIABLE = "SIMKIT_PAGE_RUNTIME"
 SCRIPT, MACHINE = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
-# A page runs what it carries: only these very bytes of that release.
+# A page runs these files, so only the exact bytes of the release are accepted.
 SHA256 = {
     SCRIPT: "11e64bd8ffe11bd1a2a2f0d6275fdfbbba7262f0b76b99b53d228a8a22ef3d90",
     MACHINE: "3398c10d07d229bd91b364548e130e0e51a8e5704b88c7c083ebbeb78842dee2",
 }
+# Bytes of a file that are read at most, and seconds that npm may take.
 _LARGEST = 64 << 20
-_PATIENCE = 600
+_TIMEOUT = 600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Runtime:
     """onnxruntime-web for one thread of WebAssembly.
 
     Attributes:
-        script: its module of JavaScript.
-        machine: its program of WebAssembly.
+        script: its JavaScript module.
+        machine: its WebAssembly module.
     """
 
     script: bytes
@@ -41,12 +42,12 @@ def runtime_files(folder: Path | None = None) -> Runtime:
     """Return the files of onnxruntime-web.
 
     Args:
-        folder: that holds them, or the ``dist`` folder of the package, or the package; ``None`` takes the folder that
-            the environment variable ``SIMKIT_PAGE_RUNTIME`` names, or the cache, or else npm's package, which is kept
+        folder: the folder of these files, of the package, or of an installation of it; ``None`` takes the folder named
+            by the environment variable ``SIMKIT_PAGE_RUNTIME``, or the cache, or npm's package, which is then stored
             in the cache.
 
     Raises:
-        UserError: if there are none, or they are not those of the release that pages are made for.
+        UserError: if the files are not found, or are not those of the supported release.
     """
     if folder is None and (named := os.environ.get(VARIABLE)):
         folder = Path(named).expanduser()
@@ -56,12 +57,12 @@ def runtime_files(folder: Path | None = None) -> Runtime:
     if cache is not None and all((cache / name).is_file() for name in SHA256):
         try:
             return _read(cache)
-        except UserError:  # damaged: written anew
+        except UserError:  # damaged: written again below
             pass
-    with tempfile.TemporaryDirectory() as place:
-        runtime = _read(_unpacked(_fetched(Path(place)), Path(place)))
+    with tempfile.TemporaryDirectory() as temporary:
+        runtime = _read(_unpacked(_fetched(Path(temporary)), Path(temporary)))
     if cache is not None:
-        _keep(runtime, cache)
+        _store(runtime, cache)
     return runtime
 
 
@@ -71,65 +72,66 @@ def _read(folder: Path) -> Runtime:
     Raises:
         UserError: if one is missing or not that of the release.
     """
-    places = [folder, folder / "dist", folder / "node_modules" / PACKAGE / "dist"]
-    place = next((place for place in places if (place / SCRIPT).is_file()), None)
-    if place is None:
+    folders = [folder, folder / "dist", folder / "node_modules" / PACKAGE / "dist"]
+    holder = next((each for each in folders if (each / SCRIPT).is_file()), None)
+    if holder is None:
         raise UserError(f"{folder} holds no {SCRIPT}; give the dist folder of the npm package {PACKAGE} {VERSION}")
     found = {}
     for name, digest in SHA256.items():
+        path = holder / name
         try:
-            with (place / name).open("rb") as file:
+            with path.open("rb") as file:
                 found[name] = file.read(_LARGEST)
         except OSError as error:
-            raise UserError(f"{place / name}: {error.strerror}; give the dist folder of {PACKAGE} {VERSION}") from None
+            raise UserError(f"{path}: {error.strerror}; give the dist folder of {PACKAGE} {VERSION}") from None
         if hashlib.sha256(found[name]).hexdigest() != digest:
-            raise UserError(f"{place / name} is not that of {PACKAGE} {VERSION}; take it from that release")
+            raise UserError(f"{path} is not that of {PACKAGE} {VERSION}; take it from that release")
     return Runtime(found[SCRIPT], found[MACHINE])
 
 
-def _fetched(place: Path) -> Path:
-    """Return npm's package, as a file in a folder.
+def _fetched(folder: Path) -> Path:
+    """Return the archive of npm's package, downloaded to a folder.
 
     Raises:
-        UserError: if npm is missing or cannot get it.
+        UserError: if npm is not installed or cannot download it.
     """
     remedy = f"or name a folder that holds {SCRIPT} and {MACHINE} of it, as runtime= or in {VARIABLE}"
     npm = shutil.which("npm")
     if npm is None:
-        raise UserError(f"a page carries {PACKAGE}, and there is no npm to get it with; install Node.js, {remedy}")
+        raise UserError(f"a page contains {PACKAGE}, and there is no npm to download it; install Node.js, {remedy}")
     command = [npm, "pack", f"{PACKAGE}@{VERSION}"]
+    # One retry, so that a missing network is reported within seconds.
+    settings = {**os.environ, "npm_config_fetch_retries": "1", "npm_config_update_notifier": "false"}
     try:
-        # Where there is no network, the mistake is told at once.
-        settings = {**os.environ, "npm_config_fetch_retries": "1", "npm_config_update_notifier": "false"}
         ran = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PATIENCE, check=False, cwd=place, env=settings
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, cwd=folder, env=settings
         )
-        told = "" if ran.returncode == 0 else ran.stderr
+        complaint = "" if ran.returncode == 0 else ran.stderr
     except subprocess.TimeoutExpired:
-        told = f"no answer within {_PATIENCE} s"
+        complaint = f"no answer within {_TIMEOUT} s"
     except OSError as error:
-        told = str(error)
-    package = next(place.glob("*.tgz"), None)
-    if told or package is None:
+        complaint = str(error)
+    package = next(folder.glob("*.tgz"), None)
+    if complaint or package is None:
         lines = [
-            line.removeprefix("npm ERR! ").removeprefix("npm error ") for line in told.splitlines() if line.strip()
+            line.removeprefix("npm ERR! ").removeprefix("npm error ") for line in complaint.splitlines() if line.strip()
         ]
         reason = one_line(next((line for line in lines if not line.startswith("code")), "no package"), 160)
-        raise UserError(f"npm cannot get {PACKAGE} {VERSION} ({reason}); connect to its registry, {remedy}")
+        raise UserError(f"npm cannot download {PACKAGE} {VERSION} ({reason}); connect to its registry, {remedy}")
     return package
 
 
-def _unpacked(package: Path, place: Path) -> Path:
-    """Return a folder with the two files of a package, nothing else of which is written."""
+def _unpacked(package: Path, folder: Path) -> Path:
+    """Write the two files of a package to a folder, and return the folder."""
     try:
         with tarfile.open(package) as archive:
             for name in SHA256:
                 file = archive.extractfile(f"package/dist/{name}")
                 if file is not None:
-                    (place / name).write_bytes(file.read(_LARGEST))
+                    (folder / name).write_bytes(file.read(_LARGEST))
     except (tarfile.TarError, KeyError, OSError, EOFError) as error:
         raise UserError(f"npm's package of {PACKAGE} {VERSION} cannot be read ({one_line(error)}); try again") from None
-    return place
+    return folder
 
 
 def _cache() -> Path | None:
@@ -137,12 +139,12 @@ def _cache() -> Path | None:
     return None if compiled is None else compiled.parent / f"{PACKAGE}-{VERSION}"
 
 
-def _keep(runtime: Runtime, cache: Path) -> None:
+def _store(runtime: Runtime, cache: Path) -> None:
     from simkit.storage.files import make_folder, write_bytes
 
     try:
         make_folder(cache)
         write_bytes(cache / SCRIPT, runtime.script)
         write_bytes(cache / MACHINE, runtime.machine)
-    except (OSError, UserError):  # without a cache it is fetched again
+    except (OSError, UserError):  # without a cache the next page downloads the package again
         return

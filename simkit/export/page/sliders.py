@@ -1,4 +1,4 @@
-"""Sliders of a page: one for each number among the parameters, with its range, its scale and when it acts."""
+"""Sliders of a page: one for each number of the parameters, with its range and scale."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -12,9 +12,9 @@ from simkit.render.labels import shown_unit
 
 # An array with more entries has no sliders.
 MOST_ENTRIES = 12
-# A range whose ends are farther apart than this factor is shown on a logarithmic scale.
+# Ratio of the ends of a range above which its scale is logarithmic.
 _WIDE = 50.0
-# Reach of a slider, where nothing bounds it, as a factor of its default.
+# Ratio of the end of an unbounded range to the default value.
 _REACH = 10.0
 
 
@@ -24,11 +24,11 @@ def sliders_of(ports: Sequence[Port], values: Sequence[np.ndarray], live: Collec
     Args:
         ports: of the parameters.
         values: their defaults, in the same order.
-        live: names of those that a step or a picture depends on; the others act on the initial state only.
+        live: names of the parameters that a step or a picture depends on; the others act on the initial state only.
 
     Returns:
-        ``inputs``, arrays by name with their defaults; ``sliders``, one for each number of small arrays; and
-        ``without_slider``, labels of the others.
+        ``inputs``, the parameters' names, shapes and defaults; ``sliders``, one for each number of small finite
+        arrays; and ``without_slider``, labels of the other arrays.
     """
     inputs, sliders, without = [], [], []
     for port, value in zip(ports, values, strict=True):
@@ -38,14 +38,14 @@ def sliders_of(ports: Sequence[Port], values: Sequence[np.ndarray], live: Collec
         if len(numbers) > MOST_ENTRIES or not all(map(math.isfinite, numbers)):
             without.append(label)
             continue
-        for index, place in enumerate(np.ndindex(*port.shape)):
+        for index, entry in enumerate(np.ndindex(*port.shape)):
             low, high = port.bounds or (-math.inf, math.inf)
             first, last = _range(numbers[index], low, high)
             sliders.append(
                 {
                     "input": port.name,
                     "index": index,
-                    "label": label + (f"[{', '.join(map(str, place))}]" if place else ""),
+                    "label": label + (f"[{', '.join(map(str, entry))}]" if entry else ""),
                     "unit": shown_unit(port.unit),
                     "doc": port.doc,
                     "default": numbers[index],
@@ -61,17 +61,17 @@ def sliders_of(ports: Sequence[Port], values: Sequence[np.ndarray], live: Collec
 
 
 def _range(default: float, low: float, high: float) -> tuple[float, float]:
-    """Return the ends of a slider: the bounds where they are finite, otherwise what is near the default.
+    """Return the ends of a slider: finite bounds, otherwise values near the default.
 
     Args:
-        default: value at the start.
+        default: initial value.
         low: lower bound, or minus infinity.
         high: upper bound, or infinity.
     """
     size = abs(default) or 1.0
     first, last = low, high
     if low == POSITIVE[0]:
-        # Any positive number: as many powers of ten below the default as there is room above it, or two.
+        # Any positive number is allowed: begin at a tenth of the default.
         first = min(default, last) / _REACH if math.isfinite(last) else size / _REACH
     if not math.isfinite(first):
         first = -size if default <= 0 or math.isfinite(last) else -default

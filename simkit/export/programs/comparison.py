@@ -1,24 +1,24 @@
-"""Largest relative difference of each output of another runtime from that of JAX, and its limit."""
+"""Comparison of another runtime with JAX: largest relative difference of each output, and its limit."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-# Relative to the largest number of an output. One step is a few hundred roundings; round-off grows along a run.
+# Tolerances relative to the largest number of an output. One step has a few hundred roundings; round-off grows along a
+# run.
 OF_A_STEP = {"float32": 1e-5, "float64": 1e-10}
 OF_A_RUN = {"float32": 3e-4, "float64": 1e-8}
-# An output may differ by as much as this many times what moving sums and states by one rounding changes it: a program
-# rounds in each operation, and elementary functions of other runtimes are some units off.
+# Allowed error in units of the change of an output by perturbed roundings: the perturbations leave most operations
+# exact, while a program rounds in each, and elementary functions of other runtimes are off by some units.
 ROUNDINGS = 100.0
-# How often the roundings of a program are disturbed: what they decide with a chance of one half is missed once in 256.
+# Number of random perturbations: an event of probability 1/2 is missed by all of them once in 256.
 SAMPLES = 8
-# Outputs smaller than this many roundings of the largest number of all outputs are nothing but round-off.
+# Level of round-off: this many units in the last place of the largest number of all outputs.
 ROUND_OFF = 16.0
-# An output that may differ by more than this share of its largest number is not compared: it may be anything.
+# Largest allowed error, relative to an output's largest number, at which a comparison means anything.
 LARGEST_ALLOWED = 0.1
-# What is that small beside the other outputs (a divergence that is zero but for rounding) must stay so.
+# The same relative to the largest number of all outputs, for outputs that are round-off (a divergence of zero).
 LARGEST_BESIDE_OTHERS = 1e-3
 
 type Arrays = Sequence[np.ndarray]
@@ -26,15 +26,15 @@ type Arrays = Sequence[np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """How one output of a runtime compares with the reference.
+    """Difference of one output of a runtime from the reference.
 
     Attributes:
         output: its name.
-        error: largest difference relative to the largest number of the reference; of integers and truth values the
-            share of those that differ; infinite where one is not finite and the other is.
-        allowed: the largest error that is not a miss; ``None`` where it is not compared, because rounding the inputs
-            changes integers, or numbers by more than `LARGEST_ALLOWED`.
-        beside_others: whether both are relative to the largest number of all outputs, beside which it is round-off.
+        error: largest difference relative to the largest number of the reference; for integers and booleans the
+            fraction that differs; infinite where one is finite and the other is not.
+        allowed: largest error that passes; ``None`` for an output that is not compared, because perturbed roundings
+            change integers, or change numbers by more than `LARGEST_ALLOWED`.
+        beside_others: whether both are relative to the largest number of all outputs, since the output is round-off.
     """
 
     output: str
@@ -44,7 +44,7 @@ class Difference:
 
     @property
     def compared(self) -> bool:
-        """Whether an error can be too large."""
+        """Whether there is a limit of the error."""
         return self.allowed is not None
 
     @property
@@ -54,7 +54,7 @@ class Difference:
 
 
 def usual_tolerance(form: str, precision: str) -> float:
-    """Return the tolerance that a program is held to, relative to the largest number of each output.
+    """Return the default tolerance of a program, relative to the largest number of each output.
 
     Args:
         form: of the program.
@@ -64,52 +64,52 @@ def usual_tolerance(form: str, precision: str) -> float:
 
 
 def error_of(expected: np.ndarray, found: np.ndarray) -> float:
-    """Return how far an output is from the reference, see `Difference`.
+    """Return the error of an output, see `Difference`.
 
     Args:
-        expected: of JAX.
-        found: of the same shape.
+        expected: result of JAX.
+        found: result of another runtime, of the same shape.
     """
     if expected.dtype.kind != "f":
         return float(np.mean(expected != found)) if expected.size else 0.0
-    usual = _is_usual(expected)
-    if not np.array_equal(usual, _is_usual(found)) or not np.array_equal(
-        expected[~usual], found[~usual], equal_nan=True
+    proper = _is_proper(expected)
+    if not np.array_equal(proper, _is_proper(found)) or not np.array_equal(
+        expected[~proper], found[~proper], equal_nan=True
     ):
         return np.inf
     scale = largest_of(expected)
-    difference = np.subtract(expected, found, where=usual, out=np.zeros(expected.shape), dtype=np.float64)
+    difference = np.subtract(expected, found, where=proper, out=np.zeros(expected.shape), dtype=np.float64)
     largest = float(np.max(np.abs(difference), initial=0.0))
     return largest / scale if scale else largest
 
 
 def largest_of(array: np.ndarray) -> float:
-    """Return the largest number of an array without its sign, of those that mean one."""
-    return float(np.max(np.abs(array), where=_is_usual(array), initial=0.0))
+    """Return the largest absolute value of an array, without NaN, infinities and their stand-ins."""
+    return float(np.max(np.abs(array), where=_is_proper(array), initial=0.0))
 
 
-def _is_usual(array: np.ndarray) -> np.ndarray:
-    """Tell which numbers mean one: neither infinite nor near the largest of their type, which stands for infinity."""
+def _is_proper(array: np.ndarray) -> np.ndarray:
+    """Return which elements are neither NaN, nor infinite, nor so large that they stand for infinity."""
     return np.abs(array) < float(np.finfo(array.dtype).max) ** 0.5
 
 
-def allowed_errors(disturbed: Callable[[int], Arrays], expected: Arrays, tolerance: float) -> list[float | None]:
-    """Return the largest error of each output that is not a miss.
+def allowed_errors(perturbed: Callable[[int], Arrays], expected: Arrays, tolerance: float) -> list[float | None]:
+    """Return the largest error of each output that passes.
 
-    That is the tolerance, and what rounding does: how far outputs move when roundings inside of the program are
-    disturbed. What is left of a cancellation (a divergence that is zero but for rounding), what a chaotic motion
-    multiplies, and numbers that rounding decides (of points that just touch) cannot agree more closely in any two
-    runtimes. An output that is round-off beside the others must stay round-off.
+    It is the sum of the tolerance and a bound of round-off: `ROUNDINGS` times the change of the output when roundings
+    inside of the program are perturbed. The remainder of a cancellation (a divergence that is zero up to round-off),
+    the late states of a chaotic motion, and numbers that rounding decides (contacts of points that just touch) cannot
+    agree more closely between any two runtimes. An output that is round-off relative to the others must stay so.
 
     Args:
-        disturbed: ``sample -> outputs``, see `simkit.export.programs.rounding.disturbed`.
+        perturbed: ``sample -> outputs``, see `simkit.export.programs.rounding.perturbed`.
         expected: the outputs of JAX.
         tolerance: relative to the largest number of an output.
     """
-    exact = disturbed(0)
+    exact = perturbed(0)
     worst = [0.0] * len(exact)
     for sample in range(1, SAMPLES + 1):
-        found = disturbed(sample)
+        found = perturbed(sample)
         worst = [max(change, error_of(a, b)) for change, a, b in zip(worst, exact, found, strict=True)]
     largest = max((largest_of(array) for array in expected if array.dtype.kind == "f"), default=0.0)
     return [
@@ -123,19 +123,21 @@ def allowed_errors(disturbed: Callable[[int], Arrays], expected: Arrays, toleran
 
 
 def _round_off(array: np.ndarray, largest: float) -> float:
-    """Return the error that an output may have because it is round-off; 0 for others."""
+    """Return the allowed error of an output that is round-off relative to ``largest``, 0 for others."""
     scale, level = largest_of(array), ROUND_OFF * float(np.finfo(array.dtype).eps) * largest
     return 0.0 if scale > level else level / scale if scale else level
 
 
-def differences(names: Sequence[str], expected: Arrays, found: Arrays, allowed: Sequence[float | None]) -> list[Any]:
-    """Return how outputs compare, one `Difference` each.
+def differences(
+    names: Sequence[str], expected: Arrays, found: Arrays, allowed: Sequence[float | None]
+) -> list[Difference]:
+    """Return the difference of each output from the reference.
 
     Args:
         names: of the outputs.
-        expected: of JAX.
-        found: of another runtime.
-        allowed: of `allowed_errors`.
+        expected: results of JAX.
+        found: results of another runtime.
+        allowed: from `allowed_errors`.
     """
     largest = max((largest_of(array) for array in expected if array.dtype.kind == "f"), default=0.0)
     return [
@@ -145,17 +147,17 @@ def differences(names: Sequence[str], expected: Arrays, found: Arrays, allowed: 
 
 
 def _difference(name: str, share: float, error: float, allowed: float | None) -> Difference:
-    """Return how an output compares, of which its largest number is that share of the largest of all."""
+    """Return the difference of an output whose largest number is ``share`` times the largest of all outputs."""
     if allowed is None or allowed <= LARGEST_ALLOWED:
         return Difference(name, error, allowed)
     if 0 < share * allowed <= LARGEST_BESIDE_OTHERS:
         return Difference(name, share * error, share * allowed, beside_others=True)
-    # What may not even become infinite where the reference is finite is asked for, always.
+    # An error that is infinite (finite and not finite numbers at the same element) is a miss in any case.
     return Difference(name, error, None if np.isfinite(error) else allowed)
 
 
 def worst_of(found: Sequence[Difference]) -> Difference | None:
-    """Return the output that comes nearest to a miss, or misses most; one that is compared, if there is any.
+    """Return the output whose error is largest relative to what is allowed; compared outputs come first.
 
     Args:
         found: of any number of outputs; ``None`` is returned for none.
@@ -166,9 +168,9 @@ def worst_of(found: Sequence[Difference]) -> Difference | None:
 
 
 def not_compared(found: Sequence[Difference]) -> list[str]:
-    """Return the names of outputs that were not compared, each once.
+    """Return the names of outputs that are not compared, without repetitions.
 
     Args:
-        found: of any number of cases.
+        found: differences of one or several cases.
     """
     return list(dict.fromkeys(one.output for one in found if not one.compared))

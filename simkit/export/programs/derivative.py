@@ -1,4 +1,4 @@
-"""The derivative that a StableHLO program carries, compared with that of JAX."""
+"""Check of the derivative in a StableHLO program against that of JAX."""
 
 from typing import TYPE_CHECKING
 
@@ -17,15 +17,19 @@ NAME = "vector-Jacobian product"
 def check_derivative(
     program: Program, scenario: "Scenario", data: bytes | None, inputs: list[np.ndarray]
 ) -> Difference | None:
-    """Return how the vector-Jacobian product of a program of the form ``"final"`` compares with that of JAX.
+    """Return the difference of the vector-Jacobian product of a program of the form ``"final"`` from that of JAX.
 
-    Only outputs that objectives are made of count: the derivative of a residual that is round-off is noise.
+    The cotangent is 1 for outputs that an objective uses and 0 for the others: the derivative of a residual that is
+    round-off is noise.
 
     Args:
-        program: what was exported.
+        program: the exported one.
         scenario: for its objectives.
-        data: the serialized program; ``None`` if there is none.
-        inputs: where.
+        data: the serialized program, ``None`` if there is none.
+        inputs: at which to differentiate.
+
+    Returns:
+        ``None`` for other forms, or without a serialized program.
 
     Raises:
         UserError: if the derivative is not finite.
@@ -36,8 +40,8 @@ def check_derivative(
     import jax.numpy as jnp
     from jax import export
 
-    batch = inputs[0].ndim > len(program.inputs[0].shape)
-    function = jax.jit(jax.vmap(program.function) if batch else program.function)
+    is_batched = inputs[0].ndim > len(program.inputs[0].shape)
+    function = jax.jit(jax.vmap(program.function) if is_batched else program.function)
     expected, pullback = jax.vjp(function, *inputs)
     made_of = {f"diagnostic.{name}" for objective in scenario.objectives.values() for name in objective.made_of}
     names = {port.name for port in program.outputs}
@@ -48,20 +52,15 @@ def check_derivative(
         else np.zeros(value.shape, jax.dtypes.float0)
         for port, value in zip(program.outputs, expected, strict=True)
     )
-    wanted = pullback(cotangents)
-    found = export.deserialize(bytearray(data)).vjp().call(*inputs, *cotangents)
-    sides = [
-        np.concatenate([np.asarray(array).ravel() for array, given in zip(side, inputs, strict=False) if _real(given)])
-        for side in (wanted, found)
-    ]
-    if not np.isfinite(sides).all():
+    pulled = pullback(cotangents), export.deserialize(bytearray(data)).vjp().call(*inputs, *cotangents)
+    expected, found = (
+        np.concatenate([np.asarray(a).ravel() for a, x in zip(side, inputs, strict=False) if x.dtype.kind == "f"])
+        for side in pulled
+    )
+    if not np.isfinite([expected, found]).all():
         raise UserError(
             f"{scenario.name}: its derivative is not finite, so that nothing can be compared: the run fails or does "
             "not converge; change its parameters or give it more steps"
         )
-    # The same program, compiled apart: round-off grows along a run, but not to the root of its precision.
-    return Difference(NAME, error_of(*sides), float(np.finfo(sides[0].dtype).eps) ** 0.5)
-
-
-def _real(array: np.ndarray) -> bool:
-    return array.dtype.kind == "f"
+    # The same program, compiled separately: its round-off grows along a run, but stays below sqrt(eps).
+    return Difference(NAME, error_of(expected, found), float(np.finfo(expected.dtype).eps) ** 0.5)

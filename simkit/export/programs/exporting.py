@@ -1,4 +1,4 @@
-"""Export a simulation as a program of other runtimes, run what was written, and compare it with JAX."""
+"""Export of a simulation as a program for other runtimes, run from its files and compared with JAX."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from simkit.export.programs import folder as folders
 from simkit.export.programs.derivative import check_derivative
 from simkit.export.programs.functions import FORMS, Program, program_of
 from simkit.export.programs.ports import KEY
-from simkit.export.programs.rounding import disturbed
+from simkit.export.programs.rounding import perturbed
 from simkit.export.programs.stand_alone import stand_alone
 from simkit.export.programs.verification import Report, RuntimeReport, compared, write_report
 from simkit.scenario.build import build
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from simkit.scenario.scenario import Scenario
 
 TARGETS = ("stablehlo", "onnx", "all")
-# Of a symbolic batch: small, odd, and different from the batch of one that tracing might specialize to.
+# Size at which a symbolic batch is verified: small, odd, and not one, which tracing might specialize to.
 VERIFIED_BATCH = 3
 HOW_TO_MAKE_A_KEY = (
     "uint32 words; of a seed below 2^31 they are [0, seed] for threefry2x32, numpy.array([0, seed], numpy.uint32); in "
@@ -34,15 +34,15 @@ HOW_TO_MAKE_A_KEY = (
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is to be exported, and how.
+    """Options of an export.
 
     Attributes:
         to: one of `TARGETS`.
         form: one of `simkit.export.programs.functions.FORMS`.
         batch: size of a leading axis of every array, ``"symbolic"`` for any size, or ``None``.
-        objective: whose gradient; ``None`` takes the first.
+        objective: name of the objective to differentiate; ``None`` takes the first.
         tolerance: largest difference relative to the largest number of an output; ``None`` takes the usual one.
-        operators: of ONNX, those that the target has; ``None`` allows all.
+        operators: ONNX operators of the target; ``None`` allows all.
     """
 
     to: str = "stablehlo"
@@ -53,10 +53,10 @@ class Request:
     operators: "Operators | None" = None
 
     def __post_init__(self) -> None:
-        """Refuse what has no meaning.
+        """Check the options.
 
         Raises:
-            UserError: that names it.
+            UserError: if one is unknown, out of range, or does not apply to the target.
         """
         if self.to not in TARGETS:
             raise UserError(f"'{self.to}' is not a target{nearest(str(self.to), list(TARGETS))}")
@@ -79,12 +79,12 @@ def export_program(scenario: "Scenario", folder: Path, request: Request) -> Repo
     """Write a program of a scenario, run it from its files, and compare it with JAX.
 
     Args:
-        scenario: overrides applied.
-        folder: where to write; must not be there.
-        request: what and how.
+        scenario: with overrides applied.
+        folder: where to write; must not exist.
+        request: options.
 
     Raises:
-        UserError: if the folder is there, the run has no finite result or derivative, or something has no form in the
+        UserError: if the folder exists, the run has no finite result or derivative, or a primitive has no form in the
             target. Nothing is written then.
     """
     if folder.exists() or folder.is_symlink():
@@ -112,7 +112,7 @@ def export_program(scenario: "Scenario", folder: Path, request: Request) -> Repo
 def _files(
     program: Program, scenario: "Scenario", request: Request
 ) -> tuple[dict[str, bytes], dict[str, float], dict[str, Any]]:
-    """Return the files, the processor time that each took to make, and operators that the target lacks."""
+    """Return the files by name, the processor time of making each in seconds, and operators that the target lacks."""
     files: dict[str, bytes] = {}
     seconds: dict[str, float] = {}
     outside: dict[str, Any] = {}
@@ -131,13 +131,13 @@ def _files(
 def references(
     program: Program, scenario: "Scenario", request: Request, tolerance: float
 ) -> tuple[dict[str, folders.Case], dict[str, list[float | None]]]:
-    """Return inputs and what JAX makes of them, and the errors that are allowed, by case."""
+    """Return the inputs and JAX's outputs, and the allowed errors of the outputs, by case."""
     import jax
 
     function = jax.jit(runtimes.batched(program, request.batch))
     inputs = _start(program, scenario.run.seed, request.batch)
     shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in inputs]
-    inexact = jax.jit(disturbed(runtimes.batched(program, request.batch), *shapes))
+    inexact = jax.jit(perturbed(runtimes.batched(program, request.batch), *shapes))
 
     def run(arrays: Any) -> list[np.ndarray]:
         return [np.asarray(array) for array in function(*arrays)]
@@ -158,7 +158,7 @@ def references(
 
 
 def _start(program: Program, seed: int, batch: "int | str | None") -> list[np.ndarray]:
-    """Return the inputs at the start; members of a batch have seeds of their own, one after the other."""
+    """Return the inputs at the start; members of a batch have consecutive seeds."""
     if batch is None:
         return program.start(seed)
     count = VERIFIED_BATCH if batch == runtimes.SYMBOLIC else int(batch)
@@ -214,7 +214,7 @@ def _card(
 def _completed(
     report: RuntimeReport, seconds: Mapping[str, float], derivative: "comparison.Difference | None"
 ) -> RuntimeReport:
-    """Return a report with what only the export knows."""
+    """Return a report with the time of the export and the check of the derivative."""
     more: dict[str, Any] = {"seconds_to_make": seconds[report.file]}
     if derivative is not None and report.file == runtimes.JAXEXPORT:
         more["differences"] = [*report.differences, derivative]

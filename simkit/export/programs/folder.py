@@ -1,4 +1,4 @@
-"""The folder of an exported program: written whole, and read with every name, type and size checked."""
+"""Folder of an exported program: its files written, and read with every name, type and size checked."""
 
 import dataclasses
 import math
@@ -19,7 +19,7 @@ FORMAT = "simkit program 1"
 CARD, REFERENCE, REPORT, SCENARIO = "io.json", "reference.npz", "report.json", "scenario.toml"
 STAND_ALONE = {ONNX: "run_onnx.py", JAXEXPORT: "run_jax.py"}
 CASES = ("start", "later")
-# A protocol buffer is at most this large, and so is an ONNX model.
+# Largest size of a protocol buffer, and so of an ONNX model, bytes.
 LARGEST = 2**31
 _NAME = re.compile(r"[A-Za-z0-9_.]{1,200}")
 _INTEGERS = (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -29,16 +29,16 @@ _ANY = "batch"
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What ``io.json`` says.
+    """Content of ``io.json``, checked.
 
     Attributes:
-        form: which function of the simulation it is.
+        form: of the program, see `simkit.export.programs.functions.FORMS`.
         batch: size of the leading axis of every array, ``"symbolic"`` for any, ``None`` without one.
         inputs: in order.
         outputs: in order.
-        allowed: by case, for each output the largest error that is not a miss, or ``None``.
-        files: of programs that are there.
-        told: everything, as it is written.
+        allowed: by case, for each output the largest error that passes, or ``None`` if it is not compared.
+        files: names of the program files that exist.
+        content: the whole file as plain data.
     """
 
     form: str
@@ -47,12 +47,12 @@ class Card:
     outputs: list[Port]
     allowed: dict[str, list[float | None]]
     files: list[str]
-    told: dict[str, Any]
+    content: dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Inputs of a program and what JAX makes of them."""
+    """Inputs of a program and the outputs that JAX computes from them."""
 
     inputs: list[np.ndarray]
     outputs: list[np.ndarray]
@@ -62,10 +62,10 @@ def new_folder(folder: Path) -> None:
     """Make the folder of a program.
 
     Args:
-        folder: where.
+        folder: its path.
 
     Raises:
-        UserError: if it is there, or cannot be made.
+        UserError: if it exists, or cannot be made.
     """
     if folder.exists() or folder.is_symlink():
         raise UserError(f"{folder} exists; choose another folder with output=, or remove it")
@@ -101,25 +101,25 @@ def read_card(folder: Path) -> Card:
         folder: of the program.
 
     Raises:
-        UserError: if there is none, or it says what no export writes.
+        UserError: if it does not exist, or has entries that no export writes.
     """
     path = folder / CARD
     try:
-        told = read_json(path)
-        if told.get("format") != FORMAT:
-            raise ValueError(f"format = {told.get('format')!r:.60} is not '{FORMAT}'")
-        batch = told.get("batch")
+        content = read_json(path)
+        if content.get("format") != FORMAT:
+            raise ValueError(f"format = {content.get('format')!r:.60} is not '{FORMAT}'")
+        batch = content.get("batch")
         if not (batch is None or batch == SYMBOLIC or _is_size(batch)):
             raise ValueError(f"batch = {batch!r:.60} is neither a size nor 'symbolic'")
-        inputs, outputs = (_ports(told, key, batch) for key in ("inputs", "outputs"))
-        allowed = told.get("allowed_errors")
+        inputs, outputs = (_ports(content, key, batch) for key in ("inputs", "outputs"))
+        allowed = content.get("allowed_errors")
         if not isinstance(allowed, dict) or not allowed or not set(allowed) <= set(CASES):
             raise ValueError("allowed_errors does not name the cases of reference.npz")
         for errors in allowed.values():
             if not isinstance(errors, list) or len(errors) != len(outputs) or not all(map(_is_error, errors)):
                 raise ValueError("allowed_errors does not have one positive number for each output")
         files = [name for name in (ONNX, JAXEXPORT, MLIR) if (folder / name).exists() or (folder / name).is_symlink()]
-        return Card(str(told.get("form")), batch, inputs, outputs, allowed, files, told)
+        return Card(str(content.get("form")), batch, inputs, outputs, allowed, files, content)
     except DamagedFileError as error:
         raise UserError(f"{one_line(error)}; give the folder of an exported program") from None
     except ValueError as error:
@@ -131,7 +131,7 @@ def read_cases(folder: Path, card: Card) -> dict[str, Case]:
 
     Args:
         folder: of the program.
-        card: what its ``io.json`` says.
+        card: content of its ``io.json``.
 
     Raises:
         UserError: if an array is missing, unknown, of another shape or type, or out of bounds.
@@ -163,11 +163,11 @@ def read_program(folder: Path, name: str) -> bytes:
     """Read the file of a program.
 
     Args:
-        folder: where.
+        folder: of the program.
         name: of the file.
 
     Raises:
-        UserError: if it cannot be read, or is larger than a program can be.
+        UserError: if it cannot be read, or is over 2 GiB.
     """
     path = folder / name
     try:
@@ -178,11 +178,11 @@ def read_program(folder: Path, name: str) -> bytes:
         raise UserError(f"{path}: {one_line(error)}; export the program again") from None
 
 
-def _ports(told: Mapping[str, Any], key: str, batch: "int | str | None") -> list[Port]:
-    entries = told.get(key)
+def _ports(content: Mapping[str, Any], key: str, batch: "int | str | None") -> list[Port]:
+    entries = content.get(key)
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError(f"{key} is not a list of tables")
-    ports = [_port(entry, f"{key}[{place}]", batch) for place, entry in enumerate(entries)]
+    ports = [_port(entry, f"{key}[{index}]", batch) for index, entry in enumerate(entries)]
     names = [port.name for port in ports]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"{key} names '{twice}' twice")

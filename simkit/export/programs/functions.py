@@ -1,4 +1,4 @@
-"""Functions of a simulation that are exported (step, segment, trajectory, gradient, final state), of arrays by name."""
+"""Exported functions of a simulation (step, segment, trajectory, gradient, ...), of named arrays."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from simkit.core.simulation import Params, Simulation
     from simkit.scenario.scenario import Scenario
 
-# What each returns, in a sentence for io.json and the help.
+# Results of each form, in a sentence for io.json and the help.
 FORMS = {
-    "step": "one step: the next state, what a frame shows of it, its diagnostics and its status",
-    "segment": "the steps between two frames: as step, after that many of them",
+    "step": "one step: the next state, its observed arrays, its diagnostics and its status",
+    "segment": "the steps between two frames: the outputs of step after the last of them",
     "trajectory": "a whole run from the initial state: every frame, its diagnostics, and the last state",
     "gradient": "an objective and its derivatives with respect to all parameters",
-    "final": "the diagnostics at the end of a run; of one that converges with an implicit derivative",
+    "final": "the diagnostics at the end of a run, with an implicit derivative if the run converges",
     "start": "the initial state",
     "advance": "one step: the next state alone",
-    "show": "what a frame shows of a state, its diagnostics and its status",
+    "show": "the observed arrays of a state, its diagnostics and its status",
 }
-# Those of an interactive program, which calls ``start`` once, ``advance`` at every step and ``show`` when it draws.
+# Forms of an interactive program, which calls ``start`` once, ``advance`` at every step and ``show`` when it draws.
 PARTS = ("start", "advance", "show")
 type Function = Callable[..., tuple[Any, ...]]
 
@@ -36,12 +36,12 @@ class Program:
 
     Attributes:
         form: one of `FORMS`.
-        function: of the inputs, in order; returns the outputs, in order.
-        inputs: what it takes.
-        outputs: what it returns.
+        function: ``(*inputs) -> outputs``, in the order of the ports.
+        inputs: ports of the arguments.
+        outputs: ports of the results.
         start: ``seed -> inputs`` at the start of a run.
-        steps: how many steps one call takes.
-        calls: of a step or segment, how many lead to the next frame; otherwise 0.
+        steps: number of time steps in one call.
+        calls: number of calls from one frame to the next, of the forms ``step``, ``segment`` and ``advance``; else 0.
     """
 
     form: str
@@ -53,11 +53,11 @@ class Program:
     calls: int
 
     def following(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the inputs of the next call: ``next.NAME`` is given as ``state.NAME``.
+        """Return the inputs of the next call, in which ``state.NAME`` is ``next.NAME`` of this one.
 
         Args:
-            inputs: of a step or segment.
-            outputs: what came of them.
+            inputs: of this call.
+            outputs: of this call.
         """
         found = {port.name: array for port, array in zip(self.outputs, outputs, strict=True)}
         return [
@@ -67,16 +67,16 @@ class Program:
 
 
 def program_of(scenario: "Scenario", simulation: "Simulation", form: str, objective: str | None = None) -> Program:
-    """Return one of the functions of a simulation that can be exported, in the precision that JAX runs in.
+    """Return an exported function of a simulation, in JAX's present precision.
 
     Args:
-        scenario: for the seed, the steps, the distance of frames and the objectives.
-        simulation: built from it.
+        scenario: for its seed, steps, frame interval and objectives.
+        simulation: built from the scenario.
         form: one of `FORMS`.
-        objective: whose gradient; ``None`` takes the first of the scenario.
+        objective: name of the objective to differentiate; ``None`` takes the scenario's first.
 
     Raises:
-        UserError: if there is no such form or objective.
+        UserError: if the form or objective is unknown.
     """
     import jax
 
@@ -93,12 +93,12 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
         start, advance = jax.jit(simulation.init), frame(simulation, steps)
 
         def run(state: Any, params: "Params") -> dict[str, Any]:
-            state, told = advance(state, params)
+            state, found = advance(state, params)
             return {
                 "next": state,
-                "frame": told.observed,
-                "diagnostic": told.diagnosed,
-                "status": told.status,
+                "frame": found.observed,
+                "diagnostic": found.diagnosed,
+                "status": found.status,
             }
 
         state = jax.eval_shape(simulation.init, params, jax.random.key(0))
@@ -110,9 +110,9 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
     if form in ("advance", "show"):
         return part_of(simulation, form, parameters, scenario.run.every)
     key = jax.random.key(scenario.run.seed)
-    ports = [parameters, [dataclasses.replace(ports_of(key, "key", {})[0], doc="from which the start is drawn")]]
-    made = _of_runs(scenario, simulation, form, objective)
-    program = _flat(form, made, ports, (params, key), lambda seed: (params, jax.random.key(seed)), quantities)
+    ports = [parameters, [dataclasses.replace(ports_of(key, "key", {})[0], doc="random key of the initial state")]]
+    function = _of_runs(scenario, simulation, form, objective)
+    program = _flat(form, function, ports, (params, key), lambda seed: (params, jax.random.key(seed)), quantities)
     steps = 0 if form == "start" else scenario.run.steps
     return dataclasses.replace(program, steps=steps)
 
@@ -120,14 +120,14 @@ def program_of(scenario: "Scenario", simulation: "Simulation", form: str, object
 def part_of(
     simulation: "Simulation", form: str, parameters: list[Port], calls: int, names: Sequence[str] | None = None
 ) -> Program:
-    """Return what an interactive program calls again and again: ``advance`` or ``show``.
+    """Return the repeated part of an interactive program: ``advance`` or ``show``.
 
     Args:
-        simulation: whose.
+        simulation: to export.
         form: ``"advance"`` or ``"show"``.
-        parameters: its parameters, as inputs.
-        calls: how many steps lead to the next frame.
-        names: of what is observed, the arrays that are shown; ``None`` shows all.
+        parameters: ports of the simulation's parameters.
+        calls: number of steps from one frame to the next.
+        names: of the observed arrays that ``show`` returns; ``None`` returns all.
     """
     import jax
 
@@ -157,7 +157,7 @@ def part_of(
 def _of_runs(
     scenario: "Scenario", simulation: "Simulation", form: str, name: str | None
 ) -> "Callable[..., dict[str, Any]]":
-    """Return ``(params, key) -> {group: arrays}`` for a form that runs from the start to the end."""
+    """Return ``(params, key) -> {group: arrays}`` for a form that begins at the initial state."""
     import jax
 
     from simkit.core import gradient
@@ -196,7 +196,7 @@ def _of_runs(
 
 
 def _with_room(simulation: "Simulation", steps: int, key: Any) -> "Simulation":
-    """Return a simulation with buffers large enough for its run: those of a program cannot grow."""
+    """Return a simulation with buffers large enough for its run, since those of an exported program cannot grow."""
     import jax
 
     from simkit.core.growth import with_room
@@ -222,15 +222,15 @@ def _flat(
     start: Callable[[int], tuple[Any, ...]],
     quantities: Any,
 ) -> Program:
-    """Return a function of trees as one of plain arrays."""
+    """Return a function of trees as a program of plain arrays."""
     import jax
 
     structures = [jax.tree.structure(argument) for argument in example]
 
     def run(*arrays: Any) -> tuple[Any, ...]:
-        left = iter(arrays)
+        leaves = iter(arrays)
         trees = [
-            jax.tree.unflatten(structure, [decoded(port, next(left)) for port in ports])
+            jax.tree.unflatten(structure, [decoded(port, next(leaves)) for port in ports])
             for structure, ports in zip(structures, inputs, strict=True)
         ]
         return tuple(encoded(leaf) for leaf in jax.tree.leaves(function(*trees)))

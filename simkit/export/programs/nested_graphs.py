@@ -14,5 +14,5 @@ def graphs_of(graph: Any) -> list[Any]:
 
 
 def count_of(model: Any) -> int:
-    """Return the number of nodes of a model, with those of all bodies."""
+    """Return the number of nodes of a model, those of all bodies included."""
     return sum(len(graph.node) for graph in graphs_of(model.graph))

@@ -1,4 +1,4 @@
-"""The ONNX model of a program, with the names of its description."""
+"""ONNX model of a program, its inputs and outputs named like its ports; models read from untrusted bytes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,12 +20,12 @@ def to_onnx(
     """Return a program as an ONNX model whose inputs and outputs have the names of its ports.
 
     Args:
-        program: what to export.
+        program: to export.
         batch: size of the leading axis, ``"symbolic"`` for any, or ``None``.
-        operators: those that the target has; ``None`` allows all.
+        operators: of the target; ``None`` allows all.
 
     Returns:
-        The model, and the operators of it that the target lacks.
+        The model, and its operators that the target lacks, see `simkit.export.targets.model.fit`.
 
     Raises:
         UserError: if a primitive has no ONNX form.
@@ -55,11 +55,11 @@ def loaded(data: bytes, where: str) -> Any:
     """Return a model from its bytes.
 
     Args:
-        data: of the file.
-        where: its path, for errors.
+        data: content of the file.
+        where: path of the file, for errors.
 
     Raises:
-        UserError: if it is none, or reads other files or foreign sets of operators.
+        UserError: if the data is not a model, or the model reads other files or uses foreign operator sets.
     """
     from simkit.export.onnx.model import onnx_package
 
@@ -70,17 +70,17 @@ def loaded(data: bytes, where: str) -> Any:
         return model
     except UserError:
         raise
-    except Exception as error:  # protobuf raises many kinds on bytes that are not what they should be
+    except Exception as error:  # protobuf raises many kinds on malformed bytes
         raise UserError(f"{where}: it is not a model that stands alone ({one_line(error)}); export it again") from None
 
 
 def rename(model: Any, old: Sequence[str], new: Sequence[str]) -> None:
-    """Give inputs and outputs of a model other names, also where bodies of loops and branches use them.
+    """Rename inputs and outputs of a model, also where bodies of loops and branches use them.
 
     Args:
         model: changed in place.
         old: names in the model.
-        new: as many others; no other tensor of the model has one of them.
+        new: replacements in the same order; no other tensor of the model may have one of them.
     """
     names = dict(zip(old, new, strict=True))
     for graph in graphs_of(model.graph):
@@ -92,7 +92,7 @@ def rename(model: Any, old: Sequence[str], new: Sequence[str]) -> None:
 
 
 def _shorten_origins(graph: Any) -> None:
-    """Leave folders of this machine out of the lines that nodes come from."""
+    """Remove the folders of this machine from the source lines in the nodes' doc strings."""
     package, here = f"{Path(simkit.__file__).parents[1]}/", f"{Path.cwd()}/"
     for each in graphs_of(graph):
         for node in each.node:
@@ -101,7 +101,12 @@ def _shorten_origins(graph: Any) -> None:
 
 
 def _foreign(graph: Any) -> Any:
-    """Yield what a graph takes from outside of its file, or from no known set of operators."""
+    """Yield a complaint for each tensor outside of the file, sparse tensor, and operator of a foreign set.
+
+    Exports hold no sparse tensors, whose values could be outside of the file as well.
+    """
+    if graph.sparse_initializer:
+        yield "it holds sparse tensors"
     for tensor in graph.initializer:
         if tensor.external_data or tensor.data_location:
             yield f"its tensor '{one_line(tensor.name, 60)}' lies in another file"
@@ -109,9 +114,10 @@ def _foreign(graph: Any) -> Any:
         if node.domain not in ("", "ai.onnx"):
             yield f"its operator '{one_line(node.op_type, 60)}' is of the foreign set '{one_line(node.domain, 60)}'"
         for attribute in node.attribute:
-            if attribute.HasField("t") and (attribute.t.external_data or attribute.t.data_location):
+            if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:
+                yield "it holds sparse tensors"
+            tensors = [*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors]
+            if any(tensor.external_data or tensor.data_location for tensor in tensors):
                 yield f"its constant '{one_line(node.name, 60)}' lies in another file"
-            if attribute.HasField("g"):
-                yield from _foreign(attribute.g)
-            for inner in attribute.graphs:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
                 yield from _foreign(inner)

@@ -1,4 +1,4 @@
-"""Inputs and outputs of an exported program: plain arrays by name, whatever the structure of the simulation's state."""
+"""Ports (inputs and outputs) of an exported program: the leaves of a simulation's trees as named plain arrays."""
 
 import dataclasses
 import re
@@ -20,13 +20,13 @@ class Port:
 
     Attributes:
         name: the same in every runtime and in ``reference.npz``.
-        shape: without a batch axis.
-        dtype: of its numbers.
-        unit: physical unit, ``"1"`` for a pure number; empty where nothing declares it.
-        doc: what it means; empty where nothing declares it.
+        shape: without the batch axis.
+        dtype: name of the element type.
+        unit: physical unit, ``"1"`` for a pure number; empty if not declared.
+        doc: meaning; empty if not declared.
         kind: ``"number"``; ``"complex number"``, with a last axis of real and imaginary part; or ``"random key"``, its
             words as ``uint32``.
-        bounds: lowest and highest value allowed, of a parameter that declares them.
+        bounds: lowest and highest value allowed, for a parameter that declares them.
         implementation: of random keys, the name of JAX's generator.
     """
 
@@ -40,23 +40,23 @@ class Port:
     implementation: str = ""
 
     def described(self, batch: "int | str | None") -> dict[str, Any]:
-        """Return what ``io.json`` says of it.
+        """Return the entry of this port in ``io.json``.
 
         Args:
-            batch: size of the leading batch axis, a word if it may be any; ``None`` without one.
+            batch: size of the leading batch axis, ``"symbolic"`` for any, ``None`` without one.
         """
-        told = dataclasses.asdict(self)
-        told["shape"] = [*([] if batch is None else [batch]), *self.shape]
-        return {key: value for key, value in told.items() if value not in (None, "")}
+        entry = dataclasses.asdict(self)
+        entry["shape"] = [*([] if batch is None else [batch]), *self.shape]
+        return {key: value for key, value in entry.items() if value not in (None, "")}
 
 
 def ports_of(tree: Any, prefix: str, quantities: "dict[str, Quantity]") -> list[Port]:
     """Return the ports of a tree's arrays, in the order of its leaves.
 
     Args:
-        tree: of arrays or their shapes.
-        prefix: first word of their names.
-        quantities: what is known of them, by the last step of their path.
+        tree: of arrays, or of their shapes and types.
+        prefix: first word of the names, which are ``PREFIX.PATH``.
+        quantities: units and meanings by the last step of a path.
     """
     import jax
 
@@ -67,13 +67,12 @@ def ports_of(tree: Any, prefix: str, quantities: "dict[str, Quantity]") -> list[
         if any(port.name == name for port in found):
             name = f"{name}_{len(found)}"
         known = quantities.get(steps[-1]) if steps else None
-        told = {} if known is None else {"unit": known.unit, "doc": known.doc}
-        found.append(_port(name, leaf, told))
+        found.append(_port(name, leaf, {} if known is None else {"unit": known.unit, "doc": known.doc}))
     return found
 
 
 def encoded(leaf: Any) -> Any:
-    """Return an array as programs take it: words of keys, real and imaginary parts along a last axis."""
+    """Return an array as a plain one: the words of random keys, or real and imaginary parts along a last axis."""
     import jax
     import jax.numpy as jnp
 
@@ -85,7 +84,7 @@ def encoded(leaf: Any) -> Any:
 
 
 def decoded(port: Port, array: Any) -> Any:
-    """Return what `encoded` was given.
+    """Return the array of which `encoded` returned ``array``.
 
     Args:
         port: of the array.
@@ -98,18 +97,18 @@ def decoded(port: Port, array: Any) -> Any:
     return jax.lax.complex(array[..., 0], array[..., 1]) if port.kind == COMPLEX else array
 
 
-def _port(name: str, leaf: Any, told: dict[str, Any]) -> Port:
+def _port(name: str, leaf: Any, declared: dict[str, Any]) -> Port:
     import jax
     import jax.numpy as jnp
 
     shape = jax.eval_shape(encoded, leaf)
     kind, names = NUMBER, [""]
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        kind, told = KEY, {}
+        kind, declared = KEY, {}
         jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), leaf)
     elif np.issubdtype(leaf.dtype, np.complexfloating):
         kind = COMPLEX
-    return Port(name, tuple(shape.shape), shape.dtype.name, kind=kind, implementation=names[-1], **told)
+    return Port(name, tuple(shape.shape), shape.dtype.name, kind=kind, implementation=names[-1], **declared)
 
 
 def _step(key: Any) -> str:

@@ -1,4 +1,4 @@
-"""Programs whose roundings are disturbed at random: how closely two runtimes can agree (stochastic arithmetic)."""
+"""Stochastic arithmetic: programs with perturbed roundings, to estimate how closely two runtimes can agree."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,40 +9,40 @@ from simkit.export.onnx import tracing
 from simkit.export.onnx.equations import Equation
 from simkit.export.onnx.tracing import Program
 
-# Elementary and special functions, which each library rounds in its own way, some units off.
+# Elementary and special functions, which libraries compute with different errors of some units in the last place.
 _ROUNDED = (
     "acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cos cosh cumprod digamma erf erf_inv erfc exp "
     "exp2 expm1 igamma igamma_grad_a igammac lgamma log log1p logistic polygamma polynomial pow random_gamma_grad "
     "reduce_prod regularized_incomplete_beta rsqrt sin sinh tan tanh zeta"
 )
-# Sums of many terms, whose rounding is that of the largest of them: the terms are disturbed, not the result.
+# Sums of many terms, whose rounding error scales with the largest term: the terms are perturbed, not the result.
 _SUMS = (
     "cholesky conv_general_dilated cumlogsumexp cumsum dot_general eigh fft householder_product lu qr reduce_sum "
     "reduce_window_sum scatter_add scatter_sub svd tridiagonal_solve triangular_solve"
 )
 
 
-def disturbed(function: Callable[..., Any], *shapes: Any) -> Callable[..., list[Any]]:
-    """Return a function as a runtime that rounds otherwise may compute it: ``(sample, *arrays) -> arrays``.
+def perturbed(function: Callable[..., Any], *shapes: Any) -> Callable[..., list[Any]]:
+    """Return a function with perturbed roundings, as another runtime may compute it: ``(sample, *arrays) -> arrays``.
 
-    Numbers are moved by one unit in their last place, up or down as good as at random (Parker 1997, Monte Carlo
-    arithmetic): arguments, terms of sums, results of elementary functions, and what a turn of a loop changed of its
-    state. Products and sums of two, which all runtimes round alike, are not; there would be too many to compile.
-    Numbers whose lower half of digits is zero stay: they, their sums and their products are exact, as are counts, masks
-    and powers of two. Equal numbers are moved alike: a state may hold parameters, and compare them with those given.
+    Numbers are moved by one unit in their last place, up or down, pseudo-randomly (Parker 1997, Monte Carlo
+    arithmetic): arguments, terms of sums, results of elementary functions, and entries of a loop's state that an
+    iteration changed. Products and sums of two terms are not moved: all runtimes round them alike, and there would be
+    too many to compile. Numbers whose lower half of mantissa bits is zero stay (counts, masks, powers of two), since
+    they, their sums and their products are exact. Equal numbers are moved alike, so that a comparison of a state with
+    the parameters that it holds has the same outcome.
 
     Args:
         function: of arrays, returning arrays; traced as for a runtime that computes array by array.
-        *shapes: of its arguments.
+        *shapes: shapes and types of its arguments.
 
     Returns:
-        The function; sample 0 disturbs nothing, each other one differently.
+        The function; sample 0 perturbs nothing, every other sample differently.
     """
     program, _ = tracing.trace(function, *shapes)
 
     def run(sample: Any, *arrays: Any) -> list[Any]:
-        given = [_moved(array, sample) for array in arrays]
-        return _run(program, given, sample)
+        return _run(program, [_moved(array, sample) for array in arrays], sample)
 
     return run
 
@@ -89,41 +89,41 @@ def _scan(parts: tracing.Scan, values: list[Any], sample: Any) -> list[Any]:
 
     constants, rest = values[: parts.constants], values[parts.constants :]
 
-    def turn(carry: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
+    def iteration(carry: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
         results = _run(parts.body, [*constants, *carry, *row], sample)
         return _next(carry, results[: parts.carry], sample), results[parts.carry :]
 
     start, rows = rest[: parts.carry], rest[parts.carry :]
-    carry, made = jax.lax.scan(turn, start, rows, length=parts.length, reverse=parts.reverse)
-    return [*carry, *made]
+    carry, stacked = jax.lax.scan(iteration, start, rows, length=parts.length, reverse=parts.reverse)
+    return [*carry, *stacked]
 
 
 def _while(parts: tracing.While, values: list[Any], sample: Any) -> list[Any]:
     import jax
     import jax.numpy as jnp
 
-    own = parts.test_constants + parts.body_constants
-    tested, used = values[: parts.test_constants], values[parts.test_constants : own]
+    count = parts.test_constants + parts.body_constants
+    of_test, of_body = values[: parts.test_constants], values[parts.test_constants : count]
 
-    def goes_on(state: list[Any]) -> Any:
-        return _run(parts.test, [*tested, *state], sample)[0]
+    def condition(state: list[Any]) -> Any:
+        return _run(parts.test, [*of_test, *state], sample)[0]
 
-    def turn(state: list[Any]) -> list[Any]:
-        after = _next(state, _run(parts.body, [*used, *state], sample), sample)
-        going = goes_on(state)
-        if not going.shape:
+    def iteration(state: list[Any]) -> list[Any]:
+        after = _next(state, _run(parts.body, [*of_body, *state], sample), sample)
+        active = condition(state)
+        if not active.shape:
             return after
-        # Of a batch: members that are done keep their state.
+        # A batch: members whose condition is false keep their state.
         return [
-            jnp.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)
+            jnp.where(active.reshape(active.shape + (1,) * (new.ndim - active.ndim)), new, old)
             for new, old in zip(after, state, strict=True)
         ]
 
-    return jax.lax.while_loop(lambda state: goes_on(state).any(), turn, values[own:])
+    return jax.lax.while_loop(lambda state: condition(state).any(), iteration, values[count:])
 
 
 def _next(before: Sequence[Any], after: Sequence[Any], sample: Any) -> list[Any]:
-    """Return the state after a turn of a loop, moved where the turn changed it."""
+    """Return the state after an iteration of a loop, moved where the iteration changed it."""
     import jax.numpy as jnp
 
     return [
@@ -136,8 +136,8 @@ def _moved(value: Any, sample: Any) -> Any:
     """Return numbers, each moved by one unit in its last place, up or down.
 
     Args:
-        value: an array; what holds no numbers of single or double precision stays.
-        sample: which disturbance; 0 for none.
+        value: an array; types other than float32, float64 and complex ones of these are returned unchanged.
+        sample: index of the perturbation; 0 for none.
     """
     import jax.numpy as jnp
     from jax import lax
@@ -150,9 +150,9 @@ def _moved(value: Any, sample: Any) -> Any:
     size = 8 * dtype.itemsize
     word = jnp.dtype(f"uint{size}")
     bits = lax.bitcast_convert_type(jnp.asarray(value), word)
-    # The last digits of a rounded number are as good as random. Opposite numbers do not stay opposite.
+    # The low bits of a rounded number are nearly random. The sign bit, mixed in, moves x and -x by different amounts.
     up = ((bits >> jnp.asarray(sample, word)) ^ (bits >> (size - 2))) & 2
     low = np.array(2 ** ((jnp.finfo(dtype).nmant + 1) // 2) - 1, word)
-    # Larger numbers stand for infinity.
+    # Numbers beyond the square root of the largest one stand for infinity.
     is_rounded = (bits & low != 0) & (jnp.abs(value) < jnp.finfo(dtype).max ** 0.5)
     return lax.bitcast_convert_type(jnp.where(is_rounded & (sample != 0), bits + up - 1, bits), dtype)

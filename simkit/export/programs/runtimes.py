@@ -1,4 +1,4 @@
-"""The runtimes that programs are written for: how each file is made, and how it runs."""
+"""Runtimes of exported programs: writing StableHLO, and running StableHLO and ONNX."""
 
 import re
 import time
@@ -13,13 +13,13 @@ from simkit.export.programs.functions import Program
 PLATFORMS = ("cpu", "cuda", "tpu")
 SYMBOLIC = "symbolic"
 JAXEXPORT, MLIR, ONNX = "model.jaxexport", "model.mlir", "model.onnx"
-# What runs each file, as reports name it.
+# Runtime of each file, as named in reports.
 RUNTIMES = {ONNX: "onnxruntime", JAXEXPORT: "jax.export"}
 
 type Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
-# Libraries that a StableHLO program may call: linear algebra and Fourier transforms that come with JAX. Nothing that
-# calls back to Python, or to an address.
+# Libraries that a StableHLO program may call: linear algebra and Fourier transforms that come with JAX, but no
+# callbacks to Python and no calls of an address.
 _CALLS = re.compile(r"custom_call\s+@([\w.]+)|call_target_name\s*=\s*\"([^\"]*)\"")
 _LIBRARIES = re.compile(
     r"lapack_\w+|cusolver_\w+|cublas_\w+|cu_\w+|hipsolver_\w+|hipblas_\w+|hip_\w+|pocketfft|(dynamic_)?ducc_fft"
@@ -29,15 +29,15 @@ _LIBRARIES = re.compile(
 
 
 class RefusedError(UserError):
-    """A runtime does not run a program that is written as it should be."""
+    """A runtime refuses a valid program, or fails while it runs the program."""
 
 
 def batched(program: Program, batch: "int | str | None") -> Callable[..., tuple[Any, ...]]:
-    """Return a program's function, with a leading batch axis on every array if there is a batch.
+    """Return a program's function, with a leading batch axis on every array unless ``batch`` is ``None``.
 
     Args:
-        program: whose.
-        batch: its size, ``"symbolic"`` for any, or ``None``.
+        program: to batch.
+        batch: size of the batch, ``"symbolic"`` for any, or ``None``.
     """
     import jax
 
@@ -45,10 +45,10 @@ def batched(program: Program, batch: "int | str | None") -> Callable[..., tuple[
 
 
 def shapes_of(program: Program, batch: "int | str | None") -> list[Any]:
-    """Return shapes and types of a program's inputs.
+    """Return shapes and types of a program's inputs, as ``jax.ShapeDtypeStruct``.
 
     Args:
-        program: whose.
+        program: with the inputs.
         batch: as for `batched`.
     """
     import jax
@@ -65,12 +65,12 @@ def to_stablehlo(program: Program, batch: "int | str | None", name: str) -> dict
     """Return the files of a StableHLO program for CPU, CUDA and TPU.
 
     Args:
-        program: what to export; ``"final"`` carries its vector-Jacobian product.
+        program: to export; the form ``"final"`` is written with its vector-Jacobian product.
         batch: as for `batched`.
         name: of the scenario, for errors.
 
     Raises:
-        UserError: if it calls the host.
+        UserError: if the program calls back to the host.
     """
     import jax
     from jax import export
@@ -90,10 +90,10 @@ def run_stablehlo(data: bytes, where: str) -> Run:
 
     Args:
         data: content of ``model.jaxexport``.
-        where: its path, for errors.
+        where: path of the file, for errors.
 
     Raises:
-        UserError: if it is none, or calls anything but libraries that come with JAX.
+        UserError: if the data is not such a program, or calls anything but libraries that come with JAX.
     """
     import jax
     from jax import export
@@ -101,12 +101,12 @@ def run_stablehlo(data: bytes, where: str) -> Run:
     try:
         program = export.deserialize(bytearray(data))
         text = program.mlir_module()
-    except Exception as error:  # flatbuffers and JAX raise many kinds on bytes that are not what they should be
+    except Exception as error:  # flatbuffers and JAX raise many kinds on malformed bytes
         raise UserError(f"{where}: it is not a program of jax.export ({one_line(error)}); export it again") from None
     called = {first or second for first, second in _CALLS.findall(text)}
-    if strange := sorted(target for target in called if not _LIBRARIES.fullmatch(target)):
+    if foreign := sorted(target for target in called if not _LIBRARIES.fullmatch(target)):
         raise UserError(
-            f"{where}: it calls '{one_line(strange[0], 60)}', which is no library of JAX; run it only if you trust it, "
+            f"{where}: it calls '{one_line(foreign[0], 60)}', which is no library of JAX; run it only if you trust it, "
             "with run_jax.py"
         )
 
@@ -127,7 +127,7 @@ def run_onnx(data: bytes, names: Sequence[Sequence[str]], where: str) -> Run:
     Args:
         data: content of ``model.onnx``.
         names: of the inputs, in order, and of the outputs.
-        where: its path, for errors.
+        where: path of the file, for errors.
 
     Raises:
         UserError: if onnxruntime is not installed, or the model lacks an output.
@@ -162,7 +162,7 @@ def run_onnx(data: bytes, names: Sequence[Sequence[str]], where: str) -> Run:
 
 
 def timed[T](function: Callable[[], T]) -> tuple[T, float]:
-    """Return what a function returns, and the processor time that it took in seconds."""
+    """Return a function's result, and the processor time of the call in seconds."""
     start = time.process_time()
     result = function()
     return result, time.process_time() - start

@@ -1,4 +1,4 @@
-"""The short programs that come with an export and run it without simkit: with onnxruntime, or with JAX alone."""
+"""Scripts in the folder of an exported program that run it without simkit: with onnxruntime, or with JAX alone."""
 
 from simkit.export.programs.runtimes import JAXEXPORT, ONNX
 
@@ -9,12 +9,12 @@ _WITH = {
 import onnxruntime
 
 session = onnxruntime.InferenceSession(FOLDER / "model.onnx", providers=["CPUExecutionProvider"])
-TAKEN = {port.name for port in session.get_inputs()}  # the runtime drops what nothing depends on
+USED = {port.name for port in session.get_inputs()}  # onnxruntime drops inputs that no output depends on
 
 
 def call(inputs):
     """Return the outputs of one call, by name."""
-    found = session.run([port["name"] for port in OUTPUTS], {k: v for k, v in inputs.items() if k in TAKEN})
+    found = session.run([port["name"] for port in OUTPUTS], {k: v for k, v in inputs.items() if k in USED})
     return {port["name"]: array for port, array in zip(OUTPUTS, found)}
 ''',
     ),
@@ -38,9 +38,9 @@ def call(inputs):
 }
 _TEXT = '''"""Run this program with {runtime}, without simkit, and compare it with its reference.
 
-python {file}                          compare with reference.npz
-python {file} --inputs my.npz          start from other inputs, by their names in io.json
-python {file} --calls 100 -o out.npz   call a step or segment again and again, and keep what the frames show
+python {file}                              compare with reference.npz
+python {file} --inputs my.npz -o out.npz   call it with other inputs, named as in io.json, and store its outputs
+python {file} --calls 100 -o out.npz       call a step or segment 100 times, and store the frames
 """
 
 import argparse
@@ -62,7 +62,7 @@ def refuse(message):
 
 
 def checked(arrays):
-    """Return inputs as the program takes them, or stop with the first that is wrong."""
+    """Return the inputs in the program's order, or stop at the first one of a wrong type, shape or value."""
     for port in INPUTS:
         name, shape = port["name"], port["shape"]
         if name not in arrays:
@@ -89,7 +89,7 @@ def error_of(expected, found):
 
 
 def compare(reference):
-    """Print how far each output is from the reference, and return how many are too far."""
+    """Print the error of each output, and return the number of errors that are too large."""
     missed = 0
     for case, allowed in CARD["allowed_errors"].items():
         prefix = f"{{case}}.input."
@@ -103,7 +103,7 @@ def compare(reference):
 
 
 def follow(inputs, calls):
-    """Return what the frames show, call after call, each output stacked along a first axis."""
+    """Return the frame, diagnostics and status after each call, stacked along a first axis."""
     kept = []
     for _ in range(calls):
         found = call(inputs)
@@ -113,14 +113,16 @@ def follow(inputs, calls):
 
 
 def main():
-    """Read the command line."""
+    """Read the command line, run the program, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", help="an .npz file of inputs by name (default: those of the reference)")
-    parser.add_argument("--calls", type=int, default=1, help="how often a step or segment is called")
+    parser.add_argument("--calls", type=int, default=1, help="number of calls of a step or segment")
     parser.add_argument("-o", "--output", help="the .npz file to write")
     arguments = parser.parse_args()
     reference = np.load(FOLDER / "reference.npz", allow_pickle=False)
     if arguments.output is None:
+        if arguments.inputs or arguments.calls != 1:
+            refuse("--inputs and --calls need a file for the outputs; add -o out.npz")
         return 1 if compare(reference) else 0
     inputs = {{k[12:]: reference[k] for k in reference.files if k.startswith("start.input.")}}
     if arguments.inputs:
@@ -137,11 +139,11 @@ if __name__ == "__main__":
 
 
 def stand_alone(file: str, program: str) -> bytes:
-    """Return the program that runs an exported one.
+    """Return the script that runs an exported program.
 
     Args:
-        file: its own name.
-        program: name of the exported file.
+        file: name of the script.
+        program: name of the exported file, ``"model.onnx"`` or ``"model.jaxexport"``.
     """
     runtime, call = _WITH[program]
     return _TEXT.format(runtime=runtime, file=file, import_and_call=call).encode()

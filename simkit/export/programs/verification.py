@@ -1,4 +1,4 @@
-"""Programs run from their files and compared with their reference, and what is reported of them."""
+"""Verification of exported programs: run from their files, compared with their reference, and reported."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ from simkit.storage.files import write_json
 
 @dataclasses.dataclass(frozen=True)
 class RuntimeReport:
-    """How one runtime does with a program.
+    """Results of a program in one runtime.
 
     Attributes:
         runtime: its name.
-        file: the program's.
+        file: name of the program's file.
         size: of the file, in bytes.
-        differences: of all outputs in all cases; none if it was refused.
-        seconds_to_load: processor time, with what the runtime compiles.
+        differences: of all outputs in all cases; empty if the runtime refused the program.
+        seconds_to_load: processor time of loading, compilation included.
         seconds_to_run: processor time of one call.
-        nodes: of an ONNX model.
-        seconds_to_make: processor time; ``None`` where it was made before.
-        refused: why the runtime does not run the program; empty if it does.
+        nodes: number of nodes of an ONNX model.
+        seconds_to_make: processor time of the export; ``None`` for a verification.
+        refused: reason why the runtime does not run the program; empty if it does.
     """
 
     runtime: str
@@ -43,36 +43,36 @@ class RuntimeReport:
 
     @property
     def passed(self) -> bool:
-        """Whether it runs the program, and every output is as near to JAX as it must be."""
+        """Whether the runtime runs the program, and every output differs from JAX by at most its allowed error."""
         return not self.refused and all(one.passed for one in self.differences)
 
     @property
     def worst(self) -> Difference | None:
-        """The output that comes nearest to a miss, or misses most."""
+        """The output whose error is largest relative to what is allowed."""
         return worst_of(self.differences)
 
     @property
     def largest_error(self) -> float | None:
-        """Of all outputs that are compared."""
+        """Largest error of all outputs that are compared."""
         return max((one.error for one in self.differences if one.compared), default=None)
 
     @property
     def not_compared(self) -> list[str]:
-        """Outputs of which nothing can be asked in one case at least, because rounding alone changes them too much."""
+        """Names of outputs that are not compared in at least one case, because rounding alone changes them too much."""
         return not_compared(self.differences)
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """How an exported program does.
+    """Results of an exported program.
 
     Attributes:
         folder: of its files.
-        form: which function of the simulation it is.
-        tolerance: that it was held to.
-        runtimes: those that ran it, or refused it.
-        outside: operators of the ONNX model that the target lacks, with how often they occur and the lines they come
-            from.
+        form: of the program, see `simkit.export.programs.functions.FORMS`.
+        tolerance: largest error relative to the largest number of an output.
+        runtimes: reports of the runtimes that ran or refused the program.
+        outside: operators of the ONNX model that the target lacks, ``{operator: {"count": n, "lines": [...]}}`` with
+            the source lines that they come from.
     """
 
     folder: Path
@@ -83,7 +83,7 @@ class Report:
 
     @property
     def misses(self) -> list[str]:
-        """What is wrong, one line each."""
+        """One line for each error that is too large, each runtime that refused, and each operator that is missing."""
         found = [
             f"{self.folder / runtime.file}: {one.output} differs from JAX by {one.error:.2g} in {runtime.runtime}; "
             f"{one.allowed:.2g} is allowed"
@@ -97,22 +97,22 @@ class Report:
             if not runtime.refused and not any(one.compared for one in runtime.differences)
         ]
         found += [runtime.refused for runtime in self.runtimes if runtime.refused]
-        for operator, told in self.outside.items():
-            lines = ", ".join(told["lines"][:3])
-            found.append(f"the target has no {operator}, {told['count']} of which come from {lines}")
+        for operator, uses in self.outside.items():
+            lines = ", ".join(uses["lines"][:3])
+            found.append(f"the target has no {operator}, {uses['count']} of which come from {lines}")
         return found
 
     @property
     def passed(self) -> bool:
-        """Whether every runtime runs it, as near to JAX as it must be, and the target has every operator."""
+        """Whether every runtime runs the program within the allowed errors, and the target has every operator."""
         return not self.misses
 
 
 def verify(folder: Path) -> Report:
     """Run the programs of a folder and compare them with its reference, without running any code in it.
 
-    Nothing of the folder is unpickled or imported; names, types, shapes, bounds and sizes are checked before memory is
-    taken; a program that calls anything but JAX's own libraries, or reads other files, is refused.
+    No file is unpickled or imported; names, types, shapes, bounds and sizes are checked before memory is allocated; a
+    program that calls anything but JAX's own libraries, or reads other files, is refused.
 
     Args:
         folder: of an exported program.
@@ -125,29 +125,29 @@ def verify(folder: Path) -> Report:
     kinds = {port.dtype for port in (*card.inputs, *card.outputs)}
     with precision("float64" if kinds & {"float64", "int64", "uint64"} else "float32"):
         found = compared(folder, card, cases)
-    tolerance = card.told.get("tolerance")
+    tolerance = card.content.get("tolerance")
     return Report(folder, card.form, tolerance if isinstance(tolerance, float) else 0.0, found)
 
 
 def compared(folder: Path, card: folders.Card, cases: Mapping[str, folders.Case]) -> list[RuntimeReport]:
-    """Return how each runtime does with the program of a folder.
+    """Return the report of each runtime on the program of a folder.
 
     Args:
-        folder: that holds the files.
-        card: what its ``io.json`` says.
-        cases: what its ``reference.npz`` holds.
+        folder: of the files.
+        card: content of its ``io.json``.
+        cases: content of its ``reference.npz``.
 
     Raises:
         UserError: if there is no program, or a file is damaged.
     """
-    found = [_ran(folder, file, card, cases) for file in (runtimes.ONNX, runtimes.JAXEXPORT) if file in card.files]
+    found = [_report(folder, file, card, cases) for file in (runtimes.ONNX, runtimes.JAXEXPORT) if file in card.files]
     if not found:
         raise UserError(f"{folder}: it holds neither {runtimes.ONNX} nor {runtimes.JAXEXPORT}; export it again")
     return found
 
 
-def _ran(folder: Path, file: str, card: folders.Card, cases: Mapping[str, folders.Case]) -> RuntimeReport:
-    """Return how the runtime of a file does with it."""
+def _report(folder: Path, file: str, card: folders.Card, cases: Mapping[str, folders.Case]) -> RuntimeReport:
+    """Run the program of a file in its runtime, and return the report."""
     names = [port.name for port in card.inputs], [port.name for port in card.outputs]
     data, where, nodes = folders.read_program(folder, file), str(folder / file), None
     if file == runtimes.ONNX:
@@ -155,7 +155,7 @@ def _ran(folder: Path, file: str, card: folders.Card, cases: Mapping[str, folder
         from simkit.export.programs.onnx_model import loaded
 
         nodes = count_of(loaded(data, where))
-    told: list[Difference] = []
+    found: list[Difference] = []
     spent = seconds = 0.0
     refused = ""
     try:
@@ -165,14 +165,14 @@ def _ran(folder: Path, file: str, card: folders.Card, cases: Mapping[str, folder
             run, seconds = runtimes.timed(lambda: runtimes.run_stablehlo(data, where))
         for case, both in cases.items():
             # The first call compiles.
-            outputs, first = runtimes.timed(lambda both=both: run(both.inputs))
-            again, spent = runtimes.timed(lambda both=both: run(both.inputs))
+            _, first = runtimes.timed(lambda both=both: run(both.inputs))
+            outputs, spent = runtimes.timed(lambda both=both: run(both.inputs))
             seconds += max(first - spent, 0.0)
             _check_shapes(where, card, both.outputs, outputs)
-            told += differences(names[1], both.outputs, again, card.allowed[case])
+            found += differences(names[1], both.outputs, outputs, card.allowed[case])
     except runtimes.RefusedError as error:
         refused = str(error)
-    return RuntimeReport(runtimes.RUNTIMES[file], file, len(data), told, seconds, spent, nodes, refused=refused)
+    return RuntimeReport(runtimes.RUNTIMES[file], file, len(data), found, seconds, spent, nodes, refused=refused)
 
 
 def write_report(folder: Path, scenario: str, report: Report) -> None:
@@ -180,14 +180,14 @@ def write_report(folder: Path, scenario: str, report: Report) -> None:
 
     Args:
         folder: of the program.
-        scenario: its name.
-        report: what to write.
+        scenario: name of the scenario.
+        report: to write.
     """
     write_json(folder / folders.REPORT, {"scenario": scenario, **as_plain(report)})
 
 
 def as_plain(report: Report) -> dict[str, Any]:
-    """Return a report as plain data for machines."""
+    """Return a report as plain data for JSON."""
     return {
         "folder": str(report.folder),
         "form": report.form,

@@ -1,1 +1,1 @@
-"""Targets that have fewer operators than ONNX: which of a model's operators they lack, and what can replace these."""
+"""Targets with fewer operators than ONNX: replacement of the missing operators, and a list of the remaining ones."""

@@ -1,4 +1,4 @@
-"""Replacements of operators of arithmetic, and of choices, by other arithmetic."""
+"""Replacements of arithmetic operators, and of Where, by other arithmetic."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ type Shape = tuple[int, ...]
 
 @replaces("Where", "Cast", "Div", "Sub", "Add")
 def not_finite(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
-    """``b + 0 / (1 - m)`` and ``b + m / (1 - m)``, where what is chosen is known to be no number, or infinite."""
-    chosen, a, b = inputs
+    """``b + 0 / (1 - m)`` for a constant a that is NaN, and ``b + m / (1 - m)`` for an infinite one; m = 0 or 1."""
+    condition, a, b = inputs
     for constant, other, swapped in ((a, b, False), (b, a, True)):
         value = known(constant)
         if value is None or dtype.kind != "f" or value.size != 1 or np.isfinite(value).all():
             continue
         one, number = graph.constant(1, dtype), value.item()
-        mask = graph.cast(chosen, dtype)
+        mask = graph.cast(condition, dtype)
         rest = graph.elementwise("Sub", one, mask)
         mask, rest = (rest, mask) if swapped else (mask, rest)
-        above = graph.constant(0, dtype) if np.isnan(number) else mask
-        added = graph.op("Div", [above, rest], rest.shape, dtype)
+        numerator = graph.constant(0, dtype) if np.isnan(number) else mask
+        added = graph.op("Div", [numerator, rest], rest.shape, dtype)
         result = graph.elementwise("Sub" if number < 0 else "Add", other, added)
         return graph.expand(result, shape)
     return None
@@ -32,29 +32,29 @@ def not_finite(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> T
 
 @replaces("Where", "Cast", "Mul", "Sub", "Add")
 def where(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
-    """``m a + (1 - m) b`` with the mask m = 0 or 1: exact for finite numbers, of which both branches must be."""
-    chosen, a, b = inputs
+    """``m a + (1 - m) b`` with the mask m = 0 or 1: exact if both a and b are finite everywhere."""
+    condition, a, b = inputs
     if dtype.kind == "f" and any((value := known(t)) is not None and not np.isfinite(value).all() for t in (a, b)):
         return None
     if dtype.kind == "b":
-        wide = [chosen, *(graph.cast(tensor, np.float32) for tensor in (a, b))]
+        wide = [condition, *(graph.cast(tensor, np.float32) for tensor in (a, b))]
         result = where(graph, wide, shape, np.dtype(np.float32))
         return result and graph.cast(result, bool)
-    mask = graph.cast(chosen, dtype)
+    mask = graph.cast(condition, dtype)
     rest = graph.elementwise("Sub", graph.constant(1, dtype), mask)
     return graph.elementwise("Add", graph.elementwise("Mul", mask, a), graph.elementwise("Mul", rest, b))
 
 
 @replaces("Max", "Greater", "Where")
 def maximum(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
-    """The greater of two."""
-    return _chosen(graph, "Greater", inputs)
+    """``where(a > b, a, b)``."""
+    return _extreme(graph, "Greater", inputs)
 
 
 @replaces("Min", "Less", "Where")
 def minimum(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
-    """The less of two."""
-    return _chosen(graph, "Less", inputs)
+    """``where(a < b, a, b)``."""
+    return _extreme(graph, "Less", inputs)
 
 
 @replaces("Clip", "Max", "Min")
@@ -98,7 +98,7 @@ def sign(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
 @replaces("Reciprocal", "Div")
 def reciprocal(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
     """``1 / x``."""
-    # Not by `elementwise`, which writes it as Reciprocal again.
+    # Not by `elementwise`, which turns 1 / x into Reciprocal again.
     return graph.op("Div", [graph.constant(1, dtype), inputs[0]], shape, dtype)
 
 
@@ -124,7 +124,7 @@ def ceiling(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tens
 
 @replaces("Round", "Floor", "Greater", "Equal", "And", "Cast", "Mul", "Sub", "Add")
 def rounded(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
-    """The nearest integer, of two equally near ones the even one."""
+    """The nearest integer, halves to the even one."""
     x, half = inputs[0], graph.constant(0.5, dtype)
     below = graph.elementwise("Floor", x)
     rest = graph.elementwise("Sub", x, below)
@@ -140,24 +140,24 @@ def rounded(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tens
 @replaces("Sigmoid", "Neg", "Exp", "Add", "Reciprocal")
 def sigmoid(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
     """``1 / (1 + exp(-x))``."""
-    grown = graph.elementwise("Exp", graph.elementwise("Neg", inputs[0]))
-    return graph.elementwise("Reciprocal", graph.elementwise("Add", grown, graph.constant(1, dtype)))
+    exponential = graph.elementwise("Exp", graph.elementwise("Neg", inputs[0]))
+    return graph.elementwise("Reciprocal", graph.elementwise("Add", exponential, graph.constant(1, dtype)))
 
 
 @replaces("BitShift", "Cast", "Mul", "Div")
 def shift(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, direction: str) -> Tensor | None:
-    """A product with a power of two, or a quotient, of unsigned integers and a known shift."""
-    x, by = inputs
-    if (places := known(by)) is None or dtype.itemsize > 4:
+    """A product with a power of two, or a quotient, for unsigned integers and a constant distance."""
+    x, distance = inputs
+    if (bits := known(distance)) is None or dtype.itemsize > 4:
         return None
-    power = graph.constant(np.exp2(places).astype(np.int64))
+    power = graph.constant(np.exp2(bits).astype(np.int64))
     wide = graph.cast(x, np.int64)
     return graph.cast(graph.elementwise("Mul" if direction == "LEFT" else "Div", wide, power), dtype)
 
 
 @replaces("BitCast", "Cast", "Div", "Mul", "Sub", "Add", "Pow")
 def bits_as_number(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, to: Any) -> Tensor | None:
-    """``(1 + m) 2^e``, of the bits of positive normal numbers, as random numbers are made."""
+    """``(1 + m) 2^e`` of the bits of positive normal numbers, from which JAX makes random numbers."""
     x, real = inputs[0], np.dtype(to)
     if x.dtype.kind != "u" or real.kind != "f" or x.dtype.itemsize != real.itemsize or real.itemsize < 4:
         return None
@@ -173,11 +173,11 @@ def bits_as_number(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, 
 
 
 def known(tensor: Tensor) -> np.ndarray | None:
-    """Return the numbers of a tensor if they are known, or of what it is a broadcast of."""
+    """Return the array of a constant, before its broadcast; ``None`` for other tensors."""
     return (tensor.narrow or tensor).value
 
 
-def _chosen(graph: Graph, operator: str, inputs: Inputs) -> Tensor:
+def _extreme(graph: Graph, operator: str, inputs: Inputs) -> Tensor:
     result = inputs[0]
     for other in inputs[1:]:
         result = graph.elementwise("Where", graph.elementwise(operator, result, other, dtype=bool), result, other)

@@ -1,4 +1,4 @@
-"""A graph for a target with fewer operators: those that it lacks are replaced as they are added."""
+"""Graph for a target with fewer operators: missing operators are replaced when they are added."""
 
 import functools
 import importlib
@@ -16,13 +16,13 @@ FAMILIES = ("arithmetic", "indexing", "logic", "products", "shapes")
 
 
 class TargetGraph(Graph):
-    """Builds a model of the operators of a target, as far as replacements go."""
+    """Builds a model of a target's operators; an operator without a replacement is added as it is."""
 
     def __init__(self, operators: Operators) -> None:
         """Begin empty.
 
         Args:
-            operators: that the target has.
+            operators: of the target.
         """
         super().__init__()
         _load()
@@ -32,7 +32,7 @@ class TargetGraph(Graph):
     def node(
         self, operator: str, inputs: Sequence[Tensor | None], outputs: Sequence[tuple[Sequence[int], Any]], **attrs: Any
     ) -> list[Tensor]:
-        """Return the outputs of an operator, or of what replaces it; arguments as for `Graph.node`."""
+        """Return the outputs of an operator or its replacement; arguments as for `Graph.node`."""
         if self._has(operator, inputs) or len(outputs) != 1:
             return super().node(operator, inputs, outputs, **attrs)
         if folded := self._folded(operator, inputs, outputs, attrs):
@@ -48,32 +48,34 @@ class TargetGraph(Graph):
         return super().node(operator, inputs, outputs, **attrs)
 
     def _has(self, operator: str, inputs: Sequence[Tensor | None]) -> bool:
-        """Return whether the target has an operator for numbers of the types of its inputs."""
+        """Return whether the target has an operator for the types of its inputs."""
         types = tuple("" if tensor is None else tensor.dtype.name for tensor in inputs)
         return operator in self.operators.names and _takes(operator, types, self.operators.opset)
 
     def _replacements(self, operator: str) -> list[Replacement]:
-        """Return the replacements of an operator that end in operators of the target."""
-        busy = frozenset(self._busy) | {operator}
-        return [one for one in REPLACEMENTS.get(operator, ()) if all(self._can(need, busy) for need in one.needs)]
+        """Return the replacements of an operator that lead to operators of the target."""
+        return self._possible(operator, frozenset(self._busy) | {operator})
 
-    def _can(self, operator: str, busy: frozenset[str]) -> bool:
-        return operator in self.operators.names or (
-            operator not in busy
-            and any(
-                all(self._can(need, busy | {operator}) for need in one.needs) for one in REPLACEMENTS.get(operator, ())
+    def _possible(self, operator: str, busy: frozenset[str]) -> list[Replacement]:
+        """Return the replacements of an operator that need no operator of ``busy``, which would be circular."""
+        return [
+            replacement
+            for replacement in REPLACEMENTS.get(operator, ())
+            if all(
+                need in self.operators.names or (need not in busy and self._possible(need, busy | {need}))
+                for need in replacement.needs
             )
-        )
+        ]
 
 
 @functools.cache
 def _takes(operator: str, types: tuple[str, ...], opset: int) -> bool:
-    """Return whether a version of ONNX defines an operator for these types, an empty one for what is left out."""
+    """Return whether a version of ONNX defines an operator for types of inputs; ``""`` is an input that is left out."""
     schema = onnx_package().defs.get_schema(operator, opset, "")
     constraints = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
     names = {"float32": "float", "float64": "double"}
-    for place, name in enumerate(types):
-        formal = schema.inputs[min(place, len(schema.inputs) - 1)].type_str
+    for index, name in enumerate(types):
+        formal = schema.inputs[min(index, len(schema.inputs) - 1)].type_str
         if name and f"tensor({names.get(name, name)})" not in constraints.get(formal, (formal,)):
             return False
     return True

@@ -1,7 +1,7 @@
-"""Replacements of reading and writing at computed places, by comparisons of places and sums over masks.
+"""Replacements of gathers and scatters by comparisons of indices and sums over masks.
 
-Their cost is the number of places read or written times the number of elements that they are read from or written to.
-What is not finite in an array makes all that is read from it no number: 0 times infinity is none.
+Their cost is the number of indices times the number of elements along the indexed axes. An element that is not finite
+makes everything that is read from its array NaN, since 0 times infinity is NaN.
 """
 
 import math
@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from simkit.export.onnx.graph import Graph, Tensor
+from simkit.export.targets.products import ones
 from simkit.export.targets.registry import replaces
 
 type Inputs = list[Tensor]
@@ -17,50 +18,50 @@ type Shape = tuple[int, ...]
 
 @replaces("GatherND", "Reshape", "Mul", "ReduceSum", "Gather")
 def gather_several(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, batch_dims: int = 0) -> Tensor | None:
-    """Rows of the flattened array, by one number for each."""
-    x, places = inputs
+    """A Gather of the rows of the flattened array."""
+    x, indices = inputs
     if batch_dims:
         return None
-    depth = places.shape[-1]
-    number = _numbers(graph, places, x.shape[:depth])
+    depth = indices.shape[-1]
+    flat = _flat_indices(graph, indices, x.shape[:depth])
     table = graph.reshape(x, (math.prod(x.shape[:depth]), *x.shape[depth:]))
-    return graph.reshape(graph.op("Gather", [table, number], (number.shape[0], *x.shape[depth:]), dtype, axis=0), shape)
+    return graph.reshape(graph.op("Gather", [table, flat], (flat.shape[0], *x.shape[depth:]), dtype, axis=0), shape)
 
 
 @replaces("Gather", "Equal", "Cast", "MatMul", "Transpose", "Reshape")
 def gather(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, axis: int = 0) -> Tensor:
-    """A product with the matrix that has a one in each row, at its place."""
-    x, places = inputs
+    """A product with the matrix that has a one in each row, in the column of the index."""
+    x, indices = inputs
     axis %= len(x.shape)
-    count, size = math.prod(places.shape), x.shape[axis]
+    count, size = math.prod(indices.shape), x.shape[axis]
     if dtype.kind == "b":
-        numbers = gather(graph, [graph.cast(x, np.float32), places], shape, np.dtype(np.float32), axis)
+        numbers = gather(graph, [graph.cast(x, np.float32), indices], shape, np.dtype(np.float32), axis)
         return graph.cast(numbers, bool)
-    chosen = graph.cast(_same(graph, graph.reshape(places, (count, 1)), size), dtype)
+    mask = graph.cast(_mask(graph, graph.reshape(indices, (count, 1)), size), dtype)
     order = [axis, *(each for each in range(len(x.shape)) if each != axis)]
     rest = [x.shape[each] for each in order[1:]]
     table = graph.reshape(graph.transpose(x, order), (size, math.prod(rest)))
-    rows = graph.reshape(graph.typed("MatMul", [chosen, table], (count, math.prod(rest))), (*places.shape, *rest))
-    dims, before = len(places.shape), axis
+    rows = graph.reshape(graph.typed("MatMul", [mask, table], (count, math.prod(rest))), (*indices.shape, *rest))
+    dims, before = len(indices.shape), axis
     back = [*range(dims, dims + before), *range(dims), *range(dims + before, dims + len(rest))]
     return graph.transpose(rows, back)
 
 
 @replaces("GatherElements", "Equal", "Cast", "Mul", "ReduceSum", "Reshape")
 def gather_elements(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, axis: int = 0) -> Tensor:
-    """A sum over a mask along the axis."""
-    x, places = inputs
+    """A sum of products with a mask along the axis."""
+    x, indices = inputs
     axis %= len(x.shape)
     if dtype.kind == "b":
-        numbers = gather_elements(graph, [graph.cast(x, np.float32), places], shape, np.dtype(np.float32), axis)
+        numbers = gather_elements(graph, [graph.cast(x, np.float32), indices], shape, np.dtype(np.float32), axis)
         return graph.cast(numbers, bool)
     size, last = x.shape[axis], len(shape)
-    mask = graph.cast(_same(graph, graph.reshape(places, (*shape, 1)), size), dtype)
-    # Elements along the axis become the last one: (.., 1, .., size).
+    mask = graph.cast(_mask(graph, graph.reshape(indices, (*shape, 1)), size), dtype)
+    # The axis is moved to the end, with size 1 in its place: (..., 1, ..., size).
     order = [*(each for each in range(last) if each != axis), axis]
     spread = [1 if each == axis else x.shape[each] for each in range(last)]
-    read = graph.reshape(graph.transpose(x, order), (*spread, size))
-    masked = graph.elementwise("Mul", mask, read)
+    elements = graph.reshape(graph.transpose(x, order), (*spread, size))
+    masked = graph.elementwise("Mul", mask, elements)
     return graph.typed("ReduceSum", [masked, graph.vector([last])], shape, keepdims=0)
 
 
@@ -68,12 +69,12 @@ def gather_elements(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype,
 def scatter_elements(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, axis: int = 0, reduction: str = "none"
 ) -> Tensor | None:
-    """Sums over masks: of a vector, whose elements are added to, or set at places that differ from each other."""
-    x, places, updates = inputs
+    """Sums over masks, for vectors: updates that are added, or set at distinct indices."""
+    x, indices, updates = inputs
     if len(shape) != 1 or reduction not in ("none", "add") or dtype.kind == "b":
         return None
-    count, size = places.shape[0], shape[0]
-    mask = graph.cast(_same(graph, graph.reshape(places, (count, 1)), size), dtype)
+    count, size = indices.shape[0], shape[0]
+    mask = graph.cast(_mask(graph, graph.reshape(indices, (count, 1)), size), dtype)
     return _scattered(graph, x, mask, updates, reduction)
 
 
@@ -81,20 +82,28 @@ def scatter_elements(
 def scatter_several(
     graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, reduction: str = "none"
 ) -> Tensor | None:
-    """Sums over masks of the flattened array, row by row; rows that are set differ from each other."""
-    x, places, updates = inputs
+    """Sums over masks of the rows of the flattened array; rows that are set must be distinct."""
+    x, indices, updates = inputs
     if reduction not in ("none", "add") or dtype.kind == "b":
         return None
-    depth = places.shape[-1]
-    number = _numbers(graph, places, shape[:depth])
+    depth = indices.shape[-1]
+    flat = _flat_indices(graph, indices, shape[:depth])
     size, width = math.prod(shape[:depth]), math.prod(shape[depth:])
-    mask = graph.cast(_same(graph, graph.reshape(number, (number.shape[0], 1)), size), dtype)
-    table, rows = graph.reshape(x, (size, width)), graph.reshape(updates, (number.shape[0], width))
+    mask = graph.cast(_mask(graph, graph.reshape(flat, (flat.shape[0], 1)), size), dtype)
+    table, rows = graph.reshape(x, (size, width)), graph.reshape(updates, (flat.shape[0], width))
     return graph.reshape(_scattered(graph, table, mask, rows, reduction), shape)
 
 
 def _scattered(graph: Graph, x: Tensor, mask: Tensor, updates: Tensor, reduction: str) -> Tensor:
-    """Return ``x`` with rows added or set, by the mask (updates, rows)."""
+    """Return ``x`` with updates added to its rows, or set in them.
+
+    Args:
+        graph: under construction.
+        x: (rows,) or (rows, width).
+        mask: (updates, rows), one where an update belongs to a row, else zero.
+        updates: (updates,) or (updates, width).
+        reduction: ``"add"`` or ``"none"``.
+    """
     count, size = mask.shape
     width = math.prod(x.shape[1:])
     spread = graph.transpose(mask, (1, 0))
@@ -102,26 +111,24 @@ def _scattered(graph: Graph, x: Tensor, mask: Tensor, updates: Tensor, reduction
     added = graph.reshape(added, x.shape)
     if reduction == "add":
         return graph.elementwise("Add", x, added)
-    from simkit.export.targets.products import ones
-
     written = graph.typed("MatMul", [spread, ones(graph, (count, 1), x.dtype)], (size, 1))
     rest = graph.elementwise("Sub", graph.constant(1, x.dtype), written)
     kept = graph.elementwise("Mul", x, graph.reshape(rest, (size, *(1,) * (len(x.shape) - 1))))
     return graph.elementwise("Add", kept, added)
 
 
-def _same(graph: Graph, places: Tensor, size: int) -> Tensor:
-    """Return whether each place, with a last axis of 1, is each number below the size."""
-    row = graph.constant(np.arange(size, dtype=places.dtype))
-    if places.value is not None:
-        return graph.constant((places.value % size) == np.arange(size))
-    return graph.elementwise("Equal", places, row, dtype=bool)
+def _mask(graph: Graph, indices: Tensor, size: int) -> Tensor:
+    """Return whether indices (..., 1) equal 0, 1, ..., bool (..., size)."""
+    if indices.value is not None:
+        return graph.constant((indices.value % size) == np.arange(size))
+    row = graph.constant(np.arange(size, dtype=indices.dtype))
+    return graph.elementwise("Equal", indices, row, dtype=bool)
 
 
-def _numbers(graph: Graph, places: Tensor, sizes: Shape) -> Tensor:
-    """Return places along several axes as numbers of the flattened array, int64 (n,)."""
+def _flat_indices(graph: Graph, indices: Tensor, sizes: Shape) -> Tensor:
+    """Return indices (..., axes) along several axes as indices of the flattened axes, int64 (n,)."""
     strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-    count = math.prod(places.shape[:-1])
-    flat = graph.reshape(graph.cast(places, np.int64), (count, len(sizes)))
+    count = math.prod(indices.shape[:-1])
+    flat = graph.reshape(graph.cast(indices, np.int64), (count, len(sizes)))
     weighted = graph.elementwise("Mul", flat, graph.constant(np.asarray(strides, np.int64)))
     return graph.typed("ReduceSum", [weighted, graph.vector([1])], (count,), keepdims=0)

@@ -1,4 +1,4 @@
-"""Replacements of comparisons and of operators on truth values."""
+"""Replacements of comparisons, boolean operators, and reductions by logic and extremes."""
 
 import math
 
@@ -31,14 +31,14 @@ def less_or_equal(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -
 
 @replaces("GreaterOrEqual", "Greater", "Equal", "Or")
 def greater_or_equal(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
-    """``a > b or a = b``, false for what is no number."""
+    """``a > b or a = b``, false for NaN."""
     sides = [graph.elementwise(name, *inputs, dtype=bool) for name in ("Greater", "Equal")]
     return graph.elementwise("Or", *sides, dtype=bool)
 
 
 @replaces("LessOrEqual", "Less", "Equal", "Or")
-def less_equal(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
-    """``a < b or a = b``, false for what is no number."""
+def less_or_equal_by_parts(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
+    """``a < b or a = b``, false for NaN."""
     sides = [graph.elementwise(name, *inputs, dtype=bool) for name in ("Less", "Equal")]
     return graph.elementwise("Or", *sides, dtype=bool)
 
@@ -46,9 +46,7 @@ def less_equal(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> T
 @replaces("IsNaN", "Equal", "Not")
 def is_nan(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
     """``not x = x``."""
-    # Not by `elementwise`, which would know that a known number equals itself.
-    same = graph.op("Equal", [inputs[0], inputs[0]], inputs[0].shape, bool)
-    return graph.elementwise("Not", same, dtype=bool)
+    return graph.elementwise("Not", graph.elementwise("Equal", inputs[0], inputs[0], dtype=bool), dtype=bool)
 
 
 @replaces("IsInf", "Equal", "Or")
@@ -86,7 +84,7 @@ def one_of(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tenso
 
 @replaces("ReduceMin", "Not", "ReduceMax")
 def all_of(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, keepdims: int = 1) -> Tensor | None:
-    """Of truth values: not any that is false."""
+    """Of booleans: ``not any(not x)``."""
     if dtype.kind != "b":
         return None
     false = graph.elementwise("Not", inputs[0], dtype=bool)
@@ -96,7 +94,7 @@ def all_of(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, keepdims
 
 @replaces("ReduceMax", "Cast", "ReduceSum")
 def any_of(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, keepdims: int = 1) -> Tensor | None:
-    """Of truth values: a sum that is not 0."""
+    """Of booleans: whether their sum is not 0."""
     if dtype.kind != "b":
         return None
     numbers = graph.cast(inputs[0], np.float32)
@@ -105,13 +103,13 @@ def any_of(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, keepdims
 
 @replaces("ReduceMax", "Max", "Transpose", "Reshape", "Slice")
 def greatest(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, keepdims: int = 1) -> Tensor | None:
-    """The greater of two halves, again and again."""
+    """The greater elements of two halves, until one element is left."""
     return _halved(graph, "Max", inputs, shape)
 
 
 @replaces("ReduceMin", "Min", "Transpose", "Reshape", "Slice")
 def least(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, keepdims: int = 1) -> Tensor | None:
-    """The less of two halves, again and again."""
+    """The smaller elements of two halves, until one element is left."""
     return _halved(graph, "Min", inputs, shape)
 
 
@@ -125,7 +123,7 @@ def _halved(graph: Graph, operator: str, inputs: Inputs, shape: Shape) -> Tensor
     result = graph.reshape(graph.transpose(x, [*kept, *reduced]), (rows, size))
     while size > 1:
         half = size // 2
-        # The middle of an odd number is compared twice.
+        # The halves of an odd number of elements overlap by one.
         sides = [
             graph.op("Slice", [result, *map(graph.vector, ([a], [b], [1], [1]))], (rows, b - a), x.dtype)
             for a, b in ((0, size - half), (half, size))

@@ -1,4 +1,4 @@
-"""A finished model for a target: stamped with the target's version of ONNX, and what of it the target lacks."""
+"""Model for a target: set to the target's version of ONNX, with a list of the operators that the target lacks."""
 
 from typing import Any
 
@@ -9,19 +9,20 @@ from simkit.export.onnx.model import onnx_package
 from simkit.export.programs.nested_graphs import graphs_of
 from simkit.export.targets.operators import Operators
 
+# Source lines reported for one operator.
 MOST_LINES = 8
 
 
 def fit(model: Any, operators: Operators) -> dict[str, Any]:
-    """Give a model the target's version of ONNX, and return which of its operators the target lacks.
+    """Set a model to the target's version of ONNX, and return its operators that the target lacks.
 
     Args:
         model: changed in place.
-        operators: that the target has.
+        operators: of the target.
 
     Returns:
-        ``{operator: {"count": n, "lines": [...]}}``, with the lines of the program that they come from; an operator
-        whose arguments are those of a newer version of ONNX counts too.
+        ``{operator: {"count": n, "lines": [...]}}``, with the source lines that they come from; an operator whose
+        arguments need a newer version of ONNX counts as missing.
     """
     onnx = onnx_package()
     if "Identity" not in operators.names:
@@ -32,11 +33,11 @@ def fit(model: Any, operators: Operators) -> dict[str, Any]:
         for node in graph.node:
             if node.op_type in operators.names and _in_version(node, operators.opset, constants):
                 continue
-            told = outside.setdefault(node.op_type, {"count": 0, "lines": []})
-            told["count"] += 1
+            uses = outside.setdefault(node.op_type, {"count": 0, "lines": []})
+            uses["count"] += 1
             line = node.doc_string or "the program"
-            if line not in told["lines"] and len(told["lines"]) < MOST_LINES:
-                told["lines"].append(line)
+            if line not in uses["lines"] and len(uses["lines"]) < MOST_LINES:
+                uses["lines"].append(line)
     if not outside:
         _drop_unused(model.graph)
         before = model.opset_import[0].version
@@ -44,20 +45,20 @@ def fit(model: Any, operators: Operators) -> dict[str, Any]:
         model.ir_version = min(model.ir_version, onnx.helper.find_min_ir_version_for(model.opset_import))
         try:
             onnx.checker.check_model(model, full_check=True)
-        except Exception as error:  # the checker and the inference of shapes raise kinds of their own
+        except Exception as error:  # the checker and the shape inference raise many kinds
             model.opset_import[0].version = before
             outside[f"form of an operator in ONNX {operators.opset}"] = {"count": 1, "lines": [one_line(error)]}
     return dict(sorted(outside.items()))
 
 
 def _in_version(node: Any, opset: int, constants: dict[str, Any]) -> bool:
-    """Bring a node's arguments into the form of a version, and tell whether that can be done."""
+    """Convert a node's arguments to those of a version, and return whether the version defines them."""
     onnx = onnx_package()
     if not onnx.defs.has(node.op_type, opset):
         return False
     schema = onnx.defs.get_schema(node.op_type, opset, "")
     if len(node.input) > schema.max_input and "axes" in schema.attributes and node.input[1] in constants:
-        # Reductions took their axes as an attribute once.
+        # Older versions of reductions take their axes as an attribute.
         axes = onnx.numpy_helper.to_array(constants[node.input[1]])
         del node.input[1]
         node.attribute.append(onnx.helper.make_attribute("axes", [int(axis) for axis in np.atleast_1d(axes)]))
@@ -66,16 +67,16 @@ def _in_version(node: Any, opset: int, constants: dict[str, Any]) -> bool:
 
 
 def _without_identities(graph: Any, *, may_reshape: bool) -> None:
-    """Let the nodes that outputs are copies of write these themselves; a copy of an input is an array of its shape."""
+    """Remove the Identity nodes of outputs: producers write outputs directly, copies of inputs become a Reshape."""
     outputs = {port.name for port in graph.output}
-    made = {name: node for node in graph.node for name in node.output}
-    kept = []
+    producers = {name: node for node in graph.node for name in node.output}
+    removed = []
     for node in graph.node:
         source = node.input[0] if node.op_type == "Identity" else ""
-        if source not in made or source in outputs or node.output[0] not in outputs:
-            kept.append(node)
+        if source not in producers or source in outputs or node.output[0] not in outputs:
             continue
-        producer, name = made.pop(source), node.output[0]
+        removed.append(node)
+        producer, name = producers.pop(source), node.output[0]
         producer.output[:] = [name if output == source else output for output in producer.output]
         outputs.add(source)
         for each in graphs_of(graph):
@@ -83,8 +84,7 @@ def _without_identities(graph: Any, *, may_reshape: bool) -> None:
                 reader.input[:] = [name if read == source else read for read in reader.input]
             for port in each.output:
                 port.name = name if port.name == source else port.name
-    gone = [node for node in graph.node if not any(node is one for one in kept)]
-    for node in gone:
+    for node in removed:
         graph.node.remove(node)
     if not may_reshape:
         return
@@ -99,7 +99,7 @@ def _without_identities(graph: Any, *, may_reshape: bool) -> None:
 
 
 def _drop_unused(graph: Any) -> None:
-    """Remove constants that no node reads any more."""
+    """Remove the constants that no node reads."""
     read = {name for each in graphs_of(graph) for node in each.node for name in node.input}
     read |= {port.name for port in graph.output}
     for tensor in [tensor for tensor in graph.initializer if tensor.name not in read]:

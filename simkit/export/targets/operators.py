@@ -1,4 +1,4 @@
-"""The operators that a target has, read from a list."""
+"""Operators of a target, read from a TOML file."""
 
 import dataclasses
 from pathlib import Path
@@ -13,11 +13,11 @@ _KEYS = ("opset", "operators")
 
 @dataclasses.dataclass(frozen=True)
 class Operators:
-    """What a target has.
+    """Operators of a target.
 
     Attributes:
         names: of the ONNX operators.
-        opset: version of ONNX's set of operators; each has the meaning and the arguments that it has there.
+        opset: version of ONNX's operator set, which defines their meanings and arguments.
     """
 
     names: frozenset[str]
@@ -31,7 +31,7 @@ def read_operators(path: Path) -> Operators:
         path: of the file.
 
     Raises:
-        UserError: if it cannot be read, or names what is no operator of that version of ONNX.
+        UserError: if it cannot be read, has unknown keys, or names an operator that this version of ONNX lacks.
     """
     from simkit.export.onnx.model import OPSET, onnx_package
 

@@ -1,4 +1,4 @@
-"""Replacements by products with matrices: sums, cumulative sums, Fourier transforms, contractions."""
+"""Replacements by matrix products: sums, cumulative sums, Fourier transforms, contractions."""
 
 import math
 
@@ -19,9 +19,9 @@ def cumulative_sum(
     x, axis = inputs
     if axis.value is None or exclusive:
         return None
-    place = int(axis.value.reshape(())) % len(shape)
-    ones = np.tri(shape[place], dtype=dtype)
-    return along(graph, x, place, ones if reverse else ones.T)
+    position = int(axis.value.reshape(())) % len(shape)
+    triangle = np.tri(shape[position], dtype=dtype)
+    return along(graph, x, position, triangle if reverse else triangle.T)
 
 
 @replaces("ReduceSum", "MatMul", "Transpose", "Reshape")
@@ -46,8 +46,8 @@ def fourier(
     assert x is not None
     if length is not None or axis is None or axis.value is None or onesided or x.shape[-1] != 2:
         return None
-    place = int(axis.value.reshape(())) % len(shape)
-    size = shape[place]
+    position = int(axis.value.reshape(())) % len(shape)
+    size = shape[position]
     angles = 2 * np.pi * ((np.arange(size)[:, None] * np.arange(size)) % size) / size
     scale = 1.0 / size if inverse else 1.0
     cosine, sine = (np.asarray(wave * scale, dtype) for wave in (np.cos(angles), np.sin(angles)))
@@ -57,8 +57,8 @@ def fourier(
         graph.op("Gather", [x, graph.constant(np.int64(i))], shape[:-1], dtype, axis=last) for i in range(2)
     )
     parts = [
-        graph.elementwise("Sub", along(graph, real, place, cosine), along(graph, imaginary, place, sine)),
-        graph.elementwise("Add", along(graph, real, place, sine), along(graph, imaginary, place, cosine)),
+        graph.elementwise("Sub", along(graph, real, position, cosine), along(graph, imaginary, position, sine)),
+        graph.elementwise("Add", along(graph, real, position, sine), along(graph, imaginary, position, cosine)),
     ]
     columns = [graph.reshape(part, (*shape[:-1], 1)) for part in parts]
     return graph.op("Concat", columns, shape, dtype, axis=last)
@@ -66,9 +66,10 @@ def fourier(
 
 @replaces("Einsum", "MatMul", "Transpose", "Reshape")
 def contraction(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, equation: str) -> Tensor | None:
-    """One product of matrices for two arrays: letters of both and of the result are members, the rest rows and columns.
+    """One MatMul of two arrays.
 
-    Letters that only one array has and the result lacks would be summed first: that is left to Einsum.
+    Letters of both arrays and the result are batch axes, those of both arrays alone are contracted, the others rows
+    and columns. A letter of one array alone would have to be summed first; such equations are not replaced.
     """
     terms, _, result = equation.replace(" ", "").partition("->")
     names = terms.split(",")
@@ -96,33 +97,21 @@ def along(graph: Graph, x: Tensor, axis: int, matrix: np.ndarray) -> Tensor:
     Args:
         graph: under construction.
         x: real.
-        axis: that is multiplied.
-        matrix: (old, new).
+        axis: of the product.
+        matrix: (n, n), from the old values in its rows to the new ones in its columns.
     """
     order = [each for each in range(len(x.shape)) if each != axis] + [axis]
     moved = graph.transpose(x, order)
-    product = graph.typed("MatMul", [moved, dense(graph, matrix)], moved.shape)
+    product = graph.typed("MatMul", [moved, graph.known(matrix)], moved.shape)
     return graph.transpose(product, [order.index(each) for each in range(len(order))])
 
 
 def ones(graph: Graph, shape: Shape, dtype: np.dtype) -> Tensor:
-    """Return ones, as numbers of their own and not as a broadcast."""
-    return dense(graph, np.ones(shape, dtype))
-
-
-def dense(graph: Graph, array: np.ndarray) -> Tensor:
-    """Return a known array as it is: one of equal elements is not made of a scalar."""
-    found = graph.constant(array)
-    if found.value is not None:
-        return found
-    key = (array.shape, "dense", array.dtype.name, array.tobytes())
-    known = graph._constants
-    if key not in known:
-        known[key] = graph.tensor(array.shape, array.dtype, graph.top, np.array(array, order="C"))
-    return known[key]
+    """Return a constant of ones in its full shape, not as a broadcast scalar."""
+    return graph.known(np.ones(shape, dtype))
 
 
 def _arranged(graph: Graph, tensor: Tensor, word: str, groups: list[list[str]], sizes: dict[str, int]) -> Tensor:
-    """Return a tensor as (members, rows, columns), each of several letters."""
+    """Return a tensor with its axes joined in groups of letters, one axis for each group."""
     moved = graph.transpose(tensor, [word.index(letter) for group in groups for letter in group])
     return graph.reshape(moved, [math.prod(sizes[letter] for letter in group) for group in groups])

@@ -1,4 +1,4 @@
-"""Replacements of ONNX operators by others, by name: adding one is one function with a decorator."""
+"""Registry of replacements of ONNX operators by others; one decorated function adds a replacement."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,7 +13,8 @@ class Replacement:
 
     Attributes:
         needs: operators that it is made of.
-        make: ``(graph, inputs, shape, dtype, **attributes) -> tensor``, or ``None`` where it does not apply.
+        make: ``(graph, inputs, shape, dtype, **attributes) -> tensor``, or ``None`` if it does not apply; shape and
+            dtype are those of the output.
     """
 
     needs: tuple[str, ...]
@@ -24,11 +25,11 @@ REPLACEMENTS: dict[str, list[Replacement]] = {}
 
 
 def replaces(operator: str, *needs: str) -> Callable[[Make], Make]:
-    """Register a function as a replacement of an operator; those registered first are tried first.
+    """Register a function as a replacement of an operator; replacements are tried in the order of registration.
 
     Args:
         operator: of ONNX.
-        *needs: operators that it is made of; a target must have them or what replaces them.
+        *needs: operators that the replacement is made of; a target must have these, or replacements of them.
     """
 
     def register(function: Make) -> Make:

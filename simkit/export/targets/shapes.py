@@ -1,9 +1,8 @@
-"""Replacements of operators that move elements to other places known in advance."""
+"""Replacements of operators that move elements to constant positions: Expand, Tile, Slice, Pad."""
 
 import numpy as np
 
 from simkit.export.onnx.graph import Graph, Tensor
-from simkit.export.targets.products import dense
 from simkit.export.targets.registry import replaces
 
 type Inputs = list[Tensor]
@@ -12,7 +11,7 @@ type Shape = tuple[int, ...]
 
 @replaces("Expand", "Reshape", "Tile")
 def tiled(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
-    """Copies along the axes that grow."""
+    """Copies along the axes of size 1 that grow."""
     own = (1,) * (len(shape) - len(inputs[0].shape)) + inputs[0].shape
     counts = [new // old for old, new in zip(own, shape, strict=True)]
     return graph.op("Tile", [graph.reshape(inputs[0], own), graph.vector(counts)], shape, dtype)
@@ -20,7 +19,7 @@ def tiled(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor
 
 @replaces("Expand", "Reshape", "Gather")
 def repeated(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor:
-    """The first element read again and again, along the axes that grow."""
+    """The only element along each axis that grows, gathered several times."""
     own = (1,) * (len(shape) - len(inputs[0].shape)) + inputs[0].shape
     result = graph.reshape(inputs[0], own)
     for axis, size in enumerate(shape):
@@ -32,7 +31,7 @@ def repeated(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Ten
 
 @replaces("Tile", "Concat")
 def copies(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
-    """The array beside itself."""
+    """Concatenations of the array with itself."""
     counts = inputs[1].value
     if counts is None:
         return None
@@ -46,7 +45,7 @@ def copies(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tenso
 
 @replaces("Slice", "Gather")
 def picked(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tensor | None:
-    """The rows of known numbers, axis by axis."""
+    """The rows of constant indices, axis by axis."""
     x = inputs[0]
     known = [tensor.value for tensor in inputs[1:] if tensor is not None]
     if len(known) < 2 or any(value is None for value in known):
@@ -66,7 +65,7 @@ def picked(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype) -> Tenso
 
 @replaces("Pad", "Concat")
 def padded(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, mode: str = "constant") -> Tensor | None:
-    """The array between constant ones."""
+    """Concatenations with constant arrays."""
     x, pads, filler = [*inputs, None][:3]
     assert x is not None
     if pads is None or pads.value is None or mode != "constant" or (filler is not None and filler.value is None):
@@ -75,13 +74,13 @@ def padded(graph: Graph, inputs: Inputs, shape: Shape, dtype: np.dtype, mode: st
     sides = pads.value.reshape(2, -1).tolist()
     if min(map(min, sides)) < 0:
         return None
-    for axis, (before, behind) in enumerate(zip(*sides, strict=True)):
+    for axis, (before, after) in enumerate(zip(*sides, strict=True)):
         parts = [
-            x if size is None else dense(graph, np.full((*x.shape[:axis], size, *x.shape[axis + 1 :]), number, dtype))
-            for size in (before, None, behind)
+            x if size is None else graph.known(np.full((*x.shape[:axis], size, *x.shape[axis + 1 :]), number, dtype))
+            for size in (before, None, after)
             if size != 0
         ]
         if len(parts) > 1:
-            grown = (*x.shape[:axis], before + x.shape[axis] + behind, *x.shape[axis + 1 :])
+            grown = (*x.shape[:axis], before + x.shape[axis] + after, *x.shape[axis + 1 :])
             x = graph.op("Concat", parts, grown, dtype, axis=axis)
     return x

@@ -1,4 +1,4 @@
-"""Results of onnxruntime beside those of JAX."""
+"""Comparison of onnxruntime's results with those of JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -8,10 +8,9 @@ from simkit.export.onnx.runtime import Session, convert
 
 
 def check(function, *arguments, rtol, atol=0.0):
-    """Assert that a function gives in onnxruntime what it gives in JAX, and return its model.
+    """Assert that a function has the same results in onnxruntime and in JAX, and return its model.
 
-    Structure, shapes, types, integers, keys, NaN and infinities are equal; numbers within ``rtol`` of themselves or
-    ``atol``.
+    Structure, shapes, types, integers, keys, NaN and infinities must be equal, and numbers within ``atol + rtol |x|``.
     """
     arguments = jax.tree.map(jnp.asarray, arguments)
     converted = convert(function, *arguments)
@@ -30,7 +29,7 @@ def check(function, *arguments, rtol, atol=0.0):
 
 
 def relative_error(expected, found):
-    """Return the largest difference of numbers, relative to the largest number of all; keys, integers equal."""
+    """Return the largest difference relative to the largest number; keys and integers must be equal."""
     scale = worst = 0.0
     for a, b in zip(expected, found, strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape

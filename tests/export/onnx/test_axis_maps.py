@@ -26,21 +26,21 @@ PRODUCTS = {
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_it_is_products_and_agrees(name, x64):
+def test_differences_along_short_axes_are_matrix_products(name, x64):
     function, most = PRODUCTS[name]
     converted = check(function, FIELD, rtol=1e-13, atol=1e-14)
     kinds = [node.op_type for node in converted.model.graph.node]
     assert kinds.count("MatMul") <= most and not {"Div", "Mul", "Concat"} & set(kinds)
 
 
-def test_long_axes_are_cut_and_subtracted(x64):
+def test_differences_along_long_axes_are_slices(x64):
     converted = check(lambda u: jnp.diff(u, axis=1), np.zeros((2, 200)), rtol=0)
     assert "MatMul" not in [node.op_type for node in converted.model.graph.node]
 
 
-def test_factors_that_are_not_finite_stay_factors(x64):
+def test_infinite_factors_are_not_merged_into_matrices(x64):
     check(lambda u: [jnp.diff(u, axis=1) / np.array([1.0, 0, 2, 3]), jnp.diff(u) * np.inf], FIELD, rtol=1e-15)
 
 
-def test_finite_numbers_are_found_one_by_one(x64):
+def test_isfinite_is_not_a_matrix_product(x64):
     check(jnp.isfinite, np.where(FIELD > 1, np.inf, FIELD), rtol=0)

@@ -1,4 +1,4 @@
-"""Loops and branches as one Loop, Scan or If each, nested in each other, with what they close over."""
+"""Loops and branches, each as one Loop, Scan or If, nested and with closures."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ def operators(converted):
 
 
 def nested(x, n):
-    """A scan in a while in a cond, integers carried, closures at each level."""
+    """A scan in a while loop in a cond, with integers in the state and closures at each level."""
     scale = jnp.sin(x)
 
     def outer(state):
@@ -34,8 +34,8 @@ def nested(x, n):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_members_of_a_batch_of_any_size_are_computed_apart(count, x64):
-    """One model for all sizes: members with loops of their own lengths, complex numbers and random keys."""
+def test_one_model_computes_batches_of_any_size(count, x64):
+    """Members have loops of different lengths, complex numbers and random keys."""
 
     def function(key, x, n):
         drawn = x + jax.random.normal(key, x.shape)
@@ -56,7 +56,7 @@ def test_nested_control_flow_agrees(n, x64):
 
 
 @pytest.mark.parametrize("n", [0, 1, 4])
-def test_while_that_takes_no_turn_returns_its_start(n, x64):
+def test_while_loop_of_any_length_agrees(n, x64):
     def run(n):
         return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 2, ~s[2]), (0, 1.5, True))
 
@@ -75,17 +75,17 @@ def test_scan_of_any_length_and_direction_agrees(length, reverse, x64):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_scan_that_only_returns_rows_agrees(reverse, x64):
+def test_scan_without_inputs_agrees(reverse, x64):
     check(lambda x: lax.scan(lambda c, _: (c * 2, c), x, length=4, reverse=reverse), jnp.asarray(1.5), rtol=0)
 
 
 @pytest.mark.parametrize("which", [-1, 0, 1, 2, 7])
-def test_switch_takes_the_nearest_branch(which, x64):
+def test_switch_clips_its_index(which, x64):
     branches = [lambda x: x, lambda x: 2 * x, lambda x: jnp.cos(x)]
     check(lambda i, x: lax.switch(i, branches, x), jnp.asarray(which), jnp.arange(3.0), rtol=1e-15)
 
 
-def test_what_a_loop_need_not_repeat_is_outside_of_it(x64):
+def test_loop_invariants_are_hoisted(x64):
     def run(a, x):
         return lax.fori_loop(0, 4, lambda i, x: jnp.tanh(jnp.exp(a) @ x), x)
 
@@ -102,7 +102,7 @@ def test_derivatives_by_either_mode_agree(x64):
     check(jax.jacfwd(energy), jnp.arange(1.0, 4), rtol=1e-13)
 
 
-def test_calls_and_rules_of_their_own_pass_through(x64):
+def test_custom_derivatives_solves_and_calls_are_converted(x64):
     @jax.custom_vjp
     def root(x):
         return jnp.sqrt(x)
@@ -116,7 +116,7 @@ def test_calls_and_rules_of_their_own_pass_through(x64):
     check(run, jnp.asarray([2.0, 4.0]), jnp.asarray([1.0, 9.0]), rtol=1e-15)
 
 
-def test_a_loop_of_a_batch_ends_for_each_member_on_its_own(x64):
+def test_batched_while_loop_ends_for_each_member_separately(x64):
     def halve(x, limit):
         return lax.while_loop(lambda s: s[0] > limit, lambda s: (s[0] / 2, s[1] + 1), (x, jnp.int32(0)))
 
@@ -127,7 +127,7 @@ def test_a_loop_of_a_batch_ends_for_each_member_on_its_own(x64):
     check(jax.vmap(halve, (0, None)), jnp.array([0.1, 0.2]), jnp.asarray(1.0), rtol=0)
 
 
-def test_keys_in_a_loop_of_a_batch_are_kept_with_their_member(x64):
+def test_batched_while_loop_keeps_the_keys_of_each_member(x64):
     def draw(key, count):
         def turn(carry):
             key, total, turns = carry
@@ -139,13 +139,13 @@ def test_keys_in_a_loop_of_a_batch_are_kept_with_their_member(x64):
     check(jax.vmap(draw), jax.random.split(jax.random.key(3), 3), jnp.array([0, 2, 5], jnp.int32), rtol=1e-15)
 
 
-def test_arrays_to_be_filled_are_converted():
+def test_uninitialized_arrays_are_converted():
     check(lambda x: lax.empty((3,), jnp.float32).at[:].set(x), jnp.arange(3.0), rtol=0)
 
 
 @pytest.mark.parametrize("x", [0.7, -0.7])
 def test_derivative_through_branches_agrees(x, x64):
-    """Each branch returns what the other one's derivative needs as arrays that nothing fills."""
+    """Each branch returns the residuals of the other one's derivative as uninitialized arrays."""
 
     def branched(x):
         return lax.cond(x > 0, lambda x: jnp.sin(x) * jnp.exp(x), lambda x: x**3, x)

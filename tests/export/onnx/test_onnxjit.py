@@ -1,4 +1,4 @@
-"""The drop-in for jax.jit: structures, static arguments, models on disk, and mistakes in one line."""
+"""`onnxjit`: trees of arrays, static arguments, models on disk, and refusals."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def scaled(tree, factor, power, *, shift=0.0):
     return {"a": tree["a"] * factor**power + shift, "b": (tree["b"], None, jnp.sum(tree["a"]) > 0)}
 
 
-def test_any_structure_goes_in_and_out():
+def test_trees_of_arrays_are_arguments_and_results():
     tree = {"a": jnp.arange(3.0), "b": [jnp.int32(4), np.float32(2)]}
     function = onnxjit(scaled, static_argnums=2)
     for power, shift in ((2, 1.0), (3, -1.0)):
@@ -31,7 +31,7 @@ def test_any_structure_goes_in_and_out():
             np.testing.assert_array_equal(a, b)
 
 
-def test_it_is_traced_once_for_each_shape_type_and_static_argument():
+def test_function_is_traced_once_for_each_shape_and_type():
     traces = []
 
     @simkit.onnxjit
@@ -44,7 +44,13 @@ def test_it_is_traced_once_for_each_shape_type_and_static_argument():
     assert traces == [(2,), (3,), (2,)] and double.__name__ == "double"
 
 
-def test_results_stay_when_it_is_called_again():
+def test_static_argument_that_a_call_leaves_out_has_its_default():
+    raised = onnxjit(lambda x, power=2: x**power, static_argnums=1)
+    np.testing.assert_array_equal(raised(jnp.arange(3.0)), [0, 1, 4])
+    np.testing.assert_array_equal(raised(jnp.arange(3.0), 3), [0, 1, 8])
+
+
+def test_results_are_not_overwritten_by_the_next_call():
     double = onnxjit(lambda x: 2 * x)
     first = double(jnp.ones(64))
     double(jnp.zeros(64))
@@ -67,14 +73,14 @@ def test_saved_model_runs_without_simkit(tmp_path):
     np.testing.assert_allclose(found, jnp.sin(jnp.ones(3)) + jax.random.uniform(jax.random.key(1)), 1e-6)
 
 
-def test_inputs_are_named_by_their_place():
+def test_inputs_are_named_by_their_paths():
     converted = convert(scaled, {"a": jnp.ones(3), "b": 1}, 2.0, 2)
     assert [port.name for port in converted.inputs] == ["in_0___a", "in_0___b", "in_1", "in_2"]
     lowered = onnxjit(scaled, static_argnums=2).lower({"a": jnp.ones(3), "b": 1}, 2.0, 2, shift=1.0)
     assert [port.name for port in lowered.inputs] == ["in_0___a", "in_0___b", "in_1", "in_shift"]
 
 
-def test_unknown_primitive_is_one_line_with_its_place():
+def test_unknown_primitive_is_refused_with_its_source_line():
     def function(x):
         return 1 + jax.pure_callback(np.sin, x, x)
 
@@ -84,23 +90,23 @@ def test_unknown_primitive_is_one_line_with_its_place():
         convert(function, jnp.ones(2))
 
 
-def test_missing_package_is_one_line(monkeypatch):
+def test_missing_package_is_refused_in_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UserError, match=r"not installed; install them: pip install 'simkit\[onnx\]'"):
         convert(jnp.sin, jnp.ones(2))
 
 
-def test_unwritable_model_is_one_line(tmp_path):
+def test_unwritable_model_is_refused_in_one_line(tmp_path):
     with pytest.raises(UserError, match=r"cannot be written: .*; choose another path"):
         convert(jnp.sin, jnp.ones(2)).save(tmp_path / "none" / "model.onnx")
 
 
-def test_program_of_no_inputs_and_unused_ones_runs():
+def test_programs_without_inputs_or_with_unused_ones_run():
     assert onnxjit(lambda: jnp.arange(3))().tolist() == [0, 1, 2]
     assert onnxjit(lambda x, y: (x, x, 1))(jnp.ones(2), jnp.ones(3))[2] == 1
 
 
-def test_converter_from_outside_is_used():
+def test_converter_of_another_package_is_used():
     # In a process of its own: registered before anything is converted.
     program = """
 import jax, jax.numpy as jnp, simkit

@@ -1,4 +1,4 @@
-"""Every family of primitives in onnxruntime, beside JAX."""
+"""Every family of primitives: onnxruntime against JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from simkit.export.onnx.runtime import convert
 from tests.export.onnx import cases
 from tests.export.onnx.agreement import check
 
-# A few roundings, of kernels that are accurate to one or two.
+# A few units in the last place: kernels are accurate to one or two.
 ROUNDING = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-14}
 
 
@@ -26,13 +26,13 @@ def test_arithmetic_has_the_edge_cases_of_xla(name, dtype, x64):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", cases.FLOATING)
-def test_numbers_are_rounded_and_converted_as_by_xla(name, dtype, x64):
+def test_rounding_and_conversion_agree_with_xla(name, dtype, x64):
     check(cases.FLOATING[name], *cases.floats(dtype), rtol=ROUNDING[np.dtype(dtype)])
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "int8"])
 @pytest.mark.parametrize("name", cases.BITS)
-def test_bits_are_equal(name, dtype, x64):
+def test_bitwise_operations_are_equal(name, dtype, x64):
     check(cases.BITS[name], *cases.integers(dtype), rtol=0)
 
 
@@ -41,7 +41,7 @@ def test_bits_are_equal(name, dtype, x64):
 def test_functions_agree_to_a_few_roundings(name, dtype, x64):
     grid = np.concatenate([np.linspace(-9.7, 9.9, 41), [1e-3, -1e-3, 0.0]]).astype(dtype)
     rtol = 1e-6 if dtype == "float32" else 1e-12
-    # JAX's own error of these in single precision is larger; beside the poles and zeros of gamma it is absolute.
+    # JAX's own error in single precision is larger for these; near poles and zeros of gamma the error is absolute.
     loose = 20 if dtype == "float32" and name in ("gamma", "error function") else 1
     check(cases.SMOOTH[name], jnp.asarray(grid), rtol=loose * rtol, atol=rtol)
 
@@ -54,7 +54,7 @@ def test_functions_agree_to_a_few_roundings(name, dtype, x64):
         for name in getattr(cases, family)
     ],
 )
-def test_structure_agrees(family, name, x64):
+def test_array_operations_agree(family, name, x64):
     function, arguments = getattr(cases, family)[name]
     check(function, *arguments, rtol=1e-12, atol=1e-13)
 
@@ -77,10 +77,10 @@ def test_a_convolution_in_single_precision_is_one_operator():
     assert [node.op_type for node in converted.model.graph.node] == ["Conv", "Identity"]
 
 
-def test_a_floor_remainder_is_one_operator_and_another_function_of_that_name_is_itself():
+def test_only_the_floor_remainder_of_jax_numpy_becomes_one_operator():
     counts = [convert(lambda x, y: x % y, np.int32([7, -7]), np.int32(3)).nodes]
     counts.append(convert(lambda x, y: [x % y, (x + 1) % y], np.int32([7, -7]), np.int32(3)).nodes)
-    # The next one takes Mod, Add and Identity, and shares the test of the divisor.
+    # The second remainder adds Mod, Add and Identity, and shares the test of the divisor.
     assert counts[1] - counts[0] == 3
 
     @jax.jit

@@ -1,4 +1,4 @@
-"""Whole programs in onnxruntime, none of them changed for it: simulations, a derivative, an energy of jax-md."""
+"""Whole programs in onnxruntime: steps of simulations, a derivative, an energy of jax-md."""
 
 import jax
 import jax.numpy as jnp
@@ -32,8 +32,8 @@ def stepped(name, kind, **values):
     return relative_error(expected, found), converted
 
 
-# Forces in joints follow from how far positions of size 1 miss their constraints, some rounding, divided by the square
-# of the time step of 2 ms: on two machines 2.4e-10 and below 1e-10.
+# Joint forces are the violation of constraints by positions of size 1, which is round-off, divided by the square of the
+# time step of 2 ms: 2.4e-10 on one machine, below 1e-10 on another.
 ROUNDING = {"double_pendulum": 8 * np.finfo(float).eps / 2e-3**2}
 
 
@@ -71,7 +71,7 @@ def test_segment_is_one_loop(x64):
             500,
             marks=pytest.mark.xfail(
                 strict=True,
-                reason="655 nodes: about 200 that every step computes, and the neighbor lists' update in a branch",
+                reason="740 nodes: 295 that every step computes, and 445 of the neighbor list's update in a branch",
             ),
         ),
     ],

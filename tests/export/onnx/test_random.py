@@ -29,7 +29,7 @@ def test_keys_and_bits_are_equal():
     check(drawn, jax.random.key(7), jnp.asarray(11), rtol=0)
 
 
-def test_keys_are_carried_by_loops_and_chosen_by_branches():
+def test_keys_in_loops_and_branches_are_equal():
     def walk(key, flag):
         def step(key, x):
             key, own = jax.random.split(key)

@@ -49,15 +49,15 @@ class Tab:
             self._note(message)
 
     def _note(self, message: dict[str, Any]) -> None:
-        told, method = message.get("params", {}), message.get("method")
+        params, method = message.get("params", {}), message.get("method")
         if method == "Runtime.exceptionThrown":
-            self.errors.append(json.dumps(told["exceptionDetails"])[:500])
-        elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "assert"):
-            self.errors.append(json.dumps(told["args"])[:500])
-        elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
-            self.errors.append(told["entry"]["text"])
+            self.errors.append(json.dumps(params["exceptionDetails"])[:500])
+        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "assert"):
+            self.errors.append(json.dumps(params["args"])[:500])
+        elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
+            self.errors.append(params["entry"]["text"])
         elif method == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
+            self.requests.append(params["request"]["url"])
 
     def run(self, script: str, seconds: float = _PATIENCE) -> Any:
         """Return the value of an expression, awaited, as plain data."""
@@ -72,8 +72,8 @@ class Tab:
         self.call("Page.navigate", url=file.resolve().as_uri())
         end = time.monotonic() + seconds
         while not self.run("document.body !== null && document.body.classList.contains('ready')"):
-            told = self.run("document.getElementById('message')?.textContent || ''")
-            assert not told, told
+            text = self.run("document.getElementById('message')?.textContent || ''")
+            assert not text, text
             assert time.monotonic() < end, f"{file} is not ready after {seconds} s: {self.errors}"
             time.sleep(0.1)
 

@@ -72,13 +72,13 @@ def page(request, carried, tmp_path_factory):
 
 def look(tab):
     """Return what the page shows: arrays by name, and diagnostics."""
-    told = json.loads(
+    answer = json.loads(
         tab.run(
             "player.inTurn(() => player.simulation.look()).then(({arrays, diagnostics}) => JSON.stringify([diagnostics,"
             " Object.fromEntries(Object.entries(arrays).map(([n, a]) => [n, [a.shape, Array.from(a.data)]]))]))"
         )
     )
-    return {name: np.reshape(data, shape) for name, (shape, data) in told[1].items()}, told[0]
+    return {name: np.reshape(data, shape) for name, (shape, data) in answer[1].items()}, answer[0]
 
 
 def restart(tab, steps):
@@ -132,7 +132,7 @@ def test_page_is_drawn_without_error_or_request(page):
     assert len(own) == 1 and own[0].startswith("file://") and own[0].endswith(f"{name}.html")
 
 
-def test_page_cannot_ask_for_anything(page):
+def test_policy_refuses_requests_of_the_page(page):
     _, tab = page
     refused = tab.run("fetch('http://127.0.0.1:9/').then(() => 'answered', (error) => error.name)")
     assert refused == "TypeError"
@@ -185,7 +185,7 @@ def test_play_pause_step_and_reset(page):
     assert steps() == 0
 
 
-def test_page_is_quick_enough(page):
+def test_page_reaches_the_required_frame_rate(page):
     """By processor time, so that what else runs on the machine does not matter much."""
     _, tab = page
     restart(tab, 2)

@@ -1,4 +1,4 @@
-"""A page that computes: what its file holds, what it takes for text, its sliders, and what is refused."""
+"""Pages that compute: content of the file, escaped texts, sliders, and refusals."""
 
 import base64
 import gzip
@@ -77,7 +77,7 @@ def unpacked(block):
     return gzip.decompress(base64.b64decode(block))
 
 
-def test_page_holds_everything_and_asks_for_nothing(tmp_path, carried, capsys):
+def test_page_is_self_contained(tmp_path, carried, capsys):
     import onnx
 
     code, file = exported(tmp_path, carried)
@@ -106,18 +106,18 @@ def test_page_holds_everything_and_asks_for_nothing(tmp_path, carried, capsys):
 
 def test_page_describes_parameters_diagnostics_and_pace(tmp_path, carried):
     _, file = exported(tmp_path, carried)
-    told = json.loads(Elements(file.read_text()).scripts["description"])
-    first, second = told["sliders"]
+    data = json.loads(Elements(file.read_text()).scripts["description"])
+    first, second = data["sliders"]
     assert (first["label"], first["unit"], first["default"]) == ("frequency", "1/s", 1.3)
     assert (first["low"], first["high"], first["first"], first["last"]) == (0.1, 10.0, 0.1, 10.0)
     assert second["logarithmic"] and second["live"]
-    assert told["drawing"]["quantity"] == "energy" and told["main"] == "energy"
-    assert told["clock"]["name"] == "time" and "energy" in [one["name"] for one in told["diagnostics"]]
-    assert told["steps_per_second"] == 2 * simkit.load(tmp_path / "toy.toml").render.frames_per_second
-    assert told["keyWords"] == 2 and told["statuses"].keys() >= {"1", "3"} and "0" not in told["statuses"]
+    assert data["drawing"]["quantity"] == "energy" and data["main"] == "energy"
+    assert data["clock"]["name"] == "time" and "energy" in [one["name"] for one in data["diagnostics"]]
+    assert data["steps_per_second"] == 2 * simkit.load(tmp_path / "toy.toml").render.frames_per_second
+    assert data["keyWords"] == 2 and data["statuses"].keys() >= {"1", "3"} and "0" not in data["statuses"]
 
 
-def test_words_of_a_scenario_stay_words(tmp_path, carried):
+def test_texts_of_a_scenario_are_escaped(tmp_path, carried):
     quoted = json.dumps(BREAKOUT)
     text = CHART.replace('"Pendulums"', quoted).replace('"of small swings"', quoted)
     text = text.replace('"Pendulums that swing from random angles."', quoted)
@@ -125,8 +125,8 @@ def test_words_of_a_scenario_stay_words(tmp_path, carried):
     plain, page = Elements(exported(tmp_path / "other", carried)[1].read_text()), Elements(file.read_text())
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
     assert page.scripts[None] == plain.scripts[None]
-    told = json.loads(page.scripts["description"])
-    assert told["sliders"][0]["doc"] == BREAKOUT
+    data = json.loads(page.scripts["description"])
+    assert data["sliders"][0]["doc"] == BREAKOUT
     assert "".join(page.titles) == 2 * BREAKOUT
 
 
@@ -134,7 +134,7 @@ def test_same_scenario_gives_the_same_bytes(tmp_path, carried):
     assert exported(tmp_path, carried)[1].read_bytes() == exported(tmp_path / "again", carried)[1].read_bytes()
 
 
-def test_python_tells_how_near_the_programs_are(tmp_path, carried):
+def test_report_has_the_differences_of_the_programs_from_jax(tmp_path, carried):
     (tmp_path / "toy.toml").write_text(CHART)
     report = simkit.export.web_page(tmp_path / "toy.toml", tmp_path / "toy.html", runtime=carried, frequency=2.0)
     assert report.passed and report.nodes.keys() == report.differences.keys() == {"start", "advance", "show"}
@@ -160,7 +160,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_is_one_line_and_writes_nothing(mistake, tmp_path, carried, capsys, monkeypatch):
+def test_wrong_option_is_refused_in_one_line_and_writes_nothing(mistake, tmp_path, carried, capsys, monkeypatch):
     words, text, harm, phrase = MISTAKES[mistake]
     monkeypatch.chdir(tmp_path)
     if harm:
@@ -171,7 +171,7 @@ def test_mistake_is_one_line_and_writes_nothing(mistake, tmp_path, carried, caps
     assert not file.exists() and not (tmp_path / "page.txt").exists()
 
 
-def test_file_that_exists_is_left_alone(tmp_path, carried, capsys):
+def test_existing_file_is_not_overwritten(tmp_path, carried, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "toy.html").write_text("mine")
     code, file = exported(tmp_path, carried)
@@ -186,7 +186,7 @@ def test_option_of_pages_is_refused_elsewhere(tmp_path, carried, capsys):
 
 
 @pytest.mark.parametrize(("npm", "phrase"), [(None, "there is no npm"), ("exit 1", "connect to its registry")])
-def test_runtime_that_cannot_be_had_is_one_line(npm, phrase, tmp_path, carried, monkeypatch, capsys):
+def test_unavailable_runtime_is_refused_in_one_line(npm, phrase, tmp_path, carried, monkeypatch, capsys):
     (tmp_path / "bin").mkdir()
     if npm:
         program = tmp_path / "bin" / "npm"
@@ -201,7 +201,7 @@ def test_runtime_that_cannot_be_had_is_one_line(npm, phrase, tmp_path, carried, 
     assert not (tmp_path / "toy.html").exists()
 
 
-def test_runtime_is_found_by_the_environment(tmp_path, carried, monkeypatch):
+def test_environment_variable_names_the_runtime(tmp_path, carried, monkeypatch):
     monkeypatch.setenv(runtime.VARIABLE, str(carried))
     assert runtime.runtime_files().script == (carried / runtime.SCRIPT).read_bytes()
 
@@ -217,7 +217,7 @@ RANGES = {
 
 
 @pytest.mark.parametrize("kind", RANGES)
-def test_slider_reaches_from_bound_to_bound_or_around_the_default(kind):
+def test_range_of_a_slider_is_the_bounds_or_around_the_default(kind):
     (default, bounds), (first, last, logarithmic) = RANGES[kind]
     port = Port("params.x", (), "float64", bounds=bounds)
     (slider,) = sliders_of([port], [np.float64(default)], {"params.x"})["sliders"]
@@ -228,26 +228,26 @@ def test_slider_reaches_from_bound_to_bound_or_around_the_default(kind):
 
 def test_small_arrays_have_a_slider_for_each_number_and_large_ones_none():
     ports = [Port("params.push", (2,), "float32"), Port("params.weights", (5, 5), "float32")]
-    told = sliders_of(ports, [np.ones(2, np.float32), np.ones((5, 5), np.float32)], set())
-    assert [(one["label"], one["index"], one["live"]) for one in told["sliders"]] == [
+    data = sliders_of(ports, [np.ones(2, np.float32), np.ones((5, 5), np.float32)], set())
+    assert [(one["label"], one["index"], one["live"]) for one in data["sliders"]] == [
         ("push[0]", 0, False),
         ("push[1]", 1, False),
     ]
-    assert told["without_slider"] == ["weights"] and len(told["inputs"][1]["default"]) == 25
+    assert data["without_slider"] == ["weights"] and len(data["inputs"][1]["default"]) == 25
 
 
 def test_colors_are_those_of_the_pictures():
     scale = color_scale(np.array([0.0, 2.0]), "viridis", None, default="inferno")
-    told = scale_data(scale)
-    table = np.frombuffer(base64.b64decode(told["table"]), np.uint8).reshape(257, 4)
+    data = scale_data(scale)
+    table = np.frombuffer(base64.b64decode(data["table"]), np.uint8).reshape(257, 4)
     values = np.array([0.0, 0.7, 1.999, np.nan])
     places = np.where(np.isfinite(values), np.nan_to_num(values) / 2 * 256, 256).astype(int)
     np.testing.assert_array_equal(table[places], scale.colors(scale.position(values)))
 
 
-def test_labels_lose_the_signs_of_mathematics():
+def test_labels_are_without_tex_markup():
     assert plain_text(r"$\tau_{w}$ and 5 $") == "tau_w and 5 $"
 
 
-def test_choices_of_unsigned_numbers_are_made_in_a_type_that_browsers_have():
+def test_where_of_uint32_uses_a_type_of_onnxruntime_web():
     assert computed_in("Where", np.dtype(np.uint32)) == np.int64

@@ -2,7 +2,7 @@
 
 const FONT = '12px "DejaVu Sans", "Helvetica Neue", Arial, sans-serif';
 
-/** Return a number in few letters. */
+/** Return a number as a short text. */
 function shortNumber(value, digits = 4) {
   if (!Number.isFinite(value)) return String(value);
   if (value === 0) return "0";
@@ -14,7 +14,7 @@ function shortNumber(value, digits = 4) {
   return text.replace(/-/g, "\u2212");
 }
 
-/** Return round numbers within [low, high], about as many as asked for. */
+/** Return about `count` round numbers within [low, high]. */
 function ticks(low, high, count) {
   const rough = (high - low) / Math.max(count, 1);
   if (!(rough > 0) || !Number.isFinite(rough)) return [];

@@ -2,7 +2,7 @@
 
 const SHADOW = "rgba(52,64,88,0.26)";
 
-/** Return the solids and other things of a frame, whatever the camera. */
+/** Return the solids, rods and marks of a frame, for any camera. */
 function readBodies(frame, drawing, scale) {
   const { position, orientation, radius, half_lengths: half, disk } = frame.arrays;
   const found = [];
@@ -184,7 +184,7 @@ class BodyView {
   }
 }
 
-/** The paths behind bodies or traced points, as long as a page remembers. */
+/** The paths of bodies or traced points over the last 1500 frames. */
 class Trail {
   constructor(drawing, scale) {
     Object.assign(this, { drawing, scale, frames: [] });

@@ -2,17 +2,17 @@
 
 const BAND = 6;
 
-/** Return, for the middle of each of so many pixels over [low, high], the cell center before it and its share. */
+/** Return linear interpolation at the middles of pixels over [low, high]: lower cell center and weight of the next. */
 function sampled(centers, low, high, pixels) {
   const before = new Int32Array(pixels);
   const share = new Float64Array(pixels);
   let cell = 0;
   for (let k = 0; k < pixels; k += 1) {
-    const place = low + ((k + 0.5) / pixels) * (high - low);
-    while (cell < centers.length - 2 && centers[cell + 1] < place) cell += 1;
+    const middle = low + ((k + 0.5) / pixels) * (high - low);
+    while (cell < centers.length - 2 && centers[cell + 1] < middle) cell += 1;
     before[k] = cell;
     if (centers.length > 1)
-      share[k] = Math.min(1, Math.max(0, (place - centers[cell]) / (centers[cell + 1] - centers[cell])));
+      share[k] = Math.min(1, Math.max(0, (middle - centers[cell]) / (centers[cell + 1] - centers[cell])));
   }
   return { before, share };
 }

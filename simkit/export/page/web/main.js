@@ -19,7 +19,7 @@ class Player {
     document.getElementById("history-part").hidden = !this.chosen.options.length || drawing.kind === "chart";
   }
 
-  /** Do one thing after the other: a program may not be called while another runs. */
+  /** Queue an asynchronous function: a program must not be called while another one runs. */
   inTurn(work) {
     const result = this.last.then(work);
     this.last = result.catch(() => undefined);
@@ -52,9 +52,9 @@ class Player {
     this.stepsShown = this.simulation.steps;
     this.readout(diagnostics);
     this.draw();
-    const told = description.statuses[status];
-    this.isStopped = Boolean(told && told.stops);
-    this.say(told ? told.message : "", Boolean(told && told.failed));
+    const end = description.statuses[status];
+    this.isStopped = Boolean(end && end.stops);
+    this.say(end ? end.message : "", Boolean(end && end.failed));
     if (this.isStopped) this.play(false);
   }
 
@@ -94,7 +94,7 @@ class Player {
     line.hidden = !message;
   }
 
-  /** Take what steps are due since the last picture, in at most 40 ms of work, and draw them. */
+  /** Take the steps that are due since the last picture, for at most 40 ms, and draw a new one. */
   async turn() {
     const now = performance.now();
     const { steps_per_second: usual } = description;
@@ -122,7 +122,7 @@ class Player {
         await this.inTurn(() => this.turn());
       } catch (error) {
         this.play(false);
-        this.say(`The simulation cannot go on: ${error.message || error}`);
+        this.say(`The simulation cannot continue: ${error.message || error}`);
       }
     }
   }
@@ -143,7 +143,7 @@ function paint(canvas, width, height, draw) {
   draw(context, height);
 }
 
-/** Join the buttons and the pointer to what they do. */
+/** Add the event handlers of the buttons and the pointer. */
 function connect(player) {
   const on = (id, event, action) => document.getElementById(id).addEventListener(event, action);
   on("play", "click", () => player.play(!player.isPlaying));

@@ -102,7 +102,7 @@ class SphereView {
     for (let k = 0; k < diameter.length; k += 1) {
       let point = [position[3 * k], position[3 * k + 1], position[3 * k + 2]];
       if (!point.every(Number.isFinite) || !(diameter[k] > 0)) continue;
-      // A site on a side of the box is met from both; all are shown on the same.
+      // A particle on a side of the box is wrapped to the lower side, despite round-off.
       if (box) point = point.map((value, axis) => modulo(value + 0.004 * box[axis], box[axis]) - 0.004 * box[axis]);
       spheres.push({ point: camera.project(point), radius: (drawing.size * diameter[k]) / 2, value: values[k] });
     }

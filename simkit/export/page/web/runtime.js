@@ -1,6 +1,6 @@
-// onnxruntime-web, started from the bytes that this page carries; nothing is loaded from elsewhere.
+// onnxruntime-web, started from the bytes in this page; nothing is loaded from elsewhere.
 
-/** Return the bytes of a block of the page: base64 of what gzip made smaller. */
+/** Return the bytes of a block of the page, which is gzip in base64. */
 async function bytesOf(id) {
   const element = document.getElementById(id);
   const binary = atob(element.textContent.trim());
@@ -10,7 +10,7 @@ async function bytesOf(id) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Return onnxruntime-web, on one thread: a page from a file may not share memory between threads. */
+/** Return onnxruntime-web on one thread: browsers do not allow pages from a file to share memory between threads. */
 async function startRuntime() {
   const [code, machine] = await Promise.all([bytesOf("runtime-script"), bytesOf("runtime-wasm")]);
   const address = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));

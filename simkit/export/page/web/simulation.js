@@ -14,7 +14,7 @@ const ARRAYS = {
   bool: Uint8Array,
 };
 
-/** Return the numbers of a tensor as plain ones: 64-bit integers are too long for drawing. */
+/** Return the elements of a tensor as numbers; 64-bit integers, which JavaScript holds as BigInt, are converted. */
 function numbersOf(tensor) {
   return typeof tensor.data[0] === "bigint" ? Array.from(tensor.data, Number) : tensor.data;
 }
@@ -42,7 +42,7 @@ class Simulation {
     return Object.fromEntries(inputs.map((i) => [i.name, this.tensor(i.dtype, this.values[i.name], i.shape)]));
   }
 
-  /** Begin again, with the parameters and the seed as they are now. */
+  /** Restart with the present parameters and seed. */
   async reset() {
     const words = this.description.keyWords;
     const key = Array.from({ length: words }, (_, place) => (place === words - 1 ? this.seed >>> 0 : 0));
@@ -50,7 +50,7 @@ class Simulation {
     this.steps = 0;
   }
 
-  /** Take steps until there are as many, or the time in milliseconds is over; return how many were taken. */
+  /** Take `count` steps, or fewer if the time in milliseconds is over; return the number of steps taken. */
   async take(count, milliseconds = Infinity) {
     const began = performance.now();
     const parameters = this.parameters();
@@ -66,7 +66,7 @@ class Simulation {
     return taken;
   }
 
-  /** Return what a frame shows: arrays and their shapes by name, diagnostics by name, and the status. */
+  /** Return the frame of the state: arrays and their shapes by name, diagnostics by name, and the status. */
   async look() {
     const found = await this.show.run({ ...this.parameters(), ...this.state });
     const arrays = {};
