@@ -1,4 +1,4 @@
-"""Which tests are heavy: the processor time of each, measured, and the list by which they are sorted into three sets.
+"""Processor time of each test, and the list of heavy tests by which tests are sorted into three sets.
 
 SIMKIT_MEASURED=times.tsv pytest -p tests.measure -n 2 --dist loadgroup -m "not slow or slow"
 python tests/measure.py times.tsv
@@ -19,7 +19,7 @@ THOROUGH, SLOW = 2.0, 10.0
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Note the processor time of a test, its fixtures and its child processes."""
+    """Record the processor time of a test, its fixtures and its child processes."""
     before = os.times()
     result = yield
     spent = sum(os.times()[:4]) - sum(before[:4])
@@ -29,7 +29,7 @@ def pytest_runtest_protocol(item):
 
 
 def heavy_tests() -> dict[str, float]:
-    """Return the processor time in seconds of the tests that were found to be heavy, by name."""
+    """Return the processor time in seconds of the heavy tests, by name."""
     return {name: seconds for seconds, name in _rows(HEAVY)}
 
 

@@ -1,4 +1,4 @@
-"""Shipped scenarios made small enough to test in a moment; one that is not named here is small already."""
+"""Shipped scenarios with settings small enough for quick tests; those not named here are small already."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A flow's scenario offers what its factory takes, no more and no less."""
+"""Bounds of flow scenarios against the values that their factories accept."""
 
 import jax
 import pytest
