@@ -21,7 +21,7 @@ def compilation_cache(tmp_path_factory):
     use_compilation_cache()
 
 
-# Compiling these takes up to half a minute each; what needs that runs with -m slow.
+# Compiling these takes up to half a minute each; tests that do so run with -m slow.
 SLOW_TO_COMPILE = (
     "ant",
     "billiards_break",
@@ -59,7 +59,7 @@ SLOW_TO_COMPILE = (
     "viscosity_from_frames",
     "womersley",
 )
-# These only trace.
+# These tests only trace.
 COMPILE_NOTHING = (
     "test_step_keeps_shapes_and_dtypes_without_weak_types",
     "test_every_number_has_the_requested_precision",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = Path(__file__).with_name("heavy.txt")
-# Seconds of processor time above which a test is left to `make thorough`, and above which it is left to `make slow`.
+# Seconds of processor time above which a test runs with `make thorough` only, and above which with `make slow` only.
 # On two cores and with no compiled programs on disk, all tests below the first take about ten minutes, and those
 # between the two half an hour.
 THOROUGH, SLOW = 2.0, 10.0
@@ -39,7 +39,7 @@ def _rows(path: Path) -> list[tuple[float, str]]:
 
 
 if __name__ == "__main__":
-    # What was not measured this time stays as it was.
+    # Times of tests that were not measured this time are kept.
     known = {name: seconds for path in (HEAVY, Path(sys.argv[1])) for seconds, name in _rows(path)}
     heavy = sorted(name for name, seconds in known.items() if seconds > THOROUGH)
     HEAVY.write_text("".join(f"{known[name]:.1f}\t{name}\n" for name in heavy))

@@ -105,7 +105,7 @@ def springs(*, tolerance: float = 1e-6) -> Simulation:
     )
 
 
-# Objectives that are more than the last value of a diagnostic.
+# Objectives other than the last value of a diagnostic.
 SQUARED = PENDULUMS.replace(
     "[render]",
     """

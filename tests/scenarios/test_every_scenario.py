@@ -191,7 +191,7 @@ def check_derivatives(scenario, objective):
     # A parameter at zero gives its step no scale; doubling it adds three times the error h^2 f''' / 6.
     at_zero = [parameter for parameter in wrt if params[parameter] == 0]
     wider = central_difference(near, params, at_zero, 2 * np.finfo(float).eps ** (1 / 3))
-    # What only shapes the start of a relaxation has no effect. A wide step shows that above the noise with which
+    # A parameter of the initial state of a relaxation has no effect. A wide step shows that above the noise with which
     # each end comes to rest.
     idle = [p for p in wrt if p not in at_zero and function.converges and abs(reverse[p]) < rounding[p]]
     difference |= central_difference(near, params, idle, 1e-3)
@@ -233,7 +233,7 @@ def test_resumed_run_equals_an_uninterrupted_one_bit_for_bit(contract, tmp_path)
         for _ in range(stop):
             next(first)
         resumed = list(contract.drive(store))
-        assert resumed[0].index == stop - 1  # nothing is computed twice
+        assert resumed[0].index == stop - 1  # no segment is computed twice
         assert_same_bytes(resumed[-1].state, contract.driven[-1].state)
         for stored, piece in zip(store.read(), contract.driven, strict=True):
             assert_same_bytes(stored, piece.arrays)
@@ -318,7 +318,7 @@ def test_picture_is_not_blank(contract, tmp_path):
     scenario, file = contract.scenario, tmp_path / "picture.png"
     picture = Image.open(render(**parts, title=scenario.title, settings=scenario.render, output=file, format="png"))
     colors = picture.convert("RGB").getcolors(maxcolors=picture.width * picture.height)
-    # Text alone has a few dozen shades of gray; what is drawn has color.
+    # Text alone has a few dozen shades of gray; the drawing has color.
     assert any(max(color) - min(color) > 60 for _, color in colors)
 
 

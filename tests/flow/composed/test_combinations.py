@@ -74,7 +74,7 @@ def test_flow_with_sides_friction_and_dimension_conserves_volume_and_scalar(side
     assert float(abs(divergence(state.velocity, grid)).max()) < 1e-11
     dye = state.scalar["dye"]
     if through:
-        # What is the same everywhere stays so: the fluxes of the scalar are those of the fluid, which balance.
+        # A uniform scalar stays uniform: its fluxes are those of the fluid, which balance.
         np.testing.assert_allclose(dye, 1, rtol=1e-12)
         v = state.velocity[1]
         np.testing.assert_allclose(v[:, 0].mean(), v[:, -1].mean(), rtol=1e-12)
@@ -87,7 +87,7 @@ def test_flow_with_sides_friction_and_dimension_conserves_volume_and_scalar(side
         assert float(abs(dye - started.scalar["dye"]).max()) > 1e-4
     if sides == "free slip":
         moved = mean_velocity(state.velocity, 0, grid) - mean_velocity(started.velocity, 0, grid)
-        # No shear on any side: momentum along them stays, unless implicit friction is of a field, which is exact too.
+        # No shear on any side: momentum along the sides is conserved, also with implicit friction of a field.
         assert abs(float(moved)) < 1e-13
     if sides == "moving walls":
         numbers = simulation.diagnose(state, simulation.params)
@@ -175,7 +175,7 @@ def test_obstacles_at_rest_and_moving(body, method):
     state = steps(simulation, 3)
     numbers = simulation.diagnose(state, simulation.params)
     u = state.velocity[0]
-    # What the body displaces leaves too.
+    # The displaced fluid flows out too.
     made = 0.0 if body != "swelling" else np.pi * 0.12 * 2 * 0.2 * (1 + 0.2 * 0.06)
     np.testing.assert_allclose((u[-1] - u[0]).mean() * 3, made, rtol=2e-2, atol=1e-12)
     assert float(numbers["body.drag"]) > 0.1
@@ -265,7 +265,7 @@ def test_obstacles_beside_several_scalars(body, method):
     simulation = carrying(body, obstacle_method=method)
     state = steps(simulation, 5)
     numbers = {name: float(value) for name, value in simulation.diagnose(state, simulation.params).items()}
-    # What is the same everywhere stays so beside an insulated body, which gives nothing of it.
+    # A uniform scalar stays uniform beside an insulated body, whose heat is zero.
     np.testing.assert_allclose(state.scalar["dye"], 1, rtol=1e-12)
     assert abs(numbers["body.dye_given"]) < 1e-12
     assert numbers["body.heat_given"] > 0.1 and numbers["body.salt_given"] > 0.1
