@@ -21,7 +21,7 @@ def compilation_cache(tmp_path_factory):
     use_compilation_cache()
 
 
-# Compiling these takes up to half a minute each; what needs that runs with -m slow.
+# Compiling these takes up to half a minute each; tests that do so run with -m slow.
 SLOW_TO_COMPILE = (
     "ant",
     "billiards_break",
@@ -59,19 +59,19 @@ SLOW_TO_COMPILE = (
     "viscosity_from_frames",
     "womersley",
 )
-# These only trace.
+# These tests only trace.
 COMPILE_NOTHING = (
     "test_step_keeps_shapes_and_dtypes_without_weak_types",
-    "test_every_number_has_the_precision_asked_for",
-    "test_diagnostics_tell_the_time_or_the_iteration",
+    "test_every_number_has_the_requested_precision",
+    "test_diagnostics_contain_the_time_or_the_iteration",
     "test_observed_arrays_have_named_dimensions",
     "test_every_quantity_has_a_unit_and_a_meaning",
 )
 
 
 @pytest.fixture(autouse=True, scope="module")
-def let_programs_go():
-    """Forget the compiled programs of a module, which would fill the memory of a test process."""
+def clear_compiled_programs():
+    """Clear the compiled programs of a module, which would fill the memory of a test process."""
     yield
     jax.clear_caches()
 
@@ -83,7 +83,7 @@ def pytest_collection_modifyitems(items):
         if item.nodeid in heavy:
             item.add_marker(pytest.mark.slow if heavy[item.nodeid] > SLOW else pytest.mark.thorough)
         values = item.callspec.params if hasattr(item, "callspec") else {}
-        # Workers share out files, and the contract by scenario.
+        # Tests are distributed over the workers by file, those of the contract by scenario.
         item.add_marker(pytest.mark.xdist_group(str(values.get("contract", item.path))))
         name = values.get("contract", values.get("name"))
         compiles = item.path.parent.name in ("scenarios", "export", "jobs") and item.originalname not in COMPILE_NOTHING
@@ -91,7 +91,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
-# What is told at the end of a run of the tests: for which scenarios each of these passed.
+# Printed at the end of a run of the tests: the scenarios for which each of these passed.
 CLAIMS = {
     "compiled and ran as stored": "test_driven_run_equals_the_trajectory_bit_for_bit",
     "differentiated": "test_derivatives_equal_central_differences_and_each_other",

@@ -1,4 +1,4 @@
-"""Central differences of one step, which derivatives are held against."""
+"""Central differences, with which derivatives are compared."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Which tests are heavy: the processor time of each, measured, and the list by which they are sorted into three sets.
+"""Processor time of each test, and the list of heavy tests by which tests are sorted into three sets.
 
 SIMKIT_MEASURED=times.tsv pytest -p tests.measure -n 2 --dist loadgroup -m "not slow or slow"
 python tests/measure.py times.tsv
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = Path(__file__).with_name("heavy.txt")
-# Seconds of processor time above which a test is left to `make thorough`, and above which it is left to `make slow`.
+# Seconds of processor time above which a test runs with `make thorough` only, and above which with `make slow` only.
 # On two cores and with no compiled programs on disk, all tests below the first take about ten minutes, and those
 # between the two half an hour.
 THOROUGH, SLOW = 2.0, 10.0
@@ -19,7 +19,7 @@ THOROUGH, SLOW = 2.0, 10.0
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Note the processor time of a test, its fixtures and its child processes."""
+    """Record the processor time of a test, its fixtures and its child processes."""
     before = os.times()
     result = yield
     spent = sum(os.times()[:4]) - sum(before[:4])
@@ -29,7 +29,7 @@ def pytest_runtest_protocol(item):
 
 
 def heavy_tests() -> dict[str, float]:
-    """Return the processor time in seconds of the tests that were found to be heavy, by name."""
+    """Return the processor time in seconds of the heavy tests, by name."""
     return {name: seconds for seconds, name in _rows(HEAVY)}
 
 
@@ -39,7 +39,7 @@ def _rows(path: Path) -> list[tuple[float, str]]:
 
 
 if __name__ == "__main__":
-    # What was not measured this time stays as it was.
+    # Times of tests that were not measured this time are kept.
     known = {name: seconds for path in (HEAVY, Path(sys.argv[1])) for seconds, name in _rows(path)}
     heavy = sorted(name for name, seconds in known.items() if seconds > THOROUGH)
     HEAVY.write_text("".join(f"{known[name]:.1f}\t{name}\n" for name in heavy))

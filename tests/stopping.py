@@ -1,4 +1,4 @@
-"""Work that is stopped on its way, as by a process that is killed."""
+"""Interruption of a job by its progress report, as by a killed process."""
 
 
 class Stopped(BaseException):
@@ -6,16 +6,16 @@ class Stopped(BaseException):
 
 
 class StopAfter:
-    """A report that stops the work when it is told something for the last time.
+    """A progress report that stops the work at its call number ``times``.
 
     Attributes:
-        told: the fractions done and the words.
+        calls: fraction done and words of each call.
     """
 
     def __init__(self, times):
-        self.times, self.told = times, []
+        self.times, self.calls = times, []
 
     def __call__(self, fraction, words):
-        self.told.append((fraction, words))
-        if len(self.told) == self.times:
+        self.calls.append((fraction, words))
+        if len(self.calls) == self.times:
             raise Stopped

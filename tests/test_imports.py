@@ -22,7 +22,7 @@ def test_nothing_heavy_is_imported(program):
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_exists():
     import simkit
 
     assert all(getattr(simkit, name) is not None for name in simkit.__all__)

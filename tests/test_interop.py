@@ -1,4 +1,4 @@
-"""Arrays to and from other libraries: values, shared memory, and what is told of copies and precision."""
+"""Arrays to and from other libraries: values, shared memory, and reports of copies and precision."""
 
 import sys
 import types
@@ -23,7 +23,7 @@ def aligned(dtype="float32", shift=0):
 
 
 class Foreign:
-    """An array of a library that is not here: it has what PyTorch's have, and no more."""
+    """An array of a library that is not installed, with the methods of PyTorch's arrays only."""
 
     def __init__(self, array):
         self.array, self.detached = np.asarray(array), False
@@ -52,7 +52,7 @@ class Foreign:
 
 @pytest.fixture
 def torch(monkeypatch):
-    """Return a stand-in for PyTorch that shares what NumPy can share."""
+    """Return a stand-in for PyTorch that shares memory with NumPy."""
     library = types.ModuleType("torch")
     library.from_dlpack = lambda array: Foreign(np.from_dlpack(array))
     library.tensor = lambda array: Foreign(np.array(array))
@@ -80,7 +80,7 @@ def test_aligned_arrays_share_their_memory(make):
     ],
     ids=["shifted", "strided", "swapped", "bfloat16"],
 )
-def test_what_cannot_be_shared_is_copied_and_told(make, values, reason):
+def test_arrays_that_cannot_be_shared_are_copied_and_reported(make, values, reason):
     handed = interop.to_jax((make(values), 2.5))
     assert list(handed.copies) == ["[0]"] and reason in handed.copies["[0]"] and not handed.changes
     np.testing.assert_array_equal(handed.arrays[0], values.astype(values.dtype.newbyteorder("=")))
@@ -88,7 +88,7 @@ def test_what_cannot_be_shared_is_copied_and_told(make, values, reason):
 
 
 @pytest.mark.parametrize(("dtype", "narrow"), [("float64", "float32"), ("int64", "int32"), (">f8", "float32")])
-def test_a_change_of_precision_is_told_or_refused(dtype, narrow):
+def test_a_change_of_precision_is_reported_or_refused(dtype, narrow):
     given = {"x": aligned(dtype), "y": aligned(), "z": 2.5}
     assert interop.to_jax(np.dtype(dtype).type(1)).changes == {"": f"{np.dtype(dtype).name} -> {narrow}"}
     handed = interop.to_jax(given)
@@ -100,7 +100,7 @@ def test_a_change_of_precision_is_told_or_refused(dtype, narrow):
         assert interop.to_jax(given, exact=True).arrays["x"].dtype == name
 
 
-def test_arrays_of_jax_are_seen_by_numpy_without_a_copy():
+def test_arrays_of_jax_are_shared_with_numpy_without_a_copy():
     state = {"x": jnp.arange(6.0).reshape(2, 3), "on": jnp.array([True, False]), "half": jnp.ones(3, jnp.bfloat16)}
     handed = interop.from_jax(state)
     for name, array in state.items():
@@ -111,7 +111,7 @@ def test_arrays_of_jax_are_seen_by_numpy_without_a_copy():
     assert not again.copies
 
 
-def test_another_library_shares_or_copies_and_widens_what_it_lacks(torch):
+def test_arrays_for_another_library_are_shared_or_copied_and_widened(torch):
     state = {"x": jnp.arange(6.0), "half": jnp.ones(3, jnp.bfloat16)}
     handed = interop.from_jax(state, "torch")
     assert handed.arrays["x"].data_ptr() == state["x"].unsafe_buffer_pointer()
@@ -149,7 +149,7 @@ def test_a_mistake_is_one_line(hand, message):
         hand()
 
 
-def test_a_library_that_is_missing_is_named(monkeypatch):
+def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(UserError, match="cupy is not installed; pip install cupy"):
         interop.from_jax(jnp.ones(2), "cupy")

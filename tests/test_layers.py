@@ -43,8 +43,8 @@ WITHOUT_ARRAYS = [
     "likely_view",
     "made_in_python",
 ]
-# Kernels and the loop that runs them import jax at the top; what reads scenarios, finds files, plans jobs and draws,
-# inside the functions that need it, so that `import simkit`, `simkit list` and a mistake in a file are quick.
+# Kernels and the loop that runs them import jax at the top; modules that read scenarios, find files, plan jobs and draw
+# import it inside the functions that need it, so that `import simkit`, `simkit list` and errors in a file are quick.
 WITH_JAX = ("core", "molecular", "flow", "rigid", "engine")
 READ_EARLY = ("core/compilation.py", "core/paths.py", "core/precision.py")
 READ_LATE = ("scenario/contents.py", "storage/store.py", "jobs/validation.py")
@@ -53,7 +53,7 @@ PEERS = {"ase", "jax_md", "jax_cfd", "brax", "mujoco"}
 
 
 def imported(path, *, top_level_only=False):
-    """Yield the names of modules that a file imports, leaving out what only type checkers see."""
+    """Yield the names of modules that a file imports, without those for type checkers only."""
 
     def visit(nodes):
         for node in nodes:
@@ -95,7 +95,7 @@ def test_imports_point_down_the_layers_only():
 
 
 def modules_imported(path, known):
-    """Return those of the known modules that a file imports anywhere: at the top, in functions, for types alone."""
+    """Return the known modules that a file imports anywhere: at the top, in functions, for types alone."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -107,12 +107,12 @@ def modules_imported(path, known):
 
 
 def test_no_module_imports_itself_through_others():
-    # `simkit` itself is left out: it imports by name, on first use.
+    # `simkit` itself is excluded: it imports by name, on first use.
     names = {".".join(["simkit", *Path(place).with_suffix("").parts]): path for place, path in MODULES.items()}
     names = {name.removesuffix(".__init__"): path for name, path in names.items() if name != "simkit.__init__"}
     imports = {name: modules_imported(path, names.keys()) - {name} for name, path in names.items()}
     assert sum(map(len, imports.values())) > len(imports)
-    # A module all of whose imports are removed is in no circle.
+    # A module whose imports are all removed is in no cycle.
     while free := {name for name, others in imports.items() if not others}:
         imports = {name: others - free for name, others in imports.items() if name not in free}
     assert not imports
@@ -136,7 +136,7 @@ def test_jax_is_imported_at_the_top_of_kernels_and_nowhere_else():
     assert not [place for place in (*READ_EARLY, *READ_LATE) if place not in (*at_the_top, *inside)]
 
 
-def test_the_libraries_around_us_are_imported_inside_functions():
+def test_peer_libraries_are_imported_inside_functions():
     assert not [place for place, path in MODULES.items() if top_level_libraries(path) & PEERS]
 
 

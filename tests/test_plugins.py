@@ -1,4 +1,4 @@
-"""Parts are found by name, those of installed packages included, and every failure names who is to blame."""
+"""Registries of simulations, views and verbs, also of installed packages; failures name the package at fault."""
 
 import sys
 
@@ -39,7 +39,7 @@ def refusal(name: str) -> str:
     return str(caught.value)
 
 
-def test_a_plugin_is_found_by_name_and_imported_only_when_asked_for(install):
+def test_a_plugin_is_found_by_name_and_imported_only_when_used(install):
     install("wave-kit", "wave_kit", "def string(): return 'string'", waves__string="wave_kit:string")
     assert "waves.string" in SIMULATIONS.names()
     assert "wave_kit" not in sys.modules

@@ -1,4 +1,4 @@
-"""A scenario that compiles in a moment, for testing what happens around a simulation."""
+"""Small scenarios that compile quickly, for tests of everything around a simulation."""
 
 import dataclasses
 from pathlib import Path
@@ -105,7 +105,7 @@ def springs(*, tolerance: float = 1e-6) -> Simulation:
     )
 
 
-# Objectives that are more than the last value of a diagnostic.
+# Objectives other than the last value of a diagnostic.
 SQUARED = PENDULUMS.replace(
     "[render]",
     """
@@ -145,7 +145,7 @@ REQUESTS = {
 
 
 def begun(path: Path, scenario: Scenario, kind: str = "run", *, overwrite: bool = False) -> RunDirectory:
-    """Return a new run directory in which nothing has been computed, and which nothing holds."""
+    """Return a new run directory without results, which is not locked."""
     with RunDirectory.begun(path, kind, scenario, REQUESTS[kind], overwrite=overwrite) as directory:
         return directory
 
@@ -158,5 +158,5 @@ def toys(monkeypatch):
 
 @pytest.fixture
 def stored(tmp_path):
-    """A run directory in which nothing has been computed."""
+    """A run directory without results."""
     return begun(tmp_path / "run", toy(frequency=0.1 + 0.2, seed=7))

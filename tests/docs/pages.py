@@ -1,4 +1,4 @@
-"""Documentation pages as code: their blocks, how each is run, and whether its real output is what the page shows."""
+"""Documentation pages as code: their blocks, the execution of each, and the comparison of its output with the page."""
 
 import contextlib
 import importlib
@@ -16,8 +16,8 @@ from simkit.cli.main import main
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 
-# A page shows numbers to a few digits. Another machine rounds otherwise, by about 1e-7 in single precision, which
-# cancellation may magnify; what is smaller than TINY on both sides is a residual of rounding, whose size says nothing.
+# A page shows numbers to a few digits. Rounding differs between machines by about 1e-7 in single precision, which
+# cancellation may magnify; numbers smaller than TINY on both sides are residuals of rounding.
 TOLERANCE = 0.01
 TINY = 1e-5
 
@@ -44,7 +44,7 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The name of the file that the block holds whole."""
+        """The name of the file whose complete text the block is."""
         match = _FILE.match(self.text)
         return match[1] if match else None
 
@@ -66,7 +66,7 @@ def run_page(page: Path, folder: Path) -> None:
     """Run a page's blocks in a folder, which must be the working directory and the first place to import from.
 
     Raises:
-        AssertionError: if something fails, or prints something else than the page shows.
+        AssertionError: if a block fails, or its output differs from that of the page.
     """
     namespace: dict[str, object] = {"__name__": "__main__"}
     printed = ""
@@ -107,13 +107,13 @@ def _run_console(block: Block, where: str) -> None:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             code = main(words[1:])
         assert code == expected, f"{where}: {shlex.join(words)} ended with {code}\n{errors.getvalue()}"
-        # Progress goes to stderr too, so what a command complains of is compared only where it fails.
+        # Progress goes to stderr too, so errors are compared only where a command fails.
         printed = out.getvalue() + (errors.getvalue() if code else "")
         assert_shown(shown, printed, block.tolerance, f"{where}: {shlex.join(words)}")
 
 
 def _register(folder: Path, text: str) -> None:
-    """Leave behind what ``pip install`` would: the entry points of a project."""
+    """Write the entry points of a project as ``pip install`` would."""
     project = tomllib.loads(text)["project"]
     home = folder / f"{project['name']}-{project['version']}.dist-info"
     home.mkdir()
@@ -125,10 +125,10 @@ def _register(folder: Path, text: str) -> None:
 
 
 def assert_shown(shown: str, printed: str, tolerance: float, where: str) -> None:
-    """Check that output is what a page shows of it.
+    """Check that the output of a block is that shown by the page.
 
-    Words must be equal and numbers close; blanks and the length of rules do not count. A line ``...`` stands for any
-    number of lines; a page that shows nothing claims nothing.
+    Words must be equal and numbers close; blanks and the length of rules are ignored. A line ``...`` stands for any
+    number of lines; an empty block is not compared.
     """
     wanted, real = _lines(shown), _lines(printed)
     if not wanted:
@@ -142,7 +142,7 @@ def assert_shown(shown: str, printed: str, tolerance: float, where: str) -> None
     place = 0
     for number, chunk in enumerate(chunks):
         low, high = place, len(real) - len(chunk)
-        # What stands before the first ``...`` comes first, and what stands behind the last one comes last.
+        # Lines before the first ``...`` are the first of the output, and lines after the last one its last.
         if number == 0:
             high = min(high, 0)
         if number == len(chunks) - 1:

@@ -1,4 +1,4 @@
-"""The pages are true: their code runs, prints what they show, and their links lead somewhere."""
+"""Documentation pages: their code runs and prints the shown output, their links, names and flags exist."""
 
 import importlib
 import re
@@ -15,12 +15,12 @@ from simkit.scenario.catalog import list_scenarios
 from simkit.scenario.registry import PAINTERS, SIMULATIONS, VIEWS
 from tests.docs.pages import PAGES, REPOSITORY, assert_shown, blocks, run_page
 
-# Groups of entry points are no names of Python.
+# Groups of entry points are not Python names.
 GROUPS = {registry.group for registry in (SIMULATIONS, VIEWS, REGISTERED)}
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
-# Pages that a newcomer begins with; the code of the others takes minutes together.
+# The first pages for a newcomer; the code of the others takes minutes in total.
 FIRST = ("README", "concepts", "writing_a_scenario", "writing_a_simulation", "reliability", "structures")
 
 
@@ -43,7 +43,7 @@ def test_every_example_runs_and_prints_what_the_page_shows(page, tmp_path, monke
 
 
 @every_page
-def test_every_scenario_shown_is_one(page):
+def test_every_scenario_shown_is_valid(page):
     for block in blocks(page):
         if block.language != "toml":
             continue
@@ -53,7 +53,7 @@ def test_every_scenario_shown_is_one(page):
 
 
 @every_page
-def test_every_link_leads_somewhere(page):
+def test_every_link_has_a_target(page):
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if re.match(r"\w+:", target):
@@ -66,7 +66,7 @@ def test_every_link_leads_somewhere(page):
             assert anchor in [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in headings], target
 
 
-def test_the_table_of_checked_numbers_is_that_of_the_scenario_files():
+def test_the_table_of_checked_numbers_equals_the_scenario_files():
     text = (REPOSITORY / "docs" / "checked_numbers.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| (\S+) \| (\S+) \|", text, re.MULTILINE)
     claimed = [(name, what.strip().replace("`", ""), float(expected)) for name, what, expected, _ in rows]
@@ -97,7 +97,7 @@ def test_every_key_of_a_scenario_file_is_explained():
     assert not [word for word in words if f'`"{word}"`' not in text]
 
 
-def test_a_page_that_shows_something_else_is_noticed():
+def test_a_page_with_other_output_is_detected():
     printed = "run fine\n\nenergy   1.2345\n-------  ----\nresidual 1e-12\nend\n"
     assert_shown("run fine\nenergy 1.2346\n--- --\nresidual 3e-09\nend", printed, 0.01, "")
     assert_shown("...\nenergy 1.2345\n...", printed, 0.01, "")
@@ -116,7 +116,7 @@ def test_a_page_that_shows_something_else_is_noticed():
             assert_shown(shown, printed, 0.01, "")
 
 
-def test_a_page_with_a_broken_example_is_noticed(tmp_path, monkeypatch):
+def test_a_page_with_a_broken_example_is_detected(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"
     refused = "$ simkit list --tag nonsense\n"
@@ -134,7 +134,7 @@ def test_a_page_with_a_broken_example_is_noticed(tmp_path, monkeypatch):
 @every_page
 def test_every_name_verb_and_flag_that_a_page_mentions_exists(page):
     text = page.read_text(encoding="utf-8")
-    # What a page defines itself, in code that is run, needs no check; prose does.
+    # Names defined in code blocks are checked by running them; those in prose are checked here.
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     words = re.findall(r"`([^`]+)`", prose)
     quoted = " ".join(words)
@@ -149,7 +149,7 @@ def test_every_name_verb_and_flag_that_a_page_mentions_exists(page):
 
 
 def resolved(name):
-    """Return whether a dotted name is a module or something in one."""
+    """Return whether a dotted name is a module or an attribute of one."""
     first, *rest = name.split(".")
     found = importlib.import_module(first)
     for part in rest:

@@ -1,11 +1,11 @@
-"""The sample programs are those that their page shows and runs."""
+"""The sample programs equal those on their page."""
 
 from tests.docs.pages import REPOSITORY, blocks
 
 SAMPLES = REPOSITORY / "docs" / "samples"
 
 
-def test_the_page_runs_the_programs_as_they_are():
+def test_the_page_shows_the_programs_unchanged():
     page = blocks(REPOSITORY / "docs" / "samples.md")
     shown = {block.file: block.text.partition("\n")[2] for block in page if block.file}
     assert shown == {path.name: path.read_text(encoding="utf-8") for path in SAMPLES.glob("*.py")}

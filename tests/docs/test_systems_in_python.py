@@ -1,4 +1,4 @@
-"""Each system of the page on scenarios in Python is the program of the scenario's file, in at most 30 lines."""
+"""Each system on the page of scenarios in Python is the program of the scenario's file, in at most 30 lines."""
 
 import re
 
@@ -18,14 +18,14 @@ SYSTEMS = dict(re.findall(r"^`(\w+)`, in .*?^```python\n(.*?)^```$", PAGE, re.DO
 
 
 def programs(simulation):
-    """Return the programs of its start and of its step, with the arrays that they hold."""
+    """Return the programs of `init` and of `step` as text, including their constant arrays."""
     key = jax.eval_shape(jax.random.key, 0)
     state = jax.eval_shape(simulation.init, simulation.params, key)
     start = jax.jit(simulation.init).lower(simulation.params, key)
     return start.as_text(), jax.jit(simulation.step).lower(state, simulation.params).as_text()
 
 
-def test_every_scenario_that_is_data_is_on_the_page():
+def test_every_scenario_from_data_is_on_the_page():
     assert sorted(SYSTEMS) == sorted(one.name for one in list_scenarios()[0] if one.simulation in DATA)
 
 

@@ -130,7 +130,7 @@ def test_what_was_interrupted_goes_on_bit_for_bit(stop, tmp_path):
     expected = countdown(lanes=2, values=values)
     with pytest.raises(Stopped):
         countdown(Store(tmp_path), lanes=2, values=values, report=report)
-    assert report.told == sorted(report.told)
+    assert report.calls == sorted(report.calls)
     found = countdown(Store(tmp_path), lanes=2, values=values)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.keys() == theirs.keys()
@@ -143,7 +143,7 @@ def test_sweep_of_relaxations_goes_on_where_it_was_stopped(stop, tmp_path):
     report = StopAfter(stop)
     with pytest.raises(Stopped):
         begin(Sweep(springs(), OVER, seeds=2, chunk=3), tmp_path / "stopped", report=report)
-    assert report.told[-1][1].endswith(" of 16 members")
+    assert report.calls[-1][1].endswith(" of 16 members")
     result = simkit.resume(tmp_path / "stopped")
     whole = simkit.sweep(springs(), OVER, seeds=2, chunk=3, output=tmp_path / "whole")
     xarray.testing.assert_identical(result, whole)

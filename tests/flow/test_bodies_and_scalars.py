@@ -1,4 +1,4 @@
-"""Bodies that give a scalar its value, or a flux of it."""
+"""Bodies that impose the value or the flux of a scalar."""
 
 import functools
 
@@ -40,7 +40,7 @@ def box(cells):
 
 @functools.cache
 def conduction(cells, surface):
-    """Errors of the scalar and of what the inner one gives, between an inner cylinder and a cold outer one."""
+    """Errors of the scalar and of the heat of the inner cylinder, between it and a cold outer one."""
     # Not at a special place of the grid.
     center, inner, outer, diffusivity = (0.5123, 0.4929), 0.17, 0.41, 0.5
     place = box(cells)
@@ -101,7 +101,7 @@ def disk(surface, method, moving):
     return bodies_in(box(16), method, {"disk": body}, 0.02)
 
 
-def test_a_warm_body_that_moves_gives_as_much_as_one_at_rest_in_a_stream():
+def test_a_moving_warm_body_gives_the_heat_of_one_at_rest_in_a_stream():
     held = disk(VALUE, "direct_forcing", True)
     place = held.domain
     scalar = TransportedScalar(place, (None, None), lambda p: 0.02)
@@ -125,7 +125,7 @@ def test_a_warm_body_that_moves_gives_as_much_as_one_at_rest_in_a_stream():
     assert jnp.mean(moving[20:]) == pytest.approx(float(jnp.mean(resting[20:])), rel=0.03)
 
 
-def test_each_of_several_scalars_is_held_as_one_alone_is():
+def test_each_of_several_scalars_is_forced_like_a_single_one():
     place, params = box(12), {"value": 1.5, "flux": 0.3}
     surfaces = {"salt": (FLUX, COLD), "heat": (VALUE, FLUX)}  # not in the order of their names
     spreads, now = {"salt": 0.02, "heat": 0.05}, jnp.asarray(0.1)
@@ -182,7 +182,7 @@ def test_surfaces_that_are_not_of_the_scalars_of_a_flow_are_refused_by_name(surf
         (VALUE, "other", "a body acts on a TransportedScalar or on TransportedScalars only"),
     ],
 )
-def test_bodies_and_scalars_that_do_not_know_each_other_are_refused_by_name(surface, carried, message):
+def test_incompatible_bodies_and_scalars_are_refused_by_name(surface, carried, message):
     held = disk(surface, "direct_forcing", False)
     scalar = TransportedScalar(held.domain, (None, None), lambda p: 0.02) if carried is True else None
     equations = Equations(

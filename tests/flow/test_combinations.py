@@ -1,4 +1,4 @@
-"""Sides, friction, dimension, scalar, obstacle, method and drive together: each conserves what it should."""
+"""Sides, friction, dimension, scalar, obstacle, method and drive together: conservation and refusals."""
 
 import dataclasses
 
@@ -83,7 +83,7 @@ def rows():
 
 
 @pytest.mark.parametrize("row", [*rows()])
-def test_combination_conserves_what_it_should(row):
+def test_combination_conserves_volume_scalar_and_momentum(row):
     sides, dimension, implicit, method, scheme, carried, body, drive, slope = row
     place = place_of(sides, dimension, slope)
     grid, open_sides = place.grid, bool(place.entrances()) or bool(place.open_sides())
@@ -205,7 +205,7 @@ CHANNEL, DUCT = place_of("channel", 2, "parabola"), place_of("duct", 2, "parabol
         ),
     ],
 )
-def test_parts_that_do_not_serve_one_another_are_refused_by_name(place, options, message):
-    with pytest.raises(UserError, match=message) as told:
+def test_incompatible_parts_are_refused_by_name(place, options, message):
+    with pytest.raises(UserError, match=message) as caught:
         Equations(place, lambda params: params["viscosity"], fixed_time_step, **options)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Velocities and values on the sides, forces and flow rates that change in time keep the order of the method."""
+"""Velocities and values on the sides, forces and flow rates that change in time: the order of the method."""
 
 import functools
 import itertools
@@ -25,30 +25,30 @@ CAVITY = domain((bounded_axis(8, 1.0), bounded_axis(8, 1.0)), (WALLS, WALLS))
 REST = (0.0, 0.0)
 
 
-def beat(time):
-    """What changes in time; its rate at the start is not zero."""
+def oscillation(time):
+    """An oscillation whose rate at the start is not zero."""
     return jnp.sin(4 * time)
 
 
 def sliding_wall(params, time):
-    return None, (REST, (beat(time), 0.0))
+    return None, (REST, (oscillation(time), 0.0))
 
 
 def sliding_lids(params, time):
-    return ((0.0, beat(time)), REST), (REST, (1 + beat(2 * time), 0.0))
+    return ((0.0, oscillation(time)), REST), (REST, (1 + oscillation(2 * time), 0.0))
 
 
 def pulsating_inflow(params, time):
     heights = jnp.asarray(DUCT.grid.axes[1].centers)[None, :]
-    return ((6 * heights * (1 - heights) * (1 + 0.5 * beat(time)), 0.3 * beat(time)), REST), (REST, REST)
+    return ((6 * heights * (1 - heights) * (1 + 0.5 * oscillation(time)), 0.3 * oscillation(time)), REST), (REST, REST)
 
 
 def warming_sides(params, time):
-    return None, (beat(time), 1 + beat(2 * time))
+    return None, (oscillation(time), 1 + oscillation(2 * time))
 
 
 def pulling(velocity, scalar, params, time):
-    return beat(2 * time), 0.0
+    return oscillation(2 * time), 0.0
 
 
 DATA = {
@@ -64,7 +64,7 @@ DATA = {
     ),
     "sliding lids": (CAVITY, {"boundary": sliding_lids}),
     "inflow": (DUCT, {"boundary": pulsating_inflow}),
-    "flow rate": (CHANNEL, {"flow_rate": lambda params, time: beat(time)}),
+    "flow rate": (CHANNEL, {"flow_rate": lambda params, time: oscillation(time)}),
 }
 
 

@@ -12,7 +12,7 @@ from simkit.flow.solvers.modes import Periodic
 def second_difference(widths):
     """Second difference of values that vanish on both ends, at the centers of cells of the given widths.
 
-    The slope at an end is that of the parabola through the end and the two nearest centers.
+    The gradient at an end is that of the parabola through the end and the two nearest centers.
     """
     n = len(widths)
     faces = np.concatenate([[0.0], np.cumsum(widths)])
@@ -139,7 +139,7 @@ def test_derivatives_match_differences(name, method, x64):
 
 @by_every_method
 @pytest.mark.parametrize("name", ["wall-normal", "channel", "duct"])
-def test_a_batch_of_coefficients_gives_what_each_gives(name, method, x64):
+def test_a_batch_of_coefficients_equals_single_solves(name, method, x64):
     source = noise(name, 7)
     coefficients = jnp.asarray([0.0, 0.1, 3.0])
     together = jax.vmap(solver(name, method), (None, 0))(source, coefficients)

@@ -174,7 +174,7 @@ def test_driving_force_is_drag_plus_wall_friction_in_steady_flow():
     assert abs(FORCE[0] * place.grid.volume - friction - state.load[0]) < 2e-8
 
 
-def test_velocity_stays_solenoidal_and_almost_nothing_slips_through():
+def test_velocity_is_solenoidal_and_nearly_without_slip():
     state, _, _ = taylor_couette(48)
     grid = periodic_box(48).grid
     # Round-off of velocities of 1 over cells of 1/48.
@@ -213,7 +213,7 @@ def test_derivatives_with_respect_to_the_body_equal_central_differences(paramete
     np.testing.assert_allclose(derivatives(params)[parameter], (ahead - behind) / (2 * h), rtol=1e-6)
 
 
-def test_flow_stays_bounded_wherever_the_body_lies_between_the_points_of_the_grid():
+def test_flow_stays_bounded_at_any_position_of_the_body_in_a_cell():
     equations, params = body_in_a_box(None, 0.01)
     start, step = stepper(equations)
 
@@ -248,7 +248,7 @@ def test_a_body_that_does_not_fit_is_refused_in_one_line(shape, message):
     assert "\n" not in str(error.value)
 
 
-def test_bodies_that_fit_pass():
+def test_bodies_that_fit_are_accepted():
     place = domain((bounded_axis(20, 1.0), bounded_axis(20, 1.0)), (("wall", "wall"), ("wall", "wall")))
     check_obstacle(union(ball((0.3, 0.5), 0.15), ball((0.7, 0.5), 0.15)), place)
 
@@ -267,7 +267,7 @@ def test_bad_configuration_and_parameters_are_refused():
         simulation.check(simulation.with_params(time_step=1.0).params, jax.random.key(0))
 
 
-def test_force_and_torque_on_a_sphere_point_as_they_must():
+def test_force_and_torque_on_a_sphere_have_the_directions_of_drag_and_braking():
     place = domain((periodic_axis(10, 1.0),) * 3, (None,) * 3)
     center = (0.5, 0.5, 0.5)
     body = DirectForcing(place, {"sphere": Body(lambda p: ball(center, 0.27), lambda p: center, lambda p: p["spin"])})

@@ -20,13 +20,13 @@ def test_positions_are_those_of_the_points_that_the_equations_move():
     np.testing.assert_allclose(positions(1, GRID)[1][0, 0], 1 / 64)
 
 
-def test_normals_lead_away_and_vanish_where_there_is_no_direction():
+def test_normals_point_outward_and_vanish_where_undefined():
     distance, normal = distance_and_normal(ball((0.5, 0.5), 0.25), [jnp.array([0.5, 0.8]), jnp.array([0.5, 0.9])])
     np.testing.assert_allclose(distance, [-0.25, 0.25])
     np.testing.assert_allclose(normal, [[0, 0.6], [0, 0.8]])
 
 
-def test_a_function_that_is_no_distance_is_made_one():
+def test_a_level_set_function_is_converted_to_a_distance():
     x = [jnp.asarray(p) for p in positions(None, GRID)]
     true, _ = distance_and_normal(ball((0.5, 0.47), 0.3), x)
     other, normal = distance_and_normal(lambda a, b: 7 * ((a - 0.5) ** 2 + (b - 0.47) ** 2 - 0.09), x)
@@ -36,7 +36,7 @@ def test_a_function_that_is_no_distance_is_made_one():
     np.testing.assert_allclose(sum(n**2 for n in normal), 1)
 
 
-def test_derivatives_with_respect_to_the_place_are_finite_at_the_center():
+def test_derivatives_with_respect_to_the_position_are_finite_at_the_center():
     def total(x):
         distance, normal = distance_and_normal(ball((x, 0.5), 0.25), [jnp.array(0.5), jnp.array(0.5)])
         return distance + sum(normal)

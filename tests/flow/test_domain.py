@@ -25,7 +25,7 @@ DUCTS = {
 
 
 def profile(place, amplitude=1.0):
-    """The Poiseuille profile that enters a duct, and the boundary velocity that says so."""
+    """The Poiseuille profile at the entrance of a duct, and the boundary velocity with it."""
     along = next(i for i in place.bounded() if "inflow" in place.kinds[i])
     side = place.kinds[along].index("inflow")
     across = 1 - along
@@ -41,7 +41,7 @@ def profile(place, amplitude=1.0):
     return entering, tuple(boundary), along, side
 
 
-def test_what_flows_in_flows_out():
+def test_outflow_equals_inflow():
     for place in DUCTS.values():
         _, boundary, along, _ = profile(place)
         velocity = prescribe(noise(place.grid, 0), boundary, place)
@@ -98,7 +98,7 @@ def test_outflow_lets_a_vortex_leave():
     assert jnp.max(jnp.abs(state.velocity[1])) < 0.05 * jnp.max(jnp.abs(begin.velocity[1]))
 
 
-def test_adaptive_step_keeps_the_courant_number_and_bears_rest():
+def test_adaptive_step_holds_the_courant_number_and_is_finite_at_rest():
     place = DUCTS["rightward"]
     time_step = adaptive_time_step(place, lambda params: params["viscosity"], "runge_kutta", (0, 1))
     params = {"viscosity": 1e-3, "courant_number": 0.8, "time_step": 0.5}
@@ -187,6 +187,6 @@ def test_a_velocity_that_a_side_does_not_use_is_refused(pairs, boundary, message
         sides_of(*pairs, boundary=boundary)
 
 
-def test_velocities_that_sides_use_are_taken():
+def test_velocities_that_sides_use_are_accepted():
     assert sides_of(None, WALLS, boundary=lambda p: (None, ((p["speed"], 0.0), (1.0, 0))))
     assert sides_of(("inflow", "outflow"), None, boundary=lambda p: (((p["speed"], 0.1), REST), None))

@@ -74,7 +74,7 @@ def test_bad_configuration_is_refused_in_one_line_with_a_remedy(config):
     assert "\n" not in str(error.value)
 
 
-def test_a_wave_that_is_not_known_is_refused():
+def test_a_wave_outside_the_table_is_refused():
     sim = spectral_channel(points=(4, 17))
     sim.check(sim.params, jax.random.key(0))
     with pytest.raises(UserError, match=r"reynolds \* forcing = 1000 is out of .*choose"):
@@ -118,7 +118,7 @@ def test_observed_arrays_fit_their_dimensions_and_coordinates(x64):
 
 
 @pytest.mark.parametrize("start", ["tollmien_schlichting", "laminar"])
-def test_laminar_flow_stays_as_it_is(x64, start):
+def test_laminar_flow_is_steady(x64, start):
     sim = channel(start)
     state, measured, params = after(
         50, start, perturbation=0.0, forcing=1.2, wall_velocity=-0.7, time_step=0.4, reynolds=4000.0
@@ -188,7 +188,7 @@ def test_third_order_in_time(x64):
     assert np.all(np.abs(orders - 3) < 0.1)
 
 
-def test_a_flow_upside_down_stays_upside_down(x64):
+def test_a_mirrored_flow_stays_mirrored(x64):
     _, init, advance, _ = compiled("laminar", SMALL["points"], "float64")
     params = {name: jnp.asarray(value) for name, value in (STRONG | {"wall_velocity": 0.0}).items()}
     state = init(params, jax.random.key(0))
@@ -202,7 +202,7 @@ def test_a_flow_upside_down_stays_upside_down(x64):
     np.testing.assert_allclose(flipped.amplitudes, flip * advance(state, params, 40).amplitudes, atol=1e-13)
 
 
-def test_energy_is_lost_to_friction_alone(x64):
+def test_energy_is_dissipated_by_friction_only(x64):
     """With walls at rest, dE/dt = 2 F/Re bulk velocity - dissipation, and advection has no part in it."""
     still = {"wall_velocity": 0.0, "time_step": 1e-4}
     state, before, params = after(0, **still)
@@ -223,7 +223,7 @@ def test_too_long_a_time_step_is_reported():
     assert status_of(channel())(state, params) == Status.NON_FINITE
 
 
-def test_the_time_step_that_is_allowed_is_stable(x64):
+def test_the_largest_allowed_time_step_is_stable(x64):
     """Little viscosity, strong eddies, and a Courant number just below 0.7."""
     settings = {"reynolds": 1e5, "perturbation": 0.1, "forcing": 1.0, "wall_velocity": 0.0, "time_step": 0.3}
     start, end = (after(steps, **settings)[1] for steps in (0, 600))

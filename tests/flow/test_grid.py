@@ -29,7 +29,7 @@ def test_stretched_axis_is_its_own_mirror_image_and_finest_at_its_ends():
     assert not axis.uniform and bounded_axis(33, 3.0).uniform
 
 
-def test_refined_axis_has_equal_cells_in_its_part_and_longer_ones_away_from_it():
+def test_refined_axis_has_equal_cells_in_its_refined_part_and_longer_ones_outside():
     axis = refined_axis(0.1, (1.0, 2.0), 12.0, 0.05, -1.0)
     assert axis.faces[0] == -1 and axis.faces[-1] == 11
     inside = (axis.centers > 1) & (axis.centers < 2)

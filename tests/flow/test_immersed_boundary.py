@@ -40,7 +40,7 @@ def test_fluid_fraction_is_the_integral_of_the_kernel_and_differentiable_at_the_
     np.testing.assert_allclose(fluid_fraction(jnp.array([-SUPPORT, 0.0, SUPPORT])), [0, 0.5, 1], atol=1e-14)
 
 
-def test_smearing_is_what_a_kernel_reads_of_the_ramp_that_it_bends():
+def test_smearing_is_the_kernel_average_of_the_ramp_that_the_kernel_smooths():
     """A force at X, spread over the grid, in balance with friction: second differences of u are its weights."""
     for place in (0.0, 0.3, 0.5, 0.9):
         weights = np.asarray(kernel(INTEGERS - place))
@@ -53,8 +53,8 @@ def test_smearing_is_what_a_kernel_reads_of_the_ramp_that_it_bends():
     assert np.ptp(jax.vmap(smearing)(PLACES)) < 0.005
 
 
-def test_flux_of_momentum_through_a_bent_ramp_is_that_of_the_ramp():
-    """The integral of u phi u, with u the ramp bent by the kernel, equals that of y^2 over y > 0."""
+def test_momentum_flux_of_a_smoothed_ramp_is_that_of_the_ramp():
+    """The integral of u phi u, with u the ramp smoothed by the kernel, equals that of y^2 over y > 0."""
     y = jnp.linspace(-3, 3, 60001)
     fraction = fluid_fraction(y)
     velocity = jnp.cumsum(fraction) * (y[1] - y[0])
@@ -116,7 +116,7 @@ def body(place):
     return ImmersedBoundary(place, {"body": found}, lambda p: 0.02)
 
 
-def test_what_is_not_served_is_refused_by_name():
+def test_unsupported_parts_are_refused_by_name():
     plane = domain((periodic_axis(16, 1.0),) * 2, (None, None))
     space = domain((periodic_axis(8, 1.0),) * 3, (None,) * 3)
     changing = adaptive_time_step(plane, lambda p: 0.02, "runge_kutta", (0, 1))
@@ -178,8 +178,8 @@ def test_derivatives_with_respect_to_the_body_equal_central_differences():
         np.testing.assert_allclose(found[name], (ahead - behind) / (2 * h), rtol=1e-6, err_msg=name)
 
 
-def test_force_depends_smoothly_on_the_place_of_the_body_between_the_points_of_the_grid():
-    """In a periodic box no place differs from any other: all that changes is noise of the grid."""
+def test_force_depends_smoothly_on_the_position_of_the_body_in_a_cell():
+    """In a periodic box all positions are equivalent: every change is noise of the grid."""
     _, state, _, _ = after_some_steps()
     offsets = np.linspace(0, 1, 8, endpoint=False) / 16
     values = {name: jnp.asarray(value) for name, value in PARAMS.items()}
@@ -194,8 +194,8 @@ def test_force_depends_smoothly_on_the_place_of_the_body_between_the_points_of_t
 
 
 @functools.cache
-def moved_on():
-    """A step from the same state under any parameters, and its load, by the kept state or by one prepared for them."""
+def load_of_a_step():
+    """Return ``params -> load`` of a step from a shared state, and the same with a ``hold`` of the parameters."""
     place, state, step, _ = after_some_steps()
     start, _ = stepper(Equations(place, lambda p: 0.02, fixed_time_step, force=lambda *_: FORCE, obstacle=body(place)))
     before = state(PARAMS)
@@ -215,7 +215,7 @@ CHANGED = {"x": 0.64, "y": 0.47, "half_axis": 0.17, "angle": 0.5, "time_step": 0
 
 @pytest.mark.parametrize("names", [[name] for name in CHANGED] + [list(CHANGED)], ids=[*CHANGED, "all"])
 def test_a_step_under_other_parameters_is_that_of_a_body_prepared_for_them(names):
-    load, expected = moved_on()
+    load, expected = load_of_a_step()
     params = PARAMS | {name: CHANGED[name] for name in names}
     # The ridge, 1e-4 of the diagonal, stays that of the start: among the pressures inside the body it chooses others,
     # to which the load owes 1.5e-7 where the body becomes a sixth thinner.
@@ -223,8 +223,8 @@ def test_a_step_under_other_parameters_is_that_of_a_body_prepared_for_them(names
     assert np.abs(load(params) - load(PARAMS)).max() > 1e-3
 
 
-def test_derivatives_by_parameters_that_enter_the_steps_only_equal_central_differences():
-    load, _ = moved_on()
+def test_derivatives_with_respect_to_parameters_of_the_step_alone_equal_central_differences():
+    load, _ = load_of_a_step()
     weights, h = jnp.array([1.0, 2.0, 3.0]), 1e-5
     found = jax.jit(jax.grad(lambda params: load(params) @ weights))(PARAMS)
     for name in CHANGED:
@@ -233,8 +233,8 @@ def test_derivatives_by_parameters_that_enter_the_steps_only_equal_central_diffe
         np.testing.assert_allclose(found[name], (ahead - behind) / (2 * h), rtol=1e-5, err_msg=name)
 
 
-def test_members_under_parameters_of_their_own_equal_single_steps_from_a_shared_state():
-    load, _ = moved_on()
+def test_members_with_own_parameters_equal_single_steps_from_a_shared_state():
+    load, _ = load_of_a_step()
     angles = jnp.array([0.3, 0.5, 0.1])
     together = jax.jit(jax.vmap(lambda angle: load(PARAMS | {"angle": angle})))(angles)
     alone = jnp.stack([load(PARAMS | {"angle": angle}) for angle in angles])

@@ -1,4 +1,4 @@
-"""Step functions of jax-cfd as simulations, and jax-cfd lent what it needs without anyone else noticing."""
+"""Step functions of jax-cfd as simulations, and replacements inside jax-cfd that leave JAX unchanged."""
 
 import functools
 import sys
@@ -146,7 +146,7 @@ def test_members_of_an_ensemble_are_single_runs(x64):
     np.testing.assert_allclose(states.flow[0].data[1], alone.flow[0].data, rtol=0, atol=1e-13)
 
 
-def test_more_than_a_velocity_may_flow(x64):
+def test_a_flow_may_hold_more_than_a_velocity(x64):
     grid = box()
 
     def step(flow, params):
@@ -205,7 +205,7 @@ def test_three_dimensions(x64):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_jax_and_jax_cfd_are_afterwards_what_they_were(fails):
+def test_jax_and_jax_cfd_are_restored_afterwards(fails):
     names = ("tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_unflatten")
 
     def seen():
@@ -231,14 +231,14 @@ def test_jax_and_jax_cfd_are_afterwards_what_they_were(fails):
     assert before[1]["jax_cfd.base.equations"] is jax
 
 
-def test_running_leaves_jax_as_it_was(x64):
+def test_running_does_not_change_jax(x64):
     before = hasattr(jax, "tree_map")
     run(walled, 1)(walled().params, KEY)
     assert hasattr(jax, "tree_map") == before
     assert cfd.equations.jax is jax
 
 
-def test_jax_cfd_that_is_not_installed_is_said_so(monkeypatch):
+def test_a_missing_jax_cfd_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax_cfd.base", None)
     with pytest.raises(UserError, match=r"^jax-cfd cannot be imported .*; install it with: pip install jax-cfd$"):
         from_jax_cfd(lambda v, p: v, None, lambda p, k: None, {"time_step": 1.0})
@@ -281,11 +281,11 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_told_in_one_line(mistake):
+def test_mistakes_are_reported_in_one_line(mistake):
     step, grid, initial, params, message = MISTAKES[mistake]
-    with pytest.raises(UserError, match=message) as told:
+    with pytest.raises(UserError, match=message) as caught:
         from_jax_cfd(step, grid, initial, params)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -297,9 +297,9 @@ def test_mistakes_are_told_in_one_line(mistake):
     ],
 )
 def test_vorticity_of_another_kind_is_refused(start, message):
-    with pytest.raises(UserError, match=message) as told:
+    with pytest.raises(UserError, match=message) as caught:
         from_jax_cfd_spectral(lambda w, p: w, box(), lambda p, k: start, PARAMS)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_spectral_grid_is_checked():
@@ -308,7 +308,7 @@ def test_spectral_grid_is_checked():
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_state_has_the_precision_asked_for_whatever_the_start(precision):
+def test_state_has_the_requested_precision_for_any_start(precision):
     with jax.enable_x64(precision == "float64"):
         start = np.ones((16, 9), np.complex64)
         simulation = from_jax_cfd_spectral(

@@ -1,4 +1,4 @@
-"""The channel of jax-cfd: its start, its discrete steady flow, and what it refuses."""
+"""The channel of jax-cfd: initial state, discrete steady flow, and refusals."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ def with_profile(channel, state, profile):
     return type(state)(flow=(array, v), iteration=state.iteration)
 
 
-def test_poiseuille_flow_of_its_grid_stays(channel, x64):
+def test_discrete_poiseuille_flow_is_steady(channel, x64):
     params = channel.with_params(perturbation=0.0, forcing=0.7, reynolds=10.0, time_step=0.02).params
     y = channel.coordinates["y"]
     steady = 1.5 * 0.7 * (1 + 1 / CELLS[1] ** 2 - y**2)
@@ -52,7 +52,7 @@ def test_flow_starts_as_a_parabola_and_eddies_without_divergence(channel, x64):
 
 
 @pytest.mark.parametrize("cells", [8, [8], [2, 8], ["a", 8]])
-def test_cells_that_are_none_are_refused(cells):
+def test_invalid_cells_are_refused(cells):
     with pytest.raises(UserError, match=r"cells"):
         jax_cfd_channel(cells=cells)
 

@@ -1,4 +1,4 @@
-"""Which parts of jax-cfd a step may be built from: they run, or are refused by name in one line."""
+"""Parts of jax-cfd from which a step is built: they run, or are refused by name in one line."""
 
 import functools
 
@@ -90,7 +90,7 @@ def test_parts_of_the_staggered_solver_run(name, x64):
     assert simulation.diagnose(state, simulation.params)["divergence"] < 1e-4
 
 
-def test_collocated_flow_is_seen_where_it_lives(x64):
+def test_collocated_flow_is_observed_at_the_cell_centers(x64):
     simulation = from_jax_cfd(collocated, GRID, CENTERS, PARAMS)
     state = simulation.init(simulation.params, jax.random.key(0))
     seen = simulation.observe(state, simulation.params)
@@ -119,10 +119,10 @@ def test_collocated_flow_is_seen_where_it_lives(x64):
     ],
     ids=["implicit eddy viscosity", "own time step", "corners", "staggered flow, collocated step"],
 )
-def test_what_cannot_run_is_refused_by_name(step, initial, message):
-    with pytest.raises(UserError, match=message) as told:
+def test_parts_that_cannot_run_are_refused_by_name(step, initial, message):
+    with pytest.raises(UserError, match=message) as caught:
         from_jax_cfd(step, GRID, initial, PARAMS)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 def implicit_smagorinsky(v, params):
@@ -130,7 +130,7 @@ def implicit_smagorinsky(v, params):
     return build(dt=params["time_step"], viscosity=params["viscosity"])(v)
 
 
-def test_a_mistake_in_ones_own_step_stays_what_it_is():
+def test_an_error_in_a_users_step_is_raised_unchanged():
     def step(v, params):
         raise ZeroDivisionError("mine")
 

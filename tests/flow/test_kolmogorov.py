@@ -1,4 +1,4 @@
-"""Kolmogorov flow: exact solutions, the energy's balance, derivatives."""
+"""Kolmogorov flow: exact solutions, energy balance, derivatives."""
 
 import dataclasses
 import functools
@@ -35,7 +35,7 @@ def compiled(name):
 
 
 def with_vorticity(params, values):
-    """Return the state with this vorticity at the points."""
+    """Return the state with the given vorticity at the points."""
     hat = jnp.fft.rfftn(values)
     return dataclasses.replace(compiled("init")(params, KEY), flow=jnp.stack([hat.real, hat.imag]))
 
@@ -80,7 +80,7 @@ def test_laminar_flow_is_steady(x64):
     assert float(numbers["energy_rate"]) == pytest.approx(0, abs=1e-12)
 
 
-def test_energy_changes_by_input_less_losses(x64):
+def test_energy_changes_by_input_minus_losses(x64):
     params = params_with(viscosity=0.02, time_step=2e-3)
     _, _, numbers = jax.jit(trajectory(turbulence(), 100, 1))(params, KEY)
     net = numbers["energy_input"] - numbers["dissipation"] - numbers["drag_loss"]
@@ -91,7 +91,7 @@ def test_energy_changes_by_input_less_losses(x64):
     assert float(jnp.min(numbers["dissipation"])) > 0.05
 
 
-def test_advection_keeps_the_energy_of_resolved_flow(x64):
+def test_advection_conserves_the_energy_of_resolved_flow(x64):
     # Waves of the start beyond a third of the points are exp(-(11/4)^2) = 5e-4 of the others, and their energy the
     # square of that; on twice the points they are below round-off.
     numbers = compiled("diagnose")(compiled("init")(turbulence().params, KEY), turbulence().params)
@@ -102,7 +102,7 @@ def test_advection_keeps_the_energy_of_resolved_flow(x64):
     assert abs(float(numbers["energy_rate"])) > 1e-3
 
 
-def test_start_is_random_and_of_the_speed_asked_for(x64):
+def test_start_is_random_with_the_given_speed(x64):
     params = params_with(initial_speed=0.7)
     seen = [compiled("observe")(compiled("init")(params, jax.random.key(seed)), params) for seed in (0, 1)]
     for fields in seen:

@@ -1,4 +1,4 @@
-"""A flow seen in a mirror is a flow: flipping domain, sides, force and initial state flips the result."""
+"""Mirror symmetry: mirrored domain, sides, force and initial state give the mirrored result."""
 
 import jax
 import jax.numpy as jnp
@@ -63,13 +63,13 @@ def flipped(velocity, axis, place):
 
 
 def flipped_side(velocity, axis, along):
-    """The mirror image of the velocity on a side; ``along`` tells whether the side runs along the axis."""
+    """The mirror image of the velocity on a side; ``along``: whether the side is parallel to the axis."""
     values = [np.flip(f, axis) if along and np.ndim(f) else f for f in velocity]
     return tuple(-f if i == axis else f for i, f in enumerate(values))
 
 
 def flipped_place(place, boundary, axis):
-    """The mirror image of a domain and of what its sides prescribe."""
+    """The mirror image of a domain and of the velocities on its sides."""
     axes, sides, image = list(place.grid.axes), list(place.sides), list(boundary)
     axes[axis] = Axis(-axes[axis].faces[::-1], axes[axis].periodic)
     for j, pair in enumerate(boundary):

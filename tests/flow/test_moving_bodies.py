@@ -65,7 +65,7 @@ def swimming(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_fluid_gains_what_a_moving_body_gives_it_and_stays_solenoidal(method):
+def test_fluid_gains_the_momentum_given_by_a_moving_body_and_stays_solenoidal(method):
     values = PARAMS | {"amplitude": 0.03, "turning": 0.3, "drift": 0.2}
     (times, loads, momentum), state = swimming(method)(values)
     assert jnp.max(jnp.abs(divergence(state.velocity, BOX.grid))) < 1e-12
@@ -85,7 +85,7 @@ def test_fluid_gains_what_a_moving_body_gives_it_and_stays_solenoidal(method):
         np.testing.assert_allclose(loads[k, :2], -gained / 0.02, atol=2e-3)
 
 
-def test_a_body_that_moves_through_fluid_at_rest_feels_what_one_at_rest_feels_in_a_stream():
+def test_load_on_a_body_moving_through_fluid_at_rest_is_that_on_one_at_rest_in_a_stream():
     moving = swimming("immersed_boundary")(PARAMS | {"drift": -1.0})[0][1]
     resting = swimming("immersed_boundary")(PARAMS | {"stream": 1.0})[0][1]
     # Between places on the grid, 7 cells across: measured 1.1 % of the drag, 0.15 % of it in lift and torque.
@@ -94,7 +94,7 @@ def test_a_body_that_moves_through_fluid_at_rest_feels_what_one_at_rest_feels_in
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_body_that_crosses_the_ends_of_periodic_axes_feels_nothing_of_them(method):
+def test_crossing_the_ends_of_periodic_axes_does_not_change_the_load(method):
     motion = {"drift": 1.5, "turning": 0.5, "stream": 0.3}
     inside = swimming(method)(PARAMS | motion)[0][1]
     # By 10 and 8 cells: the same places between the points of the grid.
@@ -105,7 +105,7 @@ def test_a_body_that_crosses_the_ends_of_periodic_axes_feels_nothing_of_them(met
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-def test_derivatives_by_a_motion_equal_central_differences(method):
+def test_derivatives_with_respect_to_a_motion_equal_central_differences(method):
     run, values = swimming(method), PARAMS | {"amplitude": 0.03, "turning": 0.3, "stream": 0.5}
 
     def work(params):

@@ -1,4 +1,4 @@
-"""Method, dimension, motion, scalar, friction and time steps of bodies in a flow: each runs, or is refused by name."""
+"""Combinations of method, dimension, motion, scalar, friction and time step of bodies: each runs or is refused."""
 
 import itertools
 
@@ -82,7 +82,7 @@ def test_combination_is_refused_by_name(row):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", [row for row in ROWS if not refused(row)], ids=lambda row: ", ".join(map(str, row)))
-def test_combination_keeps_the_form_of_its_state(row):
+def test_combination_preserves_the_structure_of_its_state(row):
     equations = case(*row)
     start, step = stepper(equations)
     params = {"time_step": jnp.asarray(0.01), "drift": jnp.asarray(0.5)}
@@ -112,7 +112,7 @@ def test_combination_runs_and_stays_solenoidal(row):
         assert held.heat_of("ball", state.load) > 0
 
 
-def test_table_of_runs_holds_every_pair_that_goes_together():
+def test_table_of_runs_contains_every_compatible_pair():
     allowed = [row for row in ROWS if not refused(row)]
     for i, j in itertools.combinations(range(len(AXES)), 2):
         wanted = {(row[i], row[j]) for row in allowed}

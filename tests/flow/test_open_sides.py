@@ -1,4 +1,4 @@
-"""Sides that give the pressure on every kind of grid: energy, volume and the pressure equation."""
+"""Pressure sides on every kind of grid: energy, volume and the pressure equation."""
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ on_every_place = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 
 
 @on_every_place
-def test_advection_changes_the_energy_by_what_passes_the_open_sides_alone(place):
+def test_advection_changes_the_energy_only_by_the_flux_through_open_sides(place):
     model, params = Equations(place, "viscosity", fixed_time_step), params_of(viscosity=0.0)
 
     @jax.jit
@@ -114,8 +114,8 @@ def test_pressure_between_open_sides_solves_its_equation(place, method):
     assert jnp.sum(products[0]) == pytest.approx(float(jnp.sum(products[1])), rel=1e-11)
 
 
-def test_pressure_changes_nothing_where_it_is_the_same_on_all_sides():
-    """A pressure that all open sides share moves nothing, and is added to that inside."""
+def test_equal_pressure_on_all_sides_does_not_change_the_flow():
+    """A pressure that is equal on all open sides drives no flow, and is added to that inside."""
     place = PLACES["corner"]
     states = []
     for shared in (0.0, 3.0):
@@ -142,7 +142,7 @@ def test_pressure_changes_nothing_where_it_is_the_same_on_all_sides():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @on_every_place
-def test_flow_through_open_sides_has_no_divergence_and_what_flows_in_flows_out(place, dtype):
+def test_flow_through_open_sides_has_no_divergence_and_outflow_equals_inflow(place, dtype):
     dtype = jnp.dtype(dtype)
     start, step = stepper(Equations(place, "viscosity", fixed_time_step, method="adams_bashforth", implicit=(1,)))
     params = {name: value.astype(dtype) for name, value in params_of(viscosity=0.05, time_step=0.002).items()}

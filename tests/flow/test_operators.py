@@ -141,7 +141,7 @@ def test_advection_conserves_kinetic_energy_of_a_solenoidal_flow(place):
 
 
 @on_every_domain
-def test_upwind_advection_loses_kinetic_energy(place):
+def test_upwind_advection_dissipates_kinetic_energy(place):
     velocity = solenoidal_noise(place.grid, 2)
     advected = advection(surround(velocity, no_motion(place), place, LAYERS["upwind"]), place, "upwind")
     assert inner(velocity, advected, place.grid) > 0
@@ -200,7 +200,7 @@ def test_laplacian_of_couette_flow_is_zero_on_any_grid(walls):
     assert jnp.max(jnp.abs(laplacian_u)) < 1e-12
 
 
-def test_no_shear_acts_on_a_side_of_free_slip():
+def test_shear_vanishes_on_a_free_slip_side():
     axes = periodic_axis(8, 2.0), bounded_axis(6, 1.0)
     slip = domain(axes, (None, ("free_slip", "wall")))
     velocity = noise(slip.grid, 0)

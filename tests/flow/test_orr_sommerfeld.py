@@ -38,7 +38,7 @@ def test_couette_flow_is_stable(reynolds, wavenumber):
     assert leading_wave(reynolds, wavenumber, flow="couette").growth_rate < -1e-3
 
 
-def test_waves_on_couette_flow_come_in_pairs_that_run_either_way():
+def test_waves_on_couette_flow_come_in_pairs_of_opposite_phase_speed():
     eigenvalues = waves(300, 1.0, flow="couette", points=49)[0][:8]
     # Ill-conditioned eigenvalues magnify rounding a thousand times and more.
     for eigenvalue in eigenvalues:
@@ -81,7 +81,7 @@ def test_streamfunction_at_corners_gives_a_velocity_without_divergence():
     assert np.max(np.abs(u - exact)) < 0.1 * np.max(np.abs(exact))
 
 
-def test_the_wave_runs_and_grows():
+def test_the_wave_travels_and_grows():
     wave, x, y = leading_wave(10000, 1.0), np.linspace(0, 6, 7), np.array([-0.9, 0.0, 0.3])
     later, time = wave.streamfunction(x, y, 20.0), 20.0
     moved = np.exp(wave.growth_rate * time) * wave.streamfunction(x - wave.phase_speed * time, y)

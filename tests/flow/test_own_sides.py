@@ -1,4 +1,4 @@
-"""Kinds of sides that are defined outside the package: each in one class, served everywhere or refused by name."""
+"""Kinds of sides defined outside the package: each in one class, supported everywhere or refused by name."""
 
 import dataclasses
 import functools
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 @dataclasses.dataclass(frozen=True)
 class NavierSlip(Side):
-    """A wall past which the fluid slips by its slip length times the slope: u - u_wall = length du/dn."""
+    """A wall with a slip length: u - u_wall = length du/dn."""
 
     length: Callable
     kind = "navier_slip"
@@ -48,7 +48,7 @@ class NavierSlip(Side):
 
 @dataclasses.dataclass(frozen=True)
 class KnownSlip(Side):
-    """A wall past which the fluid slips by a number that is known beforehand."""
+    """A wall whose slip length is a static number."""
 
     kind = "known_slip"
 
@@ -59,7 +59,7 @@ class KnownSlip(Side):
 
 @dataclasses.dataclass(frozen=True)
 class Wind(Side):
-    """A surface at which the slope of the first component, stress over viscosity, is given."""
+    """A surface at which the gradient of the first component, stress over viscosity, is given."""
 
     kind = "wind"
 
@@ -86,7 +86,7 @@ class RoughWall(Side):
 
 @dataclasses.dataclass(frozen=True)
 class PorousWall(Outflow):
-    """A wall at rest through which the fluid is sucked."""
+    """A wall at rest with suction through it."""
 
     kind = "porous"
     takes_along = True
@@ -192,7 +192,7 @@ def exact(place, slip):
 
 
 @on_every_method
-def test_derivative_by_the_slip_length_equals_central_differences(scheme):
+def test_derivative_with_respect_to_the_slip_length_equals_central_differences(scheme):
     run = runner(SLIPPERY, scheme)
     waves = jax.tree.map(lambda f: 0.1 * f, noise(SLIPPERY.grid, 0))
 
@@ -224,7 +224,7 @@ def test_derivatives_in_reverse_mode_are_those_in_forward_mode():
     assert reverse == pytest.approx(float(forward), rel=1e-11)
 
 
-def test_steady_derivative_by_the_slip_length_is_that_of_the_formula():
+def test_steady_derivative_with_respect_to_the_slip_length_is_that_of_the_formula():
     run = runner(SLIPPERY, "adams_bashforth, implicit")
     params = params_of(time_step=0.1, upper=0.0)
     derivative = jax.jacfwd(lambda slip: run(still(SLIPPERY), params | {"slip_length": slip}, 250).velocity[0].mean())
@@ -333,7 +333,7 @@ def test_suction_through_a_porous_wall_leaves_the_asymptotic_profile(scheme):
 
 
 @pytest.mark.parametrize("implicit", [(), (0, 1)])
-def test_slab_that_cools_through_one_side_has_its_line_and_derivative(implicit):
+def test_slab_cooled_through_one_side_has_its_linear_profile_and_derivative(implicit):
     place = domain((uneven_axis(7, 0.0, 1.0), periodic_axis(4, 1.0)), (WALLS, None))
     scalar = TransportedScalar(
         place,
@@ -358,12 +358,12 @@ def test_slab_that_cools_through_one_side_has_its_line_and_derivative(implicit):
     assert found == pytest.approx(float(expected), rel=1e-7)
 
 
-def test_own_sides_are_drawn_as_they_say():
+def test_own_sides_are_drawn_as_declared():
     place = domain((bounded_axis(4, 1.0), bounded_axis(4, 1.0)), ((Wind(), SLIP), ("wall", PorousWall())[:1] * 2))
     assert [str(word) for word in place.drawn_sides()] == ["free_slip", "wall", "wall", "wall"]
 
 
-def test_sides_that_a_part_does_not_serve_are_refused_by_name():
+def test_unsupported_sides_are_refused_by_name():
     axes = periodic_axis(4, 1.0), bounded_axis(6, 2.0, -1.0)
     with pytest.raises(UserError, match="side 'pressure_outlet' of axis y gives both the pressure and the velocity"):
         domain(axes, (None, ("wall", PressureOutlet())))

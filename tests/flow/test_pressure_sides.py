@@ -1,4 +1,4 @@
-"""Sides that give the pressure: exact flows between them, order, conservation, derivatives."""
+"""Pressure sides: exact flows between them, order, conservation, derivatives."""
 
 import functools
 import itertools
@@ -148,8 +148,8 @@ def test_velocity_has_the_order_of_its_method_in_time_where_the_pressure_changes
 def manufactured(cells, scheme):
     """The largest error of a steady flow through open sides whose pressure varies along them.
 
-    psi = f(x) sin(pi y)/pi with f' = f'' = 0 on both sides, where no velocity has a slope then, and between walls
-    that the fluid slips past; p = cos(x) cos(pi y). A force makes up for what is missing.
+    psi = f(x) sin(pi y)/pi with f' = f'' = 0 on both sides, so that the velocity has no normal gradient there, between
+    free-slip walls; p = cos(x) cos(pi y). The force is the residual of the equations.
     """
     place = domain((bounded_axis(cells, 1.0), bounded_axis(cells, 1.0, 0.0, 0.8)), (OPEN, SLIPPERY))
 
@@ -199,7 +199,7 @@ def test_flow_through_open_sides_is_of_second_order_in_the_cells(scheme):
 
 
 @pytest.mark.parametrize("scheme", ["runge_kutta", "adams_bashforth, implicit"])
-def test_derivative_by_the_pressure_equals_central_differences(scheme):
+def test_derivative_with_respect_to_the_pressure_equals_central_differences(scheme):
     place = duct((10, 8))
     run = runner(place, scheme)
 
@@ -230,7 +230,7 @@ def test_derivatives_in_reverse_mode_are_those_in_forward_mode():
     assert reverse == pytest.approx(float(forward), rel=1e-11)
 
 
-def test_what_flows_in_brings_the_scalar_outside_and_what_flows_out_takes_that_inside():
+def test_inflow_carries_the_scalar_outside_and_outflow_that_inside():
     """A uniform stream carries a scalar from one open side to the other; turned round, it brings the other value."""
     place = duct((12, 4), (OPEN, SLIPPERY))
     for speed, entering, leaving in ((0.5, 2.0, 5.0), (-0.5, 5.0, 2.0)):
@@ -255,7 +255,7 @@ def test_what_flows_in_brings_the_scalar_outside_and_what_flows_out_takes_that_i
         assert abs(gained - 0.005 * (entering - leaving)) > 1e-3
 
 
-def test_lanes_of_different_pressures_are_what_each_is_alone():
+def test_members_with_different_pressures_equal_single_runs():
     run = runner(DUCT, "adams_bashforth, implicit")
     drops = jnp.asarray([0.5, 2.0, -1.0])
     many = jax.vmap(lambda drop: run(eddies(DUCT), params_of(drop=drop, swing=0.4), 5).velocity)(drops)
@@ -316,6 +316,6 @@ def test_flow_in_a_square_duct_between_two_pressures_is_the_series():
         ),
     ],
 )
-def test_pressures_that_do_not_fit_are_refused(make, message):
+def test_invalid_pressures_are_refused(make, message):
     with pytest.raises(UserError, match=message):
         make()

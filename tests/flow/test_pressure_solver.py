@@ -156,7 +156,7 @@ def test_pressure_is_accurate_in_single_precision_where_the_operator_is_ill_cond
 @pytest.mark.parametrize(
     "name", ["periodic-stretched", "random-equal", "periodic-periodic", "periodic-stretched-random"]
 )
-def test_answer_does_not_depend_on_the_size_of_the_box(name, method):
+def test_solution_does_not_depend_on_the_size_of_the_box(name, method):
     kinds = name.split("-")
     cells = GRIDS[name].cells
     source = jnp.asarray(noise(GRIDS[name], 5), jnp.float32)
@@ -205,7 +205,7 @@ def test_solver_is_self_adjoint_and_its_transpose_too(name, method, x64):
 
 @by_every_method
 @pytest.mark.parametrize("name", DERIVED)
-def test_batches_give_what_single_solves_give(name, method, x64):
+def test_batches_equal_single_solves(name, method, x64):
     sources = jnp.stack([noise(GRIDS[name], seed) for seed in range(3)])
     together = jax.jit(jax.vmap(pressure_solver(GRIDS[name], method)))(sources)
     for source, p in zip(sources, together, strict=True):
@@ -228,7 +228,7 @@ def test_program_is_exported_without_calls_to_libraries(name, method):
     "kinds", [("equal", "stretched"), ("periodic", "stretched"), ("stretched", "equal", "periodic")]
 )
 @pytest.mark.parametrize("cells", [(8, 6, 4), (7, 9, 5)])
-def test_mirror_symmetry_changes_the_cost_and_not_the_answer(kinds, cells, x64):
+def test_mirror_symmetry_changes_the_cost_and_not_the_solution(kinds, cells, x64):
     grid = make_grid(kinds, cells)
     matrices = [second_difference(axis) for axis in grid.axes]
     f = noise(grid, 9)

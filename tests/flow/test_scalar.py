@@ -1,4 +1,4 @@
-"""A scalar is carried and spread: conserved, bounded, of second order, with exact fluxes through its sides."""
+"""A transported scalar: conserved, bounded, of second order, with exact fluxes through its sides."""
 
 import functools
 
@@ -51,7 +51,7 @@ def test_insulated_scalar_is_conserved(place, scheme):
 
 
 @SOME
-def test_central_advection_keeps_the_variance(place):
+def test_central_advection_conserves_the_variance(place):
     c, velocity = random_scalar(place), solenoidal_noise(place.grid, 0)
     change = rate(scalar_in(place), c, velocity)
     production, size = mean_scalar(c * change, place.grid), mean_scalar(jnp.abs(c * change), place.grid)
@@ -90,7 +90,7 @@ def test_diffusion_lowers_the_variance(place):
         assert mean_scalar(c * rate(scalar_in(place, kind), c, at_rest, 1.0), place.grid) < 0
 
 
-def test_sides_of_given_value_and_flux_hold_a_line_on_any_grid():
+def test_linear_profile_between_given_value_and_flux_is_steady_on_any_grid():
     place = domain((uneven_axis(9, 0, 2), periodic_axis(6, 1.0)), (WALLS, None))
     scalar = TransportedScalar(
         place,
@@ -110,7 +110,7 @@ def test_sides_of_given_value_and_flux_hold_a_line_on_any_grid():
 
 @functools.cache
 def carried(cells, scheme="central"):
-    """``(steps, diffusivity) -> (error, variance kept)`` of a wave that a uniform flow carries by a quarter period."""
+    """``(steps, diffusivity) -> (error, variance kept)`` of a wave advected by a quarter period."""
     place = domain((periodic_axis(cells, 1.0), periodic_axis(4, 1.0)), (None, None))
     scalar = scalar_in(place, scheme=scheme)
     start, step = stepper(Equations(place, lambda params: jnp.zeros(()), fixed_time_step, scalar=scalar))
@@ -189,7 +189,7 @@ def test_wave_between_walls_decays_at_the_analytic_rate_to_second_order():
 
 @pytest.mark.parametrize("method", ["runge_kutta", "adams_bashforth"])
 @pytest.mark.parametrize("place", [DOMAINS["periodic"], DOMAINS["cavity"]], ids=["periodic", "cavity"])
-def test_implicit_diffusion_bears_any_time_step_and_keeps_the_mean(place, method):
+def test_implicit_diffusion_is_stable_at_any_time_step_and_conserves_the_mean(place, method):
     dimension = place.grid.dimension
     every = tuple(range(dimension))
     start, step = stepper(
@@ -212,7 +212,7 @@ def test_implicit_diffusion_bears_any_time_step_and_keeps_the_mean(place, method
     assert mean_scalar(state.scalar, place.grid) == pytest.approx(float(mean_scalar(c, place.grid)), abs=1e-13)
 
 
-def test_implicit_diffusion_between_a_value_and_a_flux_ends_in_a_line():
+def test_implicit_diffusion_between_a_value_and_a_flux_converges_to_a_linear_profile():
     place = domain((uneven_axis(9, 0, 2), periodic_axis(6, 1.0)), (WALLS, None))
     scalar = TransportedScalar(
         place,
@@ -239,7 +239,7 @@ def test_implicit_diffusion_between_a_value_and_a_flux_ends_in_a_line():
     np.testing.assert_allclose(slopes[1], np.broadcast_to(5 * x, (9, 6)), rtol=0, atol=1e-6)
 
 
-def test_front_that_flows_in_leaves_with_what_entered():
+def test_front_advected_through_the_domain_conserves_the_scalar():
     place = domain((bounded_axis(32, 2.0), bounded_axis(6, 1.0)), (("inflow", "outflow"), ("free_slip", "free_slip")))
     scalar = TransportedScalar(
         place,
@@ -274,7 +274,7 @@ def test_front_that_flows_in_leaves_with_what_entered():
     np.testing.assert_allclose(after(300).scalar, 1.0, rtol=0, atol=1e-6)
 
 
-def test_source_is_added_and_buoyancy_feels_the_scalar():
+def test_source_is_added_and_buoyancy_depends_on_the_scalar():
     place = domain((periodic_axis(8, 1.0), periodic_axis(8, 1.0)), (None, None))
     scalar = TransportedScalar(
         place,
@@ -329,7 +329,7 @@ def test_mistakes_are_refused(place, sides, scheme, message):
         TransportedScalar(DOMAINS[place], sides, lambda params: jnp.ones(()), scheme=scheme)
 
 
-def test_what_flows_in_must_be_given():
+def test_inflow_needs_a_value():
     place = domain((bounded_axis(8, 2.0), bounded_axis(6, 1.0)), (("inflow", "outflow"), WALLS))
     with pytest.raises(UserError, match="flows in along x is not given"):
         TransportedScalar(place, (("insulated", "insulated"),) * 2, lambda params: jnp.ones(()))

@@ -1,4 +1,4 @@
-"""Several bodies in one flow, and bodies that turn or grow."""
+"""Several bodies in one flow, and bodies that rotate or grow."""
 
 import functools
 
@@ -111,7 +111,7 @@ def test_a_growing_body_displaces_the_fluid_out_of_the_domain(method):
         stepper(Equations(closed, 0.05, fixed_time_step, obstacle=held))
 
 
-def test_a_disk_that_turns_and_one_whose_surface_turns_feel_the_same():
+def test_a_rotating_disk_and_one_with_spin_have_the_same_load():
     spinning = disk(1.0, 0.1, spin=lambda p: p["spin"])
     motion = Motion(lambda p, t: (1.0, 0.1), angle=lambda p, t: p["spin"] * t)
     turning = Body(lambda p: ball((0.0, 0.0), 0.35), lambda p: (0.0, 0.0), motion=motion)

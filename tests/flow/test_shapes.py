@@ -89,7 +89,7 @@ def test_a_body_turns_counterclockwise():
     assert turned(0.9 * np.cos(np.pi / 6), 0.9 * np.sin(np.pi / 6)) < 0 < turned(0.9 * np.cos(np.pi / 6), -0.45)
 
 
-def test_a_union_is_what_is_in_either_and_smoothing_only_fills():
+def test_a_union_contains_both_shapes_and_smoothing_only_adds():
     one, other = ball((0.0, 0.0), 0.5), box((0.5, 0.5), (0.4, 0.3))
     sharp, smooth = union(one, other)(X, Y), union(one, other, smoothing=0.2)(X, Y)
     np.testing.assert_array_equal(sharp < 0, (one(X, Y) < 0) | (other(X, Y) < 0))

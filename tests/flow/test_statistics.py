@@ -65,7 +65,7 @@ def viscosity(nu):
 
 
 @PLACES
-def test_dissipation_is_the_work_that_viscosity_takes(place, x64):
+def test_dissipation_is_the_work_of_viscosity(place, x64):
     """On any field: ``sum of strain = -<u . laplacian(u)>`` and the work of the moving wall."""
     boundary, velocity = moving_walls(place), solenoidal_noise(place.grid, 0)
     statistics = statistics_of(place, boundary=boundary)
@@ -80,7 +80,7 @@ def test_dissipation_is_the_work_that_viscosity_takes(place, x64):
 
 @PLACES
 def test_slope_of_the_shear_stress_is_the_force_on_each_layer(place, x64):
-    """On any field: what advection and friction do to the mean of u in a layer of cells."""
+    """On any field: the effect of advection and friction on the mean of u in a layer of cells."""
     boundary, velocity, axis = moving_walls(place), solenoidal_noise(place.grid, 1), place.grid.axes[1]
     statistics = statistics_of(place, boundary=boundary, reference=np.linspace(0, 1, axis.cells))
     profiles = statistics.profiles(moments(statistics, velocity), viscosity(0.3))
@@ -248,7 +248,7 @@ def test_single_precision_keeps_small_stresses_through_a_hundred_thousand_sample
     np.testing.assert_allclose(found["mean_velocity"], PROFILE, rtol=1e-7)
 
 
-def test_cutting_a_run_changes_no_bit_and_members_have_their_own_statistics():
+def test_segments_give_the_same_bits_and_members_have_their_own_statistics():
     simulation = waving()
     start, half = simulation.init(simulation.params, KEY), jax.jit(segment(simulation, 7))
     twice = half(half(start, simulation.params), simulation.params)

@@ -97,7 +97,7 @@ def test_pressure_is_second_order_in_time(scheme, before, x64):
 
 
 @on_every_domain
-def test_pressure_of_the_start_makes_the_acceleration_solenoidal(place, x64):
+def test_initial_pressure_makes_the_acceleration_solenoidal(place, x64):
     velocity = solenoidal_noise(place.grid, 0)
     state = flow(place, "runge_kutta", velocity, 0, force=1.0)
     model = equations(place, "runge_kutta")
@@ -166,7 +166,7 @@ def test_impulsively_started_wall_leaves_no_oscillation(x64):
         assert profile[-1] < 1
 
 
-def test_steps_of_changing_length_keep_the_second_order(x64):
+def test_steps_of_changing_length_are_of_second_order(x64):
     velocity = eddies(CHANNEL)
 
     def after(steps):

@@ -11,7 +11,7 @@ POINTS, LENGTH = (8, 17), 5.0
 
 
 def random_amplitudes(points=POINTS, harmonics=None):
-    """Amplitudes that fall with their number; none of the mean sine, which stands for nothing."""
+    """Amplitudes that decrease with the mode number; zero for the mean sine, which is no mode."""
     nk, n = points[0] // 2, points[1] - 4
     values = np.random.default_rng(3).normal(size=(nk, 2, n)) / (1 + np.arange(n)) ** 2
     values[0, 1] = 0

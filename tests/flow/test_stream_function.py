@@ -73,16 +73,16 @@ def test_flow_between_two_sides_is_the_difference_of_their_stream_function():
     np.testing.assert_allclose(simulation.coordinates["y_face"], np.linspace(0, 1, 7))
 
 
-def test_faces_and_stream_function_are_there_only_where_they_are_asked_for():
-    told = {"axes": {"x": AROUND, "y": WALLS}, "viscosity": 0.1}
-    assert not {"stream_function", "u_face"} & set(flow.system(**told).dimensions)
-    assert "x_face" not in flow.system(**told).coordinates
-    simulation = flow.system(**told, observed=["u_face", "speed"])
+def test_faces_and_stream_function_are_observed_only_on_request():
+    settings = {"axes": {"x": AROUND, "y": WALLS}, "viscosity": 0.1}
+    assert not {"stream_function", "u_face"} & set(flow.system(**settings).dimensions)
+    assert "x_face" not in flow.system(**settings).coordinates
+    simulation = flow.system(**settings, observed=["u_face", "speed"])
     assert simulation.dimensions["u_face"] == ("x_face", "y")
     assert "y_face" not in simulation.coordinates
     # Around a periodic axis as many faces as cells; between walls each stands for the halves of cells beside it.
     np.testing.assert_allclose(simulation.coordinates["x_face"], np.linspace(0, 2, 9)[1:])
-    between = flow.system(**told, observed=["v_face"])
+    between = flow.system(**settings, observed=["v_face"])
     np.testing.assert_allclose(between.coordinates["y_face_widths"].sum(), 1.0)
 
 

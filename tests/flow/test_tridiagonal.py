@@ -36,7 +36,7 @@ def test_equal_systems_are_eliminated_once(x64):
     assert jnp.all(found == every)
 
 
-def test_systems_that_differ_along_one_axis_only_are_told_apart(x64):
+def test_systems_that_differ_along_one_axis_only_are_distinguished(x64):
     some = EXCESS[:, :1, :]
     found = substitute(jnp.asarray(SOURCE[0]), WEIGHTS, *eliminate(some, COUPLING))
     every = substitute(jnp.asarray(SOURCE[0]), WEIGHTS, *eliminate(np.broadcast_to(some, EXCESS.shape), COUPLING))
@@ -72,7 +72,7 @@ def test_nearly_singular_systems_are_solved_accurately_in_single_precision(x64):
     assert np.abs(found - exact).max() < 11 * np.finfo(np.float32).eps * np.abs(exact).max()
 
 
-def test_derivative_by_the_coefficients_matches_differences(x64):
+def test_derivative_with_respect_to_the_coefficients_matches_differences(x64):
     def total(shift):
         coefficients = eliminate_traced(jnp.asarray(EXCESS) + shift, jnp.asarray(COUPLING) * (1 + shift))
         return jnp.sum(substitute(jnp.asarray(SOURCE[0]), jnp.asarray(WEIGHTS), *coefficients) ** 2)

@@ -1,4 +1,4 @@
-"""A viscosity that follows from the velocity: fluids that are not Newtonian, and models of turbulence."""
+"""Viscosity as a field of the velocity: non-Newtonian fluids and turbulence models."""
 
 import functools
 
@@ -50,7 +50,7 @@ NAMES = ("periodic", "cavity", "slip", "leftward", "uneven", "upward, 3-D")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_field_that_is_one_number_is_the_friction_of_that_number(name):
+def test_friction_of_a_uniform_field_is_that_of_its_value(name):
     place = (DOMAINS | DUCTS)[name]
     boundary = profile(place)[1] if name in DUCTS else no_motion(place)
     velocity = jax.jit(lambda: solenoidal(prescribe(noise(place.grid, 0), boundary, place), place))()
@@ -69,7 +69,7 @@ def solenoidal(velocity, place):
 
 
 @pytest.mark.parametrize("name", ["periodic", "stretched", "cavity", "box 3-D"])
-def test_friction_of_a_field_is_self_adjoint_and_takes_energy(name):
+def test_friction_of_a_field_is_self_adjoint_and_dissipates_energy(name):
     place = domain(DOMAINS[name].grid.axes, DOMAINS[name].sides, "symmetric")
     grid = place.grid
     field = jnp.exp(jax.random.normal(jax.random.key(2), grid.cells))
@@ -91,7 +91,7 @@ def test_friction_of_a_field_conserves_momentum():
         assert abs(jnp.sum(f)) < 1e-11
 
 
-def test_shear_rate_of_a_shear_flow_is_its_slope():
+def test_shear_rate_of_a_shear_flow_is_its_velocity_gradient():
     place = DOMAINS["stretched"]
     boundary = (None, ((-0.7, 0.0), (0.7, 0.0)))
     u = jnp.broadcast_to(jnp.asarray(0.7 * place.grid.axes[1].centers), place.grid.cells)
@@ -157,7 +157,7 @@ def test_power_law_fluid_has_its_poiseuille_profile_to_second_order():
 
 
 @pytest.mark.parametrize("scheme", ["adams_bashforth, implicit", "adams_bashforth, implicit across"])
-def test_every_method_ends_at_the_same_steady_flow(scheme):
+def test_every_method_converges_to_the_same_steady_flow(scheme):
     params = params_of(exponent=0.7, least_rate=0.05, force=1.0, bound=2.5, time_step=0.004)
     place, run = power_law_flow(8, "runge_kutta")
     expected = run(still(place), params, 4000)[0]
@@ -178,7 +178,7 @@ def test_velocity_has_the_order_of_its_method_in_time(scheme):
 
 
 @pytest.mark.parametrize("scheme", ["runge_kutta", "adams_bashforth, implicit"])
-def test_derivative_by_the_exponent_equals_central_differences(scheme):
+def test_derivative_with_respect_to_the_exponent_equals_central_differences(scheme):
     place, run = power_law_flow(8, scheme)
     waves = jax.tree.map(lambda f: 0.1 * f, solenoidal_noise(place.grid, 0))
     params = params_of(exponent=0.7, least_rate=0.1, force=1.0, bound=2.0, time_step=0.003)
@@ -244,7 +244,7 @@ def test_mixing_length_model_with_damping_has_the_profile_of_its_equation():
     assert errors[0] / errors[1] > 3.3
 
 
-def test_adaptive_step_bears_the_largest_viscosity():
+def test_adaptive_step_is_stable_at_the_largest_viscosity():
     place = uniform_channel((4, 8), 2.0)
     field = jnp.ones(place.grid.cells).at[1, 2].set(5.0)
     params = {"courant_number": 0.8, "time_step": 10.0, "viscosity": 5.0}
@@ -275,13 +275,13 @@ def one(velocity, params):
         (None, {}, "viscosity = None is no viscosity; give a number"),
     ],
 )
-def test_viscosities_that_are_not_served_are_refused_by_name(viscosity, options, message):
-    with pytest.raises(UserError, match=message) as told:
+def test_unsupported_viscosities_are_refused_by_name(viscosity, options, message):
+    with pytest.raises(UserError, match=message) as caught:
         Equations(uniform_channel((4, 8)), viscosity, fixed_time_step, **options)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
-def test_viscosities_that_do_not_fit_are_refused_when_they_are_used():
+def test_invalid_viscosities_are_refused_when_they_are_used():
     place = uniform_channel((4, 8))
     for viscosity, message in (
         ("viscositi", r"viscosity = 'viscositi' is no parameter; did you mean 'viscosity'"),
@@ -299,7 +299,7 @@ def test_viscosities_that_do_not_fit_are_refused_when_they_are_used():
 
 
 @pytest.mark.thorough
-def test_direct_forcing_serves_a_field_and_the_immersed_boundary_refuses_it():
+def test_direct_forcing_supports_a_field_and_the_immersed_boundary_refuses_it():
     place, center = uniform_channel((12, 12), 2.0), (0.9, 0.1)
     bodies = {"body": Body(lambda params: ball(center, 0.5), lambda params: center, points=16)}
     body = DirectForcing(place, bodies)

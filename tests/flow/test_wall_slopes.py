@@ -1,4 +1,4 @@
-"""Friction from the symmetric slope at walls is self-adjoint and dissipates the squares of all slopes."""
+"""The symmetric gradient at walls: friction is self-adjoint and dissipates the squares of all gradients."""
 
 import dataclasses
 
@@ -55,7 +55,7 @@ def test_friction_of_the_parabola_is_not_self_adjoint():
 
 
 @on_some_domains
-def test_symmetric_friction_takes_the_sum_of_the_squares_of_all_slopes(place):
+def test_symmetric_friction_dissipates_the_sum_of_the_squares_of_all_gradients(place):
     place = symmetric(place)
     grid, velocity = place.grid, noise(place.grid, 2)
     dissipated = 0.0
@@ -100,7 +100,7 @@ def test_symmetric_friction_is_exact_for_couette_flow_on_any_grid(walls):
 
 
 @pytest.mark.parametrize("cells", [8, 16, 32])
-def test_symmetric_friction_errs_by_a_quarter_of_the_squared_cell_in_poiseuille_flow(cells):
+def test_error_of_symmetric_friction_in_poiseuille_flow_is_a_quarter_of_the_squared_cell_size(cells):
     for kind, error in (("symmetric", (2 / cells) ** 2 / 4), ("parabola", 0.0)):
         place = dataclasses.replace(uniform_channel((4, cells)), wall_slope=kind)
         profile = np.linalg.solve(np.asarray(second_difference(0, 1, place)), np.full(cells, -2.0))
@@ -108,7 +108,7 @@ def test_symmetric_friction_errs_by_a_quarter_of_the_squared_cell_in_poiseuille_
         np.testing.assert_allclose(profile, 1 - place.grid.axes[1].centers ** 2 + error, rtol=0, atol=1e-12)
 
 
-def test_symmetric_diffusion_of_a_scalar_lowers_the_variance_by_the_squares_of_its_slopes():
+def test_symmetric_diffusion_of_a_scalar_lowers_the_variance_by_the_squares_of_its_gradients():
     place = symmetric(DOMAINS["cavity"])
     scalar = TransportedScalar(place, (("value", "value"), ("insulated", "value")), lambda params: jnp.ones(()))
     at_rest = tuple(jnp.zeros(place.grid.shape(i)) for i in range(2))

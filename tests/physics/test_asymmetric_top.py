@@ -69,7 +69,7 @@ def test_the_exact_solution_has_the_published_period_and_flips():
     np.testing.assert_allclose(flips(), [2.9415, 8.0651], atol=5e-4)
 
 
-def test_the_middle_axis_flips_when_it_should():
+def test_the_intermediate_axis_flips_at_the_exact_times():
     seen = history(5000, 1)
     found = crossings(seen)
     assert len(found) == 2
@@ -93,7 +93,7 @@ def test_the_angular_velocity_converges_to_the_elliptic_functions(integrator, or
     assert errors[1] < {2: 1e-3, 4: 2e-6}[order]
 
 
-def test_about_the_other_axes_the_body_stays_upright():
+def test_rotation_about_the_other_axes_is_stable():
     for axis in ("spin_x", "spin_z"):
         rates = {"spin_x": 0.1, "spin_y": 0.1, "spin_z": 0.1, axis: 3.0}
         seen = history(1000, 10, time_step=0.01, **rates)

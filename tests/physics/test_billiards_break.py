@@ -1,4 +1,4 @@
-"""The break: what it keeps, what it loses, and the derivative of a small rack's."""
+"""Billiards break: conserved and dissipated quantities, and the derivative of a small rack."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.usefixtures("x64"), pytest.mark.slow]
 KEY = jax.random.key_data(jax.random.key(0))
 
 
-def test_the_break_of_a_full_rack_loses_energy_only_and_keeps_all_balls_on_the_table():
+def test_the_break_of_a_full_rack_never_gains_energy_and_keeps_all_balls_on_the_table():
     simulation = billiards_break()
     state, frames, seen = jax.jit(trajectory(simulation, 400, 1))(simulation.params, KEY)
     assert simulation.status(state, simulation.params) == Status.OK
@@ -28,7 +28,7 @@ def test_the_break_of_a_full_rack_loses_energy_only_and_keeps_all_balls_on_the_t
     assert z.min() > radius - 1e-15
 
 
-def test_impacts_between_balls_alone_keep_momentum():
+def test_impacts_between_balls_alone_conserve_momentum():
     # Smooth cloth and balls, no cushion is reached within 0.04 s of the break at 0.17 s.
     simulation = billiards_break().with_params(ball_friction=0.0, cloth_friction=0.0)
     _, _, seen = jax.jit(trajectory(simulation, 42, 42))(simulation.params, KEY)

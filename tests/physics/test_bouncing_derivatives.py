@@ -1,4 +1,4 @@
-"""Derivatives through bounces against a closed form, followed event by event and differentiated without JAX."""
+"""Derivatives through bounces against a closed form, evaluated event by event and differentiated without JAX."""
 
 import functools
 import tomllib

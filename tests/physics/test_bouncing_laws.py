@@ -1,4 +1,4 @@
-"""The laws a thrown ball obeys: free fall, restitution, rest, rolling, energy."""
+"""Laws of a thrown ball: free fall, restitution, rest, rolling, energy."""
 
 import functools
 
@@ -54,7 +54,7 @@ def test_apexes_fall_by_the_square_of_the_restitution(time_step):
         np.testing.assert_allclose(during, ratio, rtol=1e-11)
 
 
-def test_an_elastic_ball_on_a_smooth_floor_keeps_its_energy_over_a_hundred_bounces():
+def test_an_elastic_ball_on_a_smooth_floor_conserves_its_energy_over_a_hundred_bounces():
     seen = history(2100, launch_speed=0.0, launch_height=0.05, restitution=1.0, friction=0.0, spin=0.0, time_step=0.01)
     assert seen["bounces"][-1] > 100
     np.testing.assert_allclose(seen["energy"], seen["energy"][0], rtol=1e-9)
@@ -69,7 +69,7 @@ def test_energy_never_increases_and_the_ball_never_sinks(restitution, friction):
     assert seen["penetration"].max() < 1e-14
 
 
-def test_two_impacts_in_one_step_are_both_felt():
+def test_two_impacts_in_one_step_are_both_applied():
     # From 1 m with e = 0.5: impacts at 0.4515 and 0.9030 s, then the apex 1/16 m at 1.0159 s.
     fall = np.sqrt(2 / GRAVITY)
     seen = history(1, launch_speed=0.0, restitution=0.5, spin=0.0, time_step=2.25 * fall)
@@ -78,7 +78,7 @@ def test_two_impacts_in_one_step_are_both_felt():
     np.testing.assert_allclose([seen["height"][-1], seen["apex_ratio"][-1]], 1 / 16, rtol=1e-13)
 
 
-def test_any_number_of_impacts_in_one_step_gives_what_small_steps_give():
+def test_any_number_of_impacts_in_one_step_equals_small_steps():
     draws = np.random.default_rng(0)
     count = 200
     throws = {
@@ -103,7 +103,7 @@ def test_any_number_of_impacts_in_one_step_gives_what_small_steps_give():
         np.testing.assert_allclose(once[name][:, -1], often[name][:, -1], atol=1e-10)
 
 
-def test_a_ball_comes_to_rest_after_endlessly_many_bounces_and_stays():
+def test_a_ball_comes_to_rest_after_infinitely_many_bounces_and_stays():
     seen = history(400, launch_speed=0.0, restitution=0.5, spin=0.0)
     # Zeno's time, (1 + e) / (1 - e) times the fall of 0.4515 s, is 1.3546 s.
     resting = seen["time"] > 3 * np.sqrt(2 / GRAVITY) + 0.01

@@ -19,7 +19,7 @@ def after(time, steps, *, cells, **params):
 
 @pytest.mark.parametrize("ny", [4, 7, 32])
 @pytest.mark.parametrize(("wall_velocity", "forcing"), [(1.0, 0.0), (-0.4, 1.0), (2.0, -1.0)])
-def test_steady_flow_is_the_sum_of_line_and_parabola_to_round_off(ny, wall_velocity, forcing):
+def test_steady_flow_is_the_sum_of_linear_and_parabolic_profile_to_round_off(ny, wall_velocity, forcing):
     sim, state = after(15.0, 600, cells=(4, ny), reynolds=1.0, wall_velocity=wall_velocity, forcing=forcing)
     y = sim.coordinates["y"]
     exact = wall_velocity * (1 + y) / 2 + 1.5 * forcing * (1 - y**2)

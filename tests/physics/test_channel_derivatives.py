@@ -26,7 +26,7 @@ def central_difference(f, x, step):
     return (8 * (f(x + step) - f(x - step)) - (f(x + 2 * step) - f(x - 2 * step))) / (12 * step)
 
 
-def test_derivative_of_steady_bulk_velocity_by_viscosity_is_analytic():
+def test_derivative_of_steady_bulk_velocity_with_respect_to_viscosity_is_analytic():
     """At fixed pressure gradient G the bulk velocity is G/(3 nu), so its derivative by nu is -G/(3 nu^2)."""
     sim = channel(cells=(4, 8), length=4.0)
     gradient, viscosity = 0.7, 0.8
@@ -42,7 +42,7 @@ def test_derivative_of_steady_bulk_velocity_by_viscosity_is_analytic():
     assert jax.jvp(bulk, (viscosity,), (1.0,))[1] == pytest.approx(exact, rel=1e-10)
 
 
-def test_derivative_of_starting_bulk_velocity_by_reynolds_number():
+def test_derivative_of_starting_bulk_velocity_with_respect_to_reynolds_number_is_analytic():
     reynolds, time, steps = 10.0, 3.0, 200
     sim = channel(cells=(4, 48), length=4.0).with_params(time_step=time / steps)
     run = bulk_velocity(sim, steps)

@@ -64,7 +64,7 @@ def test_start_up_is_second_order_in_space_and_time():
     assert np.log2(error(32) / error(64)) == pytest.approx(2, abs=0.1)
 
 
-def test_eddies_die_and_leave_the_parabola():
+def test_eddies_decay_to_the_parabola():
     sim, state = after(60.0, 3000, cells=(16, 12), reynolds=5.0, perturbation=0.5)
     # Eddies decay at least four times faster than the start-up, whose rest is 1.5 exp(-pi^2/4 * 12) = 2e-13.
     assert sim.diagnose(state, sim.params)["poiseuille_deviation"] < 1e-12

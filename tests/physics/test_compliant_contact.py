@@ -38,7 +38,7 @@ def params_of(dtype=float, **changed):
 
 @functools.cache
 def impact(substeps=4):
-    """Return a ball that hits the floor at a given speed, not on the stroke of a step."""
+    """Return a ball that hits the floor at a given speed, between two steps."""
     return simulate(
         Scene(
             params=params_of(),
@@ -71,7 +71,7 @@ def exact_restitution(x):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("speed", [0.5, 2.0, 5.0])
-def test_restitution_falls_with_speed_as_integrating_the_law_says(speed):
+def test_restitution_decreases_with_speed_as_in_the_integrated_law(speed):
     # A substep of 1 ms / 4 is 1/100 of the contact; the error of second order is then some 1e-4.
     value, _ = outgoing()(params_of(speed=speed))
     assert float(value) == pytest.approx(speed * exact_restitution(1.5 * 0.15 * speed), rel=5e-4)
@@ -122,7 +122,7 @@ def test_restitution_in_single_precision():
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_contact_too_short_for_its_derivative_is_told_of():
+def test_a_contact_too_short_for_its_derivative_is_reported():
     run = jax.jit(trajectory(impact(), 40, 40))
     # The time of contact falls with the power 2/5 of the stiffness, from 100 substeps to 10.
     for stiffness, expected in ((1e5, Status.OK), (3e7, Status.BRIEF_CONTACT)):
@@ -158,7 +158,7 @@ def repeat_two(params):
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_collision_keeps_momentum_and_angular_momentum_and_loses_energy():
+def test_a_collision_conserves_momentum_and_angular_momentum_and_dissipates_energy():
     _, _, diagnosed = jax.jit(trajectory(collision(), 60, 1))(collision().params, KEY)
     assert int(diagnosed["contacts"].max()) == 1 and int(diagnosed["contacts"][-1]) == 0
     # A few hundred additions of numbers of order 1.
@@ -209,8 +209,8 @@ def test_a_sphere_that_slides_ends_rolling_and_a_box_stays_on_its_four_corners()
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_box_on_a_box_sinks_in_by_what_four_corners_carry():
-    """However the corners are found, each pushes once: the depth is that of a quarter of the weight."""
+def test_a_box_on_a_box_rests_at_the_depth_of_a_quarter_of_its_weight_per_corner():
+    """Each corner pushes once, however it is detected: the depth is that of a quarter of the weight."""
     weight = 0.7 * 9.81
     upper, lower = ((part * weight / 4 / 1e5) ** (2 / 3) for part in (1, 2))
     height = jnp.array([0.1 - lower, 0.3 - lower - upper])

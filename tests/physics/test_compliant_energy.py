@@ -107,14 +107,14 @@ def ratios(*shapes):
         pytest.param(("box",), marks=pytest.mark.slow),
     ],
 )
-def test_collisions_without_dissipation_keep_energy(shapes):
+def test_collisions_without_dissipation_conserve_energy(shapes):
     found, statuses = ratios(*shapes)
     np.testing.assert_allclose(found, 1, atol=1e-3)
     assert (statuses == Status.OK).all()
 
 
 @pytest.mark.slow
-def test_boxes_that_meet_are_told_of_since_they_do_not_keep_energy():
+def test_boxes_in_contact_are_reported_since_they_do_not_conserve_energy():
     found, statuses = ratios("box", "box")
     assert np.abs(found - 1).max() > 0.01
     assert (statuses == Status.BOXES_MET).sum() >= 6

@@ -1,4 +1,4 @@
-"""Couette-Poiseuille flow on stretched grids, the start-up of Couette flow, and the gradient that a flow rate needs."""
+"""Couette-Poiseuille flow on stretched grids, start-up of Couette flow, pressure gradient of a held flow rate."""
 
 import jax
 import numpy as np

@@ -132,7 +132,7 @@ def test_largest_lift_of_direct_forcing_at_reynolds_100_is_that_of_the_benchmark
 
 
 @pytest.mark.slow
-def test_drag_changes_as_smoothly_with_the_place_of_the_cylinder_as_on_a_finer_grid():
+def test_drag_changes_as_smoothly_with_the_position_of_the_cylinder_as_on_a_finer_grid():
     """While the cylinder moves through a cell, at Reynolds number 20."""
 
     def drags(cells, time_step, places):

@@ -1,4 +1,4 @@
-"""Published elastic constants of crystals, by the same call that serves any interaction."""
+"""Published elastic constants of crystals, by the function for any interaction."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Derivatives through any flow against central differences, and parameters that never compile anything again."""
+"""Derivatives through any flow against central differences, and parameters whose change compiles nothing."""
 
 import dataclasses
 
@@ -100,7 +100,7 @@ def test_derivatives_equal_central_differences(scheme):
     np.testing.assert_allclose(ravel_pytree(derivatives)[0], expected, rtol=1e-6, atol=1e-9)
 
 
-def test_derivative_of_steady_bulk_velocity_by_viscosity_is_analytic():
+def test_derivative_of_steady_bulk_velocity_with_respect_to_viscosity_is_analytic():
     """At fixed pressure gradient G the bulk velocity of Poiseuille flow is G/(3 nu), and its derivative -G/(3 nu^2)."""
     simulation = channel(cells=(4, 8), length=4.0)
     gradient, viscosity = 0.7, 0.8

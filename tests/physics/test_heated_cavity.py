@@ -53,7 +53,7 @@ def test_heat_and_velocity_are_those_of_de_vahl_davis(rayleigh, nusselt, along_x
     assert jnp.max(v[:, CELLS // 2]) == pytest.approx(along_y, rel=0.02)
 
 
-def test_fluid_that_does_not_rise_conducts():
+def test_fluid_without_buoyancy_conducts():
     """Without buoyancy the temperature is a line on any grid, and the Nusselt number 1."""
     simulation = cavity(8, 1.5).with_params(rayleigh=0.0, time_step=8e-4)
     state = jax.jit(segment(simulation, 5000))(simulation.init(simulation.params, KEY), simulation.params)
@@ -63,7 +63,7 @@ def test_fluid_that_does_not_rise_conducts():
     np.testing.assert_allclose(state.scalar["temperature"], np.broadcast_to(line, (8, 8)), rtol=0, atol=1e-13)
 
 
-def test_flow_is_its_own_image_under_half_a_turn():
+def test_flow_is_symmetric_under_rotation_by_half_a_turn():
     _, state, found = flow(1e4, steps=50)
     assert found["kinetic_energy"] > 1
     turned = jax.tree.map(lambda f: -f[::-1, ::-1], (state.scalar["temperature"], *state.velocity))

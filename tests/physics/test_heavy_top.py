@@ -25,7 +25,7 @@ DURATION = 2.0
 
 
 def exact(times, precession_rate=0.0, spin=SPIN):
-    """Return tilt and angle of precession of a top let go at `TILT` with no rate of nutation, at some times.
+    """Return tilt and angle of precession of a top released at `TILT` with no rate of nutation, at some times.
 
     u'^2 = (1 - u^2)(alpha - beta u) - (b - a u)^2 for u = cos(tilt), a cubic with roots u1 <= u <= u2 < u3.
     """
@@ -78,7 +78,7 @@ def test_runge_kutta_follows_the_top_at_fourth_order():
     np.testing.assert_allclose(np.log2(coarse / fine), 4, atol=0.2)
 
 
-def test_a_fast_precession_from_the_start_turns_the_nutation_over():
+def test_a_fast_initial_precession_reverses_the_nutation():
     start = {"precession_rate": 6.0}
     tilt, turned = errors(history(0.001, **start), **start)
     assert tilt < 1e-4 and turned < 1e-4
@@ -96,7 +96,7 @@ def test_at_either_steady_rate_the_top_precesses_without_nutation(root):
     assert np.abs(turned).max() < 2e-4 * 0.5 * abs(rate)
 
 
-def test_energy_and_both_momenta_are_kept():
+def test_energy_and_both_momenta_are_conserved():
     seen = history(0.002)
     # p_phi: no torque about z, so only 1000 roundings of 1e-16. p_psi: the torque is across the axis before and after
     # the turn of every step, so again rounding.

@@ -1,4 +1,4 @@
-"""The onset of jamming beside what is known of it: its density, and as many contacts as unknowns."""
+"""The onset of jamming: its published density, and isostatic contact numbers."""
 
 import functools
 

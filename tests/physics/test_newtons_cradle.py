@@ -1,4 +1,4 @@
-"""Rows of balls on a line: as many leave as come in, whatever the time step."""
+"""Rows of balls on a line: as many leave as arrive, whatever the time step."""
 
 import jax
 import numpy as np
@@ -21,7 +21,7 @@ def final(steps=8, incoming=1, **params):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("incoming", [1, 2, 3])
 @pytest.mark.parametrize("gap", [0.0, 1e-4])
-def test_as_many_balls_leave_as_come_in(incoming, gap):
+def test_as_many_balls_leave_as_arrive(incoming, gap):
     velocity, diagnostics = final(incoming=incoming, gap=gap, restitution=1.0)
     # Every ball that comes in passes its velocity through all that stand: a rounding at each of up to six impacts.
     np.testing.assert_allclose(velocity, np.arange(5) >= 5 - incoming, atol=1e-14)
@@ -32,14 +32,14 @@ def test_as_many_balls_leave_as_come_in(incoming, gap):
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_row_that_is_not_elastic_passes_on_a_part():
+def test_an_inelastic_row_transmits_part_of_the_speed():
     e = 0.9
     velocity, diagnostics = final(restitution=e)
     np.testing.assert_allclose(velocity[-1], ((1 + e) / 2) ** 4, rtol=1e-14)
     np.testing.assert_allclose(diagnostics["momentum"], 0.2, rtol=1e-14)
 
 
-def test_as_many_balls_leave_as_come_in_float32():
+def test_as_many_balls_leave_as_arrive_float32():
     velocity, _ = final(incoming=2, restitution=1.0)
     # The same six impacts with roundings of 6e-8.
     np.testing.assert_allclose(velocity, [0, 0, 0, 1, 1], atol=6 * np.finfo(np.float32).eps)

@@ -53,7 +53,7 @@ def history(method, cells, reach, half_width, growth, viscosity, period, steps, 
 
 
 @pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
-def test_small_oscillations_feel_the_force_and_torque_of_stokes(method):
+def test_small_oscillations_have_the_force_and_torque_of_stokes(method):
     """Stokes, Trans. Camb. Phil. Soc. 9, 8 (1851); Wang, J. Fluid Mech. 32, 55 (1968), doi:10.1017/S0022112068000583.
 
     With z = a sqrt(i w/nu) the force on a cylinder of radius a is ``-i w pi a^2 (1 + 4 K1(z)/(z K0(z)))`` times its

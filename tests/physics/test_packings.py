@@ -1,4 +1,4 @@
-"""Packings beside what is known of them exactly: triangular crystals of disks, and spheres."""
+"""Packings against exact results: triangular crystals of disks, and spheres."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ DENSEST = np.pi / (2 * np.sqrt(3))
 
 @functools.cache
 def crystal():
-    """Return equal disks, a state of theirs on a triangular lattice, and ``packing_fraction -> diagnostics``."""
+    """Return equal disks, their state on a triangular lattice, and ``packing_fraction -> diagnostics``."""
     simulation = packing(particles=COLUMNS * ROWS)
     params = simulation.with_params(diameter_ratio=1.0).params
     i, j = np.meshgrid(np.arange(COLUMNS), np.arange(ROWS), indexing="ij")

@@ -72,7 +72,7 @@ def test_without_drag_the_center_follows_the_parabola_at_any_time_step(integrato
         np.testing.assert_allclose(seen["energy"], seen["energy"][0], atol=0.4 * 9.81 * rounding * 100)
 
 
-def test_with_drag_speed_and_spin_fall_off_exponentially():
+def test_with_drag_speed_and_spin_decay_exponentially():
     seen = history(100, drag=0.1, spin_drag=0.01)
     x, height, turned, miss = exact(seen["time"], **{**THROW, "drag": 0.1, "spin_drag": 0.01})
     # (dt c / m)^4 / 120 with dt c_r / I = 0.007: 1e-11 of 6 radians.

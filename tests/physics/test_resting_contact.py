@@ -62,7 +62,7 @@ def test_ball_that_slides_ends_rolling_at_five_sevenths_of_its_speed(precision, 
     assert abs(end["slip"]) < 3.5 * rtol
 
 
-def test_stack_of_four_boxes_stands_and_sleeps(precision):
+def test_stack_of_four_boxes_stays_at_rest(precision):
     simulation = box_stack()
     step = jax.jit(trajectory(simulation, 500, 100))
     _, observed, diagnosed = step(simulation.params, jax.random.key(0))

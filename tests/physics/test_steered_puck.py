@@ -1,4 +1,4 @@
-"""The plan of least effort is found through the bounce, and is the one that the mirror image tells."""
+"""The plan of least effort through the bounce, against that of the mirror image."""
 
 import functools
 
@@ -23,7 +23,7 @@ DIRECT = np.concatenate([STRAIGHT, np.zeros(KNOTS)])
 
 
 def least_cost(*displacements):
-    """Return the least cost from rest over displacements with the end free at its price, by linear-quadratic control.
+    """Return the least cost from rest over displacements with a penalized end, by linear-quadratic control.
 
     ``b (G + 1/w)^-1 b`` with the Gramian G of a mass under a force: no plan, whatever its shape, costs less.
     """

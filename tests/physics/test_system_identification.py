@@ -1,4 +1,4 @@
-"""Mass, friction and restitution are recovered from noisy positions, as well as the positions allow."""
+"""Mass, friction and restitution are identified from noisy positions, within the standard error."""
 
 import functools
 
@@ -24,7 +24,7 @@ NOISE = 0.01
 
 @functools.cache
 def program():
-    """Return ``(values, keys) -> (slopes, found)`` of the compiled run, found being all that the tests look at."""
+    """Return ``(values, keys) -> (slopes, found)`` of the compiled run; ``found`` holds all that the tests compare."""
     simulation = system_identification()
     record = trajectory(simulation, FRAMES, 1)
 
@@ -37,8 +37,8 @@ def program():
     return jax.jit(jax.vmap(jax.jacfwd(run, has_aux=True), (0, 0)))
 
 
-def look(values, seeds):
-    """Return slopes (members, numbers, 3) in units of the noise, and what was found, with values (members, 3)."""
+def slopes_and_found(values, seeds):
+    """Return slopes (members, numbers, 3) in units of the noise, and ``found``, for values (members, 3)."""
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds))
     slopes, found = program()(jnp.broadcast_to(jnp.asarray(values), (len(seeds), 3)), keys)
     return np.asarray(slopes).reshape(len(seeds), COUNT, 3) / NOISE, {n: np.asarray(v) for n, v in found.items()}
@@ -59,7 +59,8 @@ def errors():
 def closed_form(time, mass, friction, restitution):
     """Return x and z (m) after two slipping impacts; analytic in every argument, so that complex steps work.
 
-    The push does not reach the height; each impact at vertical speed w takes ``friction (1 + restitution) w`` from x.
+    The force does not change the height; each impact at vertical speed w subtracts ``friction (1 + restitution) w``
+    from the velocity along x.
     """
     speed, force, frequency, height, radius, gravity = 4.0, 1.0, 2 * np.pi, 1.0, 0.1, 9.81
     fall, w = np.sqrt(2 * height / gravity), np.sqrt(2 * gravity * height)
@@ -74,9 +75,9 @@ def closed_form(time, mass, friction, restitution):
     return np.stack([x, radius + np.where(time > fall, z, height - gravity / 2 * time**2)], axis=-1)
 
 
-def test_places_and_their_derivatives_are_those_of_the_closed_form(x64):
+def test_positions_and_their_derivatives_are_those_of_the_closed_form(x64):
     # Eight members, as everywhere, so that one program serves all tests.
-    slopes, found = look(TRUTH, [0] * 8)
+    slopes, found = slopes_and_found(TRUTH, [0] * 8)
     time = 0.02 * np.arange(1, FRAMES + 1)
     assert (found["impacts"] == 2).all()
     # The polynomial through three samples of the push F sin(w t) in a time step h leaves an error of at most
@@ -93,7 +94,7 @@ def test_places_and_their_derivatives_are_those_of_the_closed_form(x64):
         np.testing.assert_allclose(found_slope, analytic, rtol=0, atol=bound, err_msg=NAMES[index])
 
 
-def test_places_in_single_precision_are_those_of_the_closed_form():
+def test_positions_in_single_precision_are_those_of_the_closed_form():
     simulation = system_identification().with_params(**TRUE)
     frames = jax.jit(trajectory(simulation, FRAMES, 1))(simulation.params, jax.random.key(0))[1]
     # 140 steps, each of which rounds 6 m and 6 m/s by 2e-7 of them, for at most 1.4 s: 2e-4 if all rounded alike.
@@ -102,7 +103,7 @@ def test_places_in_single_precision_are_those_of_the_closed_form():
 
 
 def test_misfit_at_the_truth_is_that_of_the_noise_alone(x64):
-    _, found = look(TRUTH, range(8))
+    _, found = slopes_and_found(TRUTH, range(8))
     # The mean of the squares of normal numbers scatters by sqrt(2/count); 4 standard deviations.
     np.testing.assert_allclose(found["misfit"], 1, atol=4 * np.sqrt(2 / COUNT))
     assert (found["distance"] == 0).all()
@@ -112,12 +113,12 @@ def test_misfit_at_the_truth_is_that_of_the_noise_alone(x64):
 
 def test_derivatives_of_the_misfit_equal_central_differences(x64):
     guess, step = starting_guess(), 1e-5
-    slopes, found = look(guess, [3] * 8)
+    slopes, found = slopes_and_found(guess, [3] * 8)
     derivative = 2 / COUNT * found["residual"][0] @ slopes[0]
     moved = np.repeat(guess[None], 8, axis=0)
     for index in range(3):
         moved[2 * index : 2 * index + 2, index] += [step, -step]
-    misfit = look(moved, [3] * 8)[1]["misfit"]
+    misfit = slopes_and_found(moved, [3] * 8)[1]["misfit"]
     difference = (misfit[0:6:2] - misfit[1:6:2]) / (2 * step)
     # The difference is short by step^2 f'''/6 = step^2 misfit / value^3, which is below 1e-6 of f' for values above
     # 0.01, and rounded by eps misfit / step, 1e-8.
@@ -130,7 +131,7 @@ def test_least_squares_through_the_impacts_find_the_truth_within_their_standard_
     assert (np.abs(found[0] - TRUTH) > 10 * errors()).all()
     # Gauss and Newton's steps square the relative error, 0.3 at first.
     for _ in range(6):
-        slopes, seen = look(found, seeds)
+        slopes, seen = slopes_and_found(found, seeds)
         found = found - [np.linalg.lstsq(a, b, rcond=None)[0] for a, b in zip(slopes, seen["residual"], strict=True)]
     scaled = (found - TRUTH) / errors()
     # A normal estimate is further than 4 standard errors away in one case of 16,000.

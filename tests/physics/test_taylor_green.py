@@ -93,7 +93,7 @@ def test_divergence_stays_round_off():
 
 @functools.cache
 def vortex_in_three_dimensions():
-    """The vortex of Taylor and Green proper: start, acceleration at the start, and what follows."""
+    """The three-dimensional Taylor-Green vortex: initial state, initial acceleration, and later states."""
     axis, viscosity = periodic_axis(12, 2 * np.pi), 0.02
     box = domain((axis,) * 3, (None,) * 3)
     equations = Equations(domain=box, viscosity=lambda params: params["viscosity"], time_step=fixed_time_step)
@@ -130,7 +130,7 @@ def test_vortex_in_three_dimensions_starts_to_decay_at_the_rate_of_its_wave_numb
     assert rate == pytest.approx(-2 * viscosity * wave_numbers * float(energy), rel=1e-12)
 
 
-def test_vortex_in_three_dimensions_stretches_and_keeps_its_symmetries():
+def test_vortex_in_three_dimensions_stretches_and_preserves_its_symmetries():
     grid, _, _, _, state, energies = vortex_in_three_dimensions()
     u, v, w = state.velocity
     energies = np.concatenate([[1 / 8], energies])

@@ -46,7 +46,7 @@ def test_growth_rate_and_phase_speed_are_those_of_orszag():
     assert found["phase_speed"] == pytest.approx(0.23752649, abs=1.2e-8)
 
 
-def test_growth_rate_converges_beyond_all_powers_of_the_number_of_polynomials():
+def test_growth_rate_converges_exponentially_in_the_number_of_polynomials():
     exact = leading_wave(10000, 1.0).growth_rate
     coarse, fine = (abs(float(measured((4, ny), 20.0, 0.1, 10000)["growth_rate"]) / exact - 1) for ny in (29, 41))
     # From 2 % to what the time step leaves, 4e-6: a method of order p would gain (41/29)^p, 10 at most for p = 6.
@@ -62,7 +62,7 @@ def test_growth_rate_converges_with_the_third_order_of_the_time_step():
 
 
 def test_a_coarse_grid_with_long_steps_is_right_within_a_tenth():
-    """The cheapest that is: 4 x 33 and 63 steps over 50 units of time, at Re = 7500."""
+    """The cheapest such grid: 4 x 33 and 63 steps over 50 units of time, at Re = 7500."""
     exact = leading_wave(7500, 1.0)
     found = measured((4, 33), 50.4, 0.8, 7500)
     assert found["growth_rate"] == pytest.approx(exact.growth_rate, rel=0.1)
@@ -70,7 +70,7 @@ def test_a_coarse_grid_with_long_steps_is_right_within_a_tenth():
 
 
 @pytest.mark.parametrize("reynolds", [2100, 5772.22, 15000])
-def test_the_start_is_the_eigenmode_at_any_reynolds_number(reynolds):
+def test_the_initial_wave_is_the_eigenmode_at_any_reynolds_number(reynolds):
     """Compared as a field with the wave of the collocation method, up to its phase and size."""
     sim, _, start = compiled((4, 65))
     state = start(sim.params | {"reynolds": jnp.asarray(reynolds)})
@@ -85,7 +85,7 @@ def test_the_start_is_the_eigenmode_at_any_reynolds_number(reynolds):
     np.testing.assert_allclose(harmonic, scale * expected, atol=1e-6 * np.max(np.abs(harmonic)))
 
 
-def test_derivative_of_the_growth_rate_by_reynolds_number_is_that_of_the_eigenvalue():
+def test_derivative_of_the_growth_rate_with_respect_to_reynolds_number_is_that_of_the_eigenvalue():
     sim = compiled((4, 49))[0].with_params(time_step=0.1)
 
     def growth_rate(reynolds):
@@ -101,7 +101,7 @@ def test_derivative_of_the_growth_rate_by_reynolds_number_is_that_of_the_eigenva
     assert found == pytest.approx((above - below) / (2 * h), rel=1e-4)
 
 
-def test_a_stable_wave_dies_at_its_own_rate():
+def test_a_stable_wave_decays_at_the_rate_of_its_eigenvalue():
     found = measured((4, 49), 40.0, 0.2, 3000)
     exact = leading_wave(3000, 1.0)
     # The time step: third order, below 1e-4.

@@ -1,4 +1,4 @@
-"""Reynolds number and forcing are recovered from noisy frames, as well as the frames allow."""
+"""Reynolds number and forcing are identified from noisy frames, within the standard error."""
 
 import functools
 
@@ -42,7 +42,7 @@ def test_misfit_at_the_truth_is_that_of_the_noise_alone(x64):
         assert errors.std() == pytest.approx(1, abs=4 / np.sqrt(count))
 
 
-def test_misfit_grows_as_the_information_says(x64):
+def test_misfit_grows_as_the_fisher_information_predicts(x64):
     """Near the truth misfit = that of the noise + (p - p_true)^2 F / count, F from `standard_errors`."""
     simulation, run = small()
     count = FRAMES * 16 * 12 * 2

@@ -1,4 +1,4 @@
-"""Oscillating channel flow against Womersley's solution, written down here once more with complex numbers."""
+"""Oscillating channel flow against Womersley's solution, here in complex numbers."""
 
 import itertools
 

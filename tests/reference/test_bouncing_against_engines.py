@@ -1,4 +1,4 @@
-"""Slipping, rolling and turning against MuJoCo; no engine at hand has a bounce with restitution to compare with."""
+"""Slipping, rolling and turning against MuJoCo; none of the engines has restitution to compare with."""
 
 import functools
 

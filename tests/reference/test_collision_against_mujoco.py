@@ -21,7 +21,7 @@ def mujoco():
 
 
 def scene(mujoco, shapes, k):
-    """Return a model and data of one pair of shapes, where they are."""
+    """Return a model and data of one pair of shapes at given positions."""
     bodies = []
     for one in (shapes[0][k], shapes[1][k]):
         kind = "sphere" if not one.halves.any() else "capsule" if one.radius > 0 else "box"
@@ -66,7 +66,7 @@ def test_depths_are_those_of_mujoco(mujoco, pair):
         assert differences.max() < 1e-12
 
 
-def test_faces_touch_where_mujoco_says(mujoco):
+def test_contact_points_of_faces_are_those_of_mujoco(mujoco):
     upper, lower, _ = stacked_boxes(63, -0.002)
     position, normal, gap = array(touching("box", "box")(upper.placed(), lower.placed()))
     compared = 0

@@ -1,4 +1,4 @@
-"""Our staggered grid beside jax-cfd's in a periodic box, where both must be the same scheme to rounding."""
+"""The staggered grid of simkit against that of jax-cfd in a periodic box: the same scheme, to rounding."""
 
 import types
 import warnings
@@ -27,7 +27,7 @@ BOXES = {
 
 @pytest.fixture(scope="module", params=BOXES)
 def box(request):
-    """Return our domain and jax-cfd's side of every comparison: functions of the same velocity."""
+    """Return simkit's domain and the functions of jax-cfd to compare with, of the same velocity."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cfd = pytest.importorskip("jax_cfd.base")
@@ -90,7 +90,7 @@ def test_projection_is_the_same(box, velocity):
         np.testing.assert_allclose(own, expected, rtol=0, atol=1e-12)
 
 
-def test_inviscid_flow_stays_the_same(box, velocity):
+def test_inviscid_flow_is_the_same(box, velocity):
     dt = 0.005
     model = Equations(box.place, lambda params: params["viscosity"], fixed_time_step, method="adams_bashforth")
     start, step = stepper(model)

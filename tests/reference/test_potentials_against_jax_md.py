@@ -1,4 +1,4 @@
-"""Our potentials beside jax-md's on the same random positions, and jax-md's energies as our interactions."""
+"""Potentials of simkit against those of jax-md, and energies of jax-md as interactions."""
 
 import warnings
 
@@ -25,7 +25,7 @@ TABLES = {"epsilon": [[1.0, 1.5], [1.5, 0.5]], "sigma": [[1.0, 0.8], [0.8, 0.88]
 
 @pytest.fixture(scope="module")
 def jax_md():
-    """Import jax-md once: it works for seconds at import and warns about things that are not ours."""
+    """Import jax-md once: its import takes seconds and warns about its own dependencies."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return pytest.importorskip("jax_md")
@@ -52,7 +52,7 @@ def species():
 
 
 def assert_same(ours, theirs):
-    """Compare (energy, forces); 1e-10 would show a constant held in single precision."""
+    """Compare (energy, forces); a constant in single precision would exceed 1e-10."""
     assert float(ours[0]) == pytest.approx(float(theirs[0]), rel=1e-10)
     scale = float(jnp.abs(theirs[1]).max())
     assert scale > 0.1
@@ -186,7 +186,7 @@ def test_params_reach_the_jax_md_energy_and_are_differentiated(x64, jax_md):
     assert float(slope["other"]) == 0
 
 
-def test_a_parameter_that_jax_md_swallows_is_refused_by_name(x64, jax_md):
+def test_a_parameter_that_jax_md_ignores_is_refused_by_name(x64, jax_md):
     # Their Stillinger-Weber has its depth built in and hands every other keyword to the displacement function.
     box, position = jnp.asarray(BOX), spread()
     displacement, _ = jax_md.space.periodic(box)
@@ -241,7 +241,7 @@ def test_no_pair_is_lost_while_particles_move_out_of_the_box(x64, jax_md):
     assert bool(((moved < -1) | (moved > box + 1)).any())
 
 
-def test_an_overflow_is_reported_stays_and_is_cured_by_enlarging(x64, jax_md):
+def test_an_overflow_is_reported_persists_and_is_removed_by_enlarging(x64, jax_md):
     box, position = jnp.full(3, 12.0), spread(count=150, box=(12, 12, 12), apart=1.0)
     plain, lists, listed = lennard_jones_of(jax_md, box, capacity_multiplier=1.0)
     interaction = from_jax_md(listed, box=box, neighbor_list=lists, position=position)
@@ -278,7 +278,7 @@ def test_two_interactions_with_lists_work_in_one_process_and_under_vmap(x64, jax
         assert not bool(overflowed[0])
 
 
-def test_another_cell_with_a_neighbor_list_gives_no_number(x64, jax_md):
+def test_another_cell_with_a_neighbor_list_gives_nan(x64, jax_md):
     box, position = jnp.asarray(BOX), spread()
     _, lists, listed = lennard_jones_of(jax_md, box)
     interaction = from_jax_md(listed, box=box, neighbor_list=lists, position=position)
@@ -287,7 +287,7 @@ def test_another_cell_with_a_neighbor_list_gives_no_number(x64, jax_md):
     assert bool(jnp.isnan(interaction.energy(position, 1.001 * box, {}, neighbors)))
 
 
-def test_what_cannot_work_is_refused(x64, jax_md):
+def test_unsupported_energies_are_refused(x64, jax_md):
     box, position = jnp.asarray(BOX), spread()
     plain, lists, listed = lennard_jones_of(jax_md, box)
     with pytest.raises(UserError, match="example positions"):
@@ -299,7 +299,7 @@ def test_what_cannot_work_is_refused(x64, jax_md):
         from_jax_md(jax_md.energy.lennard_jones_pair(free)).stress(position, None, {}, ())
 
 
-def test_a_jax_md_energy_relaxes_like_our_own(x64, jax_md):
+def test_a_jax_md_energy_relaxes_like_that_of_simkit(x64, jax_md):
     box, position = jnp.asarray(BOX), spread()
     displacement, _ = jax_md.space.periodic(box)
     theirs = jax_md.energy.soft_sphere_pair(

@@ -1,4 +1,4 @@
-"""Our soft spheres beside jax-md's: same energies, same forces, same resting places."""
+"""Soft spheres of simkit against those of jax-md: energies, forces and relaxed packings."""
 
 import warnings
 
@@ -19,7 +19,7 @@ PARTICLES = 32
 
 @pytest.fixture(scope="module")
 def jax_md():
-    """Import jax-md once: it works for seconds at import and warns about things that are not ours."""
+    """Import jax-md once: its import takes seconds and warns about its own dependencies."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return pytest.importorskip("jax_md")
@@ -74,7 +74,7 @@ def test_energy_and_forces_of_the_relaxed_packing_equal_jax_md(x64, jax_md, pack
     assert float(left) == pytest.approx(float(packing["max_force"]), abs=2e-14)
 
 
-def test_fire_of_jax_md_stays_at_our_minimum(x64, jax_md, packing):
+def test_fire_of_jax_md_stays_at_the_minimum_of_simkit(x64, jax_md, packing):
     energy, shift = reference_energy(jax_md, packing["box"])
     start, step = jax_md.minimize.fire_descent(energy, shift)
     state = jax.jit(lambda x: jax.lax.fori_loop(0, 100, lambda _, s: step(s), start(x)))(packing["position"])

@@ -1,4 +1,4 @@
-"""Shipped scenarios made small enough to test in a moment; one that is not named here is small already."""
+"""Shipped scenarios with settings small enough for quick tests; those not named here are small already."""
 
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,15 @@ from simkit.scenario.scenario import Scenario
 
 NAMES = [scenario.name for scenario in list_scenarios()[0]]
 
-# Of axes with a part of fine cells: as many across a body as it needs.
+# Refined axes: the fewest cells across a body that its method accepts.
 COARSE = {"cell": 0.25, "growth": 0.6}
-# Eight of each kind.
+# Eight disks of each species.
 FEW_DISKS = {f"config.particles.{name}.count": 8 for name in ("small", "large")}
 
-# What makes one step cheap.
+# Settings that make one step cheap.
 CONFIGURATION: dict[str, dict[str, Any]] = {
     "channel_flow": {"cells": [8, 8]},
-    # A wave that is neither small nor an eigenmode: its growth then depends on everything, and above round-off.
+    # A wave that is neither small nor an eigenmode: its growth depends on every parameter, above round-off.
     "tollmien_schlichting": {"points": [4, 25], "cells": [8, 6], "perturbation": 1e-3, "wall_velocity": 0.1},
     "compliant_bounce": {"balls": 2, "substeps": 4},
     "heated_cavity": {"config.axes.x.cells": 8, "config.axes.y.cells": 8},
@@ -35,7 +35,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     },
     "drag_reduction": {"config.axes.x.cells": 56, "config.axes.y.cells": 35},
     "stokes_second_problem": {"config.axes.x.cells": 4, "config.axes.y.cells": 8},
-    # A wave that is not small against the step of a central difference.
+    # A wave that is large compared with the step of a central difference.
     "rayleigh_benard_onset": {"config.axes.x.cells": 8, "config.axes.y.cells": 8, "disturbance": 0.05},
     "side_by_side_cylinders": {
         "config.axes.x.refined": {"cell": 0.2, "from": -0.6, "to": 0.6, "growth": 0.6},
@@ -51,7 +51,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "jamming": {"particles": 16, "pressure": 1e-2, "force_tolerance": 1e-12},
     "silicon": {"repeats": [2, 2, 2]},
     "silicon_vacancy": {"structure": Path(__file__).parents[1] / "data" / "silicon_vacancy_63.xyz"},
-    # A honeycomb that falls multiplies round-off on its way, and with it the count of iterations; this one stands.
+    # An unstable honeycomb amplifies round-off, and so changes the number of iterations; this one is stable.
     "colloid_self_assembly": {"repeats": [4, 2], "well_distance": 1.85},
     "lennard_jones_fluid": {
         "config.start.repeats": [4, 4, 4],
@@ -60,31 +60,31 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
         "config.averages.every": 2,
         "config.averages.skip": 2,
     },
-    # Three iterations a trial: every phase of the search within a few steps. Four atoms have one minimum, which a trial
-    # cut short so early reaches whatever the round-off.
+    # Three iterations per trial: every phase of the search within a few steps. Four atoms have one minimum, which even
+    # such short trials reach whatever the round-off.
     "lennard_jones_cluster": {"particles": 4, "hops": 2, "quench_steps": 3},
     "bubble_raft": {"repeats": [4, 3]},
-    # Cooled for a moment only, so that the end of a central difference lies in the same minimum.
+    # Cooled for a few steps only, so that both ends of a central difference relax to the same minimum.
     "binary_glass": {
         "config.particles.A.count": 8,
         "config.particles.B.count": 4,
         "config.dynamics.steps": 4,
         "config.interactions.0.cutoff": "1.7*s",
     },
-    # Longer steps, so that the impacts are among the few.
+    # Longer steps, so that impacts happen within the few steps.
     "newtons_cradle": {"balls": 3, "time_step": 0.05},
     "billiards_break": {"rows": 2, "impacts": 12, "time_step": 0.02},
-    # In flight its legs move it by 1e-4 m only, which would compare with the round-off of its size.
+    # In flight its legs move it by only 1e-4 m, comparable to the round-off of its size.
     "ant": {"initial_velocity": [1.0] + [0.0] * 13},
     # Two boxes that have just landed, the lower one sliding: smooth within the few steps.
     "box_stack": {"boxes": 2, "drop": 0.001, "push": 0.5},
-    # A pile is chaotic; a ball, a box and a capsule on their way to the floor and to each other are not yet.
+    # A pile is chaotic; a ball, a box and a capsule before their first impacts are not.
     "falling_pile": {"boxes": 1, "spheres": 1, "capsules": 1, "spacing": 0.25, "time_step": 0.02, "sweeps": 4},
 }
 
 FEW_STEPS = {"steps": 12, "every": 3}
 
-# Where a derivative says more than over a few steps: one whole throw with its bounces, one whole relaxation.
+# Scenarios whose derivative is tested over all steps, such as a whole throw with its bounces or a relaxation.
 TO_THE_END = (
     "binary_glass",
     "bouncing_ball",

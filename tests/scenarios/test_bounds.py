@@ -1,4 +1,4 @@
-"""A flow's scenario offers what its factory takes, no more and no less."""
+"""Bounds of flow scenarios against the values that their factories accept."""
 
 import jax
 import pytest
@@ -15,11 +15,11 @@ FLOWS = [name for name in NAMES if load(name).simulation.startswith("flow.")]
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_no_value_within_the_bounds_is_refused(name):
-    # Every body that fits into the channel as shipped fits there on few cells too, if they resolve it.
+    # Bodies that fit into the shipped channel also fit on a coarse grid that resolves them.
     finer = {f"config.axes.{axis}.refined.cell": 0.1 for axis in "xy"} if name == "cylinder_in_channel" else {}
     scenario = small(name, **finer)
     simulation = build(scenario)
-    # How long a time step may be depends on the others, and its message says so.
+    # The largest time step depends on the other parameters, as its message says.
     shortest = {"time_step": scenario.parameters["time_step"].bounds[0]}
     assert simulation.check is not None or name == "kolmogorov_turbulence"
     if simulation.check is not None:
@@ -28,5 +28,5 @@ def test_no_value_within_the_bounds_is_refused(name):
                 simulation.check(simulation.with_params(**shortest | {parameter: value}).params, jax.random.key(0))
 
 
-def test_tollmien_schlichting_waves_are_offered_wherever_they_are_known():
+def test_bounds_of_the_reynolds_number_are_those_of_the_tabulated_waves():
     assert load("tollmien_schlichting").parameters["reynolds"].bounds == REYNOLDS

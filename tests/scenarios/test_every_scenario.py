@@ -1,4 +1,4 @@
-"""What every shipped scenario must do; one that is added is tested without a word here.
+"""The contract of every shipped scenario; a new scenario is tested without a change here.
 
 Derivatives that are not compared with central differences, and why:
 
@@ -38,7 +38,7 @@ NOT_COMPARED: set[tuple[str, str, str]] = set()
 
 
 class Contract:
-    """A small scenario and its programs, each made when it is first asked for and shared by all tests of it.
+    """A small scenario and its programs, each made on first use and shared by all tests of it.
 
     Args:
         name: of the scenario.
@@ -88,7 +88,7 @@ class Contract:
 
 @pytest.fixture(scope="module", params=NAMES)
 def contract(request):
-    """Give every scenario to all tests, one after the other, and let its programs go."""
+    """Provide every scenario to all tests, one after the other, and clear its programs."""
     yield Contract(request.param)
     jax.clear_caches()
 
@@ -175,7 +175,7 @@ def test_derivatives_of_further_objectives(contract):
 
 
 def check_derivatives(scenario, objective):
-    """Hold reverse mode against central differences, parameter by parameter, and against a tangent."""
+    """Compare reverse mode with central differences, parameter by parameter, and with a tangent."""
     simulation = build(scenario)
     key, params = jax.random.key(scenario.run.seed), simulation.params
     wrt = [parameter for parameter, value in params.items() if value.ndim == 0]
@@ -191,7 +191,7 @@ def check_derivatives(scenario, objective):
     # A parameter at zero gives its step no scale; doubling it adds three times the error h^2 f''' / 6.
     at_zero = [parameter for parameter in wrt if params[parameter] == 0]
     wider = central_difference(near, params, at_zero, 2 * np.finfo(float).eps ** (1 / 3))
-    # What only shapes the start of a relaxation has no effect. A wide step shows that above the noise with which
+    # A parameter of the initial state of a relaxation has no effect. A wide step shows that above the noise with which
     # each end comes to rest.
     idle = [p for p in wrt if p not in at_zero and function.converges and abs(reverse[p]) < rounding[p]]
     difference |= central_difference(near, params, idle, 1e-3)
@@ -233,7 +233,7 @@ def test_resumed_run_equals_an_uninterrupted_one_bit_for_bit(contract, tmp_path)
         for _ in range(stop):
             next(first)
         resumed = list(contract.drive(store))
-        assert resumed[0].index == stop - 1  # nothing is computed twice
+        assert resumed[0].index == stop - 1  # no segment is computed twice
         assert_same_bytes(resumed[-1].state, contract.driven[-1].state)
         for stored, piece in zip(store.read(), contract.driven, strict=True):
             assert_same_bytes(stored, piece.arrays)
@@ -253,7 +253,7 @@ def test_every_parameter_has_an_effect(contract):
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_every_number_has_the_precision_asked_for(contract, precision):
+def test_every_number_has_the_requested_precision(contract, precision):
     scenario = small(contract.name, precision=precision)
     with jax.enable_x64(precision == "float64"):
         simulation = build(scenario)
@@ -266,7 +266,7 @@ def test_every_number_has_the_precision_asked_for(contract, precision):
             assert leaf.dtype == precision
 
 
-def test_changing_parameters_and_seed_compiles_nothing_again(contract):
+def test_changing_parameters_and_seed_compiles_nothing_new(contract):
     swept = varied(contract.scenario, contract.simulation, 3)
     compiled = Program.of(contract.simulation, plan_of(contract.scenario))
     for member in range(3):
@@ -276,7 +276,7 @@ def test_changing_parameters_and_seed_compiles_nothing_again(contract):
         assert (compiled.initialize._cache_size(), compiled.advance._cache_size()) == (1, 1)
 
 
-def test_diagnostics_tell_the_time_or_the_iteration(contract):
+def test_diagnostics_contain_the_time_or_the_iteration(contract):
     simulation, state = contract.simulation, contract.state()
     diagnosed = jax.eval_shape(simulation.diagnose, state, simulation.params)
     assert {"time", "iteration"} & set(diagnosed)
@@ -312,13 +312,13 @@ def test_observed_arrays_have_named_dimensions(contract):
             assert np.shape(values) == (lengths[dimension],)
 
 
-def test_picture_shows_something(contract, tmp_path):
+def test_picture_is_not_blank(contract, tmp_path):
     arrays = join([piece.arrays for piece in contract.driven])
     parts = parts_of(arrays, labels_of(contract.simulation))
     scenario, file = contract.scenario, tmp_path / "picture.png"
     picture = Image.open(render(**parts, title=scenario.title, settings=scenario.render, output=file, format="png"))
     colors = picture.convert("RGB").getcolors(maxcolors=picture.width * picture.height)
-    # Text alone has a few dozen shades of gray; what is drawn has color.
+    # Text alone has a few dozen shades of gray; the drawing has color.
     assert any(max(color) - min(color) > 60 for _, color in colors)
 
 

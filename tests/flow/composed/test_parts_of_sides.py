@@ -1,4 +1,4 @@
-"""Sides of several parts: slots in walls, lids that move in part, and what is refused."""
+"""Sides of several parts: slots in walls, partly sliding lids, and refusals."""
 
 import jax
 import numpy as np
@@ -10,7 +10,7 @@ from simkit.errors import UserError
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-def told(lower, **more):
+def layer(lower, **more):
     given = {
         "axes": {
             "x": {"cells": 8, "length": 2, "lower": lower, "upper": more.pop("upper", "pressure")},
@@ -27,8 +27,8 @@ SLOT = ["wall", {"kind": "inflow", "u": "stream*(1 + 0.5*sin(time))", "where": "
 
 @pytest.mark.parametrize("upper", ["pressure", "outflow"])
 @pytest.mark.parametrize("implicit", [[], ["y"], ["x", "y"]])
-def test_a_jet_comes_through_its_slot_alone_and_leaves(upper, implicit):
-    made = told(SLOT, upper=upper, implicit=implicit)
+def test_a_jet_enters_through_its_slot_only_and_flows_out(upper, implicit):
+    made = layer(SLOT, upper=upper, implicit=implicit)
     key = jax.random.key(0)
     made.check_values(made.params, key)
     run = jax.jit(lambda p: jax.lax.fori_loop(0, 5, lambda _, s: made.step(s, p), made.init(p, key)))
@@ -43,19 +43,19 @@ def test_a_jet_comes_through_its_slot_alone_and_leaves(upper, implicit):
     assert float(numbers["divergence"]) < 1e-12
 
 
-def test_it_is_the_program_of_a_velocity_that_is_zero_elsewhere():
+def test_a_part_is_the_program_of_a_velocity_that_is_zero_elsewhere():
     by_hand = {"kind": "inflow", "u": "where(abs(y) < half, (stream*(1 + 0.5*sin(time))), 0)"}
     programs = []
     for lower in (SLOT, by_hand):
-        made = told(lower)
+        made = layer(lower)
         state = jax.eval_shape(made.init, made.params, jax.random.key(0))
         programs.append(jax.jit(made.step).lower(state, made.params).as_text())
     assert programs[0] == programs[1]
 
 
-def test_a_lid_moves_in_part():
+def test_a_part_of_a_lid_slides():
     lid = ["wall", {"kind": "wall", "v": 2, "where": "y > 0.5"}, {"kind": "wall", "v": "-stream", "where": "y < -0.5"}]
-    made = told(lid, upper="wall")
+    made = layer(lid, upper="wall")
     made.check_values(made.params, jax.random.key(0))
     state = jax.jit(lambda p: made.step(made.init(p, jax.random.key(0)), p))(made.params)
     v = np.asarray(state.velocity[1])[0]
@@ -88,10 +88,10 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_parts_that_do_not_fit_are_refused_by_name(case):
+def test_incompatible_parts_are_refused_by_name(case):
     lower, message = MISTAKES[case]
     with pytest.raises(UserError, match=message):
-        told(lower)
+        layer(lower)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,6 @@ def test_parts_that_do_not_fit_are_refused_by_name(case):
     ],
 )
 def test_conditions_that_select_nothing_everything_or_the_same_are_refused_before_a_run(parts, message):
-    made = told(["wall", *parts])
+    made = layer(["wall", *parts])
     with pytest.raises(UserError, match=message):
         made.check_values(made.params, jax.random.key(0))

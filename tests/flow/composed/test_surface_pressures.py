@@ -1,4 +1,4 @@
-"""The pressure on the surface of obstacles, which is that of the fluid beyond."""
+"""The pressure on the surface of obstacles, extrapolated from the fluid."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ KEY = jax.random.key(0)
 WALLS = {"cells": 24, "length": 3.0, "lower": "wall", "upper": "wall"}
 
 
-def told(method="immersed_boundary", **body):
+def body_in_a_gradient(method="immersed_boundary", **body):
     ellipse = {"shape": "ellipse", "half_axes": ["a", 0.4], "angle": "tilt", "position": [1.5, 1.6]}
     points = {"pressure_at": {"right": "angle", "above": "pi/2"}}
     return flow.system(
@@ -29,7 +29,7 @@ def told(method="immersed_boundary", **body):
 
 
 def difference(simulation):
-    """The pressure on the right less that above, in a pressure that grows by gx and gy along x and y."""
+    """The pressure on the right minus that above, in a pressure field with the gradient (gx, gy)."""
 
     def of(params):
         x, y = (simulation.coordinates[axis] for axis in "xy")
@@ -44,7 +44,7 @@ def difference(simulation):
 @pytest.mark.parametrize("moves", [False, True], ids=["at rest", "moving"])
 @pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
 def test_pressure_on_the_surface_is_that_of_the_fluid_beyond(method, moves):
-    simulation = told(method, **({"position": ["1.5 + 0*time", 1.6]} if moves else {}))
+    simulation = body_in_a_gradient(method, **({"position": ["1.5 + 0*time", 1.6]} if moves else {}))
     simulation.check(simulation.params, KEY)
     found = jax.jit(difference(simulation))
     assert float(found(simulation.params)) == pytest.approx(1.0 * 0.6 - (-2.0) * 0.4, rel=1e-10)
@@ -53,8 +53,8 @@ def test_pressure_on_the_surface_is_that_of_the_fluid_beyond(method, moves):
     assert float(found(turned)) == pytest.approx(-0.4 - (-2.0) * 0.6, rel=1e-10)
 
 
-def test_derivatives_by_size_and_place_on_the_surface():
-    simulation = told("direct_forcing")
+def test_derivatives_with_respect_to_size_and_position_on_the_surface():
+    simulation = body_in_a_gradient("direct_forcing")
     slopes = jax.jit(jax.grad(difference(simulation)))(simulation.params)
     # By the half axis the point moves along x, and by the angle along y, by 0.6.
     assert float(slopes["a"]) == pytest.approx(1.0, rel=1e-8)
@@ -74,9 +74,9 @@ def test_derivatives_by_size_and_place_on_the_surface():
     ],
     ids=["a formula", "a name", "a position outside"],
 )
-def test_points_that_do_not_fit_are_refused(body, message):
+def test_invalid_points_are_refused(body, message):
     with pytest.raises(UserError) as caught:
-        simulation = told("direct_forcing", **body)
+        simulation = body_in_a_gradient("direct_forcing", **body)
         simulation.check(simulation.params, KEY)
     assert message in str(caught.value) and "\n" not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""Every combination of sides, friction, dimension, scalar and obstacle runs and keeps what it should, or is refused."""
+"""Combinations of sides, friction, dimension, scalar and obstacle: conservation of volume and scalars, and refusals."""
 
 import itertools
 
@@ -48,7 +48,7 @@ def steps(simulation, count=3, seed=0):
 @pytest.mark.parametrize("dimension", [2, 3])
 @pytest.mark.parametrize("friction", FRICTION)
 @pytest.mark.parametrize("sides", SIDES)
-def test_sides_friction_and_dimension(sides, friction, dimension):
+def test_flow_with_sides_friction_and_dimension_conserves_volume_and_scalar(sides, friction, dimension):
     lower, upper = SIDES[sides]
     axes = {"x": AROUND, "y": {"cells": 6, "length": 1, "lower": lower, "upper": upper}}
     start = {"u": "0.5 + 0.3*sin(4*x)*y", "v": "0.2*cos(4*x)"}
@@ -56,7 +56,7 @@ def test_sides_friction_and_dimension(sides, friction, dimension):
         axes["z"] = {"cells": 4, "length": 1, "periodic": True}
         start["w"] = "0.2*cos(6*z)*y"
     through = sides in ("inflow and outflow", "inflow and pressure", "two pressures")
-    told = flow.system(
+    simulation = flow.system(
         axes=axes,
         initial=start,
         scalars={
@@ -69,16 +69,16 @@ def test_sides_friction_and_dimension(sides, friction, dimension):
         parameters={"nu": 0.05, "time_step": 0.01},
         **{"viscosity": "nu", **FRICTION[friction]},
     )
-    state, started = steps(told), told.init(told.params, jax.random.key(0))
+    state, started = steps(simulation), simulation.init(simulation.params, jax.random.key(0))
     grid = flow.domain(*_built(axes)).grid
     assert float(abs(divergence(state.velocity, grid)).max()) < 1e-11
     dye = state.scalar["dye"]
     if through:
-        # What is the same everywhere stays so: the fluxes of the scalar are those of the fluid, which balance.
+        # A uniform scalar stays uniform: its fluxes are those of the fluid, which balance.
         np.testing.assert_allclose(dye, 1, rtol=1e-12)
         v = state.velocity[1]
         np.testing.assert_allclose(v[:, 0].mean(), v[:, -1].mean(), rtol=1e-12)
-        numbers = told.diagnose(state, told.params)
+        numbers = simulation.diagnose(state, simulation.params)
         area = 1.5 if dimension == 2 else 1.5 * 1
         np.testing.assert_allclose(numbers["y_lower.flow"], v[:, 0].mean() * area, rtol=1e-12)
         np.testing.assert_allclose(numbers["y_lower.flow"], -numbers["y_upper.flow"], rtol=1e-11)
@@ -87,11 +87,11 @@ def test_sides_friction_and_dimension(sides, friction, dimension):
         assert float(abs(dye - started.scalar["dye"]).max()) > 1e-4
     if sides == "free slip":
         moved = mean_velocity(state.velocity, 0, grid) - mean_velocity(started.velocity, 0, grid)
-        # No shear on any side: momentum along them stays, unless implicit friction is of a field, which is exact too.
+        # No shear on any side: momentum along the sides is conserved, also with implicit friction of a field.
         assert abs(float(moved)) < 1e-13
     if sides == "moving walls":
-        told = told.diagnose(state, told.params)
-        assert ("y_upper.shear_x" in told) == ("field" not in friction)
+        numbers = simulation.diagnose(state, simulation.params)
+        assert ("y_upper.shear_x" in numbers) == ("field" not in friction)
 
 
 def _built(axes):
@@ -110,10 +110,10 @@ ENDS = {"value": "1 + x*time", "flux": {"flux": "0.3*cos(x + time)"}, "insulated
 @pytest.mark.parametrize("scheme", ["central", "bounded"])
 @pytest.mark.parametrize("implicit", [[], ["y"]])
 @pytest.mark.parametrize(("lower", "upper"), list(itertools.combinations_with_replacement(ENDS, 2)))
-def test_what_enters_through_the_sides_is_what_a_scalar_gains(lower, upper, implicit, scheme):
+def test_scalar_gains_the_flux_through_the_sides(lower, upper, implicit, scheme):
     if scheme == "bounded" and lower != upper:
         pytest.skip("the scheme of advection does not know the sides")
-    told = flow.system(
+    simulation = flow.system(
         axes={"x": AROUND, "y": {"cells": 5, "length": 1, "lower": "wall", "upper": "wall"}},
         viscosity=0.1,
         initial={"u": "y*(1 - y)", "v": "0.1*sin(4*x)*y*(1 - y)"},
@@ -129,16 +129,19 @@ def test_what_enters_through_the_sides_is_what_a_scalar_gains(lower, upper, impl
         implicit=implicit,
         parameters={"kappa": 0.2, "time_step": 1e-4},
     )
-    started = told.init(told.params, jax.random.key(0))
-    state = steps(told, 1)
-    gained = told.diagnose(state, told.params)["heat.mean"] - told.diagnose(started, told.params)["heat.mean"]
+    started = simulation.init(simulation.params, jax.random.key(0))
+    state = steps(simulation, 1)
+    gained = (
+        simulation.diagnose(state, simulation.params)["heat.mean"]
+        - simulation.diagnose(started, simulation.params)["heat.mean"]
+    )
     expected, length = 0.0, 1e-4
     for kind, end in ((lower, "lower"), (upper, "upper")):
         if kind == "flux":
             x = (np.arange(6) + 0.5) / 4
             expected += length * np.mean(0.3 * np.cos(x + length / 2))
         elif kind == "value":
-            fluxes = [told.diagnose(s, told.params)[f"heat.flux_y_{end}"] for s in (started, state)]
+            fluxes = [simulation.diagnose(s, simulation.params)[f"heat.flux_y_{end}"] for s in (started, state)]
             expected += length * np.mean(fluxes)
     # The mean of the fluxes before and after a step is that during it to second order in its length.
     np.testing.assert_allclose(gained, expected, rtol=0, atol=3e-8 if "value" in (lower, upper) else 1e-13)
@@ -161,7 +164,7 @@ BODIES = {
 @pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
 @pytest.mark.parametrize("body", BODIES)
 def test_obstacles_at_rest_and_moving(body, method):
-    told = flow.system(
+    simulation = flow.system(
         axes=STREAM,
         viscosity=0.05,
         initial={"u": 1},
@@ -169,30 +172,30 @@ def test_obstacles_at_rest_and_moving(body, method):
         obstacle_method=method,
         parameters={"time_step": 0.02},
     )
-    state = steps(told, 3)
-    numbers = told.diagnose(state, told.params)
+    state = steps(simulation, 3)
+    numbers = simulation.diagnose(state, simulation.params)
     u = state.velocity[0]
-    # What the body displaces leaves too.
+    # The displaced fluid flows out too.
     made = 0.0 if body != "swelling" else np.pi * 0.12 * 2 * 0.2 * (1 + 0.2 * 0.06)
     np.testing.assert_allclose((u[-1] - u[0]).mean() * 3, made, rtol=2e-2, atol=1e-12)
     assert float(numbers["body.drag"]) > 0.1
     assert ("body.x" in numbers) == (body in ("on its way", "turning", "swelling"))
-    inside = told.observe(state, told.params)["body_distance"] < 0
+    inside = simulation.observe(state, simulation.params)["body_distance"] < 0
     assert abs(float(inside.mean()) * 9 - np.pi * 0.12 * {"turned and larger": 1.44}.get(body, 1.0)) < 0.08
 
 
 @pytest.mark.parametrize("position", [[0, 0, 0], [0, "0.1*time", 0]])
 def test_obstacles_in_space(position):
     side = {"cells": 12, "from": -1.5, "length": 3, "lower": "free_slip", "upper": "free_slip"}
-    told = flow.system(
+    simulation = flow.system(
         axes={"x": {**STREAM["x"], "cells": 12}, "y": side, "z": side},
         viscosity=0.05,
         initial={"u": 1},
         obstacles={"ball": {"shape": "sphere", "radius": 0.6, "position": position}},
         parameters={"time_step": 0.02},
     )
-    state = steps(told, 2)
-    numbers = told.diagnose(state, told.params)
+    state = steps(simulation, 2)
+    numbers = simulation.diagnose(state, simulation.params)
     assert float(numbers["ball.drag"]) > 0.1 and abs(float(numbers["ball.side_force"])) < 1e-10
     assert float(numbers["divergence"]) < 1e-11
 
@@ -211,7 +214,7 @@ SHAPES = {
 def test_obstacles_of_every_plane_shape(shape):
     keys, area = SHAPES.get(shape, ({}, np.pi * 0.25))
     what = {"distance": "hypot(x, y) - size"} if shape == "distance" else {"shape": shape, **keys}
-    told = flow.system(
+    simulation = flow.system(
         axes={
             name: {"cells": 40, "from": -2, "length": 4, "lower": "free_slip", "upper": "free_slip"} for name in "xy"
         },
@@ -220,16 +223,16 @@ def test_obstacles_of_every_plane_shape(shape):
         obstacle_method="direct_forcing",
         parameters={"size": 0.5, "time_step": 0.01},
     )
-    told.check_values(told.params, jax.random.key(0))
-    distance = flow_distance(told)
+    simulation.check_values(simulation.params, jax.random.key(0))
+    distance = flow_distance(simulation)
     # Counted in cells of 0.01; an airfoil that thick has about 0.68 of chord times thickness.
     assert float((distance < 0).sum()) * 0.01 == pytest.approx(area, rel=0.08)
 
 
-def flow_distance(told):
-    state = jax.eval_shape(told.init, told.params, jax.random.key(0))
+def flow_distance(simulation):
+    state = jax.eval_shape(simulation.init, simulation.params, jax.random.key(0))
     state = jax.tree.map(lambda f: np.zeros(f.shape, f.dtype), state)
-    return told.observe(state, told.params)["body_distance"]
+    return simulation.observe(state, simulation.params)["body_distance"]
 
 
 ROOM = {name: {"cells": 12, "from": -1.5, "length": 3, "lower": "wall", "upper": "wall"} for name in "xy"}
@@ -259,22 +262,22 @@ def carrying(body, **more):
     [("on its way", "immersed_boundary"), ("at rest", "direct_forcing"), ("turning", "direct_forcing")],
 )
 def test_obstacles_beside_several_scalars(body, method):
-    told = carrying(body, obstacle_method=method)
-    state = steps(told, 5)
-    numbers = {name: float(value) for name, value in told.diagnose(state, told.params).items()}
-    # What is the same everywhere stays so beside an insulated body, which gives nothing of it.
+    simulation = carrying(body, obstacle_method=method)
+    state = steps(simulation, 5)
+    numbers = {name: float(value) for name, value in simulation.diagnose(state, simulation.params).items()}
+    # A uniform scalar stays uniform beside an insulated body, whose heat is zero.
     np.testing.assert_allclose(state.scalar["dye"], 1, rtol=1e-12)
     assert abs(numbers["body.dye_given"]) < 1e-12
     assert numbers["body.heat_given"] > 0.1 and numbers["body.salt_given"] > 0.1
     assert numbers["divergence"] < 1e-11
-    inside = np.asarray(told.observe(state, told.params)["body_distance"]) < -0.1
+    inside = np.asarray(simulation.observe(state, simulation.params)["body_distance"]) < -0.1
     assert 0.01 < float(state.scalar["salt"].max()) < 0.6
     assert float(np.abs(state.scalar["heat"][inside]).max()) < 1.2
-    described = told.quantities["body.heat_given"]
+    described = simulation.quantities["body.heat_given"]
     assert described.doc == "amount of heat that body gives per time, per length"
 
 
-def test_an_obstacle_that_swells_beside_scalars_is_refused_by_name():
+def test_an_obstacle_of_changing_size_with_scalars_is_refused_by_name():
     with pytest.raises(
         UserError, match=r"obstacles\.body\.size changes in time, which obstacles beside scalars do not"
     ):
@@ -289,7 +292,7 @@ def test_an_obstacle_that_swells_beside_scalars_is_refused_by_name():
         ({"heat": "x"}, r"obstacles\.body\.scalars\.heat: column 1 of '>>>x': 'x' is not known here"),
     ],
 )
-def test_what_an_obstacle_does_to_scalars_is_checked(given, message):
+def test_scalar_conditions_of_obstacles_are_checked(given, message):
     body = {"shape": "circle", "radius": 0.5, "position": [0, 0], "scalars": given}
     with pytest.raises(UserError, match=message):
         flow.system(axes=ROOM, viscosity=0.1, scalars=CARRIED, obstacles={"body": body}, parameters={"nu": 0.1})
@@ -320,9 +323,9 @@ FRICTIONS_REFUSED = {
 
 
 @pytest.mark.parametrize("case", FRICTIONS_REFUSED)
-def test_friction_that_is_not_served_is_refused_by_name(case):
+def test_unsupported_friction_is_refused_by_name(case):
     changes, message = FRICTIONS_REFUSED[case]
     body = {"shape": "circle", "radius": 0.5, "position": [0, 0]}
-    told = {"axes": ROOM, "viscosity": 0.1, "scalars": CARRIED, "obstacles": {"body": body}} | changes
+    settings = {"axes": ROOM, "viscosity": 0.1, "scalars": CARRIED, "obstacles": {"body": body}} | changes
     with pytest.raises(UserError, match=message):
-        flow.system(**told, parameters={"nu": 0.1})
+        flow.system(**settings, parameters={"nu": 0.1})

@@ -1,4 +1,4 @@
-"""Flows that are told as data give the numbers of those that are written by hand."""
+"""Flows described by data give the numbers of the factories written in Python."""
 
 import jax
 import numpy as np
@@ -9,7 +9,7 @@ from simkit import flow
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-def told_channel(**more):
+def channel_from_data(**more):
     return flow.system(
         axes={
             "x": {"cells": 8, "length": 6, "periodic": True},
@@ -26,12 +26,12 @@ def told_channel(**more):
 
 PAIRS = {
     "channel": (
-        lambda: told_channel(force={"x": "3/reynolds"}),
+        lambda: channel_from_data(force={"x": "3/reynolds"}),
         lambda: flow.channel(cells=(8, 8)),
         {"perturbation": 0.1, "wall_velocity": 0.2},
     ),
     "channel at a held flow rate": (
-        lambda: told_channel(flow_rate="1 + wall_velocity/2"),
+        lambda: channel_from_data(flow_rate="1 + wall_velocity/2"),
         lambda: flow.channel(cells=(8, 8), drive="flow_rate"),
         {"perturbation": 0.1, "wall_velocity": 0.2},
     ),
@@ -47,11 +47,11 @@ def after_some_steps(simulation, params):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_a_flow_told_as_data_is_that_written_by_hand(name):
-    told, by_hand, values = PAIRS[name]
-    told, by_hand = told(), by_hand().with_params(values)
-    found = after_some_steps(told, told.params)
-    expected = after_some_steps(by_hand, by_hand.params)
+def test_a_flow_from_data_equals_that_of_its_factory(name):
+    from_data, in_python, values = PAIRS[name]
+    from_data, in_python = from_data(), in_python().with_params(values)
+    found = after_some_steps(from_data, from_data.params)
+    expected = after_some_steps(in_python, in_python.params)
     size = max(float(np.abs(f).max()) for f in expected.velocity)
     for f, g in zip(found.velocity, expected.velocity, strict=True):
         # Round-off of some hundred operations, among them those of the projection at the start.

@@ -1,4 +1,4 @@
-"""Mistakes in keys, values and formulas of a flow are told together."""
+"""Mistakes in keys, values and formulas of a flow are reported together."""
 
 import pytest
 
@@ -13,7 +13,7 @@ AXES = {
 }
 
 
-def test_unknown_names_of_all_formulas():
+def test_unknown_names_in_all_formulas_are_reported_together():
     with pytest.raises(UserError) as caught:
         flow.system(
             axes=AXES,
@@ -22,13 +22,13 @@ def test_unknown_names_of_all_formulas():
             scalars={"c": {"diffusivity": "kapa", "sides": {"y": {"lower": 0, "upper": 1}}}},
             parameters={"nu": 0.1, "omega": 1.0, "kappa": 0.1, "time_step": 0.01},
         )
-    told = [str(caught.value), *caught.value.others]
+    messages = [str(caught.value), *caught.value.others]
     for name, meant in (("omga", "omega"), ("nuu", "nu"), ("q", ""), ("kapa", "kappa")):
-        assert any(f"'{name}' is not known here" in line and meant in line for line in told), name
-    assert len(told) == 4, told
+        assert any(f"'{name}' is not known here" in line and meant in line for line in messages), name
+    assert len(messages) == 4, messages
 
 
-def test_an_unknown_argument_and_what_is_wrong_with_the_others():
+def test_an_unknown_argument_and_other_mistakes_are_reported_together():
     text = """\
 name = "wrong"
 title = "Wrong"
@@ -51,7 +51,7 @@ quantity = "speed"
 """
     with pytest.raises(UserError) as caught:
         build(parse_scenario(text, "wrong.toml"))
-    told = [str(caught.value), *caught.value.others]
-    assert "viscocity is not an argument of flow.domain; did you mean 'viscosity'?" in told[0]
+    messages = [str(caught.value), *caught.value.others]
+    assert "viscocity is not an argument of flow.domain; did you mean 'viscosity'?" in messages[0]
     for words in ("axes.x.cells = 2.5", "axes.x.length = -4", "viscosity: column 1", "obstacle_method = 'magic'"):
-        assert any(words in line for line in told), words
+        assert any(words in line for line in messages), words

@@ -1,4 +1,4 @@
-"""Stokes' second problem and the onset of convection, told as data."""
+"""Stokes' second problem and the onset of convection on `flow.domain`."""
 
 import jax
 import numpy as np
@@ -14,8 +14,8 @@ LAYER = "exp(-y)*cos(time - y)"
 
 
 def layer(cells, steps, implicit):
-    """The velocity at time 1, and its largest distance from the closed form."""
-    told = flow.system(
+    """The velocity at time 1, and its largest deviation from the closed form."""
+    simulation = flow.system(
         axes={
             "x": {"cells": 4, "length": 1, "periodic": True},
             "y": {
@@ -32,10 +32,10 @@ def layer(cells, steps, implicit):
     )
 
     def run(params):
-        start = told.init(params, jax.random.key(0))
-        return jax.lax.fori_loop(0, steps, lambda _, s: told.step(s, params), start)
+        start = simulation.init(params, jax.random.key(0))
+        return jax.lax.fori_loop(0, steps, lambda _, s: simulation.step(s, params), start)
 
-    velocity = np.asarray(jax.jit(run)(told.params).velocity[0])
+    velocity = np.asarray(jax.jit(run)(simulation.params).velocity[0])
     y = (np.arange(cells) + 0.5) * 4 / cells
     return velocity, float(np.abs(velocity - np.exp(-y) * np.cos(1 - y)).max())
 
@@ -54,7 +54,7 @@ def test_implicit_stokes_layer_is_of_second_order_in_time():
     assert np.log2(ratio) == pytest.approx(2, abs=0.3)
 
 
-def test_convection_begins_at_the_rayleigh_number_of_theory():
+def test_convection_sets_in_at_the_theoretical_rayleigh_number():
     """Chandrasekhar, Hydrodynamic and Hydromagnetic Stability (1961): 1707.762 between rigid plates."""
     numbers = [1690.0, 1725.0]
     size = {"config.axes.x.cells": 16, "config.axes.y.cells": 16, "disturbance": 1e-5}
@@ -67,7 +67,7 @@ def test_convection_begins_at_the_rayleigh_number_of_theory():
     assert onset == pytest.approx(1707.762, rel=0.005)
 
 
-def test_a_stream_function_that_leads_through_walls_starts_without_divergence():
+def test_a_stream_function_with_flow_through_walls_gives_a_solenoidal_start():
     walls = {"cells": 8, "length": 1.0, "lower": "wall", "upper": "wall"}
     simulation = flow.system(
         axes={"x": walls, "y": walls},

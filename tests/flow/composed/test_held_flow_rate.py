@@ -1,4 +1,4 @@
-"""The drive that holds a flow rate balances drag and friction, by every method."""
+"""The drive of a held flow rate balances drag and friction, by every method."""
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 @pytest.mark.parametrize("method", ["adams_bashforth", "runge_kutta"])
 @pytest.mark.parametrize("time_step", [0.016, 0.004])
-def test_drive_is_what_a_body_and_the_walls_resist(method, time_step):
+def test_drive_equals_drag_plus_wall_friction(method, time_step):
     simulation = flow.system(
         axes={
             "x": {"cells": 24, "length": 4, "periodic": True},

@@ -1,4 +1,4 @@
-"""Mistakes in flows that are told as data are one line that names the key, the column and what to do."""
+"""A mistake in the data of a flow gives one line with the key, the column and the remedy."""
 
 import copy
 
@@ -22,16 +22,16 @@ GOOD = {
 
 
 def changed(path, value):
-    told = copy.deepcopy(GOOD)
+    settings = copy.deepcopy(GOOD)
     *steps, last = path.split(".")
-    table = told
+    table = settings
     for step in steps:
         table = table.setdefault(step, {})
     if value is None:
         del table[last]
     else:
         table[last] = value
-    return told
+    return settings
 
 
 MISTAKES = {
@@ -165,20 +165,20 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_names_its_key(name):
     path, value, message = MISTAKES[name]
-    told = changed(path, value)
+    settings = changed(path, value)
     if name == "a flow rate between sides":
-        told["flow_rate"] = 1
+        settings["flow_rate"] = 1
     with pytest.raises(UserError) as refused:
-        flow.system(**told)
+        flow.system(**settings)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_all_mistakes_of_the_settings_are_told():
-    told = changed("axes.y.lower", "wal")
-    told["scalars"]["dye"]["difusivity"] = 1
+def test_all_mistakes_of_the_settings_are_reported():
+    settings = changed("axes.y.lower", "wal")
+    settings["scalars"]["dye"]["difusivity"] = 1
     with pytest.raises(UserError) as refused:
-        flow.system(**told)
+        flow.system(**settings)
     assert len(refused.value.others) == 1
 
 
@@ -199,10 +199,10 @@ def test_all_mistakes_of_the_settings_are_told():
         ("axes.y.upper", {"kind": "wall", "u": "400*sin(time)"}, "above the stability limit of advection"),
     ],
 )
-def test_what_has_no_value_at_the_start_is_refused(path, value, message):
-    told = changed(path, value)
-    told["parameters"]["x0"] = 0.0
-    simulation = flow.system(**told)
+def test_formulas_that_are_not_finite_at_the_start_are_refused(path, value, message):
+    settings = changed(path, value)
+    settings["parameters"]["x0"] = 0.0
+    simulation = flow.system(**settings)
     with pytest.raises(UserError) as refused:
         simulation.check_values(simulation.params, jax.random.key(0))
     assert message in str(refused.value)

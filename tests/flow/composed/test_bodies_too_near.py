@@ -1,4 +1,4 @@
-"""A body that moves too near a side or another body while a flow runs ends the run with a status that says so."""
+"""A body that moves too near a side or another body ends the run with the status BODY_TOO_NEAR."""
 
 import dataclasses
 
@@ -37,7 +37,7 @@ def status_at(simulation, time):
 
 @pytest.mark.parametrize("method", ["immersed_boundary", "direct_forcing"])
 @pytest.mark.parametrize("way", [1, -1])
-def test_a_body_within_two_cells_of_a_wall_is_noticed(method, way):
+def test_a_body_within_two_cells_of_a_wall_is_detected(method, way):
     # At the wall its nearest point, 0.55 away at the start; two cells are 0.125.
     simulation = tank({"ball": ball(0.5, f"0.75 + {way}*time")}, obstacle_method=method)
     assert status_at(simulation, 0.0) == status_at(simulation, 0.42) == Status.OK
@@ -45,7 +45,7 @@ def test_a_body_within_two_cells_of_a_wall_is_noticed(method, way):
     assert "within two cells" in MESSAGES[Status.BODY_TOO_NEAR] and failed(np.asarray(Status.BODY_TOO_NEAR))
 
 
-def test_bodies_within_two_cells_of_each_other_are_noticed():
+def test_bodies_within_two_cells_of_each_other_are_detected():
     # Along a line of cell centers, so that the gap is met: 1.05 - time - 0.3 - 2 * 0.1.
     bodies = {"still": ball(0.5, 0.3, 0.1), "falling": ball(0.5, "1.2 - time", 0.1)}
     simulation = tank(bodies, obstacle_method="direct_forcing")
@@ -53,7 +53,7 @@ def test_bodies_within_two_cells_of_each_other_are_noticed():
     assert status_at(simulation, 0.62) == Status.BODY_TOO_NEAR
 
 
-def test_a_run_ends_there():
+def test_a_run_ends_where_bodies_are_too_near():
     found = simkit.run(tank({"ball": ball(0.5, "0.5 + time")}, obstacle_method="direct_forcing"), steps=400, every=20)
     assert found.attrs["status"] == "body_too_near"
     assert 1.5 - 0.2 - 2 / 16 - 1e-6 < float(found["ball.y"][-1]) < 1.5 - 0.2 - 2 / 16 + 0.04 + 1e-6

@@ -1,4 +1,4 @@
-"""Derivatives by a parameter in every formula of a flow that is told as data."""
+"""Derivatives with respect to a parameter in every formula of `flow.domain`."""
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +10,8 @@ from tests.differences import central_difference
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-def drawn():
-    """A periodic layer between walls, with a parameter in every formula that there is."""
+def layer():
+    """A periodic layer between walls, with a parameter in every formula."""
     return flow.system(
         axes={
             "x": {"cells": 6, "length": 1, "periodic": True},
@@ -47,7 +47,7 @@ def drawn():
     )
 
 
-def held(method):
+def body_in_stream(method):
     """A moving body in a stream, with a parameter in every formula of it."""
     return flow.system(
         axes={
@@ -88,16 +88,18 @@ def value_of(simulation):
     def value(params):
         state = simulation.init(params, jax.random.key(0))
         state = jax.lax.fori_loop(0, 3, lambda _, s: simulation.step(s, params), state)
-        told = jax.tree.map(lambda f, w: jnp.sum(f * w), (state.velocity, state.scalar), weights)
+        weighted = jax.tree.map(lambda f, w: jnp.sum(f * w), (state.velocity, state.scalar), weights)
         numbers = simulation.diagnose(state, params)
         loads = [x for name, x in numbers.items() if name.startswith("body.") or name == "drive"]
-        return sum(jax.tree.leaves(told)) + sum(loads)
+        return sum(jax.tree.leaves(weighted)) + sum(loads)
 
     return jax.jit(value)
 
 
-@pytest.mark.parametrize("made", [drawn, lambda: held("immersed_boundary"), lambda: held("direct_forcing")])
-def test_the_derivative_by_every_parameter_is_that_of_central_differences(made):
+@pytest.mark.parametrize(
+    "made", [layer, lambda: body_in_stream("immersed_boundary"), lambda: body_in_stream("direct_forcing")]
+)
+def test_derivatives_with_respect_to_every_parameter_equal_central_differences(made):
     simulation = made()
     value = value_of(simulation)
     forward = jax.jit(jax.jacfwd(value))(simulation.params)
@@ -107,8 +109,8 @@ def test_the_derivative_by_every_parameter_is_that_of_central_differences(made):
         assert float(forward[name]) == pytest.approx(differences[name], rel=1e-5, abs=1e-7), name
 
 
-def test_the_reverse_mode_is_the_forward_mode():
-    simulation = drawn()
+def test_reverse_mode_equals_forward_mode():
+    simulation = layer()
 
     def value(params):
         state = simulation.init(params, jax.random.key(0))
