@@ -9,8 +9,8 @@ import numpy as np
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.core.status import Status
-from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
+from simkit.rigid.arguments import check_integer, check_positive
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
 from simkit.rigid.collision.pairs import contacts, plane_contacts
@@ -80,13 +80,11 @@ class Compliant:
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
         integrator_named(self.integrator)
-        if isinstance(self.substeps, bool) or not isinstance(self.substeps, int) or self.substeps < 1:
-            raise UserError(f"substeps = {self.substeps!r} is not an integer of at least 1; choose for example 8")
-        if not self.creep_speed > 0:
-            raise UserError(f"creep_speed = {self.creep_speed!r} m/s is not positive; choose for example 1e-3")
+        check_integer("substeps", self.substeps, 1, None, 8)
+        check_positive("creep_speed", self.creep_speed, 1e-3, " m/s")
 
     @property
-    def serves(self) -> frozenset[str]:
+    def supports(self) -> frozenset[str]:
         """Return every shape, planes and friction; restitution follows from the dissipation."""
         return SHAPES | {PLANES, FRICTION, UNEVEN_SPHERES, TILTED_DISKS}
 
