@@ -235,10 +235,10 @@ def _without_duplicates(points: Points) -> Points:
     """Return points with the gap `FAR` where an earlier slot has the same position, so that each pushes once."""
     slots = [points.position[slot] for slot in range(points.gap.shape[0])]
     gaps = []
-    for slot, here in enumerate(slots):
+    for slot, point in enumerate(slots):
         gap = points.gap[slot]
         for other in slots[:slot]:
-            gap = jnp.where((here.x == other.x) & (here.y == other.y) & (here.z == other.z), FAR, gap)
+            gap = jnp.where((point.x == other.x) & (point.y == other.y) & (point.z == other.z), FAR, gap)
         gaps.append(gap)
     return dataclasses.replace(points, gap=jnp.stack(gaps))
 
