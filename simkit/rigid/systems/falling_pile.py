@@ -45,7 +45,7 @@ TURN = 0.7
     RIGID,
     height=("m", "height of the center of mass"),
     speed=("m/s", "root mean square speed"),
-    spread=("m", "root mean square distance from the vertical axis through the middle of the room"),
+    spread=("m", "root mean square distance from the vertical axis of the room"),
 )
 def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps: int = 12) -> Simulation:
     """Return bodies of three shapes that are dropped between four walls and come to rest on one another.

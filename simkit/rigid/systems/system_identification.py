@@ -44,7 +44,7 @@ NOISE = Parameter(0.01, POSITIVE, "m", "standard deviation of the errors of the 
     place=("m", "position of the ball, x and z"),
     recorded_place=("m", "recorded position, x and z, with noise"),
     misfit=("1", "mean squared misfit in units of the noise, so far"),
-    distance=("m", "root mean square difference of the coordinates from the recorded ball, without noise"),
+    distance=("m", "root mean square difference from the recorded ball, without noise"),
 )
 def system_identification(
     *,
