@@ -11,7 +11,7 @@ from simkit.rigid.joints.loads import damper, motor, servo, speed_motor, spring,
 from simkit.rigid.joints.rattle import Jointed
 from simkit.rigid.loads import applied, gravity
 from simkit.rigid.models.mjcf import mjcf
-from simkit.rigid.planes import floor, plane, together
+from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.scene import Load, Scene
 from simkit.rigid.simulate import simulate
 from simkit.rigid.systems.asymmetric_top import asymmetric_top
@@ -56,6 +56,7 @@ __all__ = [
     "floor",
     "four_bar_linkage",
     "gather",
+    "gather_planes",
     "gravity",
     "heavy_top",
     "hinge",
@@ -76,7 +77,6 @@ __all__ = [
     "spring",
     "steered_puck",
     "system_identification",
-    "together",
     "torsion_damper",
     "torsion_spring",
     "weld",

@@ -30,7 +30,7 @@ class Free:
         integrator_named(self.integrator)
 
     @property
-    def serves(self) -> frozenset[str]:
+    def supports(self) -> frozenset[str]:
         """Return every shape; planes and joints are not supported."""
         return SHAPES | {UNEVEN_SPHERES, TILTED_DISKS}
 

@@ -41,12 +41,12 @@ def check_structure(
         UserError: naming the first such part, the method and those that support it.
     """
     for index, kind in enumerate(bodies.kinds):
-        if kind not in dynamics.serves:
+        if kind not in dynamics.supports:
             raise _refusal(dynamics, others, kind, f"body {index} is a {kind}")
     count = planes.offset.shape[0]
-    if count and PLANES not in dynamics.serves:
+    if count and PLANES not in dynamics.supports:
         raise _refusal(dynamics, others, PLANES, f"the scene has {count} plane{'s' * (count > 1)}")
-    if joints and JOINTS not in dynamics.serves:
+    if joints and JOINTS not in dynamics.supports:
         raise _refusal(dynamics, others, JOINTS, f"the scene has {name_of(0, joints)}")
 
 
@@ -66,12 +66,12 @@ def check_numbers(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies
         (FRICTION, bodies.friction, planes.friction),
         (RESTITUTION, bodies.restitution, planes.restitution),
     ):
-        if part in dynamics.serves:
+        if part in dynamics.supports:
             continue
         for owner, values in (("body", of_bodies), ("plane", of_planes)):
             for index in np.flatnonzero(np.asarray(values)):
                 raise _refusal(dynamics, others, part, f"{owner} {index} has {part} = {float(values[index]):g}")
-    if UNEVEN_SPHERES not in dynamics.serves:
+    if UNEVEN_SPHERES not in dynamics.supports:
         moments = np.asarray(stacked(bodies.inertia))
         uneven = np.ptp(moments, axis=1) > ROUNDING * moments.max(axis=1)
         for index in np.flatnonzero(uneven & (np.asarray(bodies.kinds) == "sphere")):
@@ -93,7 +93,7 @@ def check_disks(dynamics: Dynamics, others: Sequence[Dynamics], bodies: Bodies, 
         UserError: naming the first such plane or disk.
     """
     disks = np.flatnonzero(np.asarray(bodies.kinds) == "disk")
-    if TILTED_DISKS in dynamics.serves or not disks.size:
+    if TILTED_DISKS in dynamics.supports or not disks.size:
         return
     for index in np.flatnonzero(np.abs(np.asarray(planes.normal.y)) > ROUNDING):
         raise _refusal(dynamics, others, TILTED_DISKS, f"plane {index} would push disks along y")
@@ -143,7 +143,7 @@ def disks_leave(dynamics: Dynamics, bodies: Bodies, motion: Motion, time_step: j
         time_step: in s, a number or (members,).
     """
     disks = np.flatnonzero(np.asarray(bodies.kinds) == "disk")
-    if TILTED_DISKS in dynamics.serves or not disks.size:
+    if TILTED_DISKS in dynamics.supports or not disks.size:
         return jnp.zeros_like(time_step, bool)
     velocity, spin = motion.velocity[disks], motion.angular_momentum[disks]
     resolved = jnp.finfo(time_step.dtype).eps / time_step
@@ -182,10 +182,10 @@ def is_concrete(tree: object) -> bool:
 
 
 def _refusal(dynamics: Dynamics, others: Sequence[Dynamics], part: str, found: str) -> UserError:
-    serving = [type(other).__name__ for other in others if part in other.serves]
+    supporting = [type(other).__name__ for other in others if part in other.supports]
     name = type(dynamics).__name__
     # A method may support a part with other settings only; its settings are then shown.
-    name = repr(dynamics) if name in serving else name
-    *first, last = serving
+    name = repr(dynamics) if name in supporting else name
+    *first, last = supporting
     either = f"{', '.join(first)} or {last}" if first else last
     return UserError(f"{found}; {name} does not support {part}: choose dynamics = {either}, or leave {part} out")

@@ -39,8 +39,12 @@ def floor(friction: jax.Array | float = 0.0, restitution: jax.Array | float = 0.
     return plane((0.0, 0.0, 1.0), 0.0, friction, restitution)
 
 
-def together(planes: Sequence[Planes]) -> Planes:
-    """Return several planes as one collection."""
+def gather_planes(planes: Sequence[Planes]) -> Planes:
+    """Return several collections of planes as one.
+
+    Args:
+        planes: such as those of `floor` and `plane`.
+    """
     return each(lambda *values: jnp.concatenate(values), *planes)
 
 

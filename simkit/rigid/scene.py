@@ -91,7 +91,7 @@ class Dynamics(Protocol):
     """
 
     @property
-    def serves(self) -> Collection[str]:
+    def supports(self) -> Collection[str]:
         """Return the `simkit.rigid.parts.PARTS` that it supports; `simkit.rigid.simulate` refuses the others."""
         ...
 

@@ -35,7 +35,7 @@ WHOLE = {
     "Compliant": Compliant(substeps=16),
     "Jointed": Jointed(iterations=2),
 }
-# What each method serves, as the documentation promises it.
+# Parts that each method supports, as in the documentation.
 CONTACT = {"planes", "friction", "restitution"}
 ANYWHERE = {"spheres with unequal moments of inertia", "disks out of the x-z plane"}
 TABLE = {
@@ -217,8 +217,8 @@ def scene_with(name, part):
 
 
 def test_the_table_is_what_the_methods_declare():
-    assert {type(method).__name__: set(method.serves) for method in METHODS} == TABLE
-    assert Impulses(impacts=0).serves == TABLE["Impulses"] - {"restitution"}
+    assert {type(method).__name__: set(method.supports) for method in METHODS} == TABLE
+    assert Impulses(impacts=0).supports == TABLE["Impulses"] - {"restitution"}
 
 
 @pytest.mark.parametrize("method, part", [cell for cell in CELLS if cell[1] not in TABLE[cell[0]]])

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from simkit.core.roots import root_change
+from simkit.rigid.algebra.quadratic import first_root
 from simkit.rigid.algebra.vector import Vector
 from simkit.rigid.bounces.friction import friction_impulse
 
@@ -24,14 +25,9 @@ def time_of_impact(gap: jax.Array, rate: jax.Array, acceleration: jax.Array) -> 
     """
     gap = gap + jax.lax.stop_gradient(jnp.maximum(-gap, 0))
     start, speed, bend = jax.lax.stop_gradient((gap, rate, acceleration))
-    discriminant = speed**2 - 2 * bend * start
-    root = jnp.sqrt(jnp.maximum(discriminant, 0))
-    closing, falling = speed < 0, bend < 0
-    # Each case uses the form of the quadratic formula without cancellation.
-    descent = 2 * start / jnp.where(closing, root - speed, 1)
-    rise_and_descent = (root + speed) / jnp.where(falling, -bend, 1)
-    closes = falling | (closing & (discriminant >= 0))
-    time = jnp.where(closes, jnp.where(closing, descent, rise_and_descent), 0)
+    time = first_root(start, speed, bend)
+    closes = ~jnp.isposinf(time)
+    time = jnp.where(closes, time, 0)
     slope = speed + bend * time
     # One Newton step removes the rounding of the formula.
     remainder = start + time * (speed + time / 2 * bend)

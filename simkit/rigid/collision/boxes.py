@@ -59,11 +59,11 @@ def _edge_on_edge(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choi
     is_a, is_b = ([edge == number for number in range(3)] for edge in choice.edges)
     u, _, _ = cyclic(is_a[0], is_a[1], *axes_a)
     v, _, _ = cyclic(is_b[0], is_b[1], *axes_b)
-    turning = cross(u, v)
-    sine_squared = jnp.where(of_edges, dot(turning, turning), 1)
-    normal = turning / jnp.sqrt(sine_squared)
-    u, v, turning, sine_squared, normal = computed_once(
-        (u, v, turning, sine_squared, sign(dot(normal, a.position - b.position)) * normal)
+    cross_uv = cross(u, v)
+    sine_squared = jnp.where(of_edges, dot(cross_uv, cross_uv), 1)
+    normal = cross_uv / jnp.sqrt(sine_squared)
+    u, v, cross_uv, sine_squared, normal = computed_once(
+        (u, v, cross_uv, sine_squared, sign(dot(normal, a.position - b.position)) * normal)
     )
 
     def edge_middle(placed: Placed, axes: Axes, along: list[jax.Array], towards: Vector) -> Vector:
@@ -78,7 +78,7 @@ def _edge_on_edge(a: Placed, axes_a: Axes, b: Placed, axes_b: Axes, choice: Choi
 
     middle_a, middle_b = computed_once((edge_middle(a, axes_a, is_a, -normal), edge_middle(b, axes_b, is_b, normal)))
     between = middle_a - middle_b
-    along_u = computed_once(clamp(-dot(cross(between, v), turning) / sine_squared, half_length(a, is_a)))
+    along_u = computed_once(clamp(-dot(cross(between, v), cross_uv) / sine_squared, half_length(a, is_a)))
     along_v = clamp(dot(between + along_u * u, v), half_length(b, is_b))
     position = (middle_a + along_u * u + middle_b + along_v * v) / 2
     return Points(position=position, normal=normal, gap=dot(normal, between))

@@ -36,13 +36,13 @@ def capsule_capsule(a: Placed, b: Placed) -> Points:
         Points with two slots, one for each end of the second capsule.
     """
     (_, _, u), (_, _, v) = axes_of(a.orientation), axes_of(b.orientation)
-    apart, turning, cosine = b.position - a.position, cross(u, v), dot(u, v)
-    sine_squared = dot(turning, turning)
+    apart, cross_uv, cosine = b.position - a.position, cross(u, v), dot(u, v)
+    sine_squared = dot(cross_uv, cross_uv)
     half_a, half_b = a.half_lengths.z, b.half_lengths.z
     along_u, along_v = dot(apart, u), dot(apart, v)
 
     # Nearest points of the lines, clamped to one segment after the other (Ericson 2005, section 5.1.9).
-    s = clamp(dot(cross(apart, v), turning) / jnp.maximum(sine_squared, LEAST_SINE_SQUARED), half_a)
+    s = clamp(dot(cross(apart, v), cross_uv) / jnp.maximum(sine_squared, LEAST_SINE_SQUARED), half_a)
     t = clamp(s * cosine - along_v, half_b)
     s = clamp(along_u + t * cosine, half_a)
 
@@ -51,7 +51,7 @@ def capsule_capsule(a: Placed, b: Placed) -> Points:
     s = s + spread * (end - s)
     t = clamp(s * cosine - along_v, half_b)
     across, _ = perpendicular(u)
-    fallback, _ = along(turning, jnp.ones_like(cosine), across)
+    fallback, _ = along(cross_uv, jnp.ones_like(cosine), across)
     return in_slots(between_balls(a.position + s * u, a.radius, b.position + t * v, b.radius, fallback))
 
 
@@ -97,12 +97,12 @@ def capsule_box(a: Placed, b: Placed) -> Points:
     bounding = select(over_face, Vector(1 - face.x, 1 - face.y, 1 - face.z), bounding_edge)
     ends = along_slots((-1, 1), half)
     end = ends * half
-    for c, u, h, x, counts in zip(*map(_components, (center, axis, halves, place, bounding)), strict=True):
+    for c, u, h, x, is_bounded in zip(*map(_components, (center, axis, halves, place, bounding)), strict=True):
         runs_along = jnp.abs(u) < ALONG
         slope = jnp.where(runs_along, 1, u)
         reach = jnp.maximum(h, jnp.abs(x)) * (1 + WIDER)
         border = (ends * reach * sign(slope) - c) / slope
-        bound = jnp.where(runs_along | (counts == 0), end, border)
+        bound = jnp.where(runs_along | (is_bounded == 0), end, border)
         end = jnp.where(ends > 0, jnp.minimum(end, bound), jnp.maximum(end, bound))
     end = computed_once(end)
     point = center + (nearest + spread * (end - nearest)) * axis

@@ -32,15 +32,15 @@ def check_apart(bodies: Bodies, motion: Motion, planes: Planes) -> None:
     count = len(bodies.kinds)
     sizes = np.append(_sizes(bodies), np.inf)
     first, second = (side.ravel() for side in rounds(count))
-    beyond = pairs + TOUCHING * np.minimum(sizes[first], sizes[second])
-    if beyond.min() < 0:
-        worst = beyond.argmin()
+    margin = pairs + TOUCHING * np.minimum(sizes[first], sizes[second])
+    if margin.min() < 0:
+        worst = margin.argmin()
         i, j = sorted((int(first[worst]), int(second[worst])))
         names = f"bodies {i} ({bodies.kinds[i]}) and {j} ({bodies.kinds[j]})"
         raise UserError(f"{names} overlap by {-pairs[worst]:.3g} m at the start; move them apart")
-    beyond = on_planes + TOUCHING * np.tile(sizes[:count], planes.offset.shape[0])
-    if beyond.size and beyond.min() < 0:
-        worst = int(beyond.argmin())
+    margin = on_planes + TOUCHING * np.tile(sizes[:count], planes.offset.shape[0])
+    if margin.size and margin.min() < 0:
+        worst = int(margin.argmin())
         name = f"body {worst % count} ({bodies.kinds[worst % count]}) and plane {worst // count}"
         raise UserError(f"{name} overlap by {-on_planes[worst]:.3g} m at the start; move them apart")
 

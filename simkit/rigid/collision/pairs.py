@@ -95,9 +95,9 @@ def plane_contacts(bodies: Bodies, motion: Motion, planes: Planes) -> Points:
         return _unused(all_shapes.radius, slots, 0)
     groups, order = [], []
     for kind, rank in (("sphere", 0), ("capsule", 1), ("box", 2)):
-        some = np.flatnonzero(ranks == rank)
-        if some.size:
-            body, plane = np.tile(some, number), np.repeat(np.arange(number), some.size)
+        group = np.flatnonzero(ranks == rank)
+        if group.size:
+            body, plane = np.tile(group, number), np.repeat(np.arange(number), group.size)
             # A single plane broadcasts.
             normal, offset = _rows((planes.normal, planes.offset), plane if number > 1 else plane[:1])
             groups.append(_padded(against_plane.against_plane(kind, _rows(all_shapes, body), normal, offset), slots))

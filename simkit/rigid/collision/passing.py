@@ -73,7 +73,7 @@ def _farther(center: Vector, sides: Vector, limit: jax.Array, candidates: jax.Ar
     last = len(first) + SWEEPS * count
 
     def try_axis(carry: tuple) -> tuple:
-        nearest, weights, beyond, _, index = carry
+        nearest, weights, separated, _, index = carry
         number = index % count
         side, weight = each(lambda values: values[number], (sides, weights))
         moved = weight - dot(nearest, side) / jnp.maximum(dot(side, side), jnp.finfo(limit.dtype).tiny)
@@ -88,9 +88,9 @@ def _farther(center: Vector, sides: Vector, limit: jax.Array, candidates: jax.Ar
             axis = each(lambda one, other: jnp.where(index < len(first), one, other), normal, nearest)
         axis = computed_once(axis)
         separation = jnp.abs(dot(center, axis)) - jnp.sum(jnp.abs(dot(sides, axis)), axis=0)
-        beyond = beyond | (separation > limit * norm(axis))
-        undecided = candidates & ~beyond & (dot(nearest, nearest) > near**2)
-        return computed_once((nearest, weights, beyond, jnp.any(undecided), index + 1))
+        separated = separated | (separation > limit * norm(axis))
+        undecided = candidates & ~separated & (dot(nearest, nearest) > near**2)
+        return computed_once((nearest, weights, separated, jnp.any(undecided), index + 1))
 
     def unfinished(carry: tuple) -> jax.Array:
         return carry[3] & (carry[4] < last)

@@ -9,8 +9,8 @@ import numpy as np
 from simkit.core.pytree import pytree
 from simkit.core.simulation import Params
 from simkit.core.status import Status
-from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, cross, dot, each, total
+from simkit.rigid.arguments import check_integer, check_positive
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, angular_velocity
 from simkit.rigid.collision.pairs import contacts, plane_contacts
@@ -80,13 +80,11 @@ class Compliant:
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
         integrator_named(self.integrator)
-        if isinstance(self.substeps, bool) or not isinstance(self.substeps, int) or self.substeps < 1:
-            raise UserError(f"substeps = {self.substeps!r} is not an integer of at least 1; choose for example 8")
-        if not self.creep_speed > 0:
-            raise UserError(f"creep_speed = {self.creep_speed!r} m/s is not positive; choose for example 1e-3")
+        check_integer("substeps", self.substeps, 1, None, 8)
+        check_positive("creep_speed", self.creep_speed, 1e-3, " m/s")
 
     @property
-    def serves(self) -> frozenset[str]:
+    def supports(self) -> frozenset[str]:
         """Return every shape, planes and friction; restitution follows from the dissipation."""
         return SHAPES | {PLANES, FRICTION, UNEVEN_SPHERES, TILTED_DISKS}
 
@@ -237,10 +235,10 @@ def _without_duplicates(points: Points) -> Points:
     """Return points with the gap `FAR` where an earlier slot has the same position, so that each pushes once."""
     slots = [points.position[slot] for slot in range(points.gap.shape[0])]
     gaps = []
-    for slot, here in enumerate(slots):
+    for slot, point in enumerate(slots):
         gap = points.gap[slot]
         for other in slots[:slot]:
-            gap = jnp.where((here.x == other.x) & (here.y == other.y) & (here.z == other.z), FAR, gap)
+            gap = jnp.where((point.x == other.x) & (point.y == other.y) & (point.z == other.z), FAR, gap)
         gaps.append(gap)
     return dataclasses.replace(points, gap=jnp.stack(gaps))
 

@@ -11,9 +11,9 @@ from simkit.core.pytree import pytree
 from simkit.core.rematerialization import recomputed, stored
 from simkit.core.roots import root_change
 from simkit.core.status import Status
-from simkit.errors import UserError
 from simkit.rigid.algebra.stages import with_tangents
 from simkit.rigid.algebra.vector import dot, norm
+from simkit.rigid.arguments import check_integer, check_positive
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.collision.overlap import check_apart
@@ -94,13 +94,11 @@ class Events:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
-        if not (isinstance(self.impacts, int) and self.impacts >= 1):
-            raise UserError(f"impacts = {self.impacts!r} is not an integer of at least 1; choose 4 for a ball or two")
-        if not self.reach > 0:
-            raise UserError(f"reach = {self.reach!r} is not positive; choose 1, or less to follow smaller bounces")
+        check_integer("impacts", self.impacts, 1, None, 4)
+        check_positive("reach", self.reach, 1.0)
 
     @property
-    def serves(self) -> frozenset[str]:
+    def supports(self) -> frozenset[str]:
         """Return spheres and disks with equal moments of inertia, planes, friction and restitution."""
         return frozenset({*KINDS, PLANES, FRICTION, RESTITUTION})
 

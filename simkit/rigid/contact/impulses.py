@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from simkit.core.barrier import computed_once
 from simkit.core.pytree import pytree
 from simkit.core.status import Status
-from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, dot, each, zeros
+from simkit.rigid.arguments import check_integer, check_number
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion, Wrench, momentum_of_rotation
 from simkit.rigid.collision.nearby import nearby
@@ -85,12 +85,9 @@ class Impulses:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
-        if self.sweeps < 1:
-            raise UserError(f"sweeps = {self.sweeps} is below 1; choose 1 or more (8 for stacks)")
-        if self.impacts < 0:
-            raise UserError(f"impacts = {self.impacts} is negative; choose 0 or more")
-        if not 0 <= self.correction <= 1:
-            raise UserError(f"correction = {self.correction:g} is outside [0, 1]; choose about 0.2")
+        check_integer("sweeps", self.sweeps, 1, None, 8)
+        check_integer("impacts", self.impacts, 0, None, 4)
+        check_number("correction", self.correction, 0, 1, 0.2)
 
     @property
     def second_derivatives(self) -> str:
@@ -101,7 +98,7 @@ class Impulses:
         )
 
     @property
-    def serves(self) -> frozenset[str]:
+    def supports(self) -> frozenset[str]:
         """Return every shape, planes, friction, and restitution if there are passes for impacts."""
         return SHAPES | {PLANES, FRICTION} | ({RESTITUTION} if self.impacts else set())
 

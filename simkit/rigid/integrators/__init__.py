@@ -30,7 +30,7 @@ def integrator_named(name: str) -> Integrator:
     Raises:
         UserError: if there is no integrator of that name.
     """
-    if name not in INTEGRATORS:
+    if not isinstance(name, str) or name not in INTEGRATORS:
         raise UserError(
             f"integrator = {name!r} is unknown{nearest(str(name), list(INTEGRATORS))}; "
             f"choose one of {', '.join(INTEGRATORS)}"

@@ -54,8 +54,8 @@ def runge_kutta(
 
 
 def _rotation_rate(rotation: Vector, omega: Vector) -> Vector:
-    turning = cross(rotation, omega)
-    return omega - turning / 2 + cross(rotation, turning) / 12
+    u_x_omega = cross(rotation, omega)
+    return omega - u_x_omega / 2 + cross(rotation, u_x_omega) / 12
 
 
 def _moved(motion: Motion, bodies: Bodies, rates: Rates, duration: jax.Array) -> tuple[Motion, Vector]:

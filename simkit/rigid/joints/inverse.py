@@ -26,13 +26,13 @@ def generalized_inverse(matrix: jax.Array) -> jax.Array:
     def sweep(_: int, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         swept, left = carry
         ratio = jnp.where(left, jnp.sum(jnp.where(on_diagonal, swept, 0), axis=1) / diagonal, -jnp.inf)
-        here = places == jnp.argmax(ratio, axis=0)
-        row = jnp.sum(jnp.where(here[:, None], swept, 0), axis=0)
+        chosen = places == jnp.argmax(ratio, axis=0)
+        row = jnp.sum(jnp.where(chosen[:, None], swept, 0), axis=0)
         independent = jnp.max(ratio, axis=0) > least
-        pivot = jnp.where(independent, jnp.sum(jnp.where(here, row, 0), axis=0), 1)
-        row = jnp.where(here, -1, row)
-        rest = jnp.where(here[:, None] | here[None, :], 0, swept)
-        return rest - jnp.where(independent, row / pivot, 0)[:, None] * row[None, :], left & ~here
+        pivot = jnp.where(independent, jnp.sum(jnp.where(chosen, row, 0), axis=0), 1)
+        row = jnp.where(chosen, -1, row)
+        rest = jnp.where(chosen[:, None] | chosen[None, :], 0, swept)
+        return rest - jnp.where(independent, row / pivot, 0)[:, None] * row[None, :], left & ~chosen
 
     left = jnp.ones(diagonal.shape, bool)
     return -jax.lax.fori_loop(0, count, sweep, (matrix, left))[0]

@@ -33,10 +33,10 @@ def spring(joint: JointOf, stiffness: Quantity, length: Quantity = 0.0) -> Load:
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
         del time
-        here = joint(params)
-        separation, direction = _line(motion, here)
+        joint_now = joint(params)
+        separation, direction = _line(motion, joint_now)
         force = _value(stiffness, params) * (_value(length, params) * direction - separation)
-        return pull(motion, bodies, here, force)
+        return pull(motion, bodies, joint_now, force)
 
     def energy(motion: Motion, bodies: Bodies, params: Params) -> jax.Array:
         del bodies
@@ -56,10 +56,10 @@ def damper(joint: JointOf, damping: Quantity) -> Load:
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
         del time
-        here = joint(params)
-        first, second = anchor_velocities(motion, bodies, here)
-        direction = _line(motion, here)[1]
-        return pull(motion, bodies, here, -_value(damping, params) * dot(first - second, direction) * direction)
+        joint_now = joint(params)
+        first, second = anchor_velocities(motion, bodies, joint_now)
+        direction = _line(motion, joint_now)[1]
+        return pull(motion, bodies, joint_now, -_value(damping, params) * dot(first - second, direction) * direction)
 
     return Load(wrench=wrench)
 
@@ -98,8 +98,8 @@ def torsion_damper(joint: JointOf, damping: Quantity) -> Load:
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
         del time
-        here = joint(params)
-        return twist(motion, bodies, here, -_value(damping, params) * hinge_rate(motion, bodies, here))
+        joint_now = joint(params)
+        return twist(motion, bodies, joint_now, -_value(damping, params) * hinge_rate(motion, bodies, joint_now))
 
     return Load(wrench=wrench)
 
@@ -128,9 +128,9 @@ def speed_motor(joint: JointOf, rate: QuantityInTime, damping: Quantity) -> Load
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
-        here = joint(params)
-        lag = _value_at(rate, time, params) - hinge_rate(motion, bodies, here)
-        return twist(motion, bodies, here, _value(damping, params) * lag)
+        joint_now = joint(params)
+        lag = _value_at(rate, time, params) - hinge_rate(motion, bodies, joint_now)
+        return twist(motion, bodies, joint_now, _value(damping, params) * lag)
 
     return Load(wrench=wrench)
 
@@ -148,10 +148,10 @@ def servo(joint: JointOf, target: QuantityInTime, stiffness: Quantity, damping: 
     """
 
     def wrench(motion: Motion, bodies: Bodies, time: jax.Array, params: Params) -> Wrench:
-        here, angle = joint(params), _value_at(target, time, params)
-        error = angle - hinge_angle(motion, here, angle)
-        drag = _value(damping, params) * hinge_rate(motion, bodies, here)
-        return twist(motion, bodies, here, _value(stiffness, params) * error - drag)
+        joint_now, angle = joint(params), _value_at(target, time, params)
+        error = angle - hinge_angle(motion, joint_now, angle)
+        drag = _value(damping, params) * hinge_rate(motion, bodies, joint_now)
+        return twist(motion, bodies, joint_now, _value(stiffness, params) * error - drag)
 
     return Load(wrench=wrench)
 

@@ -10,6 +10,7 @@ from simkit.core.pytree import pytree
 from simkit.core.status import Status
 from simkit.errors import UserError
 from simkit.rigid.algebra.vector import norm
+from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies
 from simkit.rigid.bodies.motion import Motion
 from simkit.rigid.integrators.kick import kick
@@ -80,13 +81,12 @@ class Jointed:
 
     def __post_init__(self) -> None:
         """Refuse settings out of range before compilation."""
-        if self.iterations < 1:
-            raise UserError(f"iterations = {self.iterations} cannot close joints; choose at least 1, for example 8")
-        if self.order not in STAGES:
-            raise UserError(f"order = {self.order} is not available; choose 2 or 4")
+        check_integer("iterations", self.iterations, 1, None, 8)
+        if self.order not in tuple(STAGES):
+            raise UserError(f"order = {self.order!r:.60} is not available; choose 2 or 4")
 
     @property
-    def serves(self) -> frozenset[str]:
+    def supports(self) -> frozenset[str]:
         """Return every shape, and joints; planes are not supported."""
         return SHAPES | {JOINTS, UNEVEN_SPHERES, TILTED_DISKS}
 

@@ -38,7 +38,7 @@ def refuse_what_brax_lacks(name: str, model: Any) -> None:
     lacking = {
         "density or viscosity of the medium (brax fails on it with this version of JAX)": model.opt.density > 0
         or model.opt.viscosity > 0,
-        "ball joints (three hinges in one place serve as well)": (model.jnt_type == ball).any(),
+        "ball joints (three hinges in one place are equivalent)": (model.jnt_type == ball).any(),
         "equality constraints": model.neq > 0,
         "tendons": model.ntendon > 0,
         "actuators with a state of their own": model.na > 0,

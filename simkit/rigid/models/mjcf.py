@@ -15,6 +15,7 @@ from simkit.core.pytree import pytree
 from simkit.core.quantities import described
 from simkit.core.simulation import Arrays, Params, Simulation
 from simkit.errors import UserError
+from simkit.rigid.arguments import check_integer
 from simkit.rigid.models.description import Description, describe, place
 from simkit.rigid.models.engine import Engine, Memory
 from simkit.rigid.models.engines import by_name
@@ -81,9 +82,10 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
 
     Args:
         model: MJCF or URDF text, or ``"brax:ant.xml"``.
-        engine: as for `mjcf`.
-        substeps: as for `mjcf`.
-        solver_iterations: as for `mjcf`.
+        engine: ``"mjx"``, ``"brax-spring"``, ``"brax-generalized"``, ``"brax-positional"`` or ``"mujoco"``.
+        substeps: time steps per step of the simulation.
+        solver_iterations: of the constraint solver of ``mjx``, ``brax-generalized`` and ``mujoco``; 0: that of the
+            model.
 
     Raises:
         UserError: as for `mjcf`; and if the model names further files.
@@ -99,10 +101,8 @@ def from_text(*, model: str, engine: str = "mjx", substeps: int = 1, solver_iter
     position_x=("m", "first body along x"),
 )
 def _simulation(spec: Any, name: str, substeps: int, solver_iterations: int) -> Simulation:
-    if substeps < 1:
-        raise UserError(f"substeps = {substeps} is below 1; choose 1 or more")
-    if solver_iterations < 0:
-        raise UserError(f"solver_iterations = {solver_iterations} is negative; choose 1 or more, or 0 for the model's")
+    check_integer("substeps", substeps, 1, None, 1)
+    check_integer("solver_iterations", solver_iterations, 0, None, 0)
     if solver_iterations:
         spec.option.iterations = solver_iterations
     description = describe(compiled(spec))
@@ -182,7 +182,7 @@ def _parameters(description: Description) -> dict[str, Parameter]:
 
     parameters = {
         "gravity": of(description.gravity, unit="m/s^2", doc="acceleration of free fall"),
-        "mass": of(description.mass, POSITIVE, "kg", "of the bodies that move"),
+        "mass": of(description.mass, POSITIVE, "kg", "masses of the bodies that move"),
         "mass_scale": of(1.0, POSITIVE, "1", "factor on every mass"),
         "friction_scale": of(1.0, NOT_NEGATIVE, "1", "factor on every friction coefficient of the model"),
         "initial_position": of(description.position, unit="1", doc="joint coordinates, in m, quaternions and rad"),
@@ -191,7 +191,7 @@ def _parameters(description: Description) -> dict[str, Parameter]:
             0.0,
             NOT_NEGATIVE,
             "1",
-            "standard deviation of random changes of the initial velocities; above 0, every seed is another start",
+            "standard deviation of random changes of the initial velocities, drawn from the seed",
         ),
         "time_step": of(description.mujoco.opt.timestep, POSITIVE, "s", "time step"),
     }

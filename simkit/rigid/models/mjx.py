@@ -82,10 +82,10 @@ def mjx_engine(description: Description) -> Engine:
         return MjxMemory(position=position, velocity=velocity, activation=activation, warm_start=zeros)
 
     def advance(params: Params, memory: MjxMemory, controls: jax.Array) -> MjxMemory:
-        here = model(params)
+        system_now = model(params)
 
         def step(memory: MjxMemory, control: jax.Array) -> tuple[MjxMemory, None]:
-            after = mjx.step(here, data(here, memory).replace(ctrl=control))
+            after = mjx.step(system_now, data(system_now, memory).replace(ctrl=control))
             found = MjxMemory(
                 position=after.qpos, velocity=after.qvel, activation=after.act, warm_start=after.qacc_warmstart
             )
@@ -94,9 +94,9 @@ def mjx_engine(description: Description) -> Engine:
         return watched(jax.lax.scan(step, memory, controls)[0], on_reverse=on_reverse)
 
     def links(params: Params, memory: MjxMemory) -> Links:
-        here = model(params)
-        placed = mjx.com_vel(here, mjx.com_pos(here, mjx.kinematics(here, data(here, memory))))
-        root = placed.subtree_com[here.body_rootid[1:]]
+        system_now = model(params)
+        placed = mjx.com_vel(system_now, mjx.com_pos(system_now, mjx.kinematics(system_now, data(system_now, memory))))
+        root = placed.subtree_com[system_now.body_rootid[1:]]
         spin, linear = placed.cvel[1:, :3], placed.cvel[1:, 3:]
         return Links(
             position=placed.xpos[1:],
@@ -109,8 +109,8 @@ def mjx_engine(description: Description) -> Engine:
     def contacts(params: Params, memory: MjxMemory) -> tuple[jax.Array, jax.Array]:
         if not touches:
             return jnp.int32(0), jnp.zeros_like(params["time_step"])
-        here = model(params)
-        found = mjx.collision(here, mjx.kinematics(here, data(here, memory)))._impl.contact.dist
+        system_now = model(params)
+        found = mjx.collision(system_now, mjx.kinematics(system_now, data(system_now, memory)))._impl.contact.dist
         return jnp.sum(found < 0, dtype=jnp.int32), jnp.maximum(-jnp.min(found), 0)
 
     return Engine(

@@ -104,9 +104,9 @@ def mujoco_engine(spec: Any, description: Description) -> Engine:
 
     def links(params: Params, memory: MujocoMemory) -> Links:
         del params
-        position, orientation, center, velocity, turning = jnp.split(memory.bodies, np.cumsum(WIDTHS)[:-1], axis=1)
+        position, orientation, center, velocity, spin = jnp.split(memory.bodies, np.cumsum(WIDTHS)[:-1], axis=1)
         return Links(
-            position=position, orientation=orientation, center=center, velocity=velocity, angular_velocity=turning
+            position=position, orientation=orientation, center=center, velocity=velocity, angular_velocity=spin
         )
 
     def contacts(params: Params, memory: MujocoMemory) -> tuple[jax.Array, jax.Array]:

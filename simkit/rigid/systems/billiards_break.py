@@ -7,13 +7,13 @@ import numpy as np
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
-from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, norm, zeros
+from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.events import Events
 from simkit.rigid.loads import gravity
-from simkit.rigid.planes import floor, plane, together
+from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Planes, Scene
 from simkit.rigid.simulate import simulate
@@ -73,8 +73,7 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
     Raises:
         UserError: if rows is outside [1, 5].
     """
-    if not 1 <= rows <= 5:
-        raise UserError(f"rows = {rows} is outside [1, 5]; choose 5 for the full rack")
+    check_integer("rows", rows, 1, 5, 5)
     # Positions in the triangle, in units of the distance of neighbors, the apex first.
     row, column = np.array([(row, column) for row in range(rows) for column in range(row + 1)], float).T
     along, across = np.sqrt(3) / 2 * row, column - row / 2
@@ -88,7 +87,7 @@ def billiards_break(*, rows: int = 5, impacts: int = 32) -> Simulation:
 
     def planes(params: Params) -> Planes:
         friction = params["cushion_friction"]
-        return together(
+        return gather_planes(
             [
                 floor(params["cloth_friction"]),
                 plane((1, 0, 0), 0.0, friction),

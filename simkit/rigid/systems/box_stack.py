@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
-from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, box, repeat
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.impulses import Impulses
@@ -54,8 +54,7 @@ def box_stack(*, boxes: int = 4, sweeps: int = 8) -> Simulation:
     Raises:
         UserError: if boxes is outside [1, `MAX_BODIES`].
     """
-    if not 1 <= boxes <= MAX_BODIES:
-        raise UserError(f"boxes = {boxes} is outside [1, {MAX_BODIES}]; choose for example boxes = 4")
+    check_integer("boxes", boxes, 1, MAX_BODIES, 4)
 
     def bodies(params: Params) -> Bodies:
         return repeat(box(MASS, (params["length"],) * 3, params["friction"]), boxes)

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
-from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector
+from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.compliant import Compliant
@@ -61,8 +61,7 @@ def compliant_bounce(*, balls: int = 5, substeps: int = 32, integrator: str = "v
 
     Reference: Hunt and Crossley, J. Appl. Mech. 42, 440 (1975), doi:10.1115/1.3423596.
     """
-    if isinstance(balls, bool) or not isinstance(balls, int) or not 1 <= balls <= 100:
-        raise UserError(f"balls = {balls!r} is not an integer from 1 to 100; choose for example balls = 5")
+    check_integer("balls", balls, 1, 100, 5)
 
     def bodies(params: Params) -> Bodies:
         return repeat(sphere(params["mass"], params["radius"]), balls)

@@ -11,11 +11,12 @@ from simkit.core.simulation import Params, Simulation
 from simkit.errors import UserError
 from simkit.rigid.algebra.quaternion import exponential
 from simkit.rigid.algebra.vector import Vector, dot
+from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import MAX_BODIES, Bodies, box, capsule, gather, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.impulses import Impulses
 from simkit.rigid.loads import gravity
-from simkit.rigid.planes import floor, plane, together
+from simkit.rigid.planes import floor, gather_planes, plane
 from simkit.rigid.quantities import RIGID
 from simkit.rigid.scene import Planes, Scene
 from simkit.rigid.simulate import simulate
@@ -44,7 +45,7 @@ TURN = 0.7
     RIGID,
     height=("m", "height of the center of mass"),
     speed=("m/s", "root mean square speed"),
-    spread=("m", "root mean square distance from the vertical axis through the middle of the room"),
+    spread=("m", "root mean square distance from the vertical axis of the room"),
 )
 def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps: int = 12) -> Simulation:
     """Return bodies of three shapes that are dropped between four walls and come to rest on one another.
@@ -69,10 +70,7 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
     """
     counts = {"box": boxes, "sphere": spheres, "capsule": capsules}
     for name, number in (("boxes", boxes), ("spheres", spheres), ("capsules", capsules)):
-        if number < 0:
-            raise UserError(f"{name} = {number} is negative; choose 0 or more")
-        if number > MAX_BODIES:
-            raise UserError(f"{name} = {number} is above {MAX_BODIES}; choose fewer")
+        check_integer(name, number, 0, MAX_BODIES, 6)
     if not sum(counts.values()):
         raise UserError("boxes, spheres and capsules are all 0; choose at least one body")
     order = _mixed(counts)
@@ -89,7 +87,7 @@ def falling_pile(*, boxes: int = 12, spheres: int = 6, capsules: int = 6, sweeps
 
     def planes(params: Params) -> Planes:
         walls = [plane(normal, -params["room"]) for normal in ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0))]
-        return together([floor(), *walls])
+        return gather_planes([floor(), *walls])
 
     def start(params: Params, bodies: Bodies, key: jax.Array) -> Motion:
         index = jnp.arange(len(order))

@@ -61,7 +61,7 @@ AXIS = (0.0, -1.0, 0.0)
     crank_rate=("rad/s", "angular velocity of the crank"),
     curve_error=("m", "largest deviation along x or z of the coupler point from the exact curve"),
     freudenstein=("1", "residual of Freudenstein's equation"),
-    line_error=("m^2", "squared distance of the coupler point from the target line, weighted by the crank angle"),
+    line_error=("m^2", "squared distance of the point from the line, weighted by the crank angle"),
 )
 def four_bar_linkage(*, order: int = 2, iterations: int = 8) -> Simulation:
     """Return a planar linkage of a motor-driven crank, a coupler and a rocker, in the x-z plane.

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
-from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, zeros
+from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, motion_of
 from simkit.rigid.contact.events import Events
@@ -52,10 +52,8 @@ def newtons_cradle(*, balls: int = 5, incoming: int = 1) -> Simulation:
     Raises:
         UserError: if balls or incoming is out of its range.
     """
-    if not 2 <= balls <= 20:
-        raise UserError(f"balls = {balls} is outside [2, 20]; choose 5")
-    if not 1 <= incoming < balls:
-        raise UserError(f"incoming = {incoming} is outside [1, {balls - 1}]; choose fewer than balls = {balls}")
+    check_integer("balls", balls, 2, 20, 5)
+    check_integer("incoming", incoming, 1, balls - 1, 1)
 
     def bodies(params: Params) -> Bodies:
         return repeat(sphere(params["mass"], params["radius"], restitution=params["restitution"]), balls)

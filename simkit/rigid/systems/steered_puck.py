@@ -9,8 +9,8 @@ import numpy as np
 from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.quantities import described
 from simkit.core.simulation import Params, Simulation
-from simkit.errors import UserError
 from simkit.rigid.algebra.vector import Vector, dot, norm, stacked, zeros
+from simkit.rigid.arguments import check_integer
 from simkit.rigid.bodies.bodies import Bodies, disk, repeat
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
@@ -71,9 +71,8 @@ def steered_puck(*, knots: int = 5, steps_between: int = 10) -> Simulation:
     Raises:
         UserError: if an argument is out of its range.
     """
-    for name, value, low in (("knots", knots, 2), ("steps_between", steps_between, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= 1000:
-            raise UserError(f"{name} = {value!r} is not an integer in [{low}, 1000]; choose one within")
+    check_integer("knots", knots, 2, 1000, 5)
+    check_integer("steps_between", steps_between, 1, 1000, 10)
 
     def force(time: jax.Array, params: Params) -> Vector:
         # In units of the interval between knots, the times of the knots do not depend on the time step.

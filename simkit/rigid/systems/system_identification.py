@@ -10,9 +10,9 @@ from simkit.core.parameter import NOT_NEGATIVE, POSITIVE, SHARE, Parameter
 from simkit.core.quantities import described
 from simkit.core.recording import beside_recording
 from simkit.core.simulation import Params, Simulation
-from simkit.errors import UserError
 from simkit.rigid.algebra import quaternion
 from simkit.rigid.algebra.vector import Vector, zeros
+from simkit.rigid.arguments import check_number
 from simkit.rigid.bodies.bodies import Bodies, repeat, sphere
 from simkit.rigid.bodies.motion import Motion, Wrench, motion_of
 from simkit.rigid.contact.events import Events
@@ -44,7 +44,7 @@ NOISE = Parameter(0.01, POSITIVE, "m", "standard deviation of the errors of the 
     place=("m", "position of the ball, x and z"),
     recorded_place=("m", "recorded position, x and z, with noise"),
     misfit=("1", "mean squared misfit in units of the noise, so far"),
-    distance=("m", "root mean square difference of the coordinates from the recorded ball, without noise"),
+    distance=("m", "root mean square difference from the recorded ball, without noise"),
 )
 def system_identification(
     *,
@@ -86,16 +86,11 @@ def system_identification(
     Raises:
         UserError: if an argument is out of its range.
     """
-    ranges = {
-        "true_mass": (true_mass, 1e-3, 1e3),
-        "true_friction": (true_friction, 0.0, 10.0),
-        "true_restitution": (true_restitution, 0.0, 1.0),
-        "launch_speed": (launch_speed, -100.0, 100.0),
-        "radius": (radius, 1e-3, 1e3),
-    }
-    for name, (value, low, high) in ranges.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise UserError(f"{name} = {value!r} is not a number in [{low:g}, {high:g}]; choose one within")
+    check_number("true_mass", true_mass, 1e-3, 1e3, 0.6)
+    check_number("true_friction", true_friction, 0.0, 10.0, 0.06)
+    check_number("true_restitution", true_restitution, 0.0, 1.0, 0.8)
+    check_number("launch_speed", launch_speed, -100.0, 100.0, 4.0)
+    check_number("radius", radius, 1e-3, 1e3, 0.1)
     shared = {"launch_speed": Parameter(launch_speed), "radius": Parameter(radius)}
     scene = Scene(
         params=PARAMETERS | shared,

@@ -15,7 +15,7 @@ from simkit.rigid.bodies.motion import motion_of
 from simkit.rigid.collision.pairs import contacts, plane_contacts
 from simkit.rigid.collision.rounds import rounds
 from simkit.rigid.collision.slots import FAR
-from simkit.rigid.planes import floor, no_planes, plane, together
+from simkit.rigid.planes import floor, gather_planes, no_planes, plane
 from tests.rigid.collision.shapes import Shapes, array, nearest
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -82,7 +82,7 @@ def test_members_of_an_ensemble_along_the_last_axis_have_the_same_contacts():
 
 def test_plane_contacts_are_ordered_by_plane_then_by_body():
     bodies, motion, shapes = scene(KINDS, 1)
-    planes = together([floor(), plane((0.6, 0.0, -0.8), -2.0)])
+    planes = gather_planes([floor(), plane((0.6, 0.0, -0.8), -2.0)])
     _, normal, gap = array(compiled(plane_contacts)(bodies, motion, planes))
     assert gap.shape == (4, 14)
     for which, (n, d) in enumerate([((0, 0, 1), 0.0), ((0.6, 0, -0.8), -2.0)]):

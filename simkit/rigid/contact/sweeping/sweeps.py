@@ -57,8 +57,8 @@ def sweep(
         any_near: whether any pair may touch; if not, pairs are not visited. None where there are no pairs.
     """
 
-    def one_plane(sides: Sides, here: Any) -> tuple[Sides, Any]:
-        return visit(sides, (mobility,), *here)
+    def one_plane(sides: Sides, contact: Any) -> tuple[Sides, Any]:
+        return visit(sides, (mobility,), *contact)
 
     (velocities,), planes = jax.lax.scan(one_plane, (velocities,), (touches.planes, carried.planes))
     if any_near is None:
@@ -69,10 +69,10 @@ def sweep(
     structure = jax.tree.structure(padded)
     n_velocities = len(jax.tree.leaves(velocities))
 
-    def one_round(packed: jax.Array, here: Any) -> tuple[jax.Array, Any]:
+    def one_round(packed: jax.Array, contact: Any) -> tuple[jax.Array, Any]:
         faced = jax.vmap(split_pairs)(packed)
         first, second = computed_once([jax.tree.unflatten(structure, list(side)) for side in faced])
-        met, after = visit((first[0], second[0]), (first[1], second[1]), *here)
+        met, after = visit((first[0], second[0]), (first[1], second[1]), *contact)
         met = jax.vmap(join_pairs)(*(jnp.stack(jax.tree.leaves(side)) for side in met))
         return jax.vmap(next_round)(jnp.concatenate([met, packed[n_velocities:]])), after
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from simkit.rigid.algebra.quadratic import first_root
+
 # One iteration suffices where the gap is quadratic in time; otherwise each about doubles the correct digits.
 ITERATIONS = 5
 
@@ -44,7 +46,7 @@ def first_closing(
         closed = gap_left <= 0
         # A gap of zero with zero rate and no closing acceleration counts as open.
         still = at_start & closed & (jnp.abs(rate) <= least_rate)
-        following = _descent(jnp.maximum(gap_left, 0), jnp.where(still, 0, rate), bend)
+        following = first_root(jnp.maximum(gap_left, 0), jnp.where(still, 0, rate), bend)
         # At its closing a gap may be zero and its rate positive by rounding alone.
         following = jnp.where(closed & ~at_start, 0, following)
         # Beyond the horizon the bound does not hold, and need not.
@@ -56,14 +58,3 @@ def first_closing(
     time, step, _, rate = jax.lax.fori_loop(0, ITERATIONS + 1, advance, (zero, zero, zero, zero))
     time = jnp.where(time <= horizon, time, jnp.inf)
     return time, step <= jnp.sqrt(jnp.finfo(step.dtype).eps) * horizon, rate
-
-
-def _descent(gap: jax.Array, rate: jax.Array, bend: jax.Array) -> jax.Array:
-    """Return the smallest t >= 0 with ``gap + rate t + bend t^2 / 2 = 0`` for a gap that is not negative."""
-    squared = rate * rate - 2 * bend * gap
-    root = jnp.sqrt(jnp.maximum(squared, 0))
-    closing, falling = rate < 0, bend < 0
-    # Each case uses the form of the quadratic formula without cancellation.
-    direct = jnp.where(squared >= 0, 2 * gap / jnp.where(closing, root - rate, 1), jnp.inf)
-    later = jnp.where(falling, (root + rate) / jnp.where(falling, -bend, 1), jnp.inf)
-    return jnp.where(closing, direct, later)
