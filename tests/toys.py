@@ -146,7 +146,7 @@ REQUESTS = {
 
 def begun(path: Path, scenario: Scenario, kind: str = "run", *, overwrite: bool = False) -> RunDirectory:
     """Return a new run directory in which nothing has been computed, and which nothing holds."""
-    with RunDirectory.begun(path, kind, scenario, REQUESTS[kind], overwrite=overwrite) as directory:
+    with RunDirectory.created(path, kind, scenario, REQUESTS[kind], overwrite=overwrite) as directory:
         return directory
 
 

@@ -93,7 +93,7 @@ def test_other_verbs_tell_the_first_and_how_many_there_are(check, tmp_path, caps
     check(("every = 2", "every = 3"), ('view = "bodies"', 'view = "body"'))
     assert main(["run", str(tmp_path / "throw.toml")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "run.steps = 10" in line and line.endswith("(and 1 more; simkit check FILE tells all)")
+    assert "run.steps = 10" in line and line.endswith("(and 1 more; simkit check FILE lists all)")
 
 
 def test_a_shipped_scenario_is_checked_by_its_name(capsys):

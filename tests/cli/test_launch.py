@@ -65,14 +65,14 @@ def test_a_run_whose_process_was_killed_goes_on_in_any_number_of_processes(tmp_p
     code, _, err = ended(process)
     assert code == 3
     assert err.strip().splitlines()[-1] == (
-        f"simkit: another process of the group was lost; go on with: simkit resume {run}"
+        f"simkit: another process of the group was lost; resume with: simkit resume {run}"
     )
     process = launched(4, "resume", run)
     wait_for(run / "segments" / "000006.npz")
     process.send_signal(signal.SIGTERM)
     code, _, err = ended(process)
     assert code == 143
-    assert err.strip().splitlines()[-1] == f"simkit: terminated; go on with: simkit resume {run}"
+    assert err.strip().splitlines()[-1] == f"simkit: terminated; resume with: simkit resume {run}"
     assert not (run / "summary.json").exists()
     code, _, err = ended(simkit_command("resume", run, "--no-render"))
     assert code == 0, err
@@ -105,11 +105,11 @@ def test_what_exists_is_refused_by_all_processes(tmp_path):
     ("words", "message"),
     [
         (["launch", "-n", "1", "run", "channel_flow"], "-n 1 is not from 2 to 256; leave launch out"),
-        (["launch", "-n", "2", "sweep", "channel_flow"], "launch knows no verb 'sweep'; choose run or resume"),
+        (["launch", "-n", "2", "sweep", "channel_flow"], "launch has no verb 'sweep'; choose run or resume"),
         (["run", "channel_flow", "--processes", "2"], "--process-id is missing; several processes need all of"),
         (
             ["run", "channel_flow", "--processes", "2", "--process-id", "0", "--coordinator", "x"],
-            "coordinator = 'x' is no address; write host:port",
+            "coordinator = 'x' is not an address; write host:port",
         ),
         (
             ["run", "channel_flow", "--processes", "2", "--process-id", "2", "--coordinator", "127.0.0.1:1"],

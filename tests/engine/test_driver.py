@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 KEY = 5
 
 
-def pieces_of(simulation, plan, **options):
+def segments_of(simulation, plan, **options):
     return list(drive(simulation, simulation.params, jax.random.key(KEY), plan, **options))
 
 
@@ -40,11 +40,11 @@ def test_plan_of_the_longest_run_is_made_at_once():
 def test_frames_come_at_their_steps_the_initial_one_first():
     simulation = oscillator()
     plan = Plan(80, 2)
-    pieces = pieces_of(simulation, plan)
-    assert [piece.index for piece in pieces] == list(range(plan.segments + 1))
-    assert [len(piece.arrays["status"]) for piece in pieces] == [1] + [plan.frames_per_segment] * plan.segments
-    assert [piece.finished for piece in pieces] == [False] * plan.segments + [True]
-    time = np.concatenate([piece.arrays["diagnosed.time"] for piece in pieces])
+    segments = segments_of(simulation, plan)
+    assert [segment.index for segment in segments] == list(range(plan.segments + 1))
+    assert [len(segment.arrays["status"]) for segment in segments] == [1] + [plan.frames_per_segment] * plan.segments
+    assert [segment.finished for segment in segments] == [False] * plan.segments + [True]
+    time = np.concatenate([segment.arrays["diagnosed.time"] for segment in segments])
     # Sums of up to 80 steps round by at most 80 eps.
     np.testing.assert_allclose(time, 0.01 * np.arange(0, 81, 2), rtol=80 * np.finfo(float).eps)
 
@@ -52,23 +52,23 @@ def test_frames_come_at_their_steps_the_initial_one_first():
 def test_run_stops_at_the_frame_in_which_it_converges():
     simulation = descent(tolerance=1e-6)
     plan = Plan(2000, 5)
-    pieces = pieces_of(simulation, plan)
-    status = np.concatenate([piece.arrays["status"] for piece in pieces])
+    segments = segments_of(simulation, plan)
+    status = np.concatenate([segment.arrays["status"] for segment in segments])
     assert status[-1] == Status.CONVERGED and (status[:-1] == Status.OK).all()
-    assert pieces[-1].finished and pieces[-1].index < plan.segments
-    iterations = np.concatenate([piece.arrays["diagnosed.iteration"] for piece in pieces])
+    assert segments[-1].finished and segments[-1].index < plan.segments
+    iterations = np.concatenate([segment.arrays["diagnosed.iteration"] for segment in segments])
     # Iterations stop between two frames, where the last one finds them.
     assert 0 < iterations[-1] - iterations[-2] <= 5
-    assert final_status(simulation, pieces[-1].status) == Status.CONVERGED
+    assert final_status(simulation, segments[-1].status) == Status.CONVERGED
 
 
 def test_run_that_does_not_converge_has_used_up_its_steps():
     simulation = descent(tolerance=1e-6)
-    last = pieces_of(simulation, Plan(10, 5))[-1]
+    last = segments_of(simulation, Plan(10, 5))[-1]
     assert last.status == Status.OK
     assert final_status(simulation, last.status) == Status.MAX_STEPS
     fixed = oscillator()
-    assert final_status(fixed, pieces_of(fixed, Plan(10, 5))[-1].status) == Status.OK
+    assert final_status(fixed, segments_of(fixed, Plan(10, 5))[-1].status) == Status.OK
 
 
 def exploding(after):
@@ -84,8 +84,8 @@ def exploding(after):
 
 
 def test_run_stops_at_the_frame_in_which_it_turns_non_finite():
-    pieces = pieces_of(exploding(0.1), Plan(100, 1))
-    status = np.concatenate([piece.arrays["status"] for piece in pieces])
+    segments = segments_of(exploding(0.1), Plan(100, 1))
+    status = np.concatenate([segment.arrays["status"] for segment in segments])
     assert status[-1] == Status.NON_FINITE and (status[:-1] == Status.OK).all()
     assert len(status) == 12  # the initial frame, ten good ones, the bad one
 
@@ -93,9 +93,9 @@ def test_run_stops_at_the_frame_in_which_it_turns_non_finite():
 def test_stopped_run_stays_stopped_when_it_is_resumed(tmp_path):
     # Each segment holds 5 frames: what follows the failure in its segment was computed, and must not count.
     simulation, plan = exploding(0.03), Plan(100, 1)
-    first = pieces_of(simulation, plan, store=Store(tmp_path))
-    again = pieces_of(simulation, plan, store=Store(tmp_path))
-    assert [piece.index for piece in again] == [first[-1].index]
+    first = segments_of(simulation, plan, store=Store(tmp_path))
+    again = segments_of(simulation, plan, store=Store(tmp_path))
+    assert [segment.index for segment in again] == [first[-1].index]
     assert again[0].finished and again[0].status == Status.NON_FINITE
 
 
@@ -117,6 +117,6 @@ def test_program_serves_other_values_and_keys():
     program = Program.of(simulation, plan)
     for frequency in (1.0, 2.0):
         changed = simulation.with_params(frequency=frequency)
-        fresh, reused = (pieces_of(changed, plan, program=given)[-1] for given in (None, program))
+        fresh, reused = (segments_of(changed, plan, program=given)[-1] for given in (None, program))
         np.testing.assert_array_equal(fresh.state.position, reused.state.position)
     assert program.advance._cache_size() == 1

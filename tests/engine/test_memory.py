@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import pytest
 
 from simkit.core.compilation import needed_bytes
-from simkit.engine.memory import available_bytes, frame_bytes, shapes_of, show_size, size_given
+from simkit.engine.memory import available_bytes, format_bytes, frame_bytes, memory_in_bytes, shapes_of
 from simkit.errors import UserError
 from tests.core.toys import oscillator
 
@@ -24,7 +24,7 @@ from tests.core.toys import oscillator
     ],
 )
 def test_memory_sizes_are_read(text, size):
-    assert size_given(text) == size
+    assert memory_in_bytes(text) == size
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_memory_sizes_are_read(text, size):
 )
 def test_what_is_no_memory_size_is_refused(text):
     with pytest.raises(UserError, match="not a memory size"):
-        size_given(text)
+        memory_in_bytes(text)
 
 
 @pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**33, "8 GiB")])
 def test_sizes_are_shown_for_people(size, text):
-    assert show_size(size) == text
+    assert format_bytes(size) == text
 
 
 def test_there_is_memory():

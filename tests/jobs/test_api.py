@@ -246,7 +246,7 @@ def test_relative_and_linked_outputs_are_followed(tmp_path, monkeypatch):
 def test_scenario_that_its_text_does_not_describe_is_not_stored(tmp_path):
     changed = dataclasses.replace(toy(), title="Something else")
     assert simkit.run(changed).attrs["title"] == "Something else"
-    with pytest.raises(simkit.UserError, match="is not what its text says, so it cannot be stored"):
+    with pytest.raises(simkit.UserError, match="differs from its text, so it cannot be stored"):
         simkit.run(changed, output=tmp_path / "run")
     assert not list(tmp_path.iterdir())
 

@@ -64,7 +64,7 @@ def results(folder):
 class LastChunkFirst:
     """An executor defined outside of the package: chunks in this process, the last one first."""
 
-    places: int = 1
+    concurrency: int = 1
     shares_memory: bool = True
     in_this_process: bool = True
 
@@ -94,9 +94,9 @@ def finished(request, tmp_path_factory):
 
 def again(folder, executor):
     job = Sweep.of(opened := RunDirectory.open(folder))
-    said = []
-    proceed(dataclasses.replace(job, executor=executor), opened, said.append)
-    return said
+    warnings = []
+    proceed(dataclasses.replace(job, executor=executor), opened, warnings.append)
+    return warnings
 
 
 def test_an_executor_from_outside_writes_the_bytes_of_this_process(tmp_path):
@@ -131,7 +131,7 @@ def test_chunks_left_out_are_computed_with_the_same_bytes_by_any_executor(finish
 @pytest.mark.parametrize("name", [signal.SIGKILL, signal.SIGSTOP])
 def test_chunk_of_a_worker_that_dies_or_hangs_is_computed_by_another(finished, name, tmp_path):
     folder, _ = finished
-    copy, said, hit = tmp_path / "copy", [], []
+    copy, warnings, hit = tmp_path / "copy", [], []
     shutil.copytree(folder, copy)
     forgotten(copy, "chunk_0000.npz", "chunk_0001.npz", "chunk_0002.npz")
 
@@ -142,12 +142,12 @@ def test_chunk_of_a_worker_that_dies_or_hangs_is_computed_by_another(finished, n
     # Long enough to compile in, which is silent.
     job, opened = Sweep.of(RunDirectory.open(copy)), RunDirectory.open(copy)
     executor = LocalWorkers(2, 30.0 if name == signal.SIGSTOP else 300.0)
-    proceed(dataclasses.replace(job, executor=executor), opened, said.append, report)
+    proceed(dataclasses.replace(job, executor=executor), opened, warnings.append, report)
     assert hit
     assert results(copy) == results(folder)
     assert not workers_of(psutil.Process())
-    reason = "killed by SIGKILL" if name == signal.SIGKILL else "silent for 30 s"
-    assert not said or reason in said[0]
+    reason = "killed by SIGKILL" if name == signal.SIGKILL else "nothing for 30 s"
+    assert not warnings or reason in warnings[0]
 
 
 @pytest.mark.thorough
@@ -198,7 +198,7 @@ def test_a_dask_cluster_writes_the_bytes_of_one_process_even_if_a_worker_is_kill
 
 
 def test_what_cannot_be_shared_out_is_refused(tmp_path):
-    with pytest.raises(UserError, match="give output=, or leave them out"):
+    with pytest.raises(UserError, match="give output=, or leave workers out"):
         simkit.sweep("bouncing_ball", {"launch_speed": [3.0, 4.0]}, workers=2)
     with pytest.raises(UserError, match="was made in Python"):
         simkit.sweep(own(), {"rate": [1.0, 2.0]}, steps=10, workers=2, output=tmp_path / "run")
@@ -217,7 +217,7 @@ def test_what_cannot_be_shared_out_is_refused(tmp_path):
 
 def test_a_run_cannot_be_resumed_by_workers(tmp_path):
     simkit.run("bouncing_ball", output=tmp_path / "run", steps=10, every=10)
-    with pytest.raises(UserError, match="share out the members of a sweep; a run has none"):
+    with pytest.raises(UserError, match="distribute the members of a sweep; a run has no members"):
         simkit.resume(tmp_path / "run", workers=2)
 
 
@@ -236,16 +236,16 @@ def test_workers_with_other_software_are_refused():
 
 
 def test_a_chunk_is_halved_after_two_failures_and_given_up_after_three(tmp_path):
-    said = []
-    tries = Tries(tmp_path, said.append)
+    warnings = []
+    tries = Tries(tmp_path, warnings.append)
     assert tries.parts(5) == 1
-    tries.failed(5, "killed")
+    tries.record_failure(5, "killed")
     assert (tries.parts(5), tries.parts(4)) == (1, 1)
-    tries.failed(5, "killed")
+    tries.record_failure(5, "killed")
     assert tries.parts(5) == 2
     with pytest.raises(UserError, match="chunk 5 failed 3 times"):
-        tries.failed(5, "killed")
-    assert [words.partition("computing")[2] for words in said] == [
+        tries.record_failure(5, "killed")
+    assert [words.partition("computing")[2] for words in warnings] == [
         " it once more",
         " it once more, in 2 parts, whose last digits may differ",
     ]
@@ -277,19 +277,19 @@ def test_a_chunk_in_parts_has_the_members_of_the_whole(kind):
 class ThreeChunks:
     """Three chunks, the last of them with two members and the others with four."""
 
-    one_by_one: bool
+    uses_lanes: bool
     count = 3
 
     def members(self, index):
         return range(4 * index, min(4 * index + 4, 10))
 
 
-@pytest.mark.parametrize(("one_by_one", "ended"), [(False, [4, 4, 6, 10]), (True, [6, 6, 8, 10])])
-def test_progress_counts_members_and_never_goes_back(one_by_one, ended):
-    told = []
-    tally = Tally(ThreeChunks(one_by_one), [1, 2], lambda fraction, words: told.append((round(fraction, 3), words)))
+@pytest.mark.parametrize(("uses_lanes", "ended"), [(False, [4, 4, 6, 10]), (True, [6, 6, 8, 10])])
+def test_progress_counts_members_and_never_goes_back(uses_lanes, ended):
+    reports = []
+    tally = Tally(ThreeChunks(uses_lanes), [1, 2], lambda fraction, words: reports.append((round(fraction, 3), words)))
     for index, fraction in ((1, 0.5), (1, 0.1), (2, 1.0), (1, 1.0)):
-        tally.tell(index, fraction)
-    assert told == [
+        tally.update(index, fraction)
+    assert reports == [
         (fraction, f"{count} of 10 members") for fraction, count in zip([0.6, 0.6, 0.8, 1.0], ended, strict=True)
     ]

@@ -309,7 +309,7 @@ def test_parameters_and_simulations_of_a_wrong_kind_are_one_line(tmp_path):
 
 def test_objective_must_be_named_where_there_are_several():
     simulation = swing().with_quantities(whole=lambda state, params: state["motion"].sum())
-    with pytest.raises(simkit.UserError, match="which objective is not said; give objective= one of height, whole"):
+    with pytest.raises(simkit.UserError, match="the objective is missing; give objective= one of height, whole"):
         simkit.optimize(simulation, "gravity", steps=2)
     without = dataclasses.replace(swing(), diagnose=lambda state, params: {"time": jnp.float32(0)}, quantities={})
     with pytest.raises(simkit.UserError, match=r"no objectives; give it one with simulation.with_quantities"):

@@ -177,9 +177,7 @@ def test_what_is_no_finished_sweep_is_refused(tmp_path):
         simkit.merge([a, b], a, overwrite=True)
     chunk = b / "chunk_0000.npz"
     chunk.write_bytes((a / "chunk_0000.npz").read_bytes())
-    with pytest.raises(
-        UserError, match=r"b/chunk_0000.npz: it belongs to another run; make it again with: simkit resume"
-    ):
+    with pytest.raises(UserError, match=r"b/chunk_0000.npz: it is from another run; make it again with: simkit resume"):
         simkit.merge([a, b], out)
     assert not out.exists()
 

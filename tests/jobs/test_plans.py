@@ -97,7 +97,10 @@ def test_a_stopped_sweep_of_configurations_goes_on(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"over": {"frequency": [1.0, 2.0], "time_step": [0.1]}, "zip": True}, "as many of each parameter"),
+        (
+            {"over": {"frequency": [1.0, 2.0], "time_step": [0.1]}, "zip": True},
+            "need equal numbers of values",
+        ),
         ({"over": {"frequency": [1.0, 2.0]}, "zip": True}, "give at least 2 parameters"),
         ({"over": RANGES, "sample": "sobl", "members": 4}, "sobol"),
         ({"over": RANGES, "sample": "sobol"}, "give both sample= and members="),
@@ -128,9 +131,9 @@ def test_plans_that_make_no_sense_are_one_line(asked, message):
         ("frequency\n-1e9\n", "row 2, column 'frequency'"),
         ("frequency\n1_000\n", "row 2, column 'frequency'"),
         ("frequency,time_step\n1.0\n", "row 2 has 1 cells, and the header 2"),
-        ("frequency,frequency\n1.0,1.0\n", "comes twice"),
+        ("frequency,frequency\n1.0,1.0\n", "is given twice"),
         ("frequenzy\n1.0\n", "did you mean 'frequency'"),
-        ("seed\n1\n", "column 'seed' is no parameter"),
+        ("seed\n1\n", "column 'seed' is not a parameter"),
         ("frequency\n", "has no rows"),
         ("", "has no header"),
         ("frequency\n\n1.0\n", "row 2"),

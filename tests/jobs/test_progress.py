@@ -12,7 +12,7 @@ import simkit
 from simkit.cli.main import main
 from simkit.errors import UserError
 from simkit.jobs.progress import progress_of
-from simkit.storage.run_directory import RunDirectory, is_held
+from simkit.storage.run_directory import RunDirectory, is_locked
 from tests.scenarios.small import FEW_DISKS
 from tests.stopping import StopAfter, Stopped
 from tests.toys import toy
@@ -123,16 +123,16 @@ def test_work_that_a_process_holds_is_running_and_others_can_look(tmp_path, caps
 
     folder = tmp_path / "run"
     interrupted(folder, Run(toy(steps=40, every=1)), 6)
-    assert not is_held(folder)
+    assert not is_locked(folder)
     with RunDirectory.open(folder).locked():
-        assert is_held(folder)
+        assert is_locked(folder)
         found = progress_of(folder)
         assert found.state == "running"
         assert found.seconds_left is not None and found.seconds_left >= 0
         assert main(["status", str(folder)]) == 0
         assert "state:      running" in capsys.readouterr().out
     assert main(["status", str(folder)]) == 0
-    assert f"go on with: simkit resume {folder}" in capsys.readouterr().out
+    assert f"resume with: simkit resume {folder}" in capsys.readouterr().out
 
 
 def test_looking_does_not_hinder_a_process_that_begins(tmp_path):
@@ -140,8 +140,8 @@ def test_looking_does_not_hinder_a_process_that_begins(tmp_path):
 
     folder = tmp_path / "run"
     interrupted(folder, Run(toy(steps=40, every=1)), 6)
-    program = "import sys, time; from simkit.storage.run_directory import is_held\nfrom pathlib import Path\n"
-    program += "print(flush=True)\nwhile True: is_held(Path(sys.argv[1]))"
+    program = "import sys, time; from simkit.storage.run_directory import is_locked\nfrom pathlib import Path\n"
+    program += "print(flush=True)\nwhile True: is_locked(Path(sys.argv[1]))"
     looking = subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE)
     try:
         looking.stdout.readline()

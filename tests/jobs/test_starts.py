@@ -84,7 +84,7 @@ def test_an_optimization_from_several_starts_goes_on_bit_for_bit(stop, method, t
 
 def test_a_wrong_start_is_refused():
     for starts, words in (
-        ({"z": [1.0]}, "'z' is not one of the parameters to choose"),
+        ({"z": [1.0]}, "'z' is not one of the parameters to optimize"),
         ({"x": [9.0]}, "above its upper bound 1.5"),
         (0, "starts = 0"),
     ):

@@ -95,7 +95,7 @@ def test_damaged_checkpoint_falls_back_to_the_previous_one(damage, spoiled, fini
     simkit.resume(spoiled)
     (warning,) = recwarn
     assert f"{CURRENT} cannot be used" in str(warning.message)
-    assert f"going on from segment {FRAMES - 1}" in str(warning.message)
+    assert f"resuming from segment {FRAMES - 1}" in str(warning.message)
     assert "\n" not in str(warning.message)
     assert everything(spoiled) == finished[1]
 
@@ -132,7 +132,7 @@ def test_damaged_segment_is_never_shown_and_is_made_again(damage, index, spoiled
     simkit.resume(spoiled)
     (warning,) = recwarn
     # Only the newest segment is no part of the previous checkpoint.
-    remedy = f"going on from segment {FRAMES - 1}" if index == FRAMES else "starting from the beginning"
+    remedy = f"resuming from segment {FRAMES - 1}" if index == FRAMES else "starting from the beginning"
     assert remedy in str(warning.message)
     assert everything(spoiled) == finished[1]
 
@@ -225,7 +225,7 @@ def test_damaged_optimization_goes_on_bit_for_bit(tmp_path):
     for name in ("whole", "spoiled"):
         simkit.optimize(toy(steps=4), "frequency", method="adam", iterations=3, output=tmp_path / name)
     flip(tmp_path / "spoiled" / CURRENT)
-    with pytest.warns(UserWarning, match="going on from segment 2"):
+    with pytest.warns(UserWarning, match="resuming from segment 2"):
         simkit.resume(tmp_path / "spoiled")
     assert everything(tmp_path / "spoiled") == everything(tmp_path / "whole")
 
@@ -237,6 +237,6 @@ def test_status_that_does_not_exist_in_a_segment_is_computed_again(tmp_path):
     segment = sorted((tmp_path / "spoiled").glob("chunk_*/segments/*.npz"))[1]
     arrays, seal = read_arrays(segment, seal_of(segment)), seal_of(segment)
     write_arrays(segment, arrays | {"status": np.full_like(arrays["status"], 77)}, seal)
-    with pytest.warns(UserWarning, match="it holds a status that does not exist"):
+    with pytest.warns(UserWarning, match="it holds an unknown status code"):
         found = simkit.resume(tmp_path / "spoiled")
     assert found.identical(simkit.open_run(tmp_path / "whole"))

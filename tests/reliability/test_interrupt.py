@@ -50,13 +50,13 @@ def test_running_work_is_guarded_and_stops_in_order_when_terminated_twice(tmp_pa
     assert process.returncode == 143
     # On a busy machine a plain line of progress may come first.
     line = told.splitlines()[-1]
-    assert line == "simkit: terminated; go on with: simkit resume 'my run'"
+    assert line == "simkit: terminated; resume with: simkit resume 'my run'"
     assert "Traceback" not in told
     segments = len(list((folder / "segments").iterdir()))
     assert 1 < segments < 41
     assert not list(folder.rglob("*.tmp"))
     # The words it names do it.
-    program, *words = shlex.split(line.partition("go on with: ")[2])
+    program, *words = shlex.split(line.partition("resume with: ")[2])
     assert program == "simkit"
     assert main([*words, "--no-render"]) == 0
     assert main([*FLOW, "--output", "whole"]) == 0
@@ -97,7 +97,7 @@ def test_a_stop_names_the_command_that_goes_on(words, moment, number, tmp_path, 
         assert main([verb, "./toy.toml", *options, "--output", "work", "--json"]) == code
     assert [signal.getsignal(number) for number in STOPS] == handlers
     captured = capsys.readouterr()
-    assert captured.err.splitlines()[-1] == f"simkit: {word}; go on with: simkit resume work"
+    assert captured.err.splitlines()[-1] == f"simkit: {word}; resume with: simkit resume work"
     assert f'"exit_code": {code}' in captured.out
     quiet = ["--no-render"] if verb != "sweep" else []
     assert main(["resume", "work", *quiet]) == 0
@@ -140,7 +140,7 @@ def test_ctrl_c_while_drawing_names_the_command_that_draws(tmp_path, monkeypatch
         patched.setattr("simkit.export.pictures.draw", interrupt)
         assert main(["run", "bouncing_ball", "--set", "steps=30", "--output", "work"]) == 130
     # On a busy machine a plain line of progress may come first.
-    assert capsys.readouterr().err.splitlines()[-1] == "simkit: interrupted; go on with: simkit resume work"
+    assert capsys.readouterr().err.splitlines()[-1] == "simkit: interrupted; resume with: simkit resume work"
     assert main(["resume", "work", "--format", "png"]) == 0
     assert (tmp_path / "work" / "bouncing_ball.png").exists()
 

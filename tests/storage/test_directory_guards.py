@@ -46,7 +46,7 @@ def test_only_regular_files_are_opened_in_a_run_directory(name, kind, tmp_path, 
         os.mkfifo(path)
     if name == ".lock":
         (tmp_path / "run" / "checkpoint.npz").unlink()  # there is something to be done
-    with pytest.raises(UserError, match=rf"{re.escape(name)} is a .* remove it or rename it"):
+    with pytest.raises(UserError, match=rf"{re.escape(name)} is a .* remove or rename it"):
         simkit.resume(tmp_path / "run")
     assert precious.read_text() == "precious"
 
@@ -57,7 +57,7 @@ def test_segments_are_not_written_through_a_link(tmp_path):
     (tmp_path / "elsewhere" / "000001.npz").write_text("precious")
     shutil.rmtree(tmp_path / "run" / "segments")
     (tmp_path / "run" / "segments").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="segments is a symbolic link where simkit keeps a folder"):
+    with pytest.raises(UserError, match="segments is a symbolic link, and simkit needs a folder there"):
         simkit.resume(tmp_path / "run")
     assert [path.read_text() for path in (tmp_path / "elsewhere").iterdir()] == ["precious"]
 
@@ -100,7 +100,7 @@ def test_a_sweep_and_an_optimization_leave_only_what_overwriting_removes(tmp_pat
 
 
 def test_a_new_run_is_held_from_its_first_moment(tmp_path):
-    with RunDirectory.begun(tmp_path / "run", "run", toy(seed=1), NOTHING) as first:
+    with RunDirectory.created(tmp_path / "run", "run", toy(seed=1), NOTHING) as first:
         with pytest.raises(UserError, match="being written by another process"):
             begun(tmp_path / "run", toy(seed=2), overwrite=True)
         assert RunDirectory.open(tmp_path / "run").manifest == first.manifest
@@ -121,7 +121,7 @@ from pathlib import Path
 made = refused = 0
 while made < 40:
     try:
-        with RunDirectory.begun(Path(path), "run", toy(seed=own), NOTHING, overwrite=True) as directory:
+        with RunDirectory.created(Path(path), "run", toy(seed=own), NOTHING, overwrite=True) as directory:
             made += 1
             for _ in range(3):
                 assert directory.scenario().run.seed == own, "another process's run"
@@ -224,7 +224,7 @@ def test_crafted_status_and_labels_are_noticed(tmp_path):
     directory = RunDirectory.open(tmp_path / "run")
     summary = read_sealed_json(tmp_path / "run" / "summary.json", directory.identity)
     write_sealed_json(tmp_path / "run" / "summary.json", summary | {"status_code": 77}, directory.identity)
-    with pytest.raises(UserError, match="holds a status that does not exist; repair the run with: simkit resume"):
+    with pytest.raises(UserError, match="holds an unknown status code; repair the run with: simkit resume"):
         simkit.open_run(tmp_path / "run")
     simkit.resume(tmp_path / "run")
     assert simkit.open_run(tmp_path / "run").attrs["status"] == "ok"

@@ -122,7 +122,7 @@ def test_only_regular_files_are_read_and_replaced(make, tmp_path):
     target.write_bytes(b"precious")
     make(path, target)
     for operate in (read_arrays, read_json, lambda path: write_bytes(path, b"new"), open_to_lock, open_new):
-        with pytest.raises(UserError, match=r"a\.npz is a .* where simkit keeps a file; remove it"):
+        with pytest.raises(UserError, match=r"a\.npz is a .*, and simkit needs a file there; remove"):
             operate(path)
     assert target.read_bytes() == b"precious"
     assert sorted(tmp_path.iterdir()) == [path, target]
