@@ -21,23 +21,23 @@ def segments_of(simulation, plan, **options):
     return list(drive(simulation, simulation.params, jax.random.key(KEY), plan, **options))
 
 
-def test_plan_cuts_a_run_into_equal_segments():
+def test_plan_divides_a_run_into_equal_segments():
     for frames in [*range(1, 130), 997, 1000, 22_000, 65_536]:
         plan = Plan(frames * 3, 3)
         assert plan.frames == frames
         assert plan.segments * plan.frames_per_segment == frames
-        # At least so many segments that little is lost, unless there are not so many frames; and no more than needed.
+        # At least the minimum number of segments, if there are as many frames, and no more than needed.
         assert plan.segments >= min(SEGMENTS, frames)
         larger = range(plan.frames_per_segment + 1, frames // SEGMENTS + 1)
         assert not any(frames % divisor == 0 for divisor in larger)
 
 
-def test_plan_of_the_longest_run_is_made_at_once():
+def test_plan_of_the_longest_run_is_computed_quickly():
     plan = Plan(2**31 - 2, 1)
     assert plan.segments * plan.frames_per_segment == 2**31 - 2
 
 
-def test_frames_come_at_their_steps_the_initial_one_first():
+def test_frames_are_taken_at_their_steps_with_the_initial_one_first():
     simulation = oscillator()
     plan = Plan(80, 2)
     segments = segments_of(simulation, plan)
@@ -57,12 +57,12 @@ def test_run_stops_at_the_frame_in_which_it_converges():
     assert status[-1] == Status.CONVERGED and (status[:-1] == Status.OK).all()
     assert segments[-1].finished and segments[-1].index < plan.segments
     iterations = np.concatenate([segment.arrays["diagnosed.iteration"] for segment in segments])
-    # Iterations stop between two frames, where the last one finds them.
+    # The run converges between two frames; the last frame is that state.
     assert 0 < iterations[-1] - iterations[-2] <= 5
     assert final_status(simulation, segments[-1].status) == Status.CONVERGED
 
 
-def test_run_that_does_not_converge_has_used_up_its_steps():
+def test_run_that_does_not_converge_ends_with_max_steps():
     simulation = descent(tolerance=1e-6)
     last = segments_of(simulation, Plan(10, 5))[-1]
     assert last.status == Status.OK
@@ -72,7 +72,7 @@ def test_run_that_does_not_converge_has_used_up_its_steps():
 
 
 def exploding(after):
-    """An oscillator that turns NaN at a time and, wrongly, finite again later."""
+    """An oscillator that turns NaN at a given time and later finite again."""
     simulation = oscillator()
 
     def step(state, params):
@@ -87,11 +87,11 @@ def test_run_stops_at_the_frame_in_which_it_turns_non_finite():
     segments = segments_of(exploding(0.1), Plan(100, 1))
     status = np.concatenate([segment.arrays["status"] for segment in segments])
     assert status[-1] == Status.NON_FINITE and (status[:-1] == Status.OK).all()
-    assert len(status) == 12  # the initial frame, ten good ones, the bad one
+    assert len(status) == 12  # the initial frame, ten finite ones, the non-finite one
 
 
 def test_stopped_run_stays_stopped_when_it_is_resumed(tmp_path):
-    # Each segment holds 5 frames: what follows the failure in its segment was computed, and must not count.
+    # Each segment has 5 frames: frames computed after the failure must not be stored.
     simulation, plan = exploding(0.03), Plan(100, 1)
     first = segments_of(simulation, plan, store=Store(tmp_path))
     again = segments_of(simulation, plan, store=Store(tmp_path))
@@ -99,7 +99,7 @@ def test_stopped_run_stays_stopped_when_it_is_resumed(tmp_path):
     assert again[0].finished and again[0].status == Status.NON_FINITE
 
 
-def test_resumed_run_yields_its_last_stored_piece_first(tmp_path):
+def test_resumed_run_yields_its_last_stored_segment_first(tmp_path):
     simulation, plan = oscillator(), Plan(60, 3)
     program = Program.of(simulation, plan)
     running = drive(simulation, simulation.params, jax.random.key(KEY), plan, store=Store(tmp_path), program=program)
@@ -112,7 +112,7 @@ def test_resumed_run_yields_its_last_stored_piece_first(tmp_path):
     np.testing.assert_array_equal(resumed.state.position, stored.state.position)
 
 
-def test_program_serves_other_values_and_keys():
+def test_program_is_reused_for_other_values_and_keys():
     simulation, plan = oscillator(), Plan(20, 1)
     program = Program.of(simulation, plan)
     for frequency in (1.0, 2.0):

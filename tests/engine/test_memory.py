@@ -23,7 +23,7 @@ from tests.core.toys import oscillator
         ("1e3MiB", 1000 * 2**20),
     ],
 )
-def test_memory_sizes_are_read(text, size):
+def test_memory_sizes_are_parsed(text, size):
     assert memory_in_bytes(text) == size
 
 
@@ -31,21 +31,21 @@ def test_memory_sizes_are_read(text, size):
     "text",
     ["", " ", "GiB", "eight", "-1GiB", "0", "0.5", "nan", "inf", "1e30", "8XB", "8 GiB 3", "8GiBs", "--", "8,5GB"],
 )
-def test_what_is_no_memory_size_is_refused(text):
+def test_invalid_memory_sizes_are_refused(text):
     with pytest.raises(UserError, match="not a memory size"):
         memory_in_bytes(text)
 
 
 @pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**33, "8 GiB")])
-def test_sizes_are_shown_for_people(size, text):
+def test_sizes_are_formatted_with_units(size, text):
     assert format_bytes(size) == text
 
 
-def test_there_is_memory():
+def test_free_memory_is_positive():
     assert available_bytes() > 0
 
 
-def test_compiler_tells_the_memory_of_arguments_and_results():
+def test_compiler_reports_the_memory_of_arguments_and_results():
     x = jax.ShapeDtypeStruct((1000,), jnp.float32)
     compiled = jax.jit(lambda x: (x + 1, x * 2)).lower(x).compile()
     # One argument and two results of 4 kB, and at most some pointers beside them.

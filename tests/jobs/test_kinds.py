@@ -1,4 +1,4 @@
-"""Kinds of jobs: one declaration each, found by the name in a manifest and imported only when it is needed."""
+"""Kinds of jobs: one class each, found by the name in a manifest and imported on demand."""
 
 import dataclasses
 import subprocess
@@ -34,7 +34,7 @@ OF_OPTIMIZATIONS = ("optax", "simkit.core.optimization", "simkit.jobs.derivative
 
 @dataclasses.dataclass(frozen=True)
 class LateRun(DrivenJob[Outcome]):
-    """A kind of job that simkit does not have: a run whose first frame is some steps after the start."""
+    """An added kind of job: a run whose first frame is some steps after the start."""
 
     kind = "late"
     noun = "a late run"
@@ -55,7 +55,7 @@ class LateRun(DrivenJob[Outcome]):
 
 @pytest.fixture
 def late(monkeypatch):
-    """Add the kind by one line."""
+    """Register the kind."""
     monkeypatch.setitem(KINDS, "late", f"{__name__}:LateRun")
 
 
@@ -83,7 +83,7 @@ def test_a_kind_from_outside_is_stored_resumed_opened_and_reported(late, tmp_pat
     assert "holds a late run, which has no animation; give a run's directory" in capsys.readouterr().err
 
 
-def test_files_of_another_kind_are_strange(late, tmp_path):
+def test_files_of_another_kind_are_foreign(late, tmp_path):
     begin(LateRun(toy(), 6), tmp_path / "late")
     (tmp_path / "late" / "late.txt").write_text("of this kind")
     begin(LateRun(toy(), 5), tmp_path / "late", overwrite=True)

@@ -1,4 +1,4 @@
-"""Memory and disk estimates: work that does not fit is refused before it is computed, in one line with the figures."""
+"""Memory and disk checks: a job that does not fit is refused before computation, in one line with the sizes."""
 
 import re
 
@@ -91,7 +91,7 @@ FINE = {
 
 @pytest.mark.parametrize("verb", ["run", "sweep"])
 @pytest.mark.parametrize("words", FINE.values(), ids=FINE)
-def test_fine_grids_are_refused_before_the_tables_of_their_solvers_are_made(words, verb, tmp_path, capsys, monkeypatch):
+def test_too_large_grids_are_refused_before_solver_tables_are_computed(words, verb, tmp_path, capsys, monkeypatch):
     def told(*_, **__):
         raise AssertionError("a table of a solver was made")
 
@@ -99,7 +99,7 @@ def test_fine_grids_are_refused_before_the_tables_of_their_solvers_are_made(word
         monkeypatch.setattr(f"simkit.flow.solvers.{table}", told)
     monkeypatch.setattr("simkit.scenario.build._check_names", told)
     monkeypatch.setattr("simkit.core.expressions.quantities.Moment", told)
-    # Ten frames of 4096 x 4096 numbers, of 4 bytes, of which the scenario stores more.
+    # Ten frames of 4096 x 4096 numbers of 4 bytes; the scenario stores more frames.
     monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**26)
     swept = [] if verb == "run" else ["--seeds", "100"]
     assert main([verb, *words, *swept, "--output", str(tmp_path / "run")]) == 2
