@@ -16,7 +16,7 @@ from simkit.storage.run_directory import RunDirectory
 
 
 @dataclasses.dataclass(frozen=True)
-class Joined:
+class JoinedSweep:
     """Several sweeps joined into one.
 
     Attributes:
@@ -39,16 +39,16 @@ class Joined:
         Args:
             members: member indices in the joined sweep, int (n,).
         """
-        where = list(np.unravel_index(members, self.sweep.shape))
-        sources, source_indices = self.source[where[self.axis]], self.source_index[where[self.axis]]
+        indices = list(np.unravel_index(members, self.sweep.shape))
+        sources, source_indices = self.source[indices[self.axis]], self.source_index[indices[self.axis]]
         for index in np.unique(sources).tolist():
             here = np.flatnonzero(sources == index)
-            inside = [along[here] for along in where]
+            inside = [along[here] for along in indices]
             inside[self.axis] = source_indices[here]
             yield index, here, np.ravel_multi_index(inside, self.shapes[index])
 
 
-def joined_sweeps(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> Joined:
+def joined_sweeps(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) -> JoinedSweep:
     """Join sweeps of the same scenario and settings.
 
     Grids that differ in the values of one parameter become one grid, grids that differ in their seeds one grid with all
@@ -62,10 +62,10 @@ def joined_sweeps(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) 
         UserError: naming a difference in their settings, or a point or seed that two of them share.
     """
     for directory, sweep in zip(directories[1:], sweeps[1:], strict=True):
-        if (apart := difference(sweeps[0], sweep, directories[0], directory)) is not None:
+        if found := difference(sweeps[0], sweep, directories[0], directory):
             raise UserError(
-                f"{directories[0].path} and {directory.path} are not of one plan: {apart}; merge sweeps of the same "
-                "scenario and settings"
+                f"{directories[0].path} and {directory.path} differ: {found}; merge sweeps of the same scenario and "
+                "settings"
             )
     paths = [directory.path for directory in directories]
     seeds = [(sweep.scenario.run.seed, sweep.seeds) for sweep in sweeps]
@@ -75,13 +75,13 @@ def joined_sweeps(directories: Sequence[RunDirectory], sweeps: Sequence[Sweep]) 
     if len(set(seeds)) > 1:
         first = seeds.index(next(pair for pair in seeds if pair != seeds[0]))
         raise UserError(
-            f"{paths[0]} and {paths[first]} have other points and other seeds ({_range(*seeds[0])} and "
+            f"{paths[0]} and {paths[first]} differ in points and in seeds ({_range(*seeds[0])} and "
             f"{_range(*seeds[first])}); merge sweeps that share one of the two"
         )
     names = list(sweeps[0].over)
-    apart = [name for name in names if any(sweep.over[name] != sweeps[0].over[name] for sweep in sweeps)]
-    if len(apart) == 1 and not any(sweep.zip for sweep in sweeps):
-        return _by_values(paths, sweeps, apart[0])
+    different = [name for name in names if any(sweep.over[name] != sweeps[0].over[name] for sweep in sweeps)]
+    if len(different) == 1 and not any(sweep.zip for sweep in sweeps):
+        return _by_values(paths, sweeps, different[0])
     return _by_points(paths, sweeps)
 
 
@@ -102,7 +102,7 @@ def difference(one: Sweep, other: Sweep, directory: RunDirectory, other_director
             return f"{name} is {settings.get(name)!r:.60} and {other_settings.get(name)!r:.60}"
     request, other_request = directory.manifest["request"], other_directory.manifest["request"]
     if any(request[key] != other_request[key] for key in ("arrays", "labels")):
-        return "they store other arrays"
+        return "they store different arrays"
     if _comparable(one) != _comparable(other):
         return "their scenarios differ"
     return None
@@ -119,14 +119,14 @@ def _settings(sweep: Sweep) -> dict[str, Any]:
 
 
 def _comparable(sweep: Sweep) -> Scenario:
-    """Return the scenario without what may differ between sweeps that are joined."""
+    """Return the scenario without the fields in which joined sweeps may differ."""
     scenario = sweep.scenario
-    known = {name: dataclasses.replace(p, default=0.0) for name, p in scenario.parameters.items()}
+    parameters = {name: dataclasses.replace(p, default=0.0) for name, p in scenario.parameters.items()}
     run = dataclasses.replace(scenario.run, seed=0)
-    return dataclasses.replace(scenario, source=Path(), differences={}, known_parameters=known, run=run)
+    return dataclasses.replace(scenario, source=Path(), differences={}, known_parameters=parameters, run=run)
 
 
-def _by_seeds(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> Joined:
+def _by_seeds(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> JoinedSweep:
     """Join sweeps of the same points."""
     order = sorted(range(len(sweeps)), key=lambda index: sweeps[index].scenario.run.seed)
     for before, after in itertools.pairwise(order):
@@ -140,10 +140,10 @@ def _by_seeds(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> Joined:
     source_index = np.concatenate([np.arange(sweeps[index].seeds) for index in order])
     first = sweeps[order[0]]
     whole = dataclasses.replace(first, seeds=len(source))
-    return Joined(whole, len(first.points.shape), tuple(sweep.shape for sweep in sweeps), source, source_index)
+    return JoinedSweep(whole, len(first.points.shape), tuple(sweep.shape for sweep in sweeps), source, source_index)
 
 
-def _by_values(paths: Sequence[Path], sweeps: Sequence[Sweep], name: str) -> Joined:
+def _by_values(paths: Sequence[Path], sweeps: Sequence[Sweep], name: str) -> JoinedSweep:
     """Join grids along one parameter."""
     lists = [sweep.over[name] for sweep in sweeps]
     _refuse_shared(paths, [[(value,) for value in values] for values in lists], [name])
@@ -154,10 +154,12 @@ def _by_values(paths: Sequence[Path], sweeps: Sequence[Sweep], name: str) -> Joi
         order = np.argsort(values, kind="stable")
         values, source, source_index = values[order], source[order], source_index[order]
     whole = dataclasses.replace(sweeps[0], over={**sweeps[0].over, name: tuple(values.tolist())})
-    return Joined(whole, list(sweeps[0].over).index(name), tuple(sweep.shape for sweep in sweeps), source, source_index)
+    return JoinedSweep(
+        whole, list(sweeps[0].over).index(name), tuple(sweep.shape for sweep in sweeps), source, source_index
+    )
 
 
-def _by_points(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> Joined:
+def _by_points(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> JoinedSweep:
     """Join any points, as a list."""
     names = list(sweeps[0].over)
     counts = [sweep.members // sweep.seeds for sweep in sweeps]
@@ -170,7 +172,7 @@ def _by_points(paths: Sequence[Path], sweeps: Sequence[Sweep]) -> Joined:
     whole = dataclasses.replace(sweeps[0], over=over, zip=True, origin=f"merged: {origins}")
     source = np.concatenate([np.full(count, index) for index, count in enumerate(counts)])
     source_index = np.concatenate([np.arange(count) for count in counts])
-    return Joined(
+    return JoinedSweep(
         whole, 0, tuple((count, sweep.seeds) for count, sweep in zip(counts, sweeps, strict=True)), source, source_index
     )
 

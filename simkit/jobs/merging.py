@@ -15,7 +15,7 @@ from simkit.jobs.callbacks import Report, Warn
 from simkit.jobs.chunk_size import disk_bytes, is_in_one_file, most_members
 from simkit.jobs.chunks import Chunks
 from simkit.jobs.job import Prepared, prepared_of, run_to_dataset
-from simkit.jobs.joined_sweeps import Joined, joined_sweeps
+from simkit.jobs.joined_sweeps import JoinedSweep, joined_sweeps
 from simkit.jobs.lazy_results import ChunkReader
 from simkit.jobs.size_checks import check_disk
 from simkit.jobs.stored_arrays import member_axis
@@ -145,7 +145,7 @@ def _chunked(sweep: Sweep, prepared: Prepared) -> Sweep:
     return dataclasses.replace(job, blocks=-(-job.members // most))
 
 
-def _gathered(whole: Joined, members: np.ndarray, readers: Sequence[ChunkReader]) -> dict[str, np.ndarray]:
+def _gathered(whole: JoinedSweep, members: np.ndarray, readers: Sequence[ChunkReader]) -> dict[str, np.ndarray]:
     """Return the arrays of a chunk, gathered from the chunks of the merged sweeps."""
     found: dict[str, np.ndarray] = {}
     for source, here, numbers in whole.locate(members):

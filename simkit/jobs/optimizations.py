@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from simkit.core.parameter import shown_bound
+from simkit.core.parameter import POSITIVE, shown_bound
 from simkit.engine.plan import Plan
 from simkit.errors import UserError
 from simkit.jobs.callbacks import Report, Warn
@@ -20,6 +20,7 @@ from simkit.jobs.derivatives import (
 )
 from simkit.jobs.job import Prepared
 from simkit.jobs.outcome import NOT_FINITE, DrivenJob, Outcome, describe
+from simkit.scenario import checks
 from simkit.scenario.build import build
 from simkit.storage import datasets, manifest_schema
 from simkit.storage.run_directory import RunDirectory
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 # Maximum number of entries at their bounds that a message lists.
 MOST_LINES = 4
+# Bounds of the learning rate; 0 is excluded.
+LEARNING_RATES = (POSITIVE[0], 10.0)
 
 type Method = Literal["lbfgs", "adam"]
 
@@ -159,14 +162,9 @@ class Optimization(DrivenJob[Optimized]):
         """
         wrt = tuple(selected_parameters(self.scenario, self.wrt))
         objective_name(self.scenario, self.objective)
-        if self.method not in ("lbfgs", "adam"):
-            raise UserError(f"method '{self.method}' is unknown; choose lbfgs or adam")
-        if isinstance(self.iterations, bool) or not isinstance(self.iterations, int):
-            raise UserError(f"iterations = {self.iterations!r:.40} is not an integer; choose from 1 to 1000000")
-        if not 1 <= self.iterations <= 1_000_000:
-            raise UserError(f"iterations = {self.iterations} is not allowed; choose from 1 to 1000000")
-        if not isinstance(self.learning_rate, int | float) or not 0 < self.learning_rate <= 10:
-            raise UserError(f"learning rate = {self.learning_rate!r:.40} is not allowed; choose from above 0 to 10")
+        checks.choice(self.method, "method", ("lbfgs", "adam"))
+        checks.integer(self.iterations, "iterations", 1, 1_000_000)
+        checks.inside(checks.number(self.learning_rate, "learning rate"), "learning rate", LEARNING_RATES)
         return dataclasses.replace(self, wrt=wrt)
 
     @property

@@ -150,15 +150,13 @@ def check_counts(scenario: Scenario, seeds: int, chunk: int | None, memory: int 
     Raises:
         UserError: naming the number and the allowed values.
     """
-    for name, count in (("seeds", seeds), ("chunk", chunk), ("memory", memory)):
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
-            raise UserError(f"{name} = {count!r:.40} is not an integer; give at least 1")
-    if seeds < 1:
-        raise UserError(f"seeds = {seeds} is not allowed; give at least 1")
+    for name, count in (("seeds", seeds), ("chunk", chunk)):
+        if count is not None:
+            checks.integer(count, name, 1, 2**31)
+    if memory is not None:
+        checks.integer(memory, "memory", 1, 2**60)
     if scenario.run.seed + seeds > 2**31:
         raise UserError(f"{seeds} seeds from seed = {scenario.run.seed} go past 2147483647; begin with a smaller seed")
-    if chunk is not None and chunk < 1:
-        raise UserError(f"chunk = {chunk} is not allowed; give at least 1")
 
 
 def check_extremes(simulation: "Simulation", points: Points, seeds: range) -> None:

@@ -50,7 +50,7 @@ def check_declared_sizes(simulation: "Simulation", frames: int, remedy: str) -> 
     Args:
         simulation: the simulation; arrays with dimensions without coordinates are not counted.
         frames: number of frames kept in memory.
-        remedy: what reduces them.
+        remedy: remedy named in the error.
 
     Raises:
         UserError: if they need more than the free memory.
@@ -82,7 +82,7 @@ def check_disk(needed: int, output: Path | None, remedy: str) -> None:
     Args:
         needed: size of the files in bytes.
         output: run directory to write, or ``None``.
-        remedy: what reduces them.
+        remedy: remedy named in the error.
 
     Raises:
         UserError: if they do not fit.

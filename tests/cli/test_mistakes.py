@@ -52,7 +52,7 @@ MISTAKES = {
     "sweep range": (["sweep", "channel_flow", "--over", "reynolds=1:2"], ["reynolds", "low:high:count"]),
     "sweep out of bounds": (["sweep", "channel_flow", "--over", "reynolds=0:10:3"], ["reynolds", "lower bound"]),
     "sweep twice": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--over", "reynolds=3,4"], ["twice"]),
-    "no seeds": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--seeds", "0"], ["seeds", "at least 1"]),
+    "no seeds": (["sweep", "channel_flow", "--over", "reynolds=1,2", "--seeds", "0"], ["seeds = 0", "in [1, "]),
     "memory": (
         ["sweep", "channel_flow", "--over", "reynolds=100,200", *SMALL, "--memory", "1kB"],
         ["needs", "KiB", "--memory"],

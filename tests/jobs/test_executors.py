@@ -207,10 +207,10 @@ def test_sweeps_that_workers_cannot_compute_are_refused(tmp_path):
     with pytest.raises(UserError, match="deadline= is for workers"):
         executor_of(deadline=3)
     for count in (0, -1, 2.5, True, "two", 10**6):
-        with pytest.raises(UserError, match="is not an integer from 1 to 1024"):
+        with pytest.raises(UserError, match=r"workers = .*; (choose|write) an integer"):
             executor_of(workers=count)
     for seconds in (0, -1, float("nan"), float("inf"), "long"):
-        with pytest.raises(UserError, match="is not a number of seconds above 0"):
+        with pytest.raises(UserError, match=r"deadline = .*; write a (finite )?number"):
             executor_of(workers=2, deadline=seconds)
     assert not (tmp_path / "run").exists()
 

@@ -137,7 +137,7 @@ REFUSED = {
     "the same point": (({"frequency": [5.0, 3.0]}, {}), "both have frequency = 3; leave one of them out"),
     "the same points": (({"frequency": [2.0, 3.0]}, {}), "have the same points and seeds"),
     "a gap of seeds": (({"frequency": [2.0, 3.0]}, {"scenario": {"seed": 5}}), "have no seeds from 1 to 4 between"),
-    "other seeds and points": (({"frequency": [1.0]}, {"seeds": 2}), r"other seeds \(0 and 0 to 1\)"),
+    "other seeds and points": (({"frequency": [1.0]}, {"seeds": 2}), r"in seeds \(0 and 0 to 1\)"),
 }
 
 

@@ -64,15 +64,15 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.verify:
         return _verified(arguments)
     if arguments.to != "page":
-        _refuse(arguments, ("runtime",), "are for pages (--to page)")
+        _refuse(arguments, ("runtime",), "is for pages (--to page)")
     if arguments.to == "page":
-        _refuse(arguments, _OF_PROGRAMS, "are for programs, not for a page")
+        _refuse(arguments, _OF_PROGRAMS, "is for programs, not for a page")
         return _page(arguments)
     if arguments.to == "extended_xyz":
-        _refuse(arguments, _OF_PROGRAMS, "are for programs, not for extended_xyz")
+        _refuse(arguments, _OF_PROGRAMS, "is for programs, not for extended_xyz")
         return _frames(arguments)
     if arguments.to in DATA:
-        _refuse(arguments, _OF_PROGRAMS, f"are for programs, not for {arguments.to}")
+        _refuse(arguments, _OF_PROGRAMS, f"is for programs, not for {arguments.to}")
         return _data(arguments)
     return _program(arguments)
 
@@ -145,10 +145,11 @@ def _verified(arguments: argparse.Namespace) -> int:
     from simkit.export import verify
 
     _refuse(
-        arguments, ("to", *_OF_PROGRAMS, "output", "runtime"), "are for exporting, and --verify only runs what is there"
+        arguments,
+        ("to", *_OF_PROGRAMS, "output", "runtime"),
+        "is for exporting, and --verify only runs programs",
     )
-    if arguments.set or arguments.seed is not None or arguments.precision is not None:
-        raise UserError("--set, --seed and --precision cannot change a program that is already written; leave them out")
+    _refuse_changes(arguments, "an exported program")
     use_compilation_cache()
     folder = Path(arguments.scenario)
     with Progress(folder.name, doing="comparing with the reference"):
@@ -198,7 +199,7 @@ def _rough(value: float | None) -> str:
 def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
     for name in names:
         if getattr(arguments, name) is not None:
-            raise UserError(f"--{name}: options such as this {why}; leave it out")
+            raise UserError(f"--{name} {why}; leave it out")
 
 
 def _data(arguments: argparse.Namespace) -> int:
@@ -206,7 +207,7 @@ def _data(arguments: argparse.Namespace) -> int:
     from simkit.export.data_files import ENDINGS, data_file
     from simkit.jobs.reopening import open_run
 
-    _refuse_changes(arguments)
+    _refuse_changes(arguments, "a stored run")
     folder = Path(arguments.scenario)
     result = open_run(folder)
     path = arguments.output or folder.with_name(f"{folder.resolve().name}{ENDINGS[arguments.to]}")
@@ -218,9 +219,9 @@ def _data(arguments: argparse.Namespace) -> int:
     return FINE
 
 
-def _refuse_changes(arguments: argparse.Namespace) -> None:
+def _refuse_changes(arguments: argparse.Namespace, noun: str) -> None:
     if arguments.set or arguments.seed is not None or arguments.precision is not None:
-        raise UserError("--set, --seed and --precision cannot change a stored run; leave them out")
+        raise UserError(f"--set, --seed and --precision cannot change {noun}; leave them out")
 
 
 def _frames(arguments: argparse.Namespace) -> int:
@@ -230,7 +231,7 @@ def _frames(arguments: argparse.Namespace) -> int:
     from simkit.export.extended_xyz import export_frames
     from simkit.jobs.reopening import open_frames
 
-    _refuse_changes(arguments)
+    _refuse_changes(arguments, "a stored run")
     outcome = open_frames(arguments.scenario, "frames of its own")
     exported = export_frames(outcome, arguments.output or Path(arguments.scenario) / f"{outcome.scenario.name}.xyz")
     if arguments.json:

@@ -106,4 +106,4 @@ def _reasons(processes: Sequence[subprocess.Popen[bytes]], logs: Sequence[IO[byt
         if (code := process.poll()) not in (None, FINE):
             line = last_line(logs[index])
             reasons.append(f"process {index} {ending(code)}{': ' * bool(line)}{line}")
-    return f"{'; '.join(reasons) or 'the others are running'}; what is stored can be resumed"
+    return f"{'; '.join(reasons) or 'the others are running'}; resume with: simkit resume RUN"

@@ -87,7 +87,7 @@ def _show_open(arguments: argparse.Namespace, scenario: Scenario) -> int:
             (f"config.{key}", one.kind, "needed" if one.is_required else show(one.default or ""), one.doc)
             for key, one in declared
         ]
-        print_table(("setting", "what may be written", "default", "meaning"), rows)
+        print_table(("setting", "allowed values", "default", "meaning"), rows)
     else:
         print_table(
             ("argument", "default"), [(f"config.{key}", show(value)) for key, value in arguments_of(factory).items()]

@@ -32,17 +32,14 @@ def executor_of(workers: Any = None, scheduler: Any = None, deadline: Any = None
         return IN_THIS_PROCESS
     if deadline is None:
         deadline = DEADLINE
-    is_number = isinstance(deadline, int | float) and not isinstance(deadline, bool)
-    if not is_number or not 0 < deadline < float("inf"):
-        raise UserError(f"deadline = {deadline!r:.60} is not a number of seconds above 0; give 900 for instance")
+    deadline = checks.positive(deadline, "deadline")
     if workers is None:
         if not isinstance(scheduler, str | os.PathLike):
             raise UserError(f"scheduler = {scheduler!r:.60} is not an address; give for example 'tcp://host:8786'")
         from simkit.jobs.executors.dask_cluster import DaskCluster
 
-        return DaskCluster.at(str(scheduler), float(deadline))
-    if not isinstance(workers, int) or isinstance(workers, bool) or not 1 <= workers <= MOST_WORKERS:
-        raise UserError(f"workers = {workers!r:.60} is not an integer from 1 to {MOST_WORKERS}; give one for each core")
+        return DaskCluster.at(str(scheduler), deadline)
+    checks.integer(workers, "workers", 1, MOST_WORKERS)
     from simkit.jobs.executors.local_workers import LocalWorkers
 
-    return LocalWorkers(workers, float(deadline))
+    return LocalWorkers(workers, deadline)
