@@ -198,7 +198,7 @@ def test_objectives_of_members_are_those_of_single_runs(stop, tmp_path, capsys):
     assert told.split("\n", 1)[0].split()[3:5] == ["objective_energy", "spread"]
 
 
-def test_final_frames_can_be_left_out():
+def test_final_frames_can_be_omitted():
     result = simkit.sweep(toy(), {"frequency": [3.0, 4.0]}, final_frames=False)
     assert "final_position" not in result and "position" in result
 
